@@ -1,0 +1,152 @@
+"""Folding: what a lane keeps of segments it no longer has room for. Totals stay exact, percentiles within 4.5 %."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+# Logarithmic bins, eight an octave: a bin's edges lie a factor 2**(1/8) = 1.09 apart.
+BINS_PER_OCTAVE = 8
+BINS = 45 * BINS_PER_OCTAVE  # up to 2**45 ns, almost ten hours
+
+
+@dataclass
+class Totals:
+    """One column's measured values: count, exact sum, extremes and a logarithmic histogram."""
+
+    count: int = 0
+    total: float = 0
+    low: float = math.inf
+    high: float = -math.inf
+    bins: dict[int, int] = field(default_factory=dict)
+
+    def add(self, values: npt.NDArray[Any]) -> None:
+        """Add measured values (negative and NaN ones are unmeasured and are left out)."""
+        import numpy as np
+
+        values = values[values >= 0]
+        if not len(values):
+            return
+        whole = values.dtype.kind in "iu"
+        self.count += len(values)
+        self.total += int(values.sum(dtype=np.int64)) if whole else float(values.sum(dtype=np.float64))
+        self.low = min(self.low, values.min().item())
+        self.high = max(self.high, values.max().item())
+        where = (np.log2(np.maximum(values, 1)) * BINS_PER_OCTAVE).astype(np.int64).clip(0, BINS - 1)
+        for bin_, count in enumerate(np.bincount(where)):
+            if count:
+                self.bins[bin_] = self.bins.get(bin_, 0) + int(count)
+
+    def midpoints(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """The histogram as (values, counts): each bin's geometric middle, clipped to the extremes."""
+        import numpy as np
+
+        keys = np.array(sorted(self.bins), dtype=np.float64)
+        values = np.exp2((keys + 0.5) / BINS_PER_OCTAVE).clip(self.low, self.high)
+        return values, np.array([self.bins[int(key)] for key in keys], dtype=np.int64)
+
+
+@dataclass
+class Fold:
+    """What is left of the records up to and including `through_seq`."""
+
+    through_seq: int = 0
+    records: int = 0
+    t_first_ns: int = -1
+    t_last_ns: int = -1
+    columns: dict[str, Totals] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "version": 1,
+                "through_seq": self.through_seq,
+                "records": self.records,
+                "t_first_ns": self.t_first_ns,
+                "t_last_ns": self.t_last_ns,
+                "columns": {
+                    name: [t.count, t.total, t.low, t.high, sorted(t.bins.items())]
+                    for name, t in self.columns.items()
+                    if t.count
+                },
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Fold:
+        """Raises ValueError for anything that is not a fold of this version."""
+        try:
+            data = json.loads(text)
+            if data["version"] != 1:
+                raise ValueError(f"fold version {data['version']!r}")
+            columns = {
+                str(name): Totals(int(count), total, float(low), float(high), {int(k): int(v) for k, v in bins})
+                for name, (count, total, low, high, bins) in data["columns"].items()
+            }
+            first, last = int(data["t_first_ns"]), int(data["t_last_ns"])
+            return cls(int(data["through_seq"]), int(data["records"]), first, last, columns)
+        except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise ValueError(f"not a fold: {error}") from error
+
+
+def fold_path(directory: Path, name: str) -> Path:
+    return directory / f"{name}.fold.json"
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace `path` in one step: a reader sees the old text or the new, never a part."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def derive_compute(records: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Compute time a batch, ns: from hand-over to the next next() of the same iteration; -1 where it is not known."""
+    import numpy as np
+
+    compute = records["compute_ns"].astype(np.int64)
+    handed = records["t_ns"] + records["wait_ns"]
+    gap = records["t_ns"][1:] - handed[:-1]
+    known = (compute[:-1] < 0) & (records["epoch"][1:] == records["epoch"][:-1]) & (gap >= 0)
+    compute[:-1][known] = gap[known]
+    return compute
+
+
+class Folder:
+    """Folds a lane's oldest segments into its fold file, one at a time."""
+
+    # Not quantities: times, identities.
+    LEFT_OUT = frozenset({"seq", "t_ns", "t_fetch_ns", "task", "worker_pid", "worker", "flags", "epoch"})
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.directory = directory
+        self.name = name
+        self.fold = Fold()
+
+    def __call__(self, path: Path) -> None:
+        """Add one segment and write the fold; the caller unlinks the segment after. Raises OSError."""
+        from .lane_reader import read_segment
+
+        records, _ = read_segment(path)
+        if not len(records):
+            return
+        names = records.dtype.names or ()
+        for name in names:
+            if name not in self.LEFT_OUT:
+                values = derive_compute(records) if name == "compute_ns" else records[name]
+                self.fold.columns.setdefault(name, Totals()).add(values.ravel())
+        if "t_ns" in names:
+            if self.fold.t_first_ns < 0:
+                self.fold.t_first_ns = int(records["t_ns"][0])
+            self.fold.t_last_ns = int(records["t_ns"][-1])
+        self.fold.through_seq = int(records["seq"][-1])
+        self.fold.records += len(records)
+        write_atomically(fold_path(self.directory, self.name), self.fold.to_json())

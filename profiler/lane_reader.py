@@ -1,0 +1,114 @@
+"""Reading lanes: whole records only, whatever state the files are in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import RunUnreadable
+from .folding import Fold, fold_path
+from .lanes import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
+
+# NumPy types of the struct codes a schema may use.
+_TYPES = {"q": "<i8", "i": "<i4", "h": "<i2", "f": "<f4"}
+
+# A record is at most this large: a bound against absurd headers, far above MAX_CORES floats.
+MAX_RECORD_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class SegmentInfo:
+    """A segment's header, checked."""
+
+    path: Path
+    schema: str
+    version: int
+    dtype: np.dtype[Any]
+    capacity: int
+    first_seq: int
+    committed: int
+
+
+def read_header(path: Path) -> SegmentInfo:
+    """Raises RunUnreadable, with the file's name, for anything but a segment of this format version."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(HEADER_BYTES)
+    except OSError as error:
+        raise RunUnreadable(f"{path} cannot be read: {error.strerror}") from error
+    if len(header) < HEADER_BYTES:
+        raise RunUnreadable(f"{path} is cut short: its header has {len(header)} of {HEADER_BYTES} bytes")
+    magic, version, header_bytes, record_bytes, capacity, first_seq, committed, length = HEADER.unpack_from(header)
+    if magic != MAGIC:
+        raise RunUnreadable(f"{path} is not a Loaderscope lane")
+    if version != FORMAT_VERSION:
+        newer = "a newer Loaderscope: upgrade to read it" if version > FORMAT_VERSION else "an unknown Loaderscope"
+        raise RunUnreadable(f"{path} has format version {version}, written by {newer}")
+    if header_bytes != HEADER_BYTES or not 0 < record_bytes <= MAX_RECORD_BYTES or length > HEADER_BYTES:
+        raise RunUnreadable(f"{path} is corrupt: its header makes no sense")
+    try:
+        name, schema_version, fields = json.loads(header[SCHEMA_OFFSET : SCHEMA_OFFSET + length])
+        dtype = _dtype(fields, record_bytes)
+        known = isinstance(name, str) and isinstance(schema_version, int)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise RunUnreadable(f"{path} is corrupt: its schema makes no sense") from error
+    if not known or "seq" not in (dtype.names or ()):
+        raise RunUnreadable(f"{path} is corrupt: its schema makes no sense")
+    return SegmentInfo(path, name, schema_version, dtype, capacity, first_seq, min(committed, capacity))
+
+
+def _dtype(fields: Any, record_bytes: int) -> np.dtype[Any]:
+    names, formats, offsets = [], [], []
+    for name, code, count, offset in fields:
+        base = np.dtype(_TYPES[code])
+        if not (isinstance(name, str) and name.isidentifier() and isinstance(count, int) and isinstance(offset, int)):
+            raise ValueError("field")
+        if count < 1 or offset < 0 or offset + base.itemsize * count > record_bytes:
+            raise ValueError("field outside the record")
+        names.append(name)
+        formats.append((base, (count,)) if count > 1 else base)
+        offsets.append(offset)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": record_bytes})
+
+
+def read_segment(path: Path, skip: int = 0) -> tuple[npt.NDArray[Any], SegmentInfo]:
+    """The committed records from the `skip`-th on, and the header. The file is read, not mapped: no bus error, no race.
+
+    Raises RunUnreadable for a file that is no segment. A segment cut short, or one whose last records did not reach
+    the disk, gives the whole records it has.
+    """
+    info = read_header(path)
+    size = info.dtype.itemsize
+    count = max(0, info.committed - skip)
+    try:
+        with path.open("rb") as file:
+            file.seek(HEADER_BYTES + skip * size)
+            data = file.read(count * size)
+    except OSError as error:
+        raise RunUnreadable(f"{path} cannot be read: {error.strerror}") from error
+    records = np.frombuffer(data, dtype=info.dtype, count=len(data) // size)
+    # A record's own number is written with it: after a power failure a page of zeros must not pass for a record.
+    expected = np.arange(info.first_seq + skip, info.first_seq + skip + len(records), dtype=np.uint64).astype(np.int64)
+    wrong = np.flatnonzero(records["seq"] != expected)
+    return (records[: wrong[0]] if len(wrong) else records), info
+
+
+def segments(directory: Path, name: str) -> list[Path]:
+    """The lane's segment files, oldest first."""
+    return sorted(path for path in directory.glob(f"{name}-*.seg") if path.stem[len(name) + 1 :].isdigit())
+
+
+def read_fold(directory: Path, name: str) -> Fold:
+    """What was folded away of this lane; an empty fold if nothing was. Raises RunUnreadable."""
+    path = fold_path(directory, name)
+    try:
+        return Fold.from_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Fold()
+    except (OSError, ValueError) as error:
+        raise RunUnreadable(f"{path} is corrupt: {error}") from error
