@@ -153,33 +153,35 @@ class Budget:
 
 
 class Lane:
-    """An open lane. The hot path writes into `buf` at `offset` and then sets `committed[0]`:
+    """An open lane. The hot path writes record number `n` of the segment into `buf`, then publishes it:
 
-        off = lane.offset
-        if off == lane.end:
-            off = lane.roll()
-        pack_into(lane.buf, off, lane.seq, ...)
-        lane.commit(off)          # or the same three lines inlined
+        n = lane.count
+        if n == lane.capacity:
+            n = lane.roll()
+        pack_into(lane.buf, HEADER_BYTES + n * lane.size, lane.first + n, ...)
+        lane.committed[0] = n + 1
+        lane.count = n + 1
 
-    A stopped lane has a scratch buffer of one record, so the hot path needs no test for it.
+    `count` is the whole state, set last: an interrupt between any two lines (Ctrl-C) leaves the lane consistent.
+    A stopped lane has a scratch buffer of one record and no capacity, so the hot path needs no test for it.
     """
 
     __slots__ = (
+        "__weakref__",
         "buf",
         "budget",
+        "capacity",
         "committed",
         "count",
         "directory",
-        "end",
+        "first",
         "fold",
         "mapped",
         "name",
         "notify",
         "number",
-        "offset",
         "schema",
         "segment",
-        "seq",
         "size",
         "stopped",
     )
@@ -202,19 +204,18 @@ class Lane:
         self.fold = fold
         self.mapped = can_map(directory) if mapped is None else mapped
         self.size = schema.size
-        self.number = 0
-        self.segment: Segment | None = None
+        self.number = 0  # of the segment to be opened next
         self.stopped: str | None = None
-        self.seq = 1  # of the record to be written next
-        self.count = 0  # committed in this segment
-        self.buf: mmap.mmap | bytearray = bytearray(schema.size)
-        self.committed: _Committed = [0]
-        self.offset = self.end = 0
+        self.first = 1  # seq of the segment's first record
+        self.segment: Segment | None = None
+        self.buf: mmap.mmap | bytearray
+        self.committed: _Committed
+        self._scratch()
 
     def roll(self) -> int:
-        """Open the next segment; returns where the next record goes. Never raises an `Exception`."""
+        """Open the next segment; returns its record count (0). Never raises an `Exception`."""
         if self.stopped is not None:
-            self.offset = self.end = 0
+            self.count = 0
             return 0
         try:
             self._check_written()
@@ -223,29 +224,24 @@ class Lane:
             self.stop(f"{error.strerror or error} ({self.directory})")
         except Exception as error:  # a failure of ours must never reach the training loop
             self.stop(f"{type(error).__name__}: {error}")
-        return self.offset
-
-    def commit(self, off: int) -> None:
-        """Publish the record written at `off`."""
-        self.offset = off + self.size
-        self.seq += 1
-        self.count += 1
-        self.committed[0] = self.count
+        return self.count
 
     def append(self, *values: float) -> int:
-        """Write one whole record (all fields after `seq`, in order); returns its place for `patch`. Not for hot paths."""
-        off = self.offset
-        if off == self.end:
-            off = self.roll()
-        struct.pack_into(self.schema.format, self.buf, off, self.seq, *values)
-        self.commit(off)
-        return off
+        """Write one whole record (all fields after `seq`, in order); returns its offset for `patch`. Not for hot paths."""
+        n = self.count
+        if n == self.capacity:
+            n = self.roll()
+        offset = HEADER_BYTES + n * self.size
+        struct.pack_into(self.schema.format, self.buf, offset, self.first + n, *values)
+        self.committed[0] = n + 1
+        self.count = n + 1
+        return offset
 
-    def patch(self, segment: Segment | None, off: int, code: str, value: float) -> None:
-        """Set one field of a record already committed; `off` is the field's place in the segment."""
+    def patch(self, segment: Segment | None, offset: int, code: str, value: float) -> None:
+        """Set one field of a record already committed; `offset` is the field's place in the segment."""
         if segment is not None:
-            struct.pack_into("@" + code, segment.buf, off, value)
-            segment.sync(off, struct.calcsize("@" + code))
+            struct.pack_into("@" + code, segment.buf, offset, value)
+            segment.sync(offset, struct.calcsize("@" + code))
 
     def stop(self, why: str) -> None:
         """Record nothing more, and say so once."""
@@ -257,14 +253,18 @@ class Lane:
     def close(self) -> None:
         """No more records will come: the segment may be folded when room is needed."""
         self._seal()
+        self.abandon("closed")
+
+    def abandon(self, why: str) -> None:
+        """Forget the files without touching them, as a forked child must; says nothing."""
+        self.stopped = self.stopped or why
         self._scratch()
-        self.stopped = self.stopped or "closed"
 
     def _scratch(self) -> None:
         self.segment = None
-        self.buf = bytearray(self.size)
+        self.buf = bytearray(HEADER_BYTES + self.size)
         self.committed = [0]
-        self.offset = self.end = 0
+        self.capacity = self.count = 0
 
     def _check_written(self) -> None:
         committed = self.segment.committed if self.segment is not None else None
@@ -277,33 +277,34 @@ class Lane:
 
     def _open_next(self) -> None:
         size = min(FIRST_SEGMENT_BYTES << self.number, SEGMENT_BYTES)
+        first = self.first + self.count
         self._seal()
         self.segment = None  # sealed once, whatever happens next
         if not self.budget.admit(size):
             raise OSError(0, f"the run's limit of {self.budget.max_bytes >> 20} MiB is reached")
         try:
-            segment = self._make(size)
+            segment = self._make(size, first)
         except BaseException:
             self.budget.used -= size
             raise
         self.number += 1
-        self.segment = segment
+        self.first = first
         self.buf = segment.buf
         self.committed = segment.committed
         self.count = 0
-        self.offset = HEADER_BYTES
-        self.end = HEADER_BYTES + segment.capacity * self.size
+        self.capacity = segment.capacity
+        self.segment = segment
 
-    def _make(self, size: int) -> Segment:
+    def _make(self, size: int, first: int) -> Segment:
         path = self.directory / f"{self.name}-{self.number:06d}.seg"
         if self.mapped:
             try:
-                return Segment(path, self.schema, size, self.seq, mapped=True)
+                return Segment(path, self.schema, size, first, mapped=True)
             except OSError as error:
                 if error.errno not in _CANNOT_RESERVE:
                     raise
                 self.mapped = False
-        return Segment(path, self.schema, size, self.seq, mapped=False)
+        return Segment(path, self.schema, size, first, mapped=False)
 
 
 def _cannot_reserve() -> frozenset[int]:

@@ -1,0 +1,153 @@
+"""The kinds of DataLoader whose insides are known, found by their features and not by version numbers.
+
+For each, torch's own `_get_iterator` is copied with the measuring iterator classes under the names of the plain ones,
+and the multi-process iterator's own `__init__` with our worker target under the name of torch's (see
+`iterators.with_globals`). The code that runs is torch's, line by line; only what those names mean differs, and only
+for watched loaders. Nothing global is patched, so threads and unwatched loaders never notice.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from . import fetchers
+from .adopt import remember
+from .iterators import instrumented, with_globals
+from .recorder import Step
+from .worker import run_torch_worker, run_torchdata_worker
+
+_handed = threading.local()
+
+
+class Family:
+    """One kind of loader: where its iterator classes live, and how its workers are started."""
+
+    def __init__(
+        self, module: str, owner: str, single: str, multi: str, worker_global: str, worker: Callable[..., None]
+    ) -> None:
+        self.module = module
+        self.owner = owner
+        self.single = single
+        self.multi = multi
+        self.worker_global = worker_global
+        self.worker = worker
+        self._makers: dict[bool, Callable[[Any], Any]] = {}
+
+    def matches(self, owner: type, get_iterator: Any) -> bool:
+        """Whether `_get_iterator` of this class is the one this family knows."""
+        names = getattr(getattr(get_iterator, "__code__", None), "co_names", ())
+        return (
+            owner.__module__ == self.module
+            and owner.__name__ == self.owner
+            and self.single in names
+            and self.multi in names
+        )
+
+    def prepare(self, get_iterator: Any) -> None:
+        """Build the copies; raises KeyError or AttributeError where this torch is unlike those we know."""
+        for quiet in (False, True):
+            single = instrumented(getattr(sys.modules[self.module], self.single), quiet)
+            multi = instrumented(getattr(sys.modules[self.module], self.multi), quiet)
+            classes = {self.single: self._with_new(single), self.multi: self._with_new(self._with_worker(multi))}
+            self._makers[quiet] = with_globals(get_iterator, classes)
+
+    def make(self, loader: Any, step: Step) -> Any:
+        """The loader's next iterator, measuring. Raises whatever torch raises."""
+        # torch warns about a wrong len() of an iterable dataset from `__next__`, see `instrumented`.
+        quiet = getattr(loader, "_IterableDataset_len_called", None) is not None
+        _handed.step = step
+        try:
+            iterator = self._makers[quiet](loader)
+        finally:
+            _handed.step = None
+        finish(iterator, step)
+        return iterator
+
+    def when_imported(self, hook: Callable[[type], None]) -> None:
+        """Hook this family's loader class now, or as soon as its module is imported."""
+        from .imports import after_import
+
+        after_import(self.module, lambda: hook(getattr(sys.modules[self.module], self.owner)))
+
+    @staticmethod
+    def _with_new(cls: type) -> type:
+        def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+            iterator = object.__new__(cls)
+            # Set before `__init__`, which draws the first indices already; and without a frame of ours around it,
+            # since torch warns from there with `stacklevel=2`.
+            iterator._ls = getattr(_handed, "step", None)  # type: ignore[attr-defined]
+            return iterator
+
+        cls.__new__ = __new__  # type: ignore[method-assign, assignment]
+        return cls
+
+    def _with_worker(self, cls: type) -> type:
+        base = cls.__mro__[1]
+        module = sys.modules[self.module]
+        substitute: Any = self.worker
+        if self.worker_global == "_utils":
+            utils = module._utils  # type: ignore[attr-defined]
+            substitute = _Instead(utils, worker=_Instead(utils.worker, _worker_loop=self.worker))
+        cls.__init__ = with_globals(base.__init__, {self.worker_global: substitute})  # type: ignore[misc]
+        return cls
+
+
+class _Instead(SimpleNamespace):
+    """A module with some names replaced."""
+
+    def __init__(self, module: Any, **replaced: Any) -> None:
+        super().__init__(**replaced)
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_module"), name)
+
+
+def finish(iterator: Any, step: Step) -> None:
+    """After construction: mark the fetcher, or note the workers."""
+    if hasattr(iterator, "_dataset_fetcher"):
+        fetchers.mark_collate(iterator._dataset_fetcher, step, marks_end=bool(iterator._pin_memory))
+    workers = getattr(iterator, "_workers", None)
+    if workers:
+        step.recorder.workers_started(step.epoch, [w.pid for w in workers])
+    remember(iterator)
+
+
+_FAMILIES = (
+    Family(
+        "torch.utils.data.dataloader",
+        "DataLoader",
+        "_SingleProcessDataLoaderIter",
+        "_MultiProcessingDataLoaderIter",
+        "_utils",
+        run_torch_worker,
+    ),
+    Family(
+        "torchdata.stateful_dataloader.stateful_dataloader",
+        "StatefulDataLoader",
+        "_StatefulSingleProcessDataLoaderIter",
+        "_StatefulMultiProcessingDataLoaderIter",
+        "_worker_loop",
+        run_torchdata_worker,
+    ),
+)
+
+
+def known_families() -> tuple[Family, ...]:
+    return _FAMILIES
+
+
+def family_of(owner: type, get_iterator: Any) -> Family | None:
+    """The family that knows this class, ready for use; None where only waiting can be measured."""
+    for family in _FAMILIES:
+        if family.matches(owner, get_iterator):
+            try:
+                family.prepare(get_iterator)
+            except (KeyError, AttributeError, TypeError):
+                return None
+            return family
+    return None

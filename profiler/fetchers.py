@@ -1,0 +1,112 @@
+"""Timing inside a fetcher without standing in the call stack: no frame of ours where the user's code warns or fails.
+
+A fetcher does `data = [dataset[i] for i in indices]` and then `return self.collate_fn(data)`. The attribute look-up of
+`collate_fn` is the moment between fetch and collate; a property on the instance's class marks it. Single samples are
+timed by handing the fetcher a list whose iterator looks at the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .clock import now_ns, thread_cpu_ns
+
+# Work shorter than this is looked at in detail only once in SAMPLE_EVERY batches: reading thread CPU time is a system
+# call (0.5 µs), walking the batch and timing each sample cost more.
+ALWAYS_DETAILED_NS = 1_000_000
+SAMPLE_EVERY = 16
+
+
+class Marks:
+    """The clock readings of the batch being made. `detailed` asks for CPU time and single samples too."""
+
+    __slots__ = ("detailed", "stamps", "t_collate", "t_collated", "t_cpu_collate", "t_cpu_fetch", "t_fetch")
+
+    def __init__(self) -> None:
+        self.t_fetch = self.t_collate = self.t_collated = 0
+        self.t_cpu_fetch = self.t_cpu_collate = 0
+        self.detailed = True
+        self.stamps: list[int] = []
+
+
+class TimedIndices(list[Any]):
+    """A batch's indices; iterating over them notes when each one is asked for, and the end."""
+
+    stamps: list[int]
+
+    def __iter__(self) -> Iterator[Any]:
+        self.stamps = stamps = []
+        stamp = stamps.append
+        for index in list.__iter__(self):
+            stamp(now_ns())
+            yield index
+        stamp(now_ns())
+
+
+def with_stamps(index: Any, marks: Marks) -> Any:
+    """The same indices, timed, where they are a plain list; the object itself otherwise."""
+    if type(index) is not list:
+        return index
+    timed = TimedIndices(index)
+    timed.stamps = marks.stamps = []
+    return timed
+
+
+def sample_times(timed: Any) -> tuple[float, float, float]:
+    """(fastest, median, slowest) sample in ns; NaN three times where single samples were not timed."""
+    stamps = timed.stamps if type(timed) is TimedIndices else ()
+    if len(stamps) < 2:
+        nan = float("nan")
+        return nan, nan, nan
+    times = sorted(b - a for a, b in zip(stamps, stamps[1:], strict=False))
+    return float(times[0]), float(times[len(times) // 2]), float(times[-1])
+
+
+_classes: dict[tuple[type, bool], type] = {}
+
+
+def mark_collate(fetcher: Any, marks: Marks, marks_end: bool = False) -> None:
+    """Make this fetcher set `marks.t_collate` (and CPU time, if detailed) each time it is about to collate.
+
+    With `marks_end` it also sets `t_collated`, at the price of one frame in the stack.
+    """
+    key = (type(fetcher), marks_end)
+    cls = _classes.get(key)
+    if cls is None:
+        cls = _classes[key] = _marking_class(*key)
+    fetcher._loaderscope_marks = marks
+    fetcher._loaderscope_collate = fetcher.collate_fn
+    fetcher.__class__ = cls
+
+
+def unmark_collate(fetcher: Any) -> None:
+    """Undo `mark_collate`."""
+    if "_loaderscope_marks" in vars(fetcher):
+        fetcher.__class__ = type(fetcher).__mro__[1]
+        fetcher.collate_fn = fetcher._loaderscope_collate
+        del fetcher._loaderscope_marks, fetcher._loaderscope_collate
+
+
+def _marking_class(base: type, marks_end: bool) -> type:
+    def collate_fn(self: Any) -> Any:
+        marks = self._loaderscope_marks
+        if marks.detailed:
+            marks.t_cpu_collate = thread_cpu_ns()
+        marks.t_collate = now_ns()
+        return self._loaderscope_collate
+
+    def set_collate_fn(self: Any, value: Any) -> None:
+        self._loaderscope_collate = value
+
+    body: dict[str, Any] = {"collate_fn": property(collate_fn, set_collate_fn), "__module__": base.__module__}
+    if marks_end:
+        fetch_of_base = base.fetch  # type: ignore[attr-defined]
+
+        def fetch(self: Any, possibly_batched_index: Any) -> Any:
+            data = fetch_of_base(self, possibly_batched_index)
+            self._loaderscope_marks.t_collated = now_ns()
+            return data
+
+        body["fetch"] = fetch
+    return type(base.__name__, (base,), body)

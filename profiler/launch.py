@@ -1,0 +1,105 @@
+"""`loaderscope run`: a script as it is, and every DataLoader of it recorded.
+
+The script is started by a Python of its own, exactly as `python script.py` would: its `sys.argv`, `__main__`, output,
+tracebacks and exit code are its own. Two environment variables do the rest: `LOADERSCOPE_RUN` names the run, and
+`PYTHONPATH` begins with the folder of our `sitecustomize`, which Python runs at start-up, in child processes too
+(torchrun's ranks among them).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+from .errors import UsageError
+from .rundir import runs_directory
+from .session import RUN_VARIABLE, create_run
+
+INJECT = Path(__file__).resolve().parent / "inject"
+
+# Passed on to the script; SIGINT reaches it from the terminal by itself.
+_PASSED_ON = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT")
+
+
+def run_command(argv: Sequence[str], runs: Path | None = None) -> tuple[int, Path | None]:
+    """Run a script (`train.py …`), a module (`-m pkg …`) or a command (`torchrun …`), recorded.
+
+    Returns its exit code (negative: the signal it died of) and its run directory, None if it recorded nothing.
+    Raises UsageError where there is nothing to run or no run directory can be made.
+    """
+    command = command_line(argv)
+    try:
+        directory = create_run(runs or runs_directory(), list(argv))
+    except OSError as error:
+        raise UsageError(
+            f"no run directory can be made in {runs or runs_directory()} ({error.strerror}); "
+            "set LOADERSCOPE_DIR to a writable folder"
+        ) from error
+    code = _run(command, environment(directory, os.environ))
+    if not any(directory.glob("p*/process.json")):
+        shutil.rmtree(directory, ignore_errors=True)
+        return code, None
+    return code, directory
+
+
+def command_line(argv: Sequence[str]) -> list[str]:
+    """What to start: a file or `-m` or `-c` goes to this Python, anything else is a command on the PATH."""
+    if not argv:
+        raise UsageError("nothing to run; try `loaderscope run train.py`")
+    first = argv[0]
+    if first in ("-m", "-c"):
+        if len(argv) < 2:
+            raise UsageError(f"`{first}` needs a {'module' if first == '-m' else 'program text'}")
+        return [sys.executable, *argv]
+    if Path(first).exists():
+        return [sys.executable, *argv]
+    found = shutil.which(first)
+    if found is None or first.endswith(".py"):
+        raise UsageError(f"there is no script {first!r} here; check the path")
+    return [found, *argv[1:]]
+
+
+def environment(run: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment that makes Python processes record into `run`."""
+    paths = [str(INJECT), *filter(None, [environ.get("PYTHONPATH")])]
+    return {**environ, RUN_VARIABLE: str(run), "PYTHONPATH": os.pathsep.join(paths), "LOADERSCOPE_HOME": _home()}
+
+
+def _home() -> str:
+    """The folder our package is imported from, for a Python whose `sys.path` does not have it."""
+    package = sys.modules[__name__.split(".", 1)[0]]
+    return str(Path(package.__path__[0]).parent)
+
+
+def _run(command: list[str], env: dict[str, str]) -> int:
+    process: subprocess.Popen[bytes] | None = None
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        if process is not None:
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+
+    def wait_for_it(number: int, frame: FrameType | None) -> None:
+        """Ctrl-C goes to the whole terminal group: the script decides what it means."""
+
+    before = {signal.SIGINT: signal.signal(signal.SIGINT, wait_for_it)}
+    for name in _PASSED_ON:
+        number = getattr(signal, name, None)
+        if number is not None:
+            with suppress(OSError, ValueError):
+                before[number] = signal.signal(number, pass_on)
+    try:
+        process = subprocess.Popen(command, env=env)
+        return process.wait()
+    except OSError as error:
+        raise UsageError(f"{command[0]} cannot be started: {error.strerror}") from error
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,77 @@
+"""Whether a recording process is still alive, as far as this machine can tell."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from .metadata import integer, number, text
+
+State = Literal["live", "finished", "crashed", "unknown"]
+
+# psutil derives the time from the boot time, which moves a little when the wall clock is set.
+CREATE_TIME_TOLERANCE_S = 2.0
+
+
+def boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str | None:
+    """What tells this boot of this machine from any other; None where the platform has no such thing."""
+    try:
+        return path.read_text(encoding="ascii").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def created(pid: int) -> float | None:
+    """When the process of this id was created, seconds since 1970; None where there is none (zombies included)."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return float(process.create_time())
+    except psutil.AccessDenied:
+        return float("nan")  # it exists
+    except (psutil.Error, ValueError, OverflowError):
+        return None
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """This host's facts; passed in so that tests need none of them."""
+
+    host: str = field(default_factory=platform.node)
+    boot_id: str | None = field(default_factory=boot_id)
+    created: Callable[[int], float | None] = created
+
+    def state(
+        self, host: str | None, boot: str | None, pid: int | None, begun: float | None, exact: bool = True
+    ) -> State:
+        """The state of a process that has not said it ended; `begun` is its creation time.
+
+        With `exact=False`, `begun` is only a time at which it was already running. Another boot of the same host means
+        "crashed"; another host means "unknown".
+        """
+        if host is None or host != self.host:
+            return "unknown"
+        if boot is not None and self.boot_id is not None and boot != self.boot_id:
+            return "crashed"
+        since = self.created(pid) if pid is not None and 0 < pid < 1 << 31 else None
+        if since is None:
+            return "crashed"
+        if begun is None or math.isnan(since):
+            return "live"
+        off = since - begun
+        same = off <= CREATE_TIME_TOLERANCE_S and (not exact or -off <= CREATE_TIME_TOLERANCE_S)
+        return "live" if same else "crashed"
+
+
+def process_state(data: Mapping[str, Any], liveness: Liveness) -> State:
+    """The state of the process that wrote this process.json."""
+    if integer(data, "ended_clock_ns") is not None:
+        return "finished"
+    return liveness.state(text(data, "host"), text(data, "boot_id"), integer(data, "pid"), number(data, "create_time"))

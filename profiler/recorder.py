@@ -1,0 +1,318 @@
+"""From clock readings to records: one `Recorder` a watched loader, one `Step` an iterator of it."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import session as sessions
+from .clock import now_ns, thread_cpu_ns
+from .envelope import TIMES
+from .fetchers import ALWAYS_DETAILED_NS, Marks, sample_times
+from .lanes import HEADER_BYTES, Lane, Segment
+from .measure import batch_size_of
+from .schema import BATCH, EPOCH
+
+if TYPE_CHECKING:
+    from .device import DeviceClock
+
+RECORD_BYTES = BATCH.size
+# The head of a record, written for every batch: seq, t, wait, index, fetch, collate, samples, epoch.
+_HEAD = struct.Struct("@qqqqqqii")
+pack_head = _HEAD.pack_into
+_unpack_head = _HEAD.unpack_from
+_pack_worker = struct.Struct("@qqqqqqiihhh").pack_into
+_pack_detail = struct.Struct("@qqqiffff").pack_into
+_pack_float = struct.Struct("@f").pack_into
+_pack_long = struct.Struct("@q").pack_into
+_unpack_times = TIMES.unpack
+_WORKER_AT = HEADER_BYTES + BATCH.offset("t_fetch_ns")
+_DETAIL_AT = HEADER_BYTES + BATCH.offset("fetch_cpu_ns")
+_OWN_AT = HEADER_BYTES + BATCH.offset("own_ns")
+_PIN_AT = HEADER_BYTES + BATCH.offset("pin_ns")
+_COMPUTE_AT = BATCH.offset("compute_ns")
+_NAN = float("nan")
+
+EXHAUSTED, LEFT_EARLY, FAILED = 1, 2, 3
+
+
+class Recorder:
+    """What is recorded of one loader. Thread-safe where it must be: beginning an iteration; a `Step` is one thread's."""
+
+    def __init__(self, name: str, facts: dict[str, Any]) -> None:
+        """`facts` goes into the loader's JSON: kind, config, reasons, notes."""
+        self.name = name
+        self.facts = facts
+        self.instance = 0
+        self.enabled = True
+        self.signature = ""
+        self._lock = threading.Lock()
+        self._session: sessions.Session | None = None
+        self._index = -1
+        self._epochs: Lane | None = None
+        self._epoch = 0
+        self._lanes: list[Lane] = []
+        self._free: list[Lane] = []
+
+    def begin(self, step: Step, num_workers: int) -> bool:
+        """Start an iteration: gives `step` its epoch and its row. False where nothing can be recorded."""
+        if not self.enabled:
+            return False
+        with self._lock:
+            session = sessions.open_session()
+            if session is None:
+                return False
+            if session is not self._session:
+                self._join(session)
+            assert self._epochs is not None
+            step.t_iter = now_ns()  # opening the session is our time, not the loader's
+            step.epoch = self._epoch
+            self._epoch += 1
+            row = self._epochs.append(step.t_iter, -1, -1, 0, step.epoch, self.instance, num_workers, -1)
+            step.row, step.rows, step.row_segment = row, self._epochs, self._epochs.segment
+            step.take(self._free.pop() if self._free else self._new_lane(session))
+        return True
+
+    def _join(self, session: sessions.Session) -> None:
+        from .calibrate import overhead_of
+
+        self._session = session
+        self._index = session.loaders
+        session.loaders += 1
+        session.recorders.append(self)
+        self._epochs = session.lane(f"epochs{self._index}", EPOCH)
+        self._epoch = 0
+        self._lanes, self._free = [], []
+        self.facts["overhead"] = overhead_of(self.facts.get("config", {}))
+        self.write()
+
+    def write(self) -> None:
+        """Bring the loader's facts to the run directory."""
+        if self._session is not None:
+            self._session.write_loader(self._index, {"index": self._index, "name": self.name, **self.facts})
+
+    def note(self, metric: str, reason: str) -> None:
+        """Say why a metric is not measured."""
+        reasons = self.facts.setdefault("reasons", {})
+        if reasons.get(metric) != reason:
+            reasons[metric] = reason
+            self.write()
+
+    def _new_lane(self, session: sessions.Session) -> Lane:
+        # One for each iterator that is at work at the same time; most loaders need one in all.
+        lane = session.lane(f"batches{self._index}x{len(self._lanes)}", BATCH)
+        self._lanes.append(lane)
+        return lane
+
+    def give_back(self, lane: Lane) -> None:
+        """An iterator has ended; its lane may serve the next one. Atomic, so that it may be called from anywhere."""
+        if lane.stopped is None:
+            self._free.append(lane)
+
+    def workers_started(self, epoch: int, pids: list[int]) -> None:
+        """Note the pids of an iteration's workers."""
+        session = self._session
+        if session is not None:
+            with self._lock:
+                for worker, pid in enumerate(pids):
+                    session.workers.append(now_ns(), self._index, epoch, worker, pid)
+
+    def abandon(self) -> None:
+        """In a forked child: touch nothing of the parent's; the next iteration joins the child's own session."""
+        self._lock = threading.Lock()
+        for lane in [*self._lanes, *([self._epochs] if self._epochs else [])]:
+            lane.abandon("forked")
+        self._session, self._lanes, self._free, self._epochs = None, [], [], None
+
+    def close(self) -> None:
+        """Record no more into this session."""
+        with self._lock:
+            for lane in [*self._lanes, *([self._epochs] if self._epochs else [])]:
+                lane.close()
+            self._session, self._lanes, self._free, self._epochs = None, [], [], None
+
+    @property
+    def index(self) -> int:
+        """Number of the loader in its session."""
+        return self._index
+
+    @property
+    def session(self) -> sessions.Session | None:
+        return self._session
+
+
+class Step(Marks):
+    """The batch in hand of one iterator: clock readings on their way into a record.
+
+    An iterator owns its step, and the step a lane, until the iteration ends or the iterator is dropped.
+    """
+
+    __slots__ = (
+        "device",
+        "drawn",
+        "envelope",
+        "epoch",
+        "first_seq",
+        "index_ns",
+        "indices",
+        "lane",
+        "recorder",
+        "row",
+        "row_segment",
+        "rows",
+        "samples",
+        "special",
+        "t_iter",
+        "taken",
+        "waiting_for_first",
+    )
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+        self.lane = _nothing
+        self.device: DeviceClock | None = None
+        self.rows: Lane | None = None
+        self.row_segment: Segment | None = None
+        self.row = self.epoch = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self.t_iter = now_ns()
+        self.first_seq = 0
+        self.detailed = self.special = self.waiting_for_first = True
+        self.index_ns = 0
+        self.samples = -1
+        self.indices: Any = None
+        self.envelope: Any = None
+        self.drawn: dict[int, tuple[int, int]] = {}
+        self.taken = 0
+
+    def begin(self, num_workers: int) -> bool:
+        """An iteration begins now. False where nothing can be recorded."""
+        self._give_back()
+        self._reset()
+        return self.recorder.begin(self, num_workers)
+
+    def take(self, lane: Lane) -> None:
+        self.lane = lane
+        self.first_seq = lane.first + lane.count
+
+    def _give_back(self) -> None:
+        lane, self.lane = self.lane, _nothing
+        if lane is not _nothing:
+            self.recorder.give_back(lane)
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # at interpreter exit anything may be gone
+            self._give_back()
+
+    @property
+    def batches(self) -> int:
+        """Batches handed over in this iteration."""
+        return self.lane.first + self.lane.count - self.first_seq if self.lane.stopped is None else 0
+
+    def ended(self, t_ns: int, how: int) -> None:
+        """The iteration ended at `t_ns`; the last batch's compute time is known now."""
+        lane = self.lane
+        batches = self.batches
+        if batches and lane.count:
+            at = HEADER_BYTES + (lane.count - 1) * RECORD_BYTES
+            _, t, wait, *_ = _unpack_head(lane.buf, at)
+            lane.patch(lane.segment, at + _COMPUTE_AT, "q", t_ns - t - wait)
+        self._patch_row("t_end_ns", t_ns)
+        self._patch_row("batches", batches)
+        self._patch_row("how", how)
+        if self.device is not None:
+            self.device.drain()
+
+    def _patch_row(self, name: str, value: int) -> None:
+        if self.rows is not None:
+            code = next(f.code for f in EPOCH.fields if f.name == name)
+            self.rows.patch(self.row_segment, self.row + EPOCH.offset(name), code, value)
+
+    def finish(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int, pinned: bool) -> None:
+        """What only some batches need: the first of an iteration, those looked at in detail, pinned ones, devices."""
+        if pinned:
+            _pack_long(lane.buf, _PIN_AT + n * RECORD_BYTES, self.taken - self.t_collated)
+        if self.waiting_for_first:
+            self.waiting_for_first = False
+            self._patch_row("t_first_ns", t_handed)
+        if self.detailed:
+            self._detail(lane, n, batch, t_handed, wait_ns)
+        if self.device is not None:
+            self.device.handed_over(lane, n, batch)
+        self.special = pinned or self.detailed or self.device is not None
+
+    def _detail(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int) -> None:
+        """The dearer half of a record made in this process: CPU times, size, single samples, own cost."""
+        fetch_cpu = collate_cpu = -1
+        if self.t_collate:
+            fetch_cpu = self.t_cpu_collate - self.t_cpu_fetch
+            collate_cpu = max(0, thread_cpu_ns() - self.t_cpu_collate)
+        size, tensors = batch_size_of(batch)
+        fastest, median, slowest = sample_times(self.indices)
+        self.indices = None
+        self.detailed = wait_ns > ALWAYS_DETAILED_NS
+        if self.device is None:
+            self.look_for_device()
+        _pack_detail(
+            lane.buf, _DETAIL_AT + n * RECORD_BYTES,
+            fetch_cpu, collate_cpu, size, tensors, now_ns() - t_handed, fastest, median, slowest,
+        )  # fmt: skip
+
+    def look_for_device(self) -> None:
+        """Begin to time the device once the training code has set one up; never set one up ourselves."""
+        from .device import device_clock
+
+        self.device = device_clock(self)
+
+    def opened(self, lane: Lane, n: int, envelope: Any, outstanding: int, ready: int) -> tuple[int, int, int]:
+        """The half of a record that came in the envelope; returns (fetch, collate, task)."""
+        (task, t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, own, tensors, pid, worker, low, mid, high) = (
+            _unpack_times(envelope.times)
+        )
+        at = n * RECORD_BYTES
+        queued = -1
+        if envelope.t_sent_ns > 0:
+            queued = max(0, self.taken - envelope.t_sent_ns - envelope.unpack_ns - max(0, envelope.pin_ns))
+        _pack_worker(
+            lane.buf, _WORKER_AT + at, t_fetch, envelope.pack_ns if envelope.t_sent_ns > 0 else -1, queued,
+            envelope.unpack_ns, envelope.pin_ns, envelope.pickled_bytes, task, pid, worker,
+            min(outstanding, 32767), min(ready, 32767),
+        )  # fmt: skip
+        _pack_detail(
+            lane.buf, _DETAIL_AT + at, fetch_cpu, collate_cpu, size, tensors, _NAN, low, mid, high,
+        )  # fmt: skip
+        return fetch, collate, task
+
+    def finish_opened(self, lane: Lane, n: int, batch: Any, t_handed: int) -> None:
+        """As `finish`, for a batch that came from a worker."""
+        if self.waiting_for_first:
+            self.waiting_for_first = False
+            self._patch_row("t_first_ns", t_handed)
+        if self.device is None:
+            self.look_for_device()
+        if self.device is not None:
+            self.device.handed_over(lane, n, batch)
+        self.special = self.device is not None
+        _pack_float(lane.buf, _OWN_AT + n * RECORD_BYTES, now_ns() - t_handed)
+
+
+def _no_lane() -> Lane:
+    lane = Lane(Path(), "none", BATCH, sessions.Budget(0), sessions.tell, mapped=False)
+    lane.stopped = "nothing is recorded"
+    return lane
+
+
+_nothing = _no_lane()
+
+
+def failed(error: BaseException, recorder: Recorder) -> None:
+    """A failure of ours: go quiet, say why once."""
+    recorder.enabled = False
+    with suppress(Exception):
+        sessions.tell(f"recording of {recorder.name} stopped: {type(error).__name__}: {error}; training goes on")

@@ -1,0 +1,135 @@
+"""Finding runs by name, and listing them without reading their lanes."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import RunNotFound, RunUnreadable
+from .metadata import clean
+from .rundir import runs_directory
+
+# YYYYmmdd-HHMMSS-xxxxxx: ids sort by the time the run began.
+ID = re.compile(r"\d{8}-\d{6}-[0-9A-Za-z]{1,16}")
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """One line of `loaderscope list`. `problem` is why the run cannot be read, None where it can."""
+
+    id: str
+    path: Path
+    created_unix_ns: int | None
+    argv: tuple[str, ...]
+    state: str
+    processes: int
+    loaders: int
+    size_bytes: int
+    problem: str | None
+
+
+def run_ids(runs: Path) -> list[str]:
+    """The ids of the runs in this folder, oldest first; none where there is no such folder."""
+    try:
+        with os.scandir(runs) as entries:
+            found = [entry.name for entry in entries if ID.fullmatch(entry.name) and entry.is_dir()]
+    except OSError:
+        return []
+    seconds = sorted(found)
+    if len(seconds) > 1 and seconds[-1][:15] == seconds[-2][:15]:  # begun in one second: the clock decides
+        newest = [name for name in seconds if name[:15] == seconds[-1][:15]]
+        seconds[-len(newest) :] = sorted(newest, key=lambda name: (_created(runs / name), name))
+    return seconds
+
+
+def _created(path: Path) -> int:
+    from .metadata import integer, read_json
+
+    try:
+        return integer(read_json(path / "run.json"), "created_unix_ns") or 0
+    except RunUnreadable:
+        return 0
+
+
+def find_run(name: str | os.PathLike[str], runs: Path | None = None) -> Path:
+    """The directory of "latest", an id, the unique beginning of one, or a path. Raises RunNotFound."""
+    where = runs_directory() if runs is None else runs
+    asked = os.fspath(name)
+    if not isinstance(asked, str) or not asked or "\0" in asked:
+        raise RunNotFound(f"{clean(asked, 80)!r} is not the name of a run")
+    shown = clean(asked, 200)
+    try:
+        if not isinstance(name, str) or _is_path(asked):
+            path = Path(asked).expanduser()
+            if path.is_dir():
+                return path
+            raise RunNotFound(f"there is no directory {shown}")
+        ids = run_ids(where)
+        if asked == "latest":
+            if ids:
+                return where / ids[-1]
+            raise RunNotFound(f"nothing has been recorded yet in {clean(where)}: try `loaderscope run your_script.py`")
+        if asked in ids:
+            return where / asked
+        fitting = [id_ for id_ in ids if id_.startswith(asked)]
+        if len(fitting) == 1:
+            return where / fitting[0]
+        if len(fitting) > 1:
+            some = ", ".join(fitting[-3:])
+            raise RunNotFound(f"{shown} is the beginning of {len(fitting)} runs ({some}): type more of the id")
+        path = Path(asked)
+        if path.is_dir():
+            return path
+    except (OSError, ValueError, RuntimeError) as error:
+        raise RunNotFound(f"{shown} cannot be looked up: {clean(error, 200)}") from error
+    raise RunNotFound(f"there is no run {shown} in {clean(where)}: `loaderscope list` shows those there are")
+
+
+def _is_path(name: str) -> bool:
+    return name.startswith((".", "~")) or "/" in name or os.sep in name
+
+
+def list_runs(runs: Path | None = None, limit: int | None = None) -> list[RunEntry]:
+    """The runs of a folder, newest first, at most `limit`. Never raises for what a run contains."""
+    where = runs_directory() if runs is None else runs
+    ids = run_ids(where)[::-1]
+    return [_entry(where / name) for name in ids[:limit]]
+
+
+def _entry(path: Path) -> RunEntry:
+    from .liveness import Liveness, process_state
+    from .metadata import integer, read_json, strings
+    from .run import read_run_json, run_state
+
+    size, loaders, described = _contents(path)
+    try:
+        data = read_run_json(path)
+    except RunUnreadable as error:
+        return RunEntry(clean(path.name), path, None, (), "unreadable", len(described), loaders, size, str(error))
+    liveness = Liveness()
+    states = []
+    for process in described:
+        try:
+            states.append(process_state(read_json(process), liveness))
+        except RunUnreadable:
+            states.append("unknown")
+    state = run_state(data, states, liveness)
+    created = integer(data, "created_unix_ns")
+    return RunEntry(clean(path.name), path, created, strings(data, "argv"), state, len(described), loaders, size, None)
+
+
+def _contents(path: Path) -> tuple[int, int, list[Path]]:
+    """Bytes on disk, number of loaders, and the process descriptions."""
+    size, loaders, processes = 0, 0, []
+    for folder, _, files in os.walk(path):
+        for file in files:
+            try:
+                size += os.lstat(os.path.join(folder, file)).st_size
+            except OSError:
+                continue
+            loaders += bool(re.fullmatch(r"loader\d+\.json", file))
+            if file == "process.json":
+                processes.append(Path(folder, file))
+    return size, loaders, processes

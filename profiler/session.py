@@ -1,0 +1,361 @@
+"""This process's part of a run: its folder, its budget, its helper process, and its end.
+
+A session opens at the first batch loop, not at import and not at `watch`: a process that never loads data leaves no
+trace. It belongs to one process; a forked child forgets its parent's and opens its own in the same run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import platform
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .clock import now_ns
+from .folding import Folder, write_atomically
+from .lanes import Budget, Lane
+from .rundir import runs_directory
+from .schema import WORKER
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
+FORMAT = 1
+RUN_VARIABLE = "LOADERSCOPE_RUN"  # the run that child processes join
+LIMIT_VARIABLE = "LOADERSCOPE_MAX_MB"
+DEFAULT_LIMIT_MB = 256
+SYSTEM_LIMIT_BYTES = 24_000_000  # of the limit, what the system sampler may use
+SMALLEST_LIMIT_MB = 32
+
+_lock = threading.Lock()
+_current: Session | None = None
+_in_worker = False
+_failed = False
+_run_directory: Path | None = None  # kept for forked children, who join the same run
+_told: set[str] = set()
+
+
+def tell(message: str) -> None:
+    """One line on standard error, once a process. Not `warnings`: a filter there may turn it into an exception."""
+    if message not in _told:
+        _told.add(message)
+        with suppress(Exception):
+            print(f"loaderscope: {message}", file=sys.stderr)
+
+
+class Session:
+    """The open folder of this process. Attributes: `directory`, `run_directory`, `budget`, `workers` (lane)."""
+
+    def __init__(self, run_directory: Path) -> None:
+        """Raises OSError where the folder cannot be made."""
+        self.run_directory = run_directory
+        self.directory = _exclusive(run_directory, f"p{os.getpid()}")
+        self.budget = Budget(_limit_bytes() - SYSTEM_LIMIT_BYTES, self._recording_processes)
+        self.workers = Lane(self.directory, "workers", WORKER, self.budget, tell)
+        self.facts = _process_facts()
+        self.loaders = 0
+        self.recorders: list[Recorder] = []
+        self._write_facts()
+
+    def lane(self, name: str, schema: Any) -> Lane:
+        return Lane(self.directory, name, schema, self.budget, tell, fold=Folder(self.directory, name))
+
+    def write_loader(self, index: int, facts: dict[str, Any]) -> None:
+        with suppress(OSError):
+            write_atomically(self.directory / f"loader{index}.json", json.dumps({"format": FORMAT, **facts}, default=str))
+
+    def note_device(self, name: str) -> None:
+        """The device became known after the session was opened."""
+        if self.facts.get("device") != name:
+            self.facts["device"] = name
+            self._write_facts()
+
+    def finish(self) -> None:
+        """Mark this process as ended; the sampler sees it and ends too. Safe to call twice."""
+        if "ended_clock_ns" not in self.facts:
+            self.facts["ended_clock_ns"] = now_ns()
+            self.facts["ended_unix_ns"] = time.time_ns()
+            self._write_facts()
+
+    def _write_facts(self) -> None:
+        with suppress(OSError):
+            write_atomically(self.directory / "process.json", json.dumps(self.facts))
+
+    def _recording_processes(self) -> int:
+        try:
+            return sum(1 for name in os.listdir(self.run_directory) if name.startswith("p"))
+        except OSError:
+            return 1
+
+
+def current() -> Session | None:
+    """The open session of this process, if any."""
+    return _current
+
+
+def open_session() -> Session | None:
+    """The session of this process, opened if need be; None in a DataLoader worker or where no folder can be made."""
+    global _current, _failed, _run_directory
+    if _current is not None or _in_worker or _failed:
+        return _current
+    with _lock:
+        if _current is None and not _failed:
+            session = _open_anywhere()
+            if session is None:
+                _failed = True
+                return None
+            _run_directory = session.run_directory
+            _at_end(session)
+            _start_sampler(session)
+            _current = session
+    return _current
+
+
+def close_session() -> None:
+    """End this process's recording: the next loop opens a run of its own."""
+    global _current, _run_directory
+    session, _current, _run_directory = _current, None, None
+    if session is not None:
+        for recorder in list(session.recorders):
+            recorder.close()
+        session.workers.close()
+        session.finish()
+        atexit.unregister(session.finish)
+
+
+def leave_worker_alone() -> None:
+    """Called in a DataLoader worker: loaders used inside it are not recorded."""
+    global _in_worker
+    _in_worker = True
+
+
+def in_worker() -> bool:
+    """Whether this process is a DataLoader worker."""
+    return _in_worker
+
+
+def _forget_after_fork() -> None:
+    global _current, _lock
+    _lock = threading.Lock()
+    session, _current = _current, None
+    if session is not None:
+        session.workers.abandon("forked")
+        for recorder in session.recorders:
+            recorder.abandon()
+        atexit.unregister(session.finish)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+def _at_end(session: Session) -> None:
+    atexit.register(session.finish)
+    import multiprocessing
+    from multiprocessing import util
+
+    if multiprocessing.parent_process() is not None:
+        # A forked multiprocessing child leaves through os._exit, past atexit; its finalizers do run.
+        util.Finalize(None, session.finish, exitpriority=0)
+
+
+def _open_anywhere() -> Session | None:
+    first_error: OSError | None = None
+    for where in _candidates():
+        try:
+            session = Session(_run_in(where) if where is not None else _joined_run())
+        except OSError as error:
+            first_error = first_error or error
+            continue
+        if first_error is not None:
+            tell(f"{first_error.filename or 'the run folder'} cannot be written ({first_error.strerror}); "
+                 f"recording to {session.run_directory} instead")  # fmt: skip
+        return session
+    reason = first_error.strerror if first_error is not None else "no folder"
+    tell(f"nothing is recorded: no run folder can be made ({reason}); set LOADERSCOPE_DIR to a writable folder")
+    return None
+
+
+def _candidates() -> Iterator[Path | None]:
+    if _run_directory is not None or os.environ.get(RUN_VARIABLE):
+        yield None  # join that run
+    with suppress(Exception):
+        yield runs_directory()
+    yield Path(tempfile.gettempdir()) / f"loaderscope-{os.getuid() if hasattr(os, 'getuid') else 'user'}" / "runs"
+
+
+def _joined_run() -> Path:
+    path = _run_directory or Path(os.environ[RUN_VARIABLE])
+    if not path.is_dir():
+        raise FileNotFoundError(2, "No such directory", str(path))
+    return path
+
+
+def _run_in(runs: Path) -> Path:
+    runs.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return create_run(runs, sys.argv)
+
+
+def create_run(runs: Path, argv: list[str]) -> Path:
+    """A new run directory under `runs` (mode 0700), with its `run.json`. Raises OSError."""
+    runs.mkdir(parents=True, exist_ok=True, mode=0o700)
+    while True:
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        path = runs / name
+        try:
+            path.mkdir(mode=0o700)
+            break
+        except FileExistsError:
+            continue
+    from .. import __version__
+
+    facts = {
+        "format": FORMAT,
+        "id": name,
+        "created_unix_ns": time.time_ns(),
+        "clock_ns": now_ns(),
+        "boot_id": boot_id(),
+        "host": socket.gethostname(),
+        "argv": argv,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "loaderscope": __version__,
+        "pid": os.getpid(),
+    }
+    write_atomically(path / "run.json", json.dumps(facts))
+    return path
+
+
+def boot_id() -> str | None:
+    """What tells this boot of this host from any other; None where the platform has no such thing."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def _exclusive(parent: Path, stem: str) -> Path:
+    number = 0
+    while True:
+        path = parent / f"{stem}-{number}"
+        try:
+            path.mkdir(mode=0o700)
+            return path
+        except FileExistsError:
+            number += 1
+
+
+def _limit_bytes() -> int:
+    text = os.environ.get(LIMIT_VARIABLE, "")
+    try:
+        wanted = int(text or DEFAULT_LIMIT_MB)
+    except ValueError:
+        tell(f"{LIMIT_VARIABLE}={text!r} is not a number; the limit is {DEFAULT_LIMIT_MB} MB")
+        wanted = DEFAULT_LIMIT_MB
+    return max(wanted, SMALLEST_LIMIT_MB) * 1_000_000
+
+
+def _process_facts() -> dict[str, Any]:
+    import multiprocessing
+
+    import psutil
+    import torch
+
+    def number(name: str) -> int | None:
+        text = os.environ.get(name, "")
+        return int(text) if text.isdigit() else None
+
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return {
+        "format": FORMAT,
+        "pid": os.getpid(),
+        "create_time": psutil.Process().create_time(),
+        "host": socket.gethostname(),
+        "boot_id": boot_id(),
+        "clock_ns": now_ns(),
+        "unix_ns": time.time_ns(),
+        "argv": list(sys.argv),
+        "rank": number("RANK"),
+        "local_rank": number("LOCAL_RANK"),
+        "world_size": number("WORLD_SIZE"),
+        "local_world_size": number("LOCAL_WORLD_SIZE"),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "start_method": multiprocessing.get_start_method(allow_none=True),
+        "affinity": affinity,
+        "torch_threads": torch.get_num_threads(),
+        "device": None,
+        "reasons": {},
+    }
+
+
+def _start_sampler(session: Session) -> None:
+    """Start the system sampler for this run and host, unless one is at work. Its failure is a note, no more."""
+    if os.environ.get("LOADERSCOPE_SYSTEM") == "0":
+        return
+    try:
+        directory = _free_system_directory(session.run_directory)
+        if directory is not None:
+            _launch(session.run_directory, directory)
+    except Exception as error:
+        session.facts["reasons"]["system"] = f"the system sampler did not start: {type(error).__name__}: {error}"
+        session._write_facts()
+
+
+def _free_system_directory(run_directory: Path) -> Path | None:
+    """A folder made for a new sampler; None if this host's sampler is running (or was begun a moment ago)."""
+    host = "".join(c if c.isalnum() or c in "._-" else "_" for c in socket.gethostname()) or "host"
+    number = 0
+    while True:
+        path = run_directory / f"system-{host}-{number}"
+        try:
+            path.mkdir(mode=0o700)
+            return path
+        except FileExistsError:
+            if _sampler_lives(path):
+                return None
+            number += 1
+
+
+def _sampler_lives(path: Path) -> bool:
+    import psutil
+
+    try:
+        facts = json.loads((path / "sampler.json").read_text(encoding="utf-8"))
+        process = psutil.Process(int(facts["pid"]))
+        return abs(process.create_time() - float(facts["create_time"])) < 1.0 and process.status() != "zombie"
+    except FileNotFoundError:
+        return time.time() - path.stat().st_mtime < 5.0  # it is starting
+    except (OSError, ValueError, KeyError, TypeError, psutil.Error):
+        return False
+
+
+_BOOT = "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.sampler.loop import main; sys.exit(main({argv!r}))"
+
+
+def _launch(run_directory: Path, directory: Path) -> None:
+    """Start the sampler as nobody's child, so that no SIGCHLD and no exit status of it ever reaches the training code."""
+    code = _BOOT.format(path=[os.path.abspath(p) for p in sys.path if p], argv=[str(run_directory), str(directory)])
+    command = [sys.executable, "-S", "-c", code]
+    environment = {
+        name: value for name, value in os.environ.items() if name not in (RUN_VARIABLE, "PYTHONPATH", "PYTHONSTARTUP")
+    }
+    quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    if os.name == "posix":
+        # The shell starts it in the background, where SIGINT is ignored, and is gone at once.
+        shell = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", *command]
+        subprocess.run(shell, env=environment, cwd="/", check=True, close_fds=True, **quiet)
+    else:
+        flags = getattr(subprocess, "DETACHED_PROCESS", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
+        subprocess.Popen(command, env=environment, creationflags=flags, close_fds=True, **quiet)

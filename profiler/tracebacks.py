@@ -1,0 +1,39 @@
+"""Keeping our own frames out of what the user reads."""
+
+from __future__ import annotations
+
+import os
+import re
+from types import TracebackType
+from typing import Any
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+# One frame of a printed traceback: the File line, and the source and marker lines under it.
+_FRAME = re.compile(r'  File "(?P<file>[^"\n]*)", line \d+, in [^\n]*\n(?:    [^\n]*\n)*')
+
+
+def without_own_frames(text: str) -> str:
+    """A formatted traceback less the frames of this package."""
+    if _HERE not in text:
+        return text
+    return _FRAME.sub(lambda frame: "" if frame["file"].startswith(_HERE) else frame[0], text)
+
+
+def clean_wrapper(wrapper: Any) -> None:
+    """Take our frames out of a torch `ExceptionWrapper`, whose text becomes the message the user sees."""
+    text = getattr(wrapper, "exc_msg", None)
+    if isinstance(text, str):
+        wrapper.exc_msg = without_own_frames(text)
+
+
+def drop_inner_frames(error: BaseException) -> None:
+    """Unlink our frames from the middle of a traceback (the outermost one cannot be: it is still running)."""
+    entry: TracebackType | None = error.__traceback__
+    while entry is not None:
+        inner = entry.tb_next
+        while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_HERE):
+            inner = inner.tb_next
+        if inner is not entry.tb_next:
+            entry.tb_next = inner
+        entry = inner

@@ -1,0 +1,257 @@
+"""`watch`, `watch_all`, `unwatch`: which loaders are recorded, and the one hook that makes their iterators measure.
+
+The hook is `DataLoader._get_iterator`, the method by which a loader makes each of its iterators. It stands on the
+class, looks up whether this very loader is watched, and if so runs torch's own code with the measuring iterator classes
+in place of the plain ones. Nothing is stored on the loader: its attributes, pickling and type stay what they were.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from . import session as sessions
+from .adopt import adopt, adopt_all, release, release_all
+from .errors import UsageError
+from .families import Family, family_of, known_families
+from .plain import WatchedIterable
+from .recorder import Recorder, Step, failed
+
+T = TypeVar("T")
+
+
+class _Watched:
+    """A watched loader, held weakly, and what is recorded of it."""
+
+    def __init__(self, loader: Any, recorder: Recorder) -> None:
+        key = id(loader)
+        self.recorder = recorder
+        self.loader = weakref.ref(loader, lambda _: _gone(key))
+
+
+_watched: dict[int, _Watched] = {}
+_retired: dict[str, Recorder] = {}
+_hooked: dict[type, Any] = {}
+_all = False
+_names: dict[str, int] = {}
+_lock = threading.RLock()
+
+
+def watch(loader: T, *, name: str | None = None) -> T:
+    """Record every batch of this loader from its next iteration on; returns the loader itself.
+
+    Works on any `torch.utils.data.DataLoader`, which is instrumented in place, and on any other iterable of batches,
+    for which a thin stand-in is returned (it passes everything on) and only wait and step are measured.
+
+    `name` is how reports call the loader; without one it is named after its data set. Watching a watched loader again
+    does nothing. Raises UsageError for something that cannot be iterated over.
+    """
+    from torch.utils.data import DataLoader
+
+    if isinstance(loader, DataLoader):
+        with _lock:
+            if _recorder_of(loader) is None:
+                recorder = _register(loader, name)
+                _hook(type(loader))
+                for iterator in _live_iterators(loader):
+                    adopt(iterator, Step(recorder))
+        return loader
+    if isinstance(loader, WatchedIterable):
+        return loader
+    if not hasattr(type(loader), "__iter__") and not hasattr(type(loader), "__next__"):
+        raise UsageError(f"watch() takes a DataLoader or another iterable of batches, not {type(loader).__name__!r}")
+    return WatchedIterable(loader, _plain_recorder(loader, name))  # type: ignore[return-value]
+
+
+def watch_all() -> None:
+    """Record every DataLoader of this process, those that exist and those to come. Loops already under way are
+    recorded from their next batch on, without what happens inside their workers."""
+    global _all
+    from torch.utils.data import DataLoader
+
+    with _lock:
+        if _all:
+            return
+        _all = True
+        _hook(DataLoader)
+        for family in known_families():
+            family.when_imported(_hook)
+        adopt_all(lambda iterator: Step(_recorder_for_orphan(iterator)))
+
+
+def unwatch(loader: Any = None) -> None:
+    """Stop recording this loader and take the hooks away; without an argument, all loaders and `watch_all` itself.
+
+    Workers that still run are left to finish as they are. Raises UsageError if the loader is not watched.
+    """
+    global _all
+    with _lock:
+        if loader is None:
+            _all = False
+            for entry in list(_watched.values()):
+                entry.recorder.enabled = False
+            _watched.clear()
+            _retired.clear()
+            release_all()
+        elif isinstance(loader, WatchedIterable):
+            loader.stop()
+        else:
+            entry_ = _watched.pop(id(loader), None)
+            if entry_ is None:
+                raise UsageError("this loader is not watched")
+            entry_.recorder.enabled = False
+            release(entry_.recorder)
+        if not _watched and not _all:
+            _unhook()
+
+
+def is_watched(loader: Any) -> bool:
+    """Whether this loader is being recorded."""
+    return isinstance(loader, WatchedIterable) or _recorder_of(loader) is not None
+
+
+def loader_place(loader: Any) -> tuple[Path, int] | None:
+    """(folder of this process in the run, number of the loader in it); None before its first batch."""
+    recorder = loader._recorder if isinstance(loader, WatchedIterable) else _recorder_of(loader)
+    if recorder is None or recorder.session is None:
+        return None
+    return recorder.session.directory, recorder.index
+
+
+def current_run_directory() -> Path | None:
+    """The run this process records into; None before the first batch of a watched loader."""
+    session = sessions.current()
+    return session.run_directory if session is not None else None
+
+
+# Registry.
+
+
+def _recorder_of(loader: Any) -> Recorder | None:
+    entry = _watched.get(id(loader))
+    return entry.recorder if entry is not None and entry.loader() is loader else None
+
+
+def _register(loader: Any, name: str | None) -> Recorder:
+    from .describe import describe_loader
+
+    facts: dict[str, Any] = {"kind": "dataloader", "config": describe_loader(loader), "reasons": {}, "notes": []}
+    reasons = facts["reasons"]
+    if not loader.num_workers:
+        for metric in ("pack", "queued", "unpack"):
+            reasons[metric] = "num_workers=0: batches do not cross a process border"
+    reasons["h2d"] = reasons["stall"] = "no device in use"
+    signature = repr((name, sorted(facts["config"].items(), key=str)))
+    recorder = _retired.pop(signature, None)
+    if recorder is not None and recorder.enabled:
+        recorder.instance += 1  # the same loader, built again
+    else:
+        recorder = Recorder(name or _fresh_name(loader), facts)
+    recorder.signature = signature
+    _watched[id(loader)] = _Watched(loader, recorder)
+    return recorder
+
+
+def _gone(key: int) -> None:
+    entry = _watched.pop(key, None)
+    if entry is not None and entry.recorder.enabled:
+        _retired[entry.recorder.signature] = entry.recorder
+        if len(_retired) > 256:
+            del _retired[next(iter(_retired))]
+
+
+def _fresh_name(loader: Any) -> str:
+    dataset = getattr(loader, "dataset", loader)
+    name = type(dataset).__name__
+    count = _names[name] = _names.get(name, 0) + 1
+    return name if count == 1 else f"{name} {count}"
+
+
+def _plain_recorder(iterable: Any, name: str | None) -> Recorder:
+    why = "not a torch DataLoader: only wait and step can be measured"
+    stages = ("index", "fetch", "collate", "pack", "queued", "unpack", "pin", "h2d", "stall")
+    facts = {
+        "kind": "iterable",
+        "config": {"loader": type(iterable).__qualname__},
+        "reasons": dict.fromkeys(stages, why),
+        "notes": [],
+    }
+    return Recorder(name or _fresh_name(iterable), facts)
+
+
+def _recorder_for_orphan(iterator: Any) -> Recorder:
+    """For an iterator found at work, whose loader is not at hand."""
+    facts = {"kind": "dataloader", "config": {"num_workers": iterator._num_workers}, "reasons": {}, "notes": []}
+    return Recorder(type(iterator._dataset).__name__, facts)
+
+
+def _live_iterators(loader: Any) -> Iterator[Any]:
+    """Iterators this loader keeps: persistent workers' own, and those that subclasses hold on to."""
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    for value in list(vars(loader).values()):
+        if isinstance(value, _BaseDataLoaderIter):
+            yield value
+
+
+# The hook.
+
+
+def _hook(cls: type) -> None:
+    """Hook the `_get_iterator` that loaders of this class use."""
+    for owner in cls.__mro__:
+        if "_get_iterator" in vars(owner):
+            break
+    else:
+        return
+    with _lock:
+        if owner in _hooked:
+            return
+        original = vars(owner)["_get_iterator"]
+        family = family_of(owner, original)
+        _hooked[owner] = original
+        owner._get_iterator = _hooked_get_iterator(original, family)  # type: ignore[attr-defined]
+
+
+def _unhook() -> None:
+    for owner, original in list(_hooked.items()):
+        owner._get_iterator = original  # type: ignore[attr-defined]
+        del _hooked[owner]
+    from .copies import uninstall
+
+    uninstall()
+
+
+def _hooked_get_iterator(original: Any, family: Family | None) -> Any:
+    def _get_iterator(self: Any) -> Any:
+        step = _step_for(self)
+        if step is None:
+            return original(self)
+        if family is None:
+            return adopt(original(self), step)
+        return family.make(self, step)
+
+    _get_iterator.__wrapped__ = original  # type: ignore[attr-defined]
+    _get_iterator.__qualname__ = original.__qualname__
+    return _get_iterator
+
+
+def _step_for(loader: Any) -> Step | None:
+    """A step that has begun, for a watched loader; None for any other. Never raises an `Exception`."""
+    recorder = None
+    try:
+        recorder = _recorder_of(loader)
+        if recorder is None and _all and not sessions.in_worker():
+            with _lock:
+                recorder = _register(loader, None)
+        if recorder is None:
+            return None
+        step = Step(recorder)
+        return step if step.begin(loader.num_workers) else None
+    except Exception as error:
+        if recorder is not None:
+            failed(error, recorder)
+        return None
