@@ -18,12 +18,19 @@ import numpy.typing as npt
 from .errors import RunUnreadable
 from .folding import BINS, Fold, Totals, derive_compute, fold_path
 from .lane_reader import SegmentInfo, read_fold, read_header, read_segment, segments
+from .lanes import HEADER_BYTES
 from .metadata import clean
 from .schema import Field, Schema
 
 Array = npt.NDArray[Any]
 
-_TYPES: dict[str, np.dtype[Any]] = {"q": np.dtype("<i8"), "i": np.dtype("<i4"), "h": np.dtype("<i2"), "f": np.dtype("<f4")}
+# NumPy types of the struct codes a schema may use.
+_TYPES: dict[str, np.dtype[Any]] = {
+    "q": np.dtype("<i8"),
+    "i": np.dtype("<i4"),
+    "h": np.dtype("<i2"),
+    "f": np.dtype("<f4"),
+}
 
 # Segments are 1 MiB; a header that claims far more is not to be believed, nor is a fold file of many megabytes.
 MAX_SEGMENT_BYTES = 64 << 20
@@ -35,7 +42,7 @@ ATTEMPTS = 20
 
 
 class Columns(Mapping[str, Array]):
-    """Field name → array of `rows` values, read-only. Integers that were not measured hold -1, floats hold NaN."""
+    """Field name → array of `rows` values, read-only. Integers not measured hold -1, floats NaN."""
 
     def __init__(self, arrays: Mapping[str, Array], rows: int) -> None:
         self.rows = rows
@@ -156,7 +163,7 @@ def _checked(path: Path, schema: Schema) -> SegmentInfo:
         raise RunUnreadable(f"{clean(path)} was written by a newer Loaderscope: upgrade to read it")
     if info.capacity * info.dtype.itemsize > MAX_SEGMENT_BYTES or not 0 < info.first_seq < MAX_SEQ:
         raise RunUnreadable(f"{clean(path)} is corrupt: its header makes no sense")
-    rows = max(0, status.st_size - 4096) // info.dtype.itemsize
+    rows = max(0, status.st_size - HEADER_BYTES) // info.dtype.itemsize
     return SegmentInfo(
         path, info.schema, info.version, info.dtype, info.capacity, info.first_seq, min(info.committed, rows)
     )

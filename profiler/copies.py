@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 SMALL = 1024
 
+# Device types that copies are timed to; CUDA's covers ROCm, which torch calls by the same name.
+device_types = {"cuda"}
+
 _by_thread: dict[int, DeviceClock] = {}
 _by_memory: dict[int, DeviceClock] = {}
 _memory_of: dict[int, list[int]] = {}
@@ -134,12 +137,12 @@ def _wrap_to(original: Any) -> Any:
         try:
             other = args[0] if args else kwargs.get("other")
             if isinstance(other, torch.Tensor):
-                onto_device = other.is_cuda
+                onto_device = other.device.type in device_types
                 non_blocking = bool(kwargs.get("non_blocking", args[1] if len(args) > 1 else False))
             else:
                 rest = {k: v for k, v in kwargs.items() if k != "copy"}
                 device, _, non_blocking, _ = parse(*args, **rest)
-                onto_device = device is not None and device.type == "cuda"
+                onto_device = device is not None and device.type in device_types
         except Exception:
             onto_device = non_blocking = False
         if not onto_device:
@@ -161,7 +164,7 @@ def _wrap_cuda(original: Any) -> Any:
 
 def _wrap_copy(original: Any) -> Any:
     def copy_(self: Any, src: Any, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or not self.is_cuda or not _observable(src):
+        if torch.compiler.is_compiling() or self.device.type not in device_types or not _observable(src):
             return original(self, src, *args, **kwargs)
         non_blocking = bool(kwargs.get("non_blocking", args[0] if args else False))
         return _timed(lambda: original(self, src, *args, **kwargs), src, non_blocking)

@@ -52,7 +52,7 @@ def device_clock(step: Step) -> DeviceClock | None:
     if recorder.session is not None:
         recorder.session.note_device(torch.cuda.get_device_name(torch.cuda.current_device()))
     copies.install()
-    return DeviceClock(step)
+    return DeviceClock(step, torch.cuda)
 
 
 class _Open:
@@ -78,12 +78,11 @@ class _Open:
 class DeviceClock:
     """The device side of one iterator's records."""
 
-    def __init__(self, step: Step) -> None:
-        import torch
-
-        self._cuda = torch.cuda
+    def __init__(self, step: Step, cuda: Any) -> None:
+        """`cuda` is `torch.cuda`, or something of the same shape."""
+        self._cuda = cuda
         self._step = step
-        self._device = torch.cuda.current_device()
+        self._device = cuda.current_device()
         self._pool: list[torch.cuda.Event] = []
         self._pending: deque[_Open] = deque()
         self._open: _Open | None = None

@@ -92,7 +92,7 @@ def _stepping(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             lane = s.lane
             n = lane.count
-            if n == lane.capacity:
+            if n >= lane.capacity:
                 n = lane.roll()
             pack_head(
                 lane.buf, HEADER_BYTES + n * RECORD_BYTES, lane.first + n, t0, t1 - t0, s.index_ns,
@@ -225,7 +225,7 @@ def _receiving(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             lane = s.lane
             n = lane.count
-            if n == lane.capacity:
+            if n >= lane.capacity:
                 n = lane.roll()
             envelope, s.envelope = s.envelope, None
             fetch = collate = task = -1

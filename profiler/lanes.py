@@ -20,6 +20,7 @@ import mmap
 import os
 import struct
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -46,6 +47,28 @@ RESERVING_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs", "ove
 Notifier = Callable[[str], None]
 
 
+def map_file(fd: int, size: int) -> memoryview:
+    """The file's first `size` bytes, shared and writable, unmapped when the last view of them is gone.
+
+    Unlike Python's own mmap objects before 3.13, this keeps no descriptor: a loader more must not cost one more.
+    Raises OSError.
+    """
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    address = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+    if address in (None, ctypes.c_void_p(-1).value):
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    memory = (ctypes.c_char * size).from_address(address)
+    finalizer = weakref.finalize(memory, libc.munmap, address, size)
+    finalizer.atexit = False  # a thread may still write while the interpreter goes down
+    return memoryview(memory).cast("B")
+
+
 class _Committed(Protocol):
     def __setitem__(self, index: int, value: int, /) -> None: ...
 
@@ -70,15 +93,15 @@ class Segment:
         content = header + schema.blank * self.capacity
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
-            self.buf: mmap.mmap | bytearray
+            self.buf: memoryview | bytearray
             self.committed: _Committed
             if mapped:
                 os.posix_fallocate(fd, 0, size)
-                self.buf = mmap.mmap(fd, size)
+                self.buf = map_file(fd, size)
                 self.buf[HEADER_BYTES : len(content)] = content[HEADER_BYTES:]
                 self.buf[:HEADER_BYTES] = header
                 # memoryview.cast stores a native 8-byte word in one go; the header is declared little-endian.
-                self.committed = memoryview(self.buf)[COMMITTED_OFFSET : COMMITTED_OFFSET + 8].cast("Q")
+                self.committed = self.buf[COMMITTED_OFFSET : COMMITTED_OFFSET + 8].cast("Q")
             else:
                 self.buf = bytearray(content.ljust(size, b"\0"))
                 os.pwrite(fd, self.buf, 0)
@@ -156,7 +179,7 @@ class Lane:
     """An open lane. The hot path writes record number `n` of the segment into `buf`, then publishes it:
 
         n = lane.count
-        if n == lane.capacity:
+        if n >= lane.capacity:
             n = lane.roll()
         pack_into(lane.buf, HEADER_BYTES + n * lane.size, lane.first + n, ...)
         lane.committed[0] = n + 1
@@ -208,7 +231,7 @@ class Lane:
         self.stopped: str | None = None
         self.first = 1  # seq of the segment's first record
         self.segment: Segment | None = None
-        self.buf: mmap.mmap | bytearray
+        self.buf: memoryview | bytearray
         self.committed: _Committed
         self._scratch()
 
@@ -229,7 +252,7 @@ class Lane:
     def append(self, *values: float) -> int:
         """Write one whole record (all fields after `seq`, in order); returns its offset for `patch`. Not for hot paths."""
         n = self.count
-        if n == self.capacity:
+        if n >= self.capacity:
             n = self.roll()
         offset = HEADER_BYTES + n * self.size
         struct.pack_into(self.schema.format, self.buf, offset, self.first + n, *values)

@@ -25,7 +25,7 @@ Scalar = str | int | float | bool | None
 
 
 def clean(text: object, limit: int = MAX_TEXT) -> str:
-    """One printable line: control, format and unpaired characters become '\N{REPLACEMENT CHARACTER}', too long is cut."""
+    """One printable line: control, format and unpaired characters are replaced, what is too long is cut."""
     line = str(text)[: limit + 1]
     if not line.isprintable():
         spaced = line.replace("\n", " ").replace("\t", " ").replace("\r", " ")

@@ -129,7 +129,7 @@ class _WatchedIterator:
     def _record(s: Step, t0: int, t1: int, data: Any) -> None:
         lane = s.lane
         n = lane.count
-        if n == lane.capacity:
+        if n >= lane.capacity:
             n = lane.roll()
         pack_head(lane.buf, HEADER_BYTES + n * RECORD_BYTES, lane.first + n, t0, t1 - t0, -1, -1, -1, -1, s.epoch)
         if s.special:

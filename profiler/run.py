@@ -154,7 +154,7 @@ class SystemRun:
 
 @dataclass(frozen=True)
 class Run:
-    """One recorded run. `state` is "live", "finished", "crashed", or "unknown" where only another machine could tell."""
+    """One recorded run. `state` is live, finished, crashed, or unknown where only another machine could tell."""
 
     path: Path
     id: str

@@ -53,6 +53,8 @@ def _instrument(loop: Callable[..., None], args: tuple[Any, ...]) -> tuple[Any, 
     call = inspect.signature(loop).bind(*args)
     given = call.arguments
     timer = _Timer(int(given["worker_id"]), stateful="worker_state" in given)
+    # A data set that takes the whole list of indices gets that very list.
+    timer.one_by_one = not getattr(given["dataset"], "__getitems__", None)
     index_queue = IndexQueue(given["index_queue"], timer)
     result_queue = ResultQueue(given["data_queue"], timer)
     _mark_fetchers_of(loop, timer.marks)
@@ -87,6 +89,7 @@ class _Timer:
         self.marks = fetchers.Marks()
         self.indices: Any = None
         self.tasks = 0
+        self.one_by_one = True
 
     def begin(self, index: Any) -> Any:
         """A task has arrived; returns the indices to hand on."""
@@ -96,7 +99,8 @@ class _Timer:
             marks.detailed = self.tasks % fetchers.SAMPLE_EVERY == 0
         marks.t_collate = 0
         if marks.detailed:
-            index = self.indices = fetchers.with_stamps(index, marks)
+            if self.one_by_one:
+                index = self.indices = fetchers.with_stamps(index, marks)
             marks.t_cpu_fetch = thread_cpu_ns()
         marks.t_fetch = now_ns()
         return index

@@ -1,0 +1,47 @@
+# Each target makes what it needs, .venv included. `make` alone lists them.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+
+demo: $(READY) ## profile a small real training through a bad and through a good loader
+	@$(BIN)/loaderscope demo
+
+test: check ## linter, type checker, import contracts, then all tests
+	@$(BIN)/python -m pytest
+
+check: $(READY) ## linter, formatter, type checker, import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/python -m mypy
+	@$(BIN)/lint-imports
+
+format: $(READY) ## let the linter and the formatter repair what they can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY) ## measure what recording costs (keep the machine otherwise idle)
+	@$(BIN)/python benchmarks/overhead.py --store benchmarks/results
+
+clean: ## remove the environments, caches and builds
+	rm -rf $(VENV) benchmarks/.env* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The repository's root is the package `loaderscope`, whatever the clone's folder is called: a link of that name in
+# .venv/house, which is on the environment's path, makes every tool see it so. The editable install adds the
+# `loaderscope` command, the metadata and what the package depends on.
+$(READY): pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) (once; torch is large)"
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("Loaderscope needs Python 3.10 or later; try: make PYTHON=python3.12")'
+	@$(PYTHON) -m venv $(VENV)
+	@mkdir -p $(VENV)/house && ln -sfn ../.. $(VENV)/house/loaderscope
+	@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "house.pth").write_text("../../../house\n")'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

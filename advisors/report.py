@@ -1,0 +1,217 @@
+"""From a `Run` to a `Report`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..profiler.errors import RunNotFound, UsageError
+from ..profiler.run import LoaderRun, ProcessRun, Run, open_run
+from .model import SCHEMA, LoaderReport, Overhead, Report, RunInfo
+from .stages import stage, stages, step_totals
+from .summary import sampler_cost, summarise
+from .verdict import EPOCH_START_NOTED_FROM, headroom, lost_time, verdict
+from .waiting import waiting
+
+_NS = 1e-9
+
+
+def build_report(run: Run, pid: int | None = None, loader: tuple[Path, int] | None = None) -> Report:
+    """What the run means; with `pid`, of that process alone; with `loader` (process folder, index), of it alone."""
+    # Garbage in a lane may be any number: sums that overflow are wrong, but no warning of ours may stop a caller.
+    with np.errstate(all="ignore"):
+        loaders = [
+            loader_report(each, process)
+            for process in run.processes
+            if pid is None or process.pid == pid
+            for each in process.loaders
+            if loader is None or (process.path.name, each.index) == (loader[0].name, loader[1])
+        ]
+        return Report(
+            schema=SCHEMA,
+            run=_run_info(run),
+            loaders=tuple(loaders),
+            system=summarise(run),
+            overhead=_overhead(run),
+            notes=_notes(run),
+        )
+
+
+def report(target: Any = None) -> Report:
+    """What has been recorded so far.
+
+    With no argument: all loaders of this process. With a watched loader: that one. With a `Run`, or what `open_run`
+    takes (an id, "latest", a path): that run. Raises RunNotFound where nothing has been recorded, UsageError for
+    a loader that is not watched.
+    """
+    if isinstance(target, Run):
+        return build_report(target)
+    if isinstance(target, str | os.PathLike):
+        return build_report(open_run(target))
+    from ..profiler import watch
+
+    place = watch.loader_place(target) if target is not None else None
+    if target is not None and place is None:
+        raise UsageError("this loader has recorded nothing: watch() it and iterate over it first")
+    directory = watch.current_run_directory()
+    if directory is None:
+        raise RunNotFound("this process has recorded nothing yet: watch() a loader and iterate over it first")
+    return build_report(open_run(directory), os.getpid(), place)
+
+
+def loader_report(loader: LoaderRun, process: ProcessRun) -> LoaderReport:
+    """One loader's part of the report."""
+    lost = lost_time(loader)
+    found, basis = verdict(loader, lost)
+    samples = _total(loader, "samples")
+    wall_s = _wall_s(loader)
+    bytes_mean = _mean(loader, "bytes")
+    notes = list(loader.notes)
+    if loader.folded.records:
+        notes.append(
+            f"{loader.folded.records:,} older batches are kept as totals only: causes of waiting and the verdict rest "
+            f"on the newest {loader.batches.rows:,}"
+        )
+    starts = basis.epoch_start_share
+    if found != "too-short" and starts is not None and starts >= EPOCH_START_NOTED_FROM:
+        notes.append(
+            f"waiting for the first batch of each epoch after the first costs {starts * 100:.0f} % of the time"
+        )
+    instances = loader.epochs["instance"]
+    if len(instances) and instances.max() > 0:
+        notes.append(f"the loader was built {int(instances.max()) + 1} times")
+    return LoaderReport(
+        name=loader.name,
+        index=loader.index,
+        pid=loader.pid,
+        rank=loader.rank,
+        kind=loader.kind,
+        config=dict(loader.config),
+        batches=loader.count,
+        samples=samples,
+        epochs=max(loader.epochs.rows, 1 if loader.count else 0),
+        folded_batches=loader.folded.records,
+        wall_s=wall_s,
+        batches_per_s=loader.count / wall_s if wall_s else None,
+        samples_per_s=samples / wall_s if wall_s and samples is not None else None,
+        bytes_per_batch=bytes_mean,
+        verdict=found,
+        basis=basis,
+        headroom=headroom(loader, lost) if found != "too-short" else None,
+        stages=stages(loader, process.device),
+        waiting=waiting(loader, lost.first),
+        notes=tuple(notes),
+    )
+
+
+def _total(loader: LoaderRun, column: str) -> int | None:
+    values = loader.batches[column]
+    fold = loader.folded.columns.get(column)
+    known = values >= 0
+    if not known.any() and fold is None:
+        return None
+    return int(values.sum(where=known, dtype=np.float64)) + (int(fold.total) if fold is not None else 0)
+
+
+def _mean(loader: LoaderRun, column: str) -> float | None:
+    values = loader.batches[column]
+    values = values[values >= 0]
+    return float(values.mean(dtype=np.float64)) if len(values) else None
+
+
+def _wall_s(loader: LoaderRun) -> float | None:
+    """Time spent inside epochs: from `iter()` to the last batch's end, pauses between epochs left out."""
+    step_ns = step_totals(loader)
+    startup = loader.epochs
+    begun = np.where(startup["t_first_ns"] >= startup["t_iter_ns"], startup["t_first_ns"] - startup["t_iter_ns"], 0)
+    if loader.folded.records:
+        return step_ns * _NS or None
+    from .verdict import first_of_epoch
+
+    first = loader.batches["wait_ns"][first_of_epoch(loader.batches["epoch"])].clip(0)
+    extra = max(0.0, float(begun.clip(0).sum(dtype=np.float64)) - float(first.sum(dtype=np.float64)))
+    return (step_ns + extra) * _NS or None
+
+
+def _run_info(run: Run) -> RunInfo:
+    worlds = [p.world_size for p in run.processes if p.world_size]
+    return RunInfo(
+        id=run.id,
+        path=str(run.path),
+        state=run.state,
+        created_unix_ns=run.created_unix_ns,
+        wall_s=_run_wall_s(run),
+        argv=run.argv,
+        host=run.host,
+        platform=run.platform,
+        python=run.python,
+        torch=next((p.torch for p in run.processes if p.torch), None),
+        loaderscope=run.loaderscope,
+        processes=len(run.processes),
+        world_size=max(worlds) if worlds else None,
+        devices=tuple(dict.fromkeys(p.device for p in run.processes if p.device)),
+    )
+
+
+def _run_wall_s(run: Run) -> float | None:
+    """The longest any process recorded; clocks of different hosts are never mixed."""
+    longest = 0
+    for process in run.processes:
+        begun = [int(t) for loader in process.loaders for t in loader.epochs["t_iter_ns"][:1] if t >= 0]
+        last = []
+        for loader in process.loaders:
+            begun += [int(t) for t in loader.batches["t_ns"][:1]]
+            for column in ("t_first_ns", "t_end_ns"):
+                last += [int(t) for t in loader.epochs[column][-1:]]
+            rows = loader.batches
+            if rows.rows:
+                last.append(sum(max(0, int(rows[name][-1])) for name in ("t_ns", "wait_ns", "compute_ns")))
+        if begun and last:
+            longest = max(longest, max(last) - min(begun))
+    return longest * _NS if longest > 0 else None
+
+
+def _overhead(run: Run) -> Overhead:
+    """Cost a batch = hooks (calibrated) + what batches looked at in detail cost on top, spread over all batches."""
+    cost_ns = step_ns = 0.0
+    batches = 0
+    for loader in run.loaders:
+        own = stage(loader.batches["own_ns"], loader.folded.columns.get("own_ns"), 0.0)
+        if not loader.count or (not own.count and loader.hook_ns is None):
+            continue
+        a_batch = (loader.hook_ns or 0.0) + (own.total_s or 0.0) / _NS / loader.count
+        cost_ns += a_batch * loader.count
+        step_ns += step_totals(loader)
+        batches += loader.count
+    costs = [sampler_cost(system) for system in run.systems]
+    shares = [share for share, _ in costs if share is not None]
+    sizes = [size for _, size in costs if size is not None]
+    reasons = {}
+    if not batches:
+        reasons["per_batch_us"] = "no batch was timed for it"
+    if not shares:
+        reasons["sampler_cpu_share"] = "the system sampler took fewer than two samples"
+    return Overhead(
+        per_batch_us=cost_ns / batches / 1e3 if batches else None,
+        share_of_step=cost_ns / step_ns if step_ns > 0 else None,
+        sampler_cpu_share=max(shares) if shares else None,
+        sampler_rss_bytes=max(sizes) if sizes else None,
+        reasons=reasons,
+    )
+
+
+def _notes(run: Run) -> tuple[str, ...]:
+    told = {f"{loader.name}: {note}" for loader in run.loaders for note in loader.notes}
+    notes = [note for note in run.notes if note not in told]  # the loaders tell theirs
+    if run.state == "crashed":
+        notes.append("the run ended without saying so (killed or crashed): everything recorded until then is here")
+    elif run.state == "live":
+        notes.append("the run is still going on: these are the figures so far")
+    if not run.loaders:
+        notes.append("no loader was recorded")
+    if len({system.host for system in run.systems}) > 1:
+        notes.append("several hosts were recorded: the system summary is that of the first")
+    return tuple(notes)

@@ -1,0 +1,135 @@
+"""Which processes to sample: the training processes registered in the run directory, and the workers they started."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..schema import WORKER
+from .lane_tail import LaneTail
+from .processes import Probe
+
+# psutil computes a creation time from the time of boot, which moves by as much as the wall clock is corrected.
+SAME_CREATION_S = 2.0
+# A worker's row is written after it was started; start times have a resolution of 10 ms.
+LATE_START_NS = 1_000_000_000
+
+OpenProbe = Callable[[int], Probe | None]
+
+
+@dataclass
+class Worker:
+    """A worker that lives."""
+
+    probe: Probe
+    worker: int
+    loader: int
+
+
+@dataclass
+class Main:
+    """A registered training process of this host. `ended` is final."""
+
+    directory: Path
+    tail: LaneTail
+    probe: Probe | None = None
+    ended: bool = False
+    stamp: tuple[int, int] = (-1, -1)
+    workers: dict[int, Worker] = field(default_factory=dict)
+
+
+class Registry:
+    """Follows a run directory. A number that the system has given to another process is not taken for the old."""
+
+    def __init__(self, run: Path, host: str, boot_id: str | None, open_probe: OpenProbe) -> None:
+        self.run = run
+        self.host = host
+        self.boot_id = boot_id
+        self._open_probe = open_probe
+        self.mains: dict[str, Main] = {}
+        self._foreign: set[str] = set()
+
+    @property
+    def registered(self) -> bool:
+        """Whether any process of this host has ever registered."""
+        return bool(self.mains)
+
+    @property
+    def living(self) -> list[Main]:
+        return [main for main in self.mains.values() if not main.ended]
+
+    def scan(self) -> None:
+        """Look for processes that are new. Raises OSError when the run directory is gone."""
+        for name in os.listdir(self.run):
+            if name.startswith("p") and name not in self.mains and name not in self._foreign:
+                self._meet(name)
+
+    def update(self) -> None:
+        """Take in what the known processes have told since: their end, and new workers. Never raises."""
+        for main in self.living:
+            self._reread(main)
+            for row in main.tail.new() if not main.ended else ():
+                self._employ(main, row)
+
+    def drop(self, main: Main) -> None:
+        """This process is gone, and its workers with it."""
+        main.ended = True
+        main.probe = None
+        main.workers.clear()
+
+    def _meet(self, name: str) -> None:
+        directory = self.run / name
+        told = _read_json(directory / "process.json")
+        if told is None:
+            return  # not written yet, or not a process's folder
+        same_boot = told.get("boot_id") in (None, self.boot_id) or self.boot_id is None
+        if told.get("host") != self.host or not same_boot:
+            self._foreign.add(name)
+            return
+        main = Main(directory, LaneTail(directory, "workers", WORKER))
+        self.mains[name] = main
+        pid, created = told.get("pid"), told.get("create_time")
+        main.probe = self._open_probe(pid) if isinstance(pid, int) else None
+        if main.probe is None or told.get("ended_clock_ns") is not None or not _same(main.probe, created):
+            self.drop(main)
+
+    def _reread(self, main: Main) -> None:
+        path = main.directory / "process.json"
+        try:
+            found = os.stat(path)
+        except OSError:
+            return
+        if (found.st_ino, found.st_mtime_ns) == main.stamp:
+            return
+        told = _read_json(path)
+        if told is None:
+            return
+        main.stamp = (found.st_ino, found.st_mtime_ns)
+        if told.get("ended_clock_ns") is not None:
+            self.drop(main)
+
+    def _employ(self, main: Main, row: tuple[float, ...]) -> None:
+        _, t_ns, loader, _, worker, pid = (int(value) for value in row)
+        probe = self._open_probe(pid)
+        if probe is None or main.probe is None:
+            return
+        # With a fork server the parent is another process; then only the time can tell.
+        child = probe.ppid == main.probe.pid
+        if child or probe.start_ns is None or probe.start_ns <= t_ns + LATE_START_NS:
+            main.workers[pid] = Worker(probe, worker, loader)
+
+
+def _same(probe: Probe, created: object) -> bool:
+    """Whether the process was made when it says; one that does not say is believed."""
+    return not isinstance(created, (int, float)) or abs(probe.create_time - created) <= SAME_CREATION_S
+
+
+def _read_json(path: Path) -> dict[str, object] | None:
+    try:
+        told = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) else None

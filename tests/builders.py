@@ -1,0 +1,175 @@
+"""Runs made up for tests, written through real lanes, so that a test states only what it is about."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from loaderscope.profiler import schema
+from loaderscope.profiler.folding import Folder
+from loaderscope.profiler.lanes import Budget, Lane
+from loaderscope.profiler.schema import Schema
+
+RUN_ID = "20250131-091500-abc123"
+MS = 1_000_000
+T0 = 5_000_000_000_000  # some hours after a boot
+
+
+def values_of(schema_: Schema, row: Mapping[str, Any]) -> list[float]:
+    """A row's values in the schema's order, without `seq`; what it does not name is unmeasured."""
+    unknown = set(row) - {f.name for f in schema_.fields}
+    assert not unknown, unknown
+    values: list[float] = []
+    for field in schema_.fields[1:]:
+        given = row.get(field.name)
+        if given is None:
+            values += [math.nan if field.code == "f" else -1] * field.count
+        else:
+            values += list(given) if field.count > 1 else [given]
+    return values
+
+
+def write_lane(
+    directory: Path, name: str, schema_: Schema, rows: Iterable[Mapping[str, Any]], max_bytes: int = 1 << 30
+) -> Lane:
+    """Write rows as a recording process would; with a small `max_bytes` the oldest are folded."""
+    notes: list[str] = []
+    lane = Lane(directory, name, schema_, Budget(max_bytes), notes.append, fold=Folder(directory, name), mapped=False)
+    for row in rows:
+        lane.append(*values_of(schema_, row))
+    assert not notes, notes
+    return lane
+
+
+def loop(
+    batches: int,
+    wait_ms: float = 1.0,
+    compute_ms: float = 9.0,
+    *,
+    epoch: int = 0,
+    start_ns: int = T0,
+    first_wait_ms: float | None = None,
+    **columns: Any,
+) -> list[dict[str, Any]]:
+    """Rows of one epoch of a steady loop; further columns as constants, or functions of (number, t_ns, wait_ns)."""
+    rows = []
+    t = start_ns
+    for number in range(batches):
+        wait = round((first_wait_ms if number == 0 and first_wait_ms is not None else wait_ms) * MS)
+        compute = round(compute_ms * MS)
+        row: dict[str, Any] = {"t_ns": t, "wait_ns": wait, "samples": 4, "epoch": epoch}
+        for name, value in columns.items():
+            row[name] = value(number, t, wait) if callable(value) else value
+        if number == batches - 1:
+            row.setdefault("compute_ns", compute)
+        rows.append(row)
+        t += wait + compute
+    return rows
+
+
+class RunBuilder:
+    """A run directory. `run.process().loader(rows)` is enough for most tests."""
+
+    def __init__(self, runs: Path, id_: str = RUN_ID, **facts: Any) -> None:
+        self.path = runs / id_
+        self.path.mkdir(parents=True)
+        self.facts = {
+            "format": 1,
+            "id": id_,
+            "created_unix_ns": 1_738_311_300_000_000_000,
+            "clock_ns": T0,
+            "boot_id": "boot",
+            "host": "elsewhere",
+            "argv": ["train.py", "--lr", "0.1"],
+            "python": "3.12.1",
+            "platform": "Linux-6.8",
+            "loaderscope": "0.1.0",
+            "pid": 4000,
+            **facts,
+        }
+        (self.path / "run.json").write_text(json.dumps(self.facts))
+
+    def process(self, pid: int = 4000, number: int = 0, ended: bool = True, **facts: Any) -> ProcessBuilder:
+        return ProcessBuilder(self.path / f"p{pid}-{number}", pid, ended, facts)
+
+    def system(
+        self,
+        machine: Iterable[Mapping[str, Any]] = (),
+        process: Iterable[Mapping[str, Any]] = (),
+        gpu: Iterable[Mapping[str, Any]] = (),
+        core: Iterable[Mapping[str, Any]] = (),
+        **facts: Any,
+    ) -> Path:
+        path = self.path / "system-elsewhere-0"
+        path.mkdir()
+        host = {
+            "format": 1, "host": "elsewhere", "boot_id": "boot", "clock_ns": T0, "unix_ns": 0, "cores_logical": 8,
+            "cores_physical": 4, "affinity": 8, "mem_total_bytes": 32_000_000_000, "shm_total_bytes": 16_000_000_000,
+            "cgroup": {"version": 2, "cpu_quota": None, "mem_limit_bytes": None}, "gpus": [], "reasons": {}, **facts,
+        }  # fmt: skip
+        (path / "host.json").write_text(json.dumps(host))
+        cores = [dict(row) for row in core]
+        for name, schema_, rows in (
+            ("machine", schema.MACHINE, machine),
+            ("process", schema.PROCESS, process),
+            ("gpu", schema.GPU, gpu),
+            ("core", schema.core_schema(len(cores[0]["busy_pct"]) if cores else 8), cores),
+        ):
+            write_lane(path, name, schema_, rows)
+        return path
+
+
+class ProcessBuilder:
+    """One recording process's folder."""
+
+    def __init__(self, path: Path, pid: int, ended: bool, facts: Mapping[str, Any]) -> None:
+        self.path = path
+        path.mkdir()
+        self.facts: dict[str, Any] = {
+            "format": 1, "pid": pid, "create_time": 1000.0, "host": "elsewhere", "boot_id": "boot", "clock_ns": T0,
+            "unix_ns": 1_738_311_300_000_000_000, "argv": ["train.py"], "rank": None, "local_rank": None,
+            "world_size": None, "local_world_size": None, "python": "3.12.1", "torch": "2.13.0",
+            "start_method": "fork", "affinity": 8, "torch_threads": 4, "device": None, "reasons": {}, **facts,
+        }  # fmt: skip
+        if ended:
+            self.facts.update(ended_clock_ns=T0 + 10**12, ended_unix_ns=0)
+        (path / "process.json").write_text(json.dumps(self.facts))
+        self.loaders = 0
+
+    def loader(
+        self,
+        *lanes: Iterable[Mapping[str, Any]],
+        epochs: Iterable[Mapping[str, Any]] = (),
+        config: Mapping[str, Any] | None = None,
+        max_bytes: int = 1 << 30,
+        **facts: Any,
+    ) -> int:
+        """Add a loader with one lane a consuming thread; returns its index."""
+        index, self.loaders = self.loaders, self.loaders + 1
+        told = {
+            "format": 1, "index": index, "name": "Pictures", "kind": "dataloader",
+            "config": {"dataset": "train.Pictures", "batch_size": 4, "num_workers": 0, "pin_memory": False,
+                       "prefetch_factor": None, "persistent_workers": False, "drop_last": False,
+                       "sampler": "torch.utils.data.sampler.RandomSampler",
+                       "collate_fn": "torch.utils.data._utils.collate.default_collate", **(config or {})},
+            "reasons": {}, "overhead": {"hook_ns": 800.0}, "notes": [], **facts,
+        }  # fmt: skip
+        (self.path / f"loader{index}.json").write_text(json.dumps(told))
+        for number, rows in enumerate(lanes):
+            write_lane(self.path, f"batches{index}x{number}", schema.BATCH, rows, max_bytes)
+        write_lane(self.path, f"epochs{index}", schema.EPOCH, epochs)
+        return index
+
+
+def epoch_row(rows: list[dict[str, Any]], startup_ms: float | None = None, **values: Any) -> dict[str, Any]:
+    """The epoch's row that belongs to the rows of `loop`."""
+    first, last = rows[0], rows[-1]
+    handed = first["t_ns"] + first["wait_ns"]
+    begun = first["t_ns"] if startup_ms is None else handed - round(startup_ms * MS)
+    return {
+        "t_iter_ns": begun, "t_first_ns": handed, "t_end_ns": last["t_ns"] + last["wait_ns"] + last["compute_ns"],
+        "batches": len(rows), "epoch": first["epoch"], "instance": 0, "num_workers": 0, "how": 1, **values,
+    }  # fmt: skip

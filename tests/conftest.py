@@ -1,0 +1,70 @@
+"""Every test has folders of its own, leaves no hook behind, and talks to no network."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LOOPBACK = ("127.", "::1", "localhost")
+
+
+@pytest.fixture(autouse=True)
+def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where this test's runs are recorded. Nothing of the user's own environment is used or touched."""
+    for name in ("LOADERSCOPE_RUN", "LOADERSCOPE_HOME", "LOADERSCOPE_MAX_MB", "LOADERSCOPE_SYSTEM"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    runs = tmp_path / "runs"
+    monkeypatch.setenv("LOADERSCOPE_DIR", str(runs))
+    # The demo's pictures are made once for all tests.
+    monkeypatch.setenv("LOADERSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    return runs
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections from this process go to this machine only (torch.distributed needs the loopback)."""
+    connect = socket.socket.connect
+
+    def only_here(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not str(address[0]).startswith(LOOPBACK):
+            raise AssertionError(f"a test tried to connect to {address[0]}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", only_here)
+
+
+@pytest.fixture(autouse=True)
+def no_hook_left(runs_dir: Path) -> Iterator[None]:
+    """After a test, nothing is watched, the run is closed, and torch's classes are as they were."""
+    yield
+    watch = sys.modules.get("loaderscope.profiler.watch")
+    if watch is not None:
+        watch.unwatch()
+    session = sys.modules.get("loaderscope.profiler.session")
+    if session is not None:
+        session.close_session()
+        session._failed = False
+        session._told.clear()
+    loading = sys.modules.get("torch.utils.data.dataloader")
+    if loading is not None:
+        getter = loading.DataLoader._get_iterator
+        assert getter.__module__ == "torch.utils.data.dataloader", "a hook was left on DataLoader"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if not marked:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        skip = pytest.mark.skip(reason="no CUDA device")
+        for item in marked:
+            item.add_marker(skip)

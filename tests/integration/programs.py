@@ -1,0 +1,115 @@
+"""Small training programs that tests start, interrupt and kill. `python programs.py NAME [bare]`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Numbers(Dataset):
+    def __init__(self, length: int = 100_000) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.full((4,), float(index)), index
+
+
+class Deadly(Numbers):
+    def __getitem__(self, index: int) -> Any:
+        if index == 40:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getitem__(index)
+
+
+class SlowNumbers(Numbers):
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(0.005)
+        return super().__getitem__(index)
+
+
+def endless(watch: Any, workers: int = 0) -> None:
+    """Says how many batches it has been given, as it goes."""
+    loader = watch(DataLoader(Numbers(), batch_size=4, num_workers=workers))
+    print("ready", flush=True)
+    count = 0
+    while True:
+        for _ in loader:
+            count += 1
+            os.write(1, f"{count}\n".encode())
+
+
+def endless_workers(watch: Any) -> None:
+    endless(watch, 2)
+
+
+def interrupted(watch: Any) -> None:
+    for workers in (0, 2):
+        try:
+            for count, _ in enumerate(watch(DataLoader(SlowNumbers(), batch_size=4, num_workers=workers))):
+                if count == 5:
+                    os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt as interrupt:
+            print("interrupted", workers, len(interrupt.args), flush=True)
+    for count, _ in enumerate(watch(DataLoader(SlowNumbers(), batch_size=4, num_workers=2))):
+        if count == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def worker_dies(watch: Any) -> None:
+    for _ in watch(DataLoader(Deadly(), batch_size=4, num_workers=1)):
+        pass
+
+
+def forks_and_trains(watch: Any) -> None:
+    """Half of the training happens in a forked child, on the loader its parent watched."""
+    loader = watch(DataLoader(Numbers(40), batch_size=4))
+    print(sum(int(batch[1].sum()) for batch in loader), flush=True)
+    child = os.fork()
+    if child == 0:
+        print(sum(int(batch[1].sum()) for batch in loader), flush=True)
+        print(sum(int(batch[1].sum()) for batch in DataLoader(Numbers(40), batch_size=4, num_workers=2)), flush=True)
+        sys.stdout.flush()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    print(sum(int(batch[1].sum()) for batch in loader), status, flush=True)
+
+
+def loses_its_directory(watch: Any) -> None:
+    """The run directory is removed half way."""
+    import shutil
+
+    from loaderscope.profiler.watch import current_run_directory
+
+    loader = watch(DataLoader(Numbers(4000), batch_size=4))
+    total = 0
+    for count, batch in enumerate(loader):
+        total += int(batch[1].sum())
+        if count == 100:
+            shutil.rmtree(current_run_directory())
+    print(total, flush=True)
+
+
+def fills_the_disk(watch: Any) -> None:
+    """Writes 20,000 batches, 4.5 MB of records."""
+    loader = watch(DataLoader(Numbers(20_000), batch_size=1))
+    print(sum(int(batch[1].sum()) for batch in loader), flush=True)
+
+
+def short(watch: Any) -> None:
+    print(sum(int(batch[1].sum()) for batch in watch(DataLoader(Numbers(400), batch_size=4, num_workers=2))), flush=True)
+
+
+if __name__ == "__main__":
+    import loaderscope
+
+    bare = "bare" in sys.argv
+    globals()[sys.argv[1]]((lambda loader: loader) if bare else loaderscope.watch)

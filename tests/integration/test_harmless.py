@@ -1,0 +1,62 @@
+"""Harmless: with Loaderscope a program sees what it sees without."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cases
+
+HERE = Path(__file__).parent
+MODES = ("bare", "watched", "all")
+
+
+def observed(mode: str, runs: Path) -> dict[str, Any]:
+    """What every case shows in one process of its own, which must end cleanly and say nothing."""
+    result = subprocess.run(
+        [sys.executable, "-W", "default", str(HERE / "cases.py"), mode],
+        env={**os.environ, "LOADERSCOPE_DIR": str(runs), "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "loaderscope:" not in result.stderr, result.stderr
+    assert "Exception ignored" not in result.stderr, result.stderr
+    return {seen["case"]: seen for seen in map(json.loads, result.stdout.splitlines())}
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    return {mode: observed(mode, tmp_path_factory.mktemp(mode)) for mode in MODES}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("mode", MODES[1:])
+@pytest.mark.parametrize("case", list(cases.CASES))
+def test_the_same_with_and_without(seen: dict[str, dict[str, Any]], case: str, mode: str) -> None:
+    bare, watched = seen["bare"][case], seen[mode][case]
+    assert watched["result"] == bare["result"]
+    assert watched["error"] == bare["error"]
+    assert watched["warnings"] == bare["warnings"]
+    assert watched["random"] == bare["random"]
+    for what, count in watched["remains"].items():
+        assert count <= bare["remains"][what], f"{what} left behind"
+
+
+def test_the_cases_show_something(seen: dict[str, dict[str, Any]]) -> None:
+    """The comparison above is worth something: batches were seen, errors raised, warnings given."""
+    bare = seen["bare"]
+    assert sum(1 for s in bare.values() if s["result"]) > 40
+    assert {name for name, s in bare.items() if s["error"]} >= {
+        "fails", "fails_workers", "fails_collate", "times_out", "stateful_fails",
+    }  # fmt: skip
+    assert bare["wrong_length_warning"]["warnings"]
+    assert bare["pin_memory"]["warnings"]

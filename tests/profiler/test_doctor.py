@@ -1,0 +1,214 @@
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from loaderscope.profiler import doctor
+from loaderscope.profiler.doctor import checks
+
+GIB = 1 << 30
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def fake_torch(version="2.13.0", devices=0, cuda=None):
+    return SimpleNamespace(
+        __version__=version,
+        version=SimpleNamespace(cuda=cuda, hip=None),
+        cuda=SimpleNamespace(is_available=lambda: devices > 0, device_count=lambda: devices),
+    )
+
+
+def loader(**modules):
+    def load(name):
+        if name not in modules:
+            raise ImportError(f"No module named {name!r}")
+        return modules[name]
+
+    return load
+
+
+@pytest.fixture
+def healthy(tmp_path):
+    """A Linux machine on which everything can be measured but a GPU."""
+    (tmp_path / "dev/shm").mkdir(parents=True)
+    return write(
+        tmp_path,
+        {
+            "proc/self/mounts": "/dev/sda / ext4 rw 0 0\n",
+            "proc/self/stat": "1 (x) R",
+            "proc/self/status": "Name: x\nCapEff:\t0000000000000000\n",
+            "proc/self/io": "rchar: 5\n",
+            "proc/self/smaps_rollup": "Rss: 5 kB\nPss: 4 kB\n",
+            "proc/meminfo": f"MemTotal: {32 * GIB // 1024} kB\n",
+            "proc/sys/kernel/yama/ptrace_scope": "0\n",
+        },
+    )
+
+
+def examine(root, **how):
+    how = {
+        "environ": {"OMP_NUM_THREADS": "1"},
+        "directory": root / "runs",
+        "load": loader(torch=fake_torch()),
+        "descriptors": lambda: (65536, 65536),
+        "start_method": lambda: "fork",
+        "affinity": lambda: 8,
+        **how,
+    }
+    return {check.name: check for check in checks(root, **how)}
+
+
+def test_a_healthy_machine(healthy):
+    found = examine(healthy)
+    verdicts = {name: check.ok for name, check in found.items() if name != "shared memory"}
+    assert verdicts == {
+        "run directory": True,
+        "torch": True,
+        "device": None,
+        "nvml": None,
+        "cpus": True,
+        "memory": True,
+        "open files": True,
+        "start method": True,
+        "process counters": True,
+        "process memory": True,
+        "ptrace": True,
+        "library threads": True,
+    }
+    assert not (healthy / "runs").exists()
+
+
+def test_this_machine_can_be_examined():
+    found = checks()
+    assert len({check.name for check in found}) == len(found) > 10
+    assert all(check.finding for check in found)
+    assert not any(check.finding.startswith("could not be checked") for check in found)
+
+
+def test_every_failure_comes_with_a_mend(tmp_path):
+    found = examine(
+        tmp_path,
+        environ={"TOKENIZERS_PARALLELISM": "true"},
+        directory=Path("/proc/nowhere/runs"),
+        load=loader(),
+        descriptors=lambda: (256, 1024),
+    )
+    assert found["run directory"].ok is False and "LOADERSCOPE_DIR" in found["run directory"].mend
+    assert found["torch"].ok is False and found["torch"].mend
+    assert found["open files"].ok is None and "ulimit -n 1024" in found["open files"].mend
+    assert found["process counters"].ok is None and found["process counters"].mend
+    assert found["process memory"].ok is None and found["process memory"].mend
+    assert "TOKENIZERS_PARALLELISM=false" in found["library threads"].mend
+    assert "OMP_NUM_THREADS=1" in found["library threads"].mend
+    assert all(check.mend for check in found.values() if check.ok is False)
+
+
+def test_a_check_that_fails_is_a_finding():
+    def broken():
+        raise RuntimeError("odd")
+
+    found = {check.name: check for check in checks(start_method=broken)}
+    assert found["start method"].ok is None and "odd" in found["start method"].finding
+
+
+@pytest.mark.parametrize(
+    ("version", "ok"),
+    [("2.3.1", False), ("2.4.0", True), ("2.13.0+cpu", True), ("2.14.0a0", None), ("3.0", None), ("1.13.1", False)],
+)
+def test_torch_releases(version, ok):
+    check = doctor.torch_version(loader(torch=fake_torch(version)))
+    assert check.ok is ok and version in check.finding
+    assert (check.mend is None) == (ok is True)
+
+
+def test_devices():
+    assert doctor.device(loader(torch=fake_torch(devices=2, cuda="13.0"))).ok is True
+    unseen = doctor.device(loader(torch=fake_torch(devices=0, cuda="13.0")))
+    assert unseen.ok is None and "13.0" in unseen.finding and unseen.mend
+
+
+def fake_nvml(mig=0, error=None):
+    def init():
+        if error is not None:
+            raise error
+
+    return SimpleNamespace(
+        nvmlInit=init,
+        nvmlShutdown=lambda: None,
+        nvmlDeviceGetCount=lambda: 2,
+        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetMigMode=lambda handle: [mig, mig],
+    )
+
+
+def test_nvml(tmp_path):
+    write(tmp_path, {"proc/driver/nvidia/version": "NVRM"})
+    assert doctor.nvml(tmp_path, loader(pynvml=fake_nvml())).ok is True
+    assert "MIG" in doctor.nvml(tmp_path, loader(pynvml=fake_nvml(mig=1))).finding
+    missing = doctor.nvml(tmp_path, loader())
+    assert missing.ok is False and "pip install" in missing.mend
+    mismatch = doctor.nvml(tmp_path, loader(pynvml=fake_nvml(error=RuntimeError("version mismatch"))))
+    assert mismatch.ok is False and "mismatch" in mismatch.finding
+
+
+def test_a_container_s_limits(healthy):
+    write(
+        healthy,
+        {
+            "proc/self/cgroup": "0::/\n",
+            "proc/self/mountinfo": "1 0 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            "sys/fs/cgroup/cpu.max": "250000 100000\n",
+            "sys/fs/cgroup/memory.max": f"{4 * GIB}\n",
+            "sys/fs/cgroup/memory.current": "5\n",
+        },
+    )
+    found = examine(healthy)
+    assert found["cpus"].ok is None and "2.5 effective cores" in found["cpus"].finding
+    assert found["memory"].ok is None and "4.0 GiB" in found["memory"].finding
+
+
+@pytest.mark.parametrize(
+    ("size", "free", "total", "ok"),
+    [
+        (64 << 20, 64 << 20, 32 * GIB, False),
+        (16 * GIB, 100 << 20, 32 * GIB, False),
+        (2 * GIB, 2 * GIB, 512 * GIB, None),
+        (16 * GIB, 16 * GIB, 32 * GIB, True),
+        (16 * GIB, 16 * GIB, None, True),
+    ],
+)
+def test_shared_memory(size, free, total, ok):
+    check = doctor.shared_memory_of(size, free, total, "shared memory", "enlarge it")
+    assert check.ok is ok and (check.mend is None) == (ok is True)
+
+
+@pytest.mark.parametrize(
+    ("scope", "capabilities", "ok"),
+    [("0", 0, True), ("1", 0, None), ("1", 1 << doctor.CAP_SYS_PTRACE, True), ("3", 1 << doctor.CAP_SYS_PTRACE, None)],
+)
+def test_ptrace(healthy, scope, capabilities, ok):
+    write(
+        healthy,
+        {"proc/sys/kernel/yama/ptrace_scope": scope, "proc/self/status": f"Name: x\nCapEff:\t{capabilities:016x}\n"},
+    )
+    check = doctor.ptrace(healthy)
+    assert check.ok is ok and (check.mend is None) == (ok is True)
+
+
+def test_a_run_directory_that_cannot_be_mapped_still_records(healthy):
+    write(healthy, {"proc/self/mounts": "server:/home / nfs4 rw 0 0\n"})
+    check = doctor.run_directory(healthy / "runs", healthy)
+    assert check.ok is True and "nfs4" in check.finding and check.mend
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_run_directory(tmp_path):
+    tmp_path.chmod(0o500)
+    assert doctor.run_directory(tmp_path / "runs").ok is False

@@ -1,0 +1,170 @@
+"""A wheel built from the tracked files, installed in a clean environment, works outside the checkout."""
+
+from __future__ import annotations
+
+import ast
+import email
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import loaderscope
+
+ROOT = Path(__file__).resolve().parents[1]
+FLOOR = (3, 10)
+SUBPACKAGES = ("profiler", "advisors", "reports", "integrations", "tui")
+SKIPPED = {".git", ".venv", "build", "dist", "__pycache__"}
+
+
+def sources() -> list[Path]:
+    """The files git tracks or would, relative to the root; outside a checkout, all but what is built."""
+    listing = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        names = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split("\0")
+        found = [Path(name) for name in names if name]
+    except (OSError, subprocess.CalledProcessError):
+        found = [path.relative_to(ROOT) for path in ROOT.rglob("*") if not SKIPPED & set(path.parts)]
+    return sorted(path for path in found if (ROOT / path).is_file())
+
+
+def run(*command: object, cwd: Path, **env: str) -> str:
+    """Standard output of a command that must succeed, without our own paths in its environment."""
+    inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
+    result = subprocess.run(
+        list(map(str, command)), cwd=cwd, env={**inherited, **env}, capture_output=True, text=True, timeout=240
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built without network: the build backend of the running environment is used."""
+    clone = tmp_path_factory.mktemp("wheel") / "a-b.c"
+    for path in sources():
+        (clone / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / path, clone / path)
+    out = clone.parent / "dist"
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-index")
+    run(*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", out, clone, cwd=clone.parent)
+    (built,) = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bin folder of a clean environment that has the wheel, and sees the running one's dependencies."""
+    place = tmp_path_factory.mktemp("installed") / "env"
+    venv.create(place, with_pip=False, symlinks=True)
+    bin_ = place / ("Scripts" if os.name == "nt" else "bin")
+    python = bin_ / "python"
+    purelib = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=place).strip())
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "--quiet")
+    run(*pip, "--no-index", "--no-deps", wheel, cwd=place)
+    # Folders named in a .pth file are added as they are: their own .pth files, ours among them, are not read.
+    paths = dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
+    (purelib / "dependencies.pth").write_text("\n".join(paths) + "\n")
+    return bin_
+
+
+def names(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
+
+
+def test_the_wheel_has_every_module_of_the_package(wheel: Path) -> None:
+    expected = {
+        f"loaderscope/{path.as_posix()}"
+        for path in sources()
+        if path.suffix == ".py" and (len(path.parts) == 1 or path.parts[0] in SUBPACKAGES)
+    }
+    assert len(expected) > 30
+    assert expected == {name for name in names(wheel) if name.endswith(".py")}
+
+
+def test_the_wheel_is_typed_and_licensed(wheel: Path) -> None:
+    got = names(wheel)
+    assert "loaderscope/py.typed" in got
+    assert any(name.endswith("licenses/LICENSE") for name in got)
+
+
+def test_the_wheel_has_nothing_else(wheel: Path) -> None:
+    info = f"loaderscope-{loaderscope.__version__}.dist-info"
+    assert {name.split("/")[0] for name in names(wheel)} == {"loaderscope", info}
+    inside = {name.split("/")[1] for name in names(wheel) if name.count("/") > 1 and not name.startswith(info)}
+    assert inside <= set(SUBPACKAGES)
+
+
+def test_the_wheel_says_its_version_and_floor(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (path,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = email.message_from_bytes(archive.read(path))
+    assert metadata["Version"] == loaderscope.__version__
+    assert metadata["Requires-Python"] == f">={FLOOR[0]}.{FLOOR[1]}"
+    assert metadata["License-Expression"] == "Apache-2.0"
+
+
+def test_the_installed_package_is_not_the_checkout(installed: Path, tmp_path: Path) -> None:
+    where = run(installed / "python", "-c", "import loaderscope; print(loaderscope.__file__)", cwd=tmp_path).strip()
+    assert Path(where).resolve().is_relative_to(installed.parent.resolve())
+
+
+@pytest.mark.parametrize("command", [["loaderscope"], ["python", "-m", "loaderscope"]], ids=" ".join)
+def test_the_command_works_outside_the_checkout(installed: Path, tmp_path: Path, command: list[str]) -> None:
+    assert "demo" in run(installed / command[0], *command[1:], "--help", cwd=tmp_path)
+    assert loaderscope.__version__ in run(installed / command[0], *command[1:], "--version", cwd=tmp_path)
+
+
+def test_a_loop_is_recorded_and_reported_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "from torch.utils.data import DataLoader\n"
+        "if __name__ == '__main__':\n"
+        "    print(sum(len(batch) for batch in DataLoader(range(40), batch_size=4, num_workers=1)))\n"
+    )
+    runs = str(tmp_path / "runs")
+    assert run(installed / "loaderscope", "run", "train.py", cwd=tmp_path, LOADERSCOPE_DIR=runs).strip() == "40"
+    text = run(installed / "loaderscope", "report", "--format", "json", cwd=tmp_path, LOADERSCOPE_DIR=runs)
+    from loaderscope import Report
+
+    assert Report.from_json(text).loaders[0].batches == 10
+
+
+def package_files() -> list[Path]:
+    return [path for path in sources() if path.suffix == ".py"]
+
+
+@pytest.mark.parametrize("path", package_files(), ids=str)
+def test_every_file_is_in_the_floor_s_syntax(path: Path) -> None:
+    assert ast.parse((ROOT / path).read_text(encoding="utf-8"), feature_version=FLOOR)
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.12", "3.13"])
+def test_other_pythons_compile_every_file(version: str, tmp_path: Path) -> None:
+    python = other_python(version)
+    if python is None:
+        pytest.skip(f"no Python {version} on this machine")
+    code = "import sys\nfor path in sys.argv[1:]:\n compile(open(path, encoding='utf-8').read(), path, 'exec')"
+    run(python, "-I", "-W", "error", "-c", code, *(ROOT / path for path in package_files()), cwd=tmp_path)
+
+
+def other_python(version: str) -> str | None:
+    """A working Python of this minor version: from the PATH, or one that pyenv has installed."""
+    candidates = [shutil.which(f"python{version}")]
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    candidates += map(str, sorted(pyenv.glob(f"versions/{version}.*/bin/python")))
+    check = f"import sys; sys.exit(sys.version_info[:2] != {tuple(map(int, version.split('.')))})"
+    for candidate in filter(None, candidates):
+        try:
+            if subprocess.run([candidate, "-I", "-c", check], capture_output=True, timeout=30).returncode == 0:
+                return candidate
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+    return None
