@@ -161,7 +161,7 @@ def _confidence(count: int, clear: bool) -> Confidence:
 def _sentence(found: Verdict, share: float, starts: float | None, kind: Literal["stall", "wait"]) -> str:
     who = "The device stood idle, waiting for data," if kind == "stall" else "The training loop waited for data"
     if starts is not None:
-        return f"Epoch starts cost {starts * 100:.0f} % of the time: each epoch begins with a long wait for its first batch."
+        return f"Epoch starts cost {starts * 100:.0f} % of the time: each begins with a long wait for its first batch."
     if found == "input-bound":
         return f"{who} {share * 100:.0f} % of the time: faster loading would speed up training."
     if found == "compute-bound":

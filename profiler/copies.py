@@ -135,7 +135,7 @@ def _wrap_to(original: Any) -> Any:
         if torch.compiler.is_compiling() or not _observable(self):
             return original(self, *args, **kwargs)
         try:
-            other = args[0] if args else kwargs.get("other")
+            other = args[0] if args else kwargs.get("tensor")
             if isinstance(other, torch.Tensor):
                 onto_device = other.device.type in device_types
                 non_blocking = bool(kwargs.get("non_blocking", args[1] if len(args) > 1 else False))

@@ -176,7 +176,8 @@ def test_recommendations_survive_the_round_trip(report: Report) -> None:
 
     advice = Recommendation(
         "num-workers", "Use 4 workers", "fetch takes 20 ms", {"fetch": "20 ms"}, Range(1.5, 2.0, 2.5), None,
-        Change({"num_workers": 4, "persistent_workers": True, "timeout": 1.5, "x": None}, "DataLoader(...)"), None, None,
+        Change({"num_workers": 4, "persistent_workers": True, "timeout": 1.5, "x": None}, "DataLoader(...)"),
+        None, None,
     )  # fmt: skip
     changed = replace(report, loaders=(replace(report.loaders[0], recommendations=(advice,), rejected=(advice,)),))
     again = Report.from_json(changed.to_json())
@@ -229,8 +230,10 @@ def test_unknown_keys_are_left_for_later_versions(report: Report) -> None:
     assert Report.from_json(json.dumps(data)) == report
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-                    lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x, max_size=3), max_leaves=8))  # fmt: skip
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+
+
+@given(st.recursive(SCALARS, lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x, max_size=3)))
 def test_any_json_is_refused_politely(value: Any) -> None:
     for data in (value, {"schema": 1, "run": value, "loaders": value}):
         with pytest.raises(UsageError):

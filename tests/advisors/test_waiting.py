@@ -128,3 +128,8 @@ def test_nothing_to_say_without_batches(tmp_path: Path) -> None:
     run.process().loader()
     loader = open_run(run.path).loaders[0]
     assert waiting(loader, np.zeros(0, np.bool_)) is None
+
+
+def test_what_was_not_seen_is_not_called_bookkeeping(tmp_path: Path) -> None:
+    """A plain iterable: nothing inside next() was measured."""
+    assert seconds(waiting_of(tmp_path, loop(10, wait_ms=2))) == {"unknown": 20}

@@ -1,0 +1,336 @@
+"""True: what is recorded is what happened. Times are planted with sleeps, so lower bounds are hard facts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler
+
+import loaderscope
+from loaderscope.profiler.folding import derive_compute
+from loaderscope.profiler.lane_reader import read_segment, segments
+from loaderscope.profiler.watch import loader_place
+
+MS = 1_000_000
+BATCH = 4
+
+
+class Slow(Dataset):
+    def __init__(self, length: int, sample_s: float = 0.0) -> None:
+        self.length = length
+        self.sample_s = sample_s
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(self.sample_s * (3 if index % BATCH == 2 else 1))
+        return torch.full((16,), float(index)), index
+
+
+class Stream(IterableDataset):
+    def __iter__(self) -> Iterator[Any]:
+        for i in range(20):
+            time.sleep(0.002)
+            yield torch.ones(3) * i
+
+
+class SlowBatches(BatchSampler):
+    def __iter__(self) -> Iterator[list[int]]:
+        for indices in super().__iter__():
+            time.sleep(0.003)
+            yield indices
+
+
+def slow_collate(samples: list[Any]) -> Any:
+    time.sleep(0.006)
+    return torch.utils.data.default_collate(samples)
+
+
+def busy_collate(samples: list[Any]) -> Any:
+    end = time.thread_time() + 0.006
+    while time.thread_time() < end:
+        pass
+    return torch.utils.data.default_collate(samples)
+
+
+class Unpinned:
+    """A batch that takes its time being pickled and unpickled."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __reduce__(self) -> Any:
+        time.sleep(0.004)
+        return rebuild, (self.values,)
+
+
+def rebuild(values: Any) -> Unpinned:
+    time.sleep(0.005)
+    return Unpinned(values)
+
+
+def slow_to_send(samples: list[Any]) -> Unpinned:
+    return Unpinned([index for _, index in samples])
+
+
+def batches(loader: Any, number: int = 0) -> np.ndarray:
+    place = loader_place(loader)
+    assert place is not None
+    directory, index = place
+    parts = [read_segment(path)[0] for path in segments(directory, f"batches{index}x{number}")]
+    return np.concatenate(parts)
+
+
+def epochs(loader: Any) -> np.ndarray:
+    place = loader_place(loader)
+    assert place is not None
+    directory, index = place
+    return np.concatenate([read_segment(path)[0] for path in segments(directory, f"epochs{index}")])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_index_fetch_and_collate(workers: int) -> None:
+    dataset = Slow(40, 0.001)
+    sampler = SlowBatches(SequentialSampler(dataset), BATCH, False)
+    loader = loaderscope.watch(
+        DataLoader(dataset, batch_sampler=sampler, collate_fn=slow_collate, num_workers=workers)
+    )
+    for _ in loader:
+        time.sleep(0.002)
+    got = batches(loader)
+    assert len(got) == 10
+    assert (got["index_ns"] >= 3 * MS).all()
+    assert (got["fetch_ns"] >= 6 * MS).all()  # three samples of 1 ms and one of 3
+    assert (got["collate_ns"] >= 6 * MS).all()
+    assert (got["samples"] == BATCH).all()
+    assert (got["fetch_cpu_ns"] < got["fetch_ns"] / 2).all()  # asleep, not computing
+    assert (got["fetch_cpu_ns"] >= 0).all()
+    assert (got["collate_cpu_ns"] < got["collate_ns"] / 2).all()
+    assert (got["sample_min_ns"] >= 1 * MS).all()
+    assert (got["sample_max_ns"] >= 3 * MS).all()
+    assert (got["sample_median_ns"] < got["sample_max_ns"]).all()
+    assert (got["tensors"] == 2).all()
+    assert (got["bytes"] == BATCH * (16 * 4 + 8)).all()
+    compute = derive_compute(got)
+    assert (compute >= 2 * MS).all()
+    # Steps are all there is: they make up the loop to the nanosecond.
+    assert (got["wait_ns"] + compute).sum() == epochs(loader)["t_end_ns"][0] - got["t_ns"][0]
+    if not workers:
+        assert (got["wait_ns"] >= got["index_ns"] + got["fetch_ns"] + got["collate_ns"]).all()
+        assert (got["pack_ns"] == -1).all()
+        assert (got["worker"] == -1).all()
+
+
+def test_computing_is_told_from_sleeping() -> None:
+    loader = loaderscope.watch(DataLoader(Slow(20), batch_size=BATCH, collate_fn=busy_collate, num_workers=1))
+    for _ in loader:
+        pass
+    got = batches(loader)
+    assert (got["collate_cpu_ns"] >= 6 * MS).all()
+    assert (got["collate_cpu_ns"] <= got["collate_ns"] + MS).all()
+
+
+def test_the_way_from_worker_to_main() -> None:
+    loader = loaderscope.watch(
+        DataLoader(Slow(48), batch_size=BATCH, collate_fn=slow_to_send, num_workers=2, prefetch_factor=2)
+    )
+    seen = []
+    for batch in loader:
+        seen.append(batch.values)
+        time.sleep(0.03)  # slow: batches are ready early
+    assert seen == [list(range(i, i + BATCH)) for i in range(0, 48, BATCH)]
+    got = batches(loader)
+    assert (got["pack_ns"] >= 4 * MS).all()
+    assert (got["unpack_ns"] >= 5 * MS).all()
+    assert np.median(got["wait_ns"][2:]) >= 5 * MS  # unpacking happens in main, inside next()
+    assert np.median(got["queued_ns"][2:]) >= 20 * MS
+    assert (got["pickled_bytes"] > 10).all()
+    assert (got["pickled_bytes"] < 2000).all()
+    assert sorted(got["task"]) == list(range(12))
+    assert set(got["worker"]) == {0, 1}
+    assert len(set(got["worker_pid"])) == 2
+    # Two of four are on their way while main is at work, and no more than four ever are.
+    assert got["outstanding"].max() <= 4
+    assert (got["ready"] >= 0).all()
+    assert got["ready"].max() >= 2
+    assert (got["t_fetch_ns"] > 0).all()
+
+
+def test_large_objects_that_cross_the_pipe_are_weighed() -> None:
+    loader = loaderscope.watch(DataLoader(Slow(8), batch_size=BATCH, collate_fn=big_bytes, num_workers=1))
+    for _ in loader:
+        pass
+    got = batches(loader)
+    assert (abs(got["pickled_bytes"] - 300_000) < 500).all()
+    assert (got["bytes"] == 300_000).all()
+
+
+def big_bytes(samples: list[Any]) -> bytes:
+    return b"x" * 300_000
+
+
+def test_startup_and_ends_of_iterations() -> None:
+    loader = loaderscope.watch(DataLoader(Slow(16, 0.002), batch_size=BATCH, num_workers=1))
+    for _ in loader:
+        pass
+    for _ in loader:
+        break
+    next(iter(loader))
+    rows = epochs(loader)
+    assert list(rows["epoch"]) == [0, 1, 2]
+    assert list(rows["how"]) == [1, -1, -1]
+    assert rows["batches"][0] == 4
+    assert (rows["t_first_ns"] - rows["t_iter_ns"] > 12 * MS).all()  # worker and first fetch
+    assert rows["t_end_ns"][0] > rows["t_first_ns"][0]
+    assert (rows["num_workers"] == 1).all()
+    assert list(batches(loader)["epoch"]) == [0, 0, 0, 0, 1, 2]
+
+
+def test_an_exception_ends_an_iteration() -> None:
+    loader = loaderscope.watch(DataLoader([1, 2, 3, "four"], batch_size=2))
+    with pytest.raises(TypeError):
+        list(loader)
+    rows = epochs(loader)
+    assert (rows["how"][0], rows["batches"][0]) == (3, 1)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_iterable_data(workers: int) -> None:
+    loader = loaderscope.watch(DataLoader(Stream(), batch_size=5, num_workers=workers))
+    for _ in loader:
+        pass
+    got = batches(loader)
+    assert len(got) == 4 * max(1, workers)
+    assert (got["fetch_ns"] >= 10 * MS).all()
+
+
+def test_the_wrong_length_variant_records_too() -> None:
+    class Sized(Stream):
+        def __len__(self) -> int:
+            return 20
+
+    loader = loaderscope.watch(DataLoader(Sized(), batch_size=5))
+    assert len(loader) == 4
+    for _ in loader:
+        pass
+    assert (batches(loader)["fetch_ns"] >= 10 * MS).all()
+
+
+def test_in_order_false_matches_batches_to_their_tasks() -> None:
+    loader = loaderscope.watch(DataLoader(Slow(40, 0.001), batch_size=BATCH, num_workers=2, in_order=False))
+    firsts = [int(indices[0]) // BATCH for _, indices in loader]
+    assert list(batches(loader)["task"]) == firsts
+
+
+def test_plain_iterables() -> None:
+    def stream() -> Iterator[torch.Tensor]:
+        for _ in range(10):
+            time.sleep(0.003)
+            yield torch.ones(7)
+
+    watched = loaderscope.watch(stream(), name="stream")
+    for _ in watched:
+        time.sleep(0.002)
+    got = batches(watched)
+    assert len(got) == 10
+    assert (got["wait_ns"] >= 3 * MS).all()
+    assert (derive_compute(got) >= 2 * MS).all()
+    assert (got["fetch_ns"] == -1).all()
+    assert got["bytes"][0] == 28
+
+
+def test_threads_have_lanes_of_their_own() -> None:
+    loader = loaderscope.watch(DataLoader(Slow(80, 0.0005), batch_size=BATCH))
+    threads = [threading.Thread(target=lambda: [None for _ in loader]) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    place = loader_place(loader)
+    assert place is not None
+    lanes = {path.name.rsplit("-", 1)[0] for path in place[0].glob("batches0x*.seg")}
+    records = np.concatenate([batches(loader, number) for number in range(len(lanes))])
+    assert sorted(records["epoch"]) == [0] * 20 + [1] * 20 + [2] * 20
+    for number in range(len(lanes)):
+        assert (np.diff(batches(loader, number)["t_ns"]) > 0).all()
+
+
+def test_one_lane_serves_iteration_after_iteration() -> None:
+    loader = loaderscope.watch(DataLoader(Slow(8), batch_size=BATCH))
+    for _ in range(20):
+        for _ in loader:
+            pass
+        for _ in loader:
+            break
+        next(iter(loader))
+    place = loader_place(loader)
+    assert place is not None
+    assert len(list(place[0].glob("batches0x*.seg"))) == 1
+    assert len(batches(loader)) == 20 * 4
+
+
+def test_detail_is_sampled_in_fast_loops_only() -> None:
+    fast = loaderscope.watch(DataLoader(Slow(4000), batch_size=1))
+    for _ in fast:
+        pass
+    got = batches(fast)
+    detailed = (got["fetch_cpu_ns"] >= 0).mean()
+    assert 0.005 < detailed < 0.2
+    assert np.isnan(got["own_ns"]).mean() > 0.8
+    assert (got["own_ns"][~np.isnan(got["own_ns"])] > 0).all()
+
+
+def test_a_loader_built_again_is_the_same_loader() -> None:
+    dataset = Slow(8)
+    loaderscope.watch_all()
+    for _ in range(3):
+        for _ in DataLoader(dataset, batch_size=BATCH):
+            pass
+    other = DataLoader(dataset, batch_size=2)
+    for _ in other:
+        pass
+    place = loader_place(other)
+    assert place is not None
+    directory, index = place
+    assert index == 1
+    rows = np.concatenate([read_segment(path)[0] for path in segments(directory, "epochs0")])
+    assert list(rows["instance"]) == [0, 1, 2]
+
+
+def test_watch_all_takes_over_what_is_under_way() -> None:
+    loader = DataLoader(Slow(40), batch_size=BATCH, num_workers=1, persistent_workers=True)
+    for _ in loader:
+        pass
+    running = iter(DataLoader(Slow(40), batch_size=BATCH))
+    next(running)
+    loaderscope.watch_all()
+    assert len(list(running)) == 9
+    assert len(list(loader)) == 10
+    run = loaderscope.open_run("latest")
+    assert sorted(len(found.batches["t_ns"]) for found in run.loaders) == [9, 10]
+
+
+def test_unwatch_restores_everything() -> None:
+    from torch.utils.data import dataloader
+
+    original = dataloader.DataLoader.__dict__["_get_iterator"]
+    loader = DataLoader(Slow(40), batch_size=BATCH, num_workers=1, persistent_workers=True)
+    assert loaderscope.watch(loader) is loader
+    assert dataloader.DataLoader.__dict__["_get_iterator"] is not original
+    iterator = iter(loader)
+    next(iterator)
+    loaderscope.unwatch(loader)
+    assert dataloader.DataLoader.__dict__["_get_iterator"] is original
+    assert len(list(iterator)) == 9  # workers that send envelopes are still understood
+    assert len(list(loader)) == 10
+    with pytest.raises(loaderscope.LoaderscopeError, match="not watched"):
+        loaderscope.unwatch(loader)
+    with pytest.raises(loaderscope.LoaderscopeError, match="'int'"):
+        loaderscope.watch(3)

@@ -1,0 +1,252 @@
+"""The command line: what it prints, what it returns, and that it never shows a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from builders import RUN_ID, RunBuilder, epoch_row, loop
+from loaderscope.advisors.model import Report
+from loaderscope.cli import cli, main
+
+Capture = pytest.CaptureFixture[str]
+
+SCRIPT = """
+import sys
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+if __name__ == "__main__":
+    print("args", sys.argv[1:])
+    for _ in DataLoader(TensorDataset(torch.zeros(200)), batch_size=4):
+        pass
+    sys.exit(int(sys.argv[-1]))
+"""
+
+
+@pytest.fixture
+def run(runs_dir: Path) -> RunBuilder:
+    run = RunBuilder(runs_dir)
+    rows = loop(60, wait_ms=5, fetch_ns=4_000_000)
+    run.process().loader(rows, epochs=[epoch_row(rows)])
+    return run
+
+
+def command(*args: str, **options: object) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **options.pop("env", {})}  # type: ignore[dict-item]
+    return subprocess.run(
+        [sys.executable, "-m", "loaderscope", *args], env=env, capture_output=True, text=True, timeout=100, **options
+    )  # type: ignore[call-overload,no-any-return]
+
+
+# report
+
+
+@pytest.mark.parametrize("name", ["latest", RUN_ID, RUN_ID[:10]])
+def test_report_shows_the_run_by_any_of_its_names(run: RunBuilder, name: str, capsys: Capture) -> None:
+    assert main(["report", name]) == 0
+    out = capsys.readouterr().out
+    assert "input-bound" in out.splitlines()[1]
+    assert RUN_ID in out
+
+
+def test_report_as_json_is_a_report(run: RunBuilder, capsys: Capture) -> None:
+    assert main(["report", str(run.path), "--format", "json"]) == 0
+    report = Report.from_json(capsys.readouterr().out)
+    assert report.loaders[0].batches == 60
+
+
+@pytest.mark.parametrize(("format_", "begin"), [("text", "─"), ("json", "{")])
+def test_report_into_a_file(run: RunBuilder, tmp_path: Path, capsys: Capture, format_: str, begin: str) -> None:
+    target = tmp_path / "report.out"
+    assert main(["report", "-o", str(target), "--format", format_]) == 0
+    assert capsys.readouterr().out == ""
+    assert target.read_text(encoding="utf-8").startswith(begin)
+    assert "\x1b" not in target.read_text(encoding="utf-8")
+
+
+def test_colours_and_width_follow_the_environment(
+    run: RunBuilder, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main(["report"])
+    assert "\x1b" not in capsys.readouterr().out  # not a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    main(["report"])
+    assert "\x1b[" in capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    main(["report"])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines())) <= 60
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_any_output_encoding_will_do(run: RunBuilder, encoding: str) -> None:
+    (run.path / "p4000-0" / "loader0.json").write_text('{"format": 1, "name": "Bilder \\u00e4\\u4e2d"}')
+    done = command("report", env={"PYTHONIOENCODING": encoding})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "input-bound" in done.stdout
+
+
+@pytest.mark.parametrize("verb", ["report", "list"])
+def test_a_reader_that_has_seen_enough(run: RunBuilder, verb: str) -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "loaderscope", verb]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()  # as head and less do
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
+# errors
+
+
+def _newer(path: Path) -> None:
+    (path / "run.json").write_text('{"format": 7}')
+
+
+def _torn(path: Path) -> None:
+    (path / "run.json").write_bytes(b"\xff\xfe{")
+
+
+def _foreign(path: Path) -> None:
+    (path / "run.json").unlink()
+
+
+@pytest.mark.parametrize("break_it", [_newer, _torn, _foreign])
+def test_unreadable_directories_exit_with_2(run: RunBuilder, capsys: Capture, break_it: Callable[[Path], None]) -> None:
+    break_it(run.path)
+    assert main(["report"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("loaderscope: ")
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["report", "nope"],
+        ["report", "/nonexistent/run"],
+        ["report", "--format", "xml"],
+        ["report", "latest", "extra"],
+        ["report", "-o", "/nonexistent/dir/x"],
+        ["list", "-n", "0"],
+        ["run"],
+        ["run", "--no-such-option"],
+        ["run", "/nonexistent/script.py"],
+        ["frobnicate"],
+        ["--frobnicate"],
+    ],
+)
+def test_wrong_arguments_exit_with_2_and_one_sentence(run: RunBuilder, args: list[str]) -> None:
+    done = command(*args)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("loaderscope: ")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_nothing_recorded_yet(capsys: Capture) -> None:
+    assert main(["report"]) == 2
+    assert "nothing has been recorded yet" in capsys.readouterr().err
+
+
+# list, help, doctor
+
+
+def test_list(run: RunBuilder, runs_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    RunBuilder(runs_dir, "20250201-000000-ffffff", argv=["evil\x1b[2J.py"])
+    (runs_dir / "20250101-000000-000000").mkdir()
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["20250201-000000-ffffff", RUN_ID, "20250101-000000-000000"]
+    assert "train.py --lr 0.1" in lines[2]
+    assert "unreadable" in lines[3]
+    assert all(line.isprintable() and len(line) <= 100 for line in lines)
+
+
+def test_list_of_nothing_says_where_to_begin(capsys: Capture) -> None:
+    assert main(["list"]) == 0
+    assert "loaderscope run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["run", "report", "list", "demo", "doctor"])
+def test_every_verb_has_help_with_an_example(verb: str) -> None:
+    result = CliRunner().invoke(cli, [verb, "--help"])
+    assert result.exit_code == 0
+    assert "Example" in result.output
+    assert f"loaderscope {verb}" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+def test_help_without_a_verb(capsys: Capture) -> None:
+    assert main([]) == 0
+    assert "Start here" in capsys.readouterr().out
+
+
+def test_doctor_names_every_check(capsys: Capture) -> None:
+    from loaderscope.profiler.doctor import checks
+
+    assert main(["doctor"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    for check in checks():
+        assert f"{check.name}:" in out
+
+
+# run
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_run_leaves_the_scripts_output_and_exit_code_alone(script: Path, runs_dir: Path, code: int) -> None:
+    done = command("run", str(script), "--quiet", "-m", "--runs", "x", "--", str(code))
+    assert done.returncode == code
+    assert done.stdout == f"args ['--quiet', '-m', '--runs', 'x', '--', '{code}']\n"
+    assert "50 batches" in done.stderr
+    assert len(list(runs_dir.iterdir())) == 1
+
+
+def test_run_quietly_into_another_folder(script: Path, tmp_path: Path) -> None:
+    done = command("run", "-q", "--runs", str(tmp_path / "other"), str(script), "0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(list((tmp_path / "other").iterdir())) == 1
+
+
+def test_run_a_module(script: Path) -> None:
+    done = command("run", "-m", "train", "-q", "0", cwd=script.parent)
+    assert done.returncode == 0
+    assert done.stdout == "args ['-q', '0']\n"
+    assert "50 batches" in done.stderr
+
+
+def test_run_a_script_without_a_loader(tmp_path: Path) -> None:
+    path = tmp_path / "plain.py"
+    path.write_text("print('hello')")
+    done = command("run", str(path))
+    assert (done.returncode, done.stdout) == (0, "hello\n")
+    assert "nothing was recorded" in done.stderr
+
+
+def test_report_of_a_recorded_run(script: Path) -> None:
+    command("run", "-q", str(script), "0")
+    report = json.loads(command("report", "--format", "json").stdout)
+    assert report["loaders"][0]["batches"] == 50
+    assert report["run"]["state"] == "finished"
+    assert Path(report["run"]["argv"][0]).name == "train.py"

@@ -1,0 +1,64 @@
+"""The demonstration, small: the pictures, the training, the comparison."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from loaderscope.demo import QUICK, Pictures, Size, cache_directory, pictures
+from loaderscope.profiler.errors import UsageError
+
+SMALL = Size(pictures=5, pixels=32, batch=2, epochs=1, channels=2)
+
+
+def test_pictures_are_real_made_once_and_repaired(tmp_path: Path) -> None:
+    told: list[str] = []
+    folder = pictures(tmp_path, SMALL, told.append)
+    files = sorted(folder.glob("*.png"))
+    assert len(files) == 5
+    assert all(file.read_bytes().startswith(b"\x89PNG") for file in files)
+    assert len({file.read_bytes() for file in files}) == 5
+    assert pictures(tmp_path, SMALL, told.append) == folder
+    assert len(told) == 1
+    files[0].unlink()
+    assert len(list(pictures(tmp_path, SMALL, told.append).glob("*.png"))) == 5
+    assert len(told) == 2
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]  # nothing half-made is left
+
+
+def test_the_data_set_can_be_sent_to_a_worker(tmp_path: Path) -> None:
+    dataset = pickle.loads(pickle.dumps(Pictures(pictures(tmp_path, SMALL))))
+    image, label = dataset[3]
+    assert (tuple(image.shape), image.is_contiguous(), label) == ((3, 32, 32), True, 3)
+    assert len(dataset) == 5
+
+
+def test_a_cache_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="LOADERSCOPE_CACHE"):
+        pictures(tmp_path / "file" / "cache", SMALL)
+
+
+def test_where_pictures_are_kept() -> None:
+    assert cache_directory({"LOADERSCOPE_CACHE": "/data/cache"}) == Path("/data/cache")
+
+
+def test_quick_demo_ends_in_time_and_compares_what_it_measured() -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "loaderscope", "demo", "--quick"], env=env, capture_output=True, text=True, timeout=110
+    )
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - begun < 60  # 30 s on an idle machine
+    batches = QUICK.pictures // QUICK.batch * QUICK.epochs
+    assert done.stdout.count(f"{batches} batches") == 2
+    before, after = done.stdout.splitlines()[-2:]
+    assert before.startswith("before") and "samples/s" in before
+    assert after.startswith("after") and after.endswith("× the throughput, measured")
