@@ -26,6 +26,10 @@ LIST_LIMIT = 20
 FILE_WIDTH = 100
 
 
+class _ReaderGone(Exception):
+    """Whoever read our output (head, less) has seen enough. (click would turn a BrokenPipeError into exit code 1.)"""
+
+
 class _Commands(click.Group):
     """Shows the verbs in the order in which one needs them."""
 
@@ -242,15 +246,19 @@ def _unicode(stream: TextIO) -> bool:
 
 def _write(text: str, stream: TextIO) -> None:
     encoding = stream.encoding or "utf-8"
-    stream.write(text.encode(encoding, "replace").decode(encoding))
-    stream.flush()
+    try:
+        stream.write(text.encode(encoding, "replace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError as error:
+        # Python flushes again at exit and would complain: what is left goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise _ReaderGone from error
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code. Users' errors are one sentence on standard error."""
     try:
         result: Any = cli.main(args, prog_name="loaderscope", standalone_mode=False)
-        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except LoaderscopeError as error:
         return _fail(str(error))
@@ -258,9 +266,7 @@ def main(args: Sequence[str] | None = None) -> int:
         return _fail(error.format_message())
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough. Python would complain when it flushes at exit.
-        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
+    except _ReaderGone:
         return 0
 
 

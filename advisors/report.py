@@ -36,7 +36,7 @@ def build_report(run: Run, pid: int | None = None, loader: tuple[Path, int] | No
             loaders=tuple(loaders),
             system=summarise(run),
             overhead=_overhead(run),
-            notes=_notes(run),
+            notes=_notes(run, so_far=pid is None),
         )
 
 
@@ -203,12 +203,12 @@ def _overhead(run: Run) -> Overhead:
     )
 
 
-def _notes(run: Run) -> tuple[str, ...]:
+def _notes(run: Run, so_far: bool) -> tuple[str, ...]:
     told = {f"{loader.name}: {note}" for loader in run.loaders for note in loader.notes}
     notes = [note for note in run.notes if note not in told]  # the loaders tell theirs
     if run.state == "crashed":
         notes.append("the run ended without saying so (killed or crashed): everything recorded until then is here")
-    elif run.state == "live":
+    elif run.state == "live" and so_far:
         notes.append("the run is still going on: these are the figures so far")
     if not run.loaders:
         notes.append("no loader was recorded")

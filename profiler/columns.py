@@ -37,7 +37,8 @@ MAX_SEGMENT_BYTES = 64 << 20
 MAX_FOLD_BYTES = 16 << 20
 MAX_SEQ = 1 << 62
 
-# Folding unlinks a segment after its fold is written: a reader that meets one half-gone starts the lane again.
+# Folding unlinks a segment after its fold is written: a reader that meets one half-gone starts the lane again,
+# and so it does where it meets one half-made.
 ATTEMPTS = 20
 
 
@@ -88,8 +89,8 @@ class LaneContent:
     notes: tuple[str, ...] = ()
 
 
-class _Vanished(Exception):
-    """A segment was folded away between listing and reading."""
+class _Changed(Exception):
+    """A segment was folded away, or was being made, while the lane was read."""
 
 
 def read_lane(directory: Path, name: str, schema: Schema) -> LaneContent:
@@ -97,7 +98,7 @@ def read_lane(directory: Path, name: str, schema: Schema) -> LaneContent:
     for attempt in range(ATTEMPTS):
         try:
             return _read_once(directory, name, schema, last=attempt == ATTEMPTS - 1)
-        except _Vanished:
+        except _Changed:
             continue
     raise AssertionError("the last attempt does not give up")
 
@@ -105,10 +106,16 @@ def read_lane(directory: Path, name: str, schema: Schema) -> LaneContent:
 def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneContent:
     notes: list[str] = []
     plan: list[SegmentInfo] = []
-    for path in segments(directory, name):
+    paths = segments(directory, name)
+    for path in paths:
         try:
             plan.append(_checked(path, schema))
         except RunUnreadable as error:
+            if path is paths[-1]:
+                if _unborn(path):
+                    continue
+                if not last:  # its header may be half written: look again
+                    raise _Changed from error
             _give_up_or_note(error, path, last, notes)
     builder = _Builder(schema, sum(info.committed for info in plan), plan[0].dtype if plan else None)
     ends: list[tuple[int, int]] = []  # (first seq, rows) of each segment kept
@@ -135,9 +142,20 @@ def _give_up_or_note(error: RunUnreadable, path: Path, last: bool, notes: list[s
     if not isinstance(error.__cause__, FileNotFoundError):
         notes.append(f"{error}: left out")
     elif not last:
-        raise _Vanished from error
+        raise _Changed from error
     else:
         notes.append(f"{clean(path.name)} went away while it was read")
+
+
+def _unborn(path: Path) -> bool:
+    """Whether a newest segment was only just created (or its process killed then): no header yet, so no records."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return False
+        with path.open("rb") as file:
+            return not file.read(8).strip(b"\0")
+    except OSError:
+        return False
 
 
 def _gaps(ends: list[tuple[int, int]], through_seq: int) -> int:
@@ -190,7 +208,7 @@ def _fold(directory: Path, name: str, notes: list[str]) -> Fold:
 def _sane(fold: Fold) -> bool:
     limit = float(MAX_SEQ)
     for totals in fold.columns.values():
-        if not isinstance(totals.total, int | float) or not 0 <= totals.total < limit:
+        if not 0 <= _figure(totals.total) < limit:
             return False
         if not 0 <= totals.count <= fold.records or not 0 <= totals.low <= totals.high < limit:
             return False
@@ -199,6 +217,11 @@ def _sane(fold: Fold) -> bool:
         if sum(totals.bins.values()) != totals.count:
             return False
     return True
+
+
+def _figure(value: object) -> float:
+    """What should be a number: JSON may have put anything there. -1 if it is none."""
+    return float(value) if isinstance(value, int | float) and abs(value) <= MAX_SEQ else -1.0
 
 
 def merge_folds(folds: list[Fold]) -> Fold:

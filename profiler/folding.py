@@ -123,8 +123,18 @@ def derive_compute(records: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 class Folder:
     """Folds a lane's oldest segments into its fold file, one at a time."""
 
-    # Not quantities: times, identities.
-    LEFT_OUT = frozenset({"seq", "t_ns", "t_fetch_ns", "task", "worker_pid", "worker", "flags", "epoch"})
+    # Not quantities that can be summed: times, identities, and counters that run since boot or birth.
+    LEFT_OUT = frozenset(
+        {
+            *("seq", "t_ns", "t_fetch_ns", "t_iter_ns", "t_first_ns", "t_end_ns"),
+            *("task", "worker_pid", "worker", "flags", "epoch", "instance", "how"),
+            *("pid", "owner_pid", "role", "loader", "gpu"),
+            *("cpu_user_ns", "cpu_system_ns", "minor_faults", "major_faults", "ctx_voluntary", "ctx_involuntary"),
+            *("read_disk_bytes", "read_all_bytes", "disk_read_bytes", "disk_write_bytes"),
+            *("net_recv_bytes", "net_sent_bytes", "cgroup_throttled_ns", "cgroup_nr_throttled"),
+            *("context_switches", "sampler_cpu_ns"),
+        }
+    )
 
     def __init__(self, directory: Path, name: str) -> None:
         self.directory = directory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ _TYPES = {"q": "<i8", "i": "<i4", "h": "<i2", "f": "<f4"}
 
 # A record is at most this large: a bound against absurd headers, far above MAX_CORES floats.
 MAX_RECORD_BYTES = 1 << 16
+# A segment is at most this large, and no lane gets beyond this record: bounds against corrupt headers.
+MAX_SEGMENT_BYTES = 64 << 20
+MAX_SEQ = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class SegmentInfo:
 def read_header(path: Path) -> SegmentInfo:
     """Raises RunUnreadable, with the file's name, for anything but a segment of this format version."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a FIFO would wait for ever
+            raise RunUnreadable(f"{path} is not a file")
         with path.open("rb") as file:
             header = file.read(HEADER_BYTES)
     except OSError as error:
@@ -49,7 +55,8 @@ def read_header(path: Path) -> SegmentInfo:
     if version != FORMAT_VERSION:
         newer = "a newer Loaderscope: upgrade to read it" if version > FORMAT_VERSION else "an unknown Loaderscope"
         raise RunUnreadable(f"{path} has format version {version}, written by {newer}")
-    if header_bytes != HEADER_BYTES or not 0 < record_bytes <= MAX_RECORD_BYTES or length > HEADER_BYTES:
+    sane = header_bytes == HEADER_BYTES and 0 < record_bytes <= MAX_RECORD_BYTES and length <= HEADER_BYTES
+    if not sane or capacity * record_bytes > MAX_SEGMENT_BYTES or not 0 < first_seq < MAX_SEQ:
         raise RunUnreadable(f"{path} is corrupt: its header makes no sense")
     try:
         name, schema_version, fields = json.loads(header[SCHEMA_OFFSET : SCHEMA_OFFSET + length])
@@ -57,7 +64,7 @@ def read_header(path: Path) -> SegmentInfo:
         known = isinstance(name, str) and isinstance(schema_version, int)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise RunUnreadable(f"{path} is corrupt: its schema makes no sense") from error
-    if not known or "seq" not in (dtype.names or ()):
+    if not known or "seq" not in (dtype.names or ()) or dtype["seq"] != np.dtype("<i8"):
         raise RunUnreadable(f"{path} is corrupt: its schema makes no sense")
     return SegmentInfo(path, name, schema_version, dtype, capacity, first_seq, min(committed, capacity))
 

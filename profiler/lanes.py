@@ -15,6 +15,7 @@ A lane belongs to one thread. It takes no lock and, once open, never raises: a l
 
 from __future__ import annotations
 
+import functools
 import json
 import mmap
 import os
@@ -90,25 +91,27 @@ class Segment:
         header = (header.ljust(SCHEMA_OFFSET, b"\0") + described).ljust(HEADER_BYTES, b"\0")
         if len(header) > HEADER_BYTES:
             raise ValueError(f"the schema of lane {schema.name!r} does not fit the header")
-        content = header + schema.blank * self.capacity
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+        making = path.with_name(f".{path.name}.{os.getpid()}")  # it appears complete, by one rename
+        fd = os.open(making, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
             self.buf: memoryview | bytearray
             self.committed: _Committed
             if mapped:
                 os.posix_fallocate(fd, 0, size)
                 self.buf = map_file(fd, size)
-                self.buf[HEADER_BYTES : len(content)] = content[HEADER_BYTES:]
+                blanks = _blanks(schema, self.capacity)
+                self.buf[HEADER_BYTES : HEADER_BYTES + len(blanks)] = blanks
                 self.buf[:HEADER_BYTES] = header
                 # memoryview.cast stores a native 8-byte word in one go; the header is declared little-endian.
                 self.committed = self.buf[COMMITTED_OFFSET : COMMITTED_OFFSET + 8].cast("Q")
             else:
-                self.buf = bytearray(content.ljust(size, b"\0"))
+                self.buf = bytearray((header + _blanks(schema, self.capacity)).ljust(size, b"\0"))
                 os.pwrite(fd, self.buf, 0)
                 self.committed = _WrittenCount(os.dup(fd), self.buf, schema.size)
+            os.rename(making, path)
         except BaseException:
             with suppress(OSError):
-                os.unlink(path)
+                os.unlink(making)
             raise
         finally:
             os.close(fd)
@@ -117,6 +120,11 @@ class Segment:
         """Bring bytes patched after their commit to the file; nothing to do where the file is mapped."""
         if isinstance(self.committed, _WrittenCount):
             self.committed.write(start, length)
+
+
+@functools.lru_cache(maxsize=8)
+def _blanks(schema: Schema, count: int) -> bytes:
+    return schema.blank * count
 
 
 class _WrittenCount:

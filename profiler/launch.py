@@ -19,8 +19,8 @@ from pathlib import Path
 from types import FrameType
 
 from .errors import UsageError
-from .rundir import runs_directory
-from .session import RUN_VARIABLE, create_run
+from .rundir import create_run, runs_directory
+from .session import RUN_VARIABLE
 
 INJECT = Path(__file__).resolve().parent / "inject"
 

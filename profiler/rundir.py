@@ -1,12 +1,23 @@
-"""Where run directories live."""
+"""Where run directories live, and how one is made."""
 
 from __future__ import annotations
 
+import json
 import os
+import platform
+import secrets
+import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from .clock import now_ns
+from .folding import write_atomically
+from .liveness import boot_id
+
 VARIABLE = "LOADERSCOPE_DIR"
+
+FORMAT = 1  # of the JSON files of a run directory
 
 
 def runs_directory(environ: Mapping[str, str] = os.environ) -> Path:
@@ -20,3 +31,45 @@ def runs_directory(environ: Mapping[str, str] = os.environ) -> Path:
     import platformdirs
 
     return platformdirs.user_state_path("loaderscope", appauthor=False) / "runs"
+
+
+def create_run(runs: Path, argv: list[str]) -> Path:
+    """A new run directory under `runs` (mode 0700), with its `run.json`. Raises OSError."""
+    runs.mkdir(parents=True, exist_ok=True, mode=0o700)
+    while True:
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        path = runs / name
+        try:
+            path.mkdir(mode=0o700)
+            break
+        except FileExistsError:
+            continue
+    from .. import __version__
+
+    facts = {
+        "format": FORMAT,
+        "id": name,
+        "created_unix_ns": time.time_ns(),
+        "clock_ns": now_ns(),
+        "boot_id": boot_id(),
+        "host": socket.gethostname(),
+        "argv": argv,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "loaderscope": __version__,
+        "pid": os.getpid(),
+    }
+    write_atomically(path / "run.json", json.dumps(facts))
+    return path
+
+
+def exclusive_folder(parent: Path, stem: str) -> Path:
+    """A new folder `STEM-<n>` (mode 0700), with the first number that is free. Raises OSError."""
+    number = 0
+    while True:
+        path = parent / f"{stem}-{number}"
+        try:
+            path.mkdir(mode=0o700)
+            return path
+        except FileExistsError:
+            number += 1

@@ -57,7 +57,7 @@ def find_run(name: str | os.PathLike[str], runs: Path | None = None) -> Path:
     """The directory of "latest", an id, the unique beginning of one, or a path. Raises RunNotFound."""
     where = runs_directory() if runs is None else runs
     asked = os.fspath(name)
-    if not isinstance(asked, str) or not asked or "\0" in asked:
+    if not asked or "\0" in asked:
         raise RunNotFound(f"{clean(asked, 80)!r} is not the name of a run")
     shown = clean(asked, 200)
     try:

@@ -9,10 +9,6 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import platform
-import secrets
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -25,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 from .clock import now_ns
 from .folding import Folder, write_atomically
 from .lanes import Budget, Lane
-from .rundir import runs_directory
+from .process_facts import process_facts
+from .rundir import FORMAT, create_run, exclusive_folder, runs_directory
 from .schema import WORKER
+from .start_sampler import start_sampler
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-FORMAT = 1
 RUN_VARIABLE = "LOADERSCOPE_RUN"  # the run that child processes join
 LIMIT_VARIABLE = "LOADERSCOPE_MAX_MB"
 DEFAULT_LIMIT_MB = 256
@@ -60,10 +57,10 @@ class Session:
     def __init__(self, run_directory: Path) -> None:
         """Raises OSError where the folder cannot be made."""
         self.run_directory = run_directory
-        self.directory = _exclusive(run_directory, f"p{os.getpid()}")
+        self.directory = exclusive_folder(run_directory, f"p{os.getpid()}")
         self.budget = Budget(_limit_bytes() - SYSTEM_LIMIT_BYTES, self._recording_processes)
         self.workers = Lane(self.directory, "workers", WORKER, self.budget, tell)
-        self.facts = _process_facts()
+        self.facts = process_facts()
         self.loaders = 0
         self.recorders: list[Recorder] = []
         self._write_facts()
@@ -79,6 +76,12 @@ class Session:
         """The device became known after the session was opened."""
         if self.facts.get("device") != name:
             self.facts["device"] = name
+            self._write_facts()
+
+    def note_missing_system(self, reason: str | None) -> None:
+        """Say why there is no system lane."""
+        if reason is not None:
+            self.facts["reasons"]["system"] = reason
             self._write_facts()
 
     def finish(self) -> None:
@@ -117,7 +120,7 @@ def open_session() -> Session | None:
                 return None
             _run_directory = session.run_directory
             _at_end(session)
-            _start_sampler(session)
+            session.note_missing_system(start_sampler(session.run_directory))
             _current = session
     return _current
 
@@ -174,7 +177,7 @@ def _open_anywhere() -> Session | None:
     first_error: OSError | None = None
     for where in _candidates():
         try:
-            session = Session(_run_in(where) if where is not None else _joined_run())
+            session = Session(create_run(where, sys.argv) if where is not None else _joined_run())
         except OSError as error:
             first_error = first_error or error
             continue
@@ -202,60 +205,6 @@ def _joined_run() -> Path:
     return path
 
 
-def _run_in(runs: Path) -> Path:
-    runs.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return create_run(runs, sys.argv)
-
-
-def create_run(runs: Path, argv: list[str]) -> Path:
-    """A new run directory under `runs` (mode 0700), with its `run.json`. Raises OSError."""
-    runs.mkdir(parents=True, exist_ok=True, mode=0o700)
-    while True:
-        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-        path = runs / name
-        try:
-            path.mkdir(mode=0o700)
-            break
-        except FileExistsError:
-            continue
-    from .. import __version__
-
-    facts = {
-        "format": FORMAT,
-        "id": name,
-        "created_unix_ns": time.time_ns(),
-        "clock_ns": now_ns(),
-        "boot_id": boot_id(),
-        "host": socket.gethostname(),
-        "argv": argv,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "loaderscope": __version__,
-        "pid": os.getpid(),
-    }
-    write_atomically(path / "run.json", json.dumps(facts))
-    return path
-
-
-def boot_id() -> str | None:
-    """What tells this boot of this host from any other; None where the platform has no such thing."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return None
-
-
-def _exclusive(parent: Path, stem: str) -> Path:
-    number = 0
-    while True:
-        path = parent / f"{stem}-{number}"
-        try:
-            path.mkdir(mode=0o700)
-            return path
-        except FileExistsError:
-            number += 1
-
-
 def _limit_bytes() -> int:
     text = os.environ.get(LIMIT_VARIABLE, "")
     try:
@@ -266,96 +215,3 @@ def _limit_bytes() -> int:
     return max(wanted, SMALLEST_LIMIT_MB) * 1_000_000
 
 
-def _process_facts() -> dict[str, Any]:
-    import multiprocessing
-
-    import psutil
-    import torch
-
-    def number(name: str) -> int | None:
-        text = os.environ.get(name, "")
-        return int(text) if text.isdigit() else None
-
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    return {
-        "format": FORMAT,
-        "pid": os.getpid(),
-        "create_time": psutil.Process().create_time(),
-        "host": socket.gethostname(),
-        "boot_id": boot_id(),
-        "clock_ns": now_ns(),
-        "unix_ns": time.time_ns(),
-        "argv": list(sys.argv),
-        "rank": number("RANK"),
-        "local_rank": number("LOCAL_RANK"),
-        "world_size": number("WORLD_SIZE"),
-        "local_world_size": number("LOCAL_WORLD_SIZE"),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "start_method": multiprocessing.get_start_method(allow_none=True),
-        "affinity": affinity,
-        "torch_threads": torch.get_num_threads(),
-        "device": None,
-        "reasons": {},
-    }
-
-
-def _start_sampler(session: Session) -> None:
-    """Start the system sampler for this run and host, unless one is at work. Its failure is a note, no more."""
-    if os.environ.get("LOADERSCOPE_SYSTEM") == "0":
-        return
-    try:
-        directory = _free_system_directory(session.run_directory)
-        if directory is not None:
-            _launch(session.run_directory, directory)
-    except Exception as error:
-        session.facts["reasons"]["system"] = f"the system sampler did not start: {type(error).__name__}: {error}"
-        session._write_facts()
-
-
-def _free_system_directory(run_directory: Path) -> Path | None:
-    """A folder made for a new sampler; None if this host's sampler is running (or was begun a moment ago)."""
-    host = "".join(c if c.isalnum() or c in "._-" else "_" for c in socket.gethostname()) or "host"
-    number = 0
-    while True:
-        path = run_directory / f"system-{host}-{number}"
-        try:
-            path.mkdir(mode=0o700)
-            return path
-        except FileExistsError:
-            if _sampler_lives(path):
-                return None
-            number += 1
-
-
-def _sampler_lives(path: Path) -> bool:
-    import psutil
-
-    try:
-        facts = json.loads((path / "sampler.json").read_text(encoding="utf-8"))
-        process = psutil.Process(int(facts["pid"]))
-        return abs(process.create_time() - float(facts["create_time"])) < 1.0 and process.status() != "zombie"
-    except FileNotFoundError:
-        return time.time() - path.stat().st_mtime < 5.0  # it is starting
-    except (OSError, ValueError, KeyError, TypeError, psutil.Error):
-        return False
-
-
-_BOOT = "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.sampler.loop import main; sys.exit(main({argv!r}))"
-
-
-def _launch(run_directory: Path, directory: Path) -> None:
-    """Start the sampler as nobody's child, so that no SIGCHLD and no exit status of it ever reaches the training code."""
-    code = _BOOT.format(path=[os.path.abspath(p) for p in sys.path if p], argv=[str(run_directory), str(directory)])
-    command = [sys.executable, "-S", "-c", code]
-    environment = {
-        name: value for name, value in os.environ.items() if name not in (RUN_VARIABLE, "PYTHONPATH", "PYTHONSTARTUP")
-    }
-    quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    if os.name == "posix":
-        # The shell starts it in the background, where SIGINT is ignored, and is gone at once.
-        shell = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", *command]
-        subprocess.run(shell, env=environment, cwd="/", check=True, close_fds=True, **quiet)
-    else:
-        flags = getattr(subprocess, "DETACHED_PROCESS", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
-        subprocess.Popen(command, env=environment, creationflags=flags, close_fds=True, **quiet)

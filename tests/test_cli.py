@@ -39,11 +39,10 @@ def run(runs_dir: Path) -> RunBuilder:
     return run
 
 
-def command(*args: str, **options: object) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **options.pop("env", {})}  # type: ignore[dict-item]
-    return subprocess.run(
-        [sys.executable, "-m", "loaderscope", *args], env=env, capture_output=True, text=True, timeout=100, **options
-    )  # type: ignore[call-overload,no-any-return]
+def command(*args: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **env}
+    call = [sys.executable, "-m", "loaderscope", *args]
+    return subprocess.run(call, env=env, cwd=cwd, capture_output=True, text=True, timeout=100, check=False)
 
 
 # report
@@ -91,7 +90,7 @@ def test_colours_and_width_follow_the_environment(
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_any_output_encoding_will_do(run: RunBuilder, encoding: str) -> None:
     (run.path / "p4000-0" / "loader0.json").write_text('{"format": 1, "name": "Bilder \\u00e4\\u4e2d"}')
-    done = command("report", env={"PYTHONIOENCODING": encoding})
+    done = command("report", PYTHONIOENCODING=encoding)
     assert (done.returncode, done.stderr) == (0, "")
     assert "input-bound" in done.stdout
 

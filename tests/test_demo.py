@@ -52,9 +52,8 @@ def test_where_pictures_are_kept() -> None:
 def test_quick_demo_ends_in_time_and_compares_what_it_measured() -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     begun = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "loaderscope", "demo", "--quick"], env=env, capture_output=True, text=True, timeout=110
-    )
+    call = [sys.executable, "-m", "loaderscope", "demo", "--quick"]
+    done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=110, check=False)
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - begun < 60  # 30 s on an idle machine
     batches = QUICK.pictures // QUICK.batch * QUICK.epochs

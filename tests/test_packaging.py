@@ -37,9 +37,8 @@ def sources() -> list[Path]:
 def run(*command: object, cwd: Path, **env: str) -> str:
     """Standard output of a command that must succeed, without our own paths in its environment."""
     inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
-    result = subprocess.run(
-        list(map(str, command)), cwd=cwd, env={**inherited, **env}, capture_output=True, text=True, timeout=240
-    )
+    line, env = list(map(str, command)), {**inherited, **env}
+    result = subprocess.run(line, cwd=cwd, env=env, capture_output=True, text=True, timeout=240, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -163,8 +162,8 @@ def other_python(version: str) -> str | None:
     check = f"import sys; sys.exit(sys.version_info[:2] != {tuple(map(int, version.split('.')))})"
     for candidate in filter(None, candidates):
         try:
-            if subprocess.run([candidate, "-I", "-c", check], capture_output=True, timeout=30).returncode == 0:
-                return candidate
-        except (OSError, subprocess.TimeoutExpired):
+            subprocess.run([candidate, "-I", "-c", check], capture_output=True, timeout=30, check=True)
+        except (OSError, subprocess.SubprocessError):
             continue
+        return candidate
     return None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from ..liveness import boot_id
 from ..clock import now_ns
 from . import cgroup
 from .gpu import Gpus
@@ -23,14 +24,6 @@ def host_name() -> str:
     import platform
 
     return platform.node()
-
-
-def boot_id(root: Path = Path("/")) -> str | None:
-    """What tells this boot of this machine from every other; None where the system has no such thing."""
-    try:
-        return (root / "proc/sys/kernel/random/boot_id").read_text().strip() or None
-    except OSError:
-        return None
 
 
 def both_clocks() -> dict[str, int]:
@@ -49,7 +42,7 @@ def facts(root: Path, container: cgroup.Cgroup, gpus: Gpus | None) -> dict[str, 
     return {
         "format": FORMAT,
         "host": host_name(),
-        "boot_id": boot_id(root),
+        "boot_id": boot_id(root / "proc/sys/kernel/random/boot_id"),
         **both_clocks(),
         "cores_logical": os.cpu_count(),
         "cores_physical": _physical(),

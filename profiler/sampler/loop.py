@@ -92,7 +92,7 @@ class Sampler:
         explain(container, self.reasons)
         self.gpus = open_gpus(root, self.reasons)
         self.machine = Machine(root, self.reasons, container)
-        self.registry = Registry(run, host.host_name(), host.boot_id(root), self._probe)
+        self.registry = Registry(run, host.host_name(), host.boot_id(root / "proc/sys/kernel/random/boot_id"), self._probe)
         self._host = host.facts(root, container, self.gpus)
         self._tell_host()
         self.budget = Budget(LANES_BYTES)

@@ -74,13 +74,14 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return {str(path.relative_to(run.path)): path.read_bytes()[: 40 << 10] for path in files}
 
 
-def unfold(files: dict[str, bytes]) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
-    for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(data)
-    return folder
+@contextmanager
+def unfolded(files: dict[str, bytes]) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        for name, data in files.items():
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+        yield Path(folder)
 
 
 @FUZZ
@@ -193,8 +194,7 @@ def test_mutated_runs_open_or_say_why(pristine: dict[str, bytes], seed: int, mut
             del files[name]
         if mutate == "swap":
             files[name] = pristine[rng.choice(sorted(pristine))]
-    folder = unfold(files)
-    with quiet():
+    with unfolded(files) as folder, quiet():
         read_everything(folder)
 
 
@@ -207,8 +207,7 @@ def test_mutated_json_values(pristine: dict[str, bytes], value: object, key: str
     for name, data in pristine.items():
         if name.endswith(".json") and "fold" not in name:
             files[name] = json.dumps({**json.loads(data), key: value}).encode()
-    folder = unfold(files)
-    with quiet():
+    with unfolded(files) as folder, quiet():
         read_everything(folder)
 
 

@@ -137,6 +137,17 @@ def test_one_corrupt_segment_does_not_lose_the_rest(run: RunBuilder) -> None:
     assert any("records of lane batches0x0 are missing" in note for note in opened.notes)
 
 
+@pytest.mark.parametrize("content", [b"", bytes(64 << 10)])
+def test_a_segment_that_was_only_just_created_is_no_damage(run: RunBuilder, content: bytes) -> None:
+    """Killed between creating the file and writing its header."""
+    process = run.process()
+    process.loader(loop(50))
+    (process.path / "batches0x0-000001.seg").write_bytes(content)
+    opened = open_run(run.path)
+    assert opened.loaders[0].batches.rows == 50
+    assert opened.notes == ()
+
+
 def test_a_truncated_segment_gives_its_whole_records(run: RunBuilder) -> None:
     process = run.process()
     process.loader(loop(100))
