@@ -215,7 +215,7 @@ def machine() -> dict[str, Any]:
     return {
         "cpu": cpu_name(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": platform.system(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
@@ -258,7 +258,7 @@ def show(results: dict[str, Any]) -> None:
     table = Table("measured", "bound", "value", "95 % interval", "control", "", title="What recording costs")
     for found in results["workloads"].values():
         ratio, added, control = found["ratio"], found["added_ns_a_batch"], found["control_ratio"]
-        title = f"{found['title']} ({found['bare_us_a_batch']:.0f} µs a batch): speed of bare"
+        title = f"{found['title']}: speed of bare (a batch: {found['bare_us_a_batch']:.0f} µs)"
         mark = "noisy" if found["noisy"] else ""
         table.add_row(title, f"≥ {ratio['bound']}", *cells(ratio), f"{control['median']:.4f}", said(ratio, mark))
         limit = f"≤ {added['bound']:.0f}" if "bound" in added else ""
@@ -268,7 +268,7 @@ def show(results: dict[str, Any]) -> None:
     console.print(table)
     if not results["side_by_side"]:
         return
-    beside = Table("tool", *(WORKLOADS[name].title for name in results["side_by_side"]), title="Speed of bare")
+    beside = Table("tool", *results["side_by_side"], title="Speed of bare, and what is added to a batch")
     for tool in TOOLS:
         if tool != BARE:
             beside.add_row(tool, *(side_cell(found, tool) for found in results["side_by_side"].values()))
@@ -290,13 +290,13 @@ def side_cell(found: dict[str, Any], tool: str) -> str:
     if "not_measured" in result:
         return "not measured"
     added = result["added_ns_a_batch"]["median"] / 1e3
-    return f"{result['ratio']['median']:.3f} ({added:+.1f} µs a batch)"
+    return f"{result['ratio']['median']:.3f} ({added:+.1f} µs)"
 
 
-def store(folder: Path, text: str) -> Path:
+def store(folder: Path, text: str, quick: bool) -> Path:
     """Keeps a result beside the earlier ones, under its date and the kind of machine."""
     folder.mkdir(parents=True, exist_ok=True)
-    stem = f"overhead-{datetime.date.today().isoformat()}-{host_kind()}"
+    stem = f"{datetime.date.today().isoformat()}-{host_kind()}{'-quick' if quick else ''}"
     path = folder / f"{stem}.json"
     number = 1
     while path.exists():
@@ -353,7 +353,7 @@ def main() -> int:
     if options.json is not None:
         options.json.write_text(text + "\n", encoding="utf-8")
     if options.store is not None:
-        tell(f"Kept as {store(options.store, text)}")
+        tell(f"Kept as {store(options.store, text, options.quick)}")
     return 0 if results["pass"] else 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -61,7 +62,7 @@ class Side:
 
     def _failed(self, why: str) -> SideFailed:
         self.log.seek(0)
-        said = [line.strip() for line in self.log.read().splitlines() if line.strip()]
+        said = [re.sub(r"(/[\w.+-]+){2,}", "…", line).strip() for line in self.log.read().splitlines() if line.strip()]
         self._kill()
         self.folder.cleanup()
         return SideFailed(f"{why}; its last words: {said[-1]}" if said else why)

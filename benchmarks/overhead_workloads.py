@@ -134,7 +134,7 @@ WORKLOADS = {
         target_us=30,
         sizes=(8, 512),
         batches=BATCHED_BATCHES,
-        blocks=60,
+        blocks=100,
         about="__getitems__ gives the whole batch as one tensor; collate_fn is the identity",
     ),
     "per-sample": Workload(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import session as sessions
 from .clock import now_ns, thread_cpu_ns
 from .envelope import TIMES
-from .fetchers import ALWAYS_DETAILED_NS, Marks, sample_times
+from .fetchers import ALWAYS_DETAILED_NS, Marks, sample_times, with_stamps
 from .lanes import HEADER_BYTES, Lane, Segment
 from .measure import batch_size_of
 from .schema import BATCH, EPOCH
@@ -156,7 +156,6 @@ class Step(Marks):
         "envelope",
         "epoch",
         "first_seq",
-        "index_ns",
         "indices",
         "lane",
         "recorder",
@@ -165,6 +164,7 @@ class Step(Marks):
         "rows",
         "samples",
         "special",
+        "t_index",
         "t_iter",
         "taken",
         "waiting_for_first",
@@ -184,7 +184,7 @@ class Step(Marks):
         self.t_iter = now_ns()
         self.first_seq = 0
         self.detailed = self.special = self.waiting_for_first = True
-        self.index_ns = 0
+        self.t_index = 0
         self.samples = -1
         self.indices: Any = None
         self.envelope: Any = None
@@ -246,6 +246,13 @@ class Step(Marks):
         if self.device is not None:
             self.device.handed_over(lane, n, batch)
         self.special = pinned or self.detailed or self.device is not None
+
+    def begin_detail(self, index: Any, dataset: Any) -> Any:
+        """The batch about to be fetched will be looked at in detail; returns the indices to hand on."""
+        if not hasattr(dataset, "__getitems__"):
+            index = self.indices = with_stamps(index, self)
+        self.t_cpu_fetch = thread_cpu_ns()
+        return index
 
     def _detail(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int) -> None:
         """The dearer half of a record made in this process: CPU times, size, single samples, own cost."""

@@ -20,7 +20,7 @@ import loaderscope
 ROOT = Path(__file__).resolve().parents[1]
 FLOOR = (3, 10)
 SUBPACKAGES = ("profiler", "advisors", "reports", "integrations", "tui")
-SKIPPED = {".git", ".venv", "build", "dist", "__pycache__"}
+BUILT = {"build", "dist", "__pycache__"}
 
 
 def sources() -> list[Path]:
@@ -30,7 +30,8 @@ def sources() -> list[Path]:
         names = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split("\0")
         found = [Path(name) for name in names if name]
     except (OSError, subprocess.CalledProcessError):
-        found = [path.relative_to(ROOT) for path in ROOT.rglob("*") if not SKIPPED & set(path.parts)]
+        every = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
+        found = [path for path in every if not any(part in BUILT or part.startswith(".") for part in path.parts)]
     return sorted(path for path in found if (ROOT / path).is_file())
 
 
