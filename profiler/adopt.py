@@ -38,11 +38,12 @@ def adopt(iterator: Any, step: Step) -> Any:
         return iterator
     iterator._ls = step  # type: ignore[attr-defined]
     if hasattr(iterator, "_dataset_fetcher"):
-        fetchers.mark_collate(iterator._dataset_fetcher, step, marks_end=bool(iterator._pin_memory))
-    elif getattr(iterator, "_workers", None):
+        mark_end = bool(iterator._pin_memory)
+        iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, mark_end)
+    elif workers := getattr(iterator, "_workers", None):
         for metric in ("fetch", "collate", "pack", "queued", "unpack", "pin"):
             step.recorder.note(metric, _WORKERS)
-        step.recorder.workers_started(step.epoch, [w.pid for w in iterator._workers])
+        step.recorder.workers_started(step.epoch, [w.pid for w in workers])
     remember(iterator)
     return iterator
 
@@ -74,7 +75,7 @@ def release_all() -> None:
 def _release(iterator: Any) -> None:
     iterator._ls = None
     if hasattr(iterator, "_dataset_fetcher"):
-        fetchers.unmark_collate(iterator._dataset_fetcher)
+        iterator._dataset_fetcher = fetchers.unmark_collate(iterator._dataset_fetcher)
         base = base_of(type(iterator))
         if base is not None:
             iterator.__class__ = base

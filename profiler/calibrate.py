@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+from pathlib import Path
 from typing import Any
 
-from . import session as sessions
 from .clock import now_ns
 from .envelope import Envelope
 from .iterators import instrumented
-from .lanes import HEADER_BYTES, Lane
+from .lanes import HEADER_BYTES, Budget, Lane
 from .recorder import RECORD_BYTES, Recorder, Step
 from .schema import BATCH
 
@@ -91,7 +91,7 @@ class _IdleMulti:
 
 def _scratch_step() -> Step:
     step = Step(Recorder("calibration", {}))
-    lane = Lane(sessions.Path(), "calibration", BATCH, sessions.Budget(0), lambda text: None, mapped=False)
+    lane = Lane(Path(), "calibration", BATCH, Budget(0), lambda text: None, mapped=False)
     lane.buf = bytearray(HEADER_BYTES + 2 * _BATCHES * RECORD_BYTES)
     lane.capacity = 2 * _BATCHES
     step.take(lane)
@@ -117,7 +117,7 @@ def _single_ns() -> float:
     step = _scratch_step()
     watched = instrumented(_IdleSingle, quiet=False)()
     watched._ls = step
-    mark_collate(watched._dataset_fetcher, step)
+    watched._dataset_fetcher = mark_collate(watched._dataset_fetcher, step)
     return max(0.0, _ns_a_batch(watched, step) - _ns_a_batch(_IdleSingle(), None))
 
 
@@ -155,7 +155,7 @@ def _workers_ns() -> tuple[float, float]:
 
 @functools.lru_cache(maxsize=1)
 def calibration() -> dict[str, float | None]:
-    """ns a batch: `single_ns` (no workers), `main_ns` and `worker_ns` (with workers). None where it could not be run."""
+    """ns a batch: `single_ns` (no workers), `main_ns` and `worker_ns` (with workers); None where it failed."""
     try:
         main, worker = _workers_ns()
         return {"single_ns": _single_ns(), "main_ns": main, "worker_ns": worker}

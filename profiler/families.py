@@ -52,7 +52,7 @@ class Family:
         for quiet in (False, True):
             single = instrumented(getattr(sys.modules[self.module], self.single), quiet)
             multi = instrumented(getattr(sys.modules[self.module], self.multi), quiet)
-            classes = {self.single: self._with_new(single), self.multi: self._with_new(self._with_worker(multi))}
+            classes = {self.single: _taking_its_step(single), self.multi: _taking_its_step(self._with_worker(multi))}
             self._makers[quiet] = with_globals(get_iterator, classes)
 
     def make(self, loader: Any, step: Step) -> Any:
@@ -73,27 +73,29 @@ class Family:
 
         after_import(self.module, lambda: hook(getattr(sys.modules[self.module], self.owner)))
 
-    @staticmethod
-    def _with_new(cls: type) -> type:
-        def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
-            iterator = object.__new__(cls)
-            # Set before `__init__`, which draws the first indices already; and without a frame of ours around it,
-            # since torch warns from there with `stacklevel=2`.
-            iterator._ls = getattr(_handed, "step", None)  # type: ignore[attr-defined]
-            return iterator
-
-        cls.__new__ = __new__  # type: ignore[method-assign, assignment]
-        return cls
-
     def _with_worker(self, cls: type) -> type:
         base = cls.__mro__[1]
         module = sys.modules[self.module]
         substitute: Any = self.worker
         if self.worker_global == "_utils":
-            utils = module._utils  # type: ignore[attr-defined]
+            utils = module._utils
             substitute = _Instead(utils, worker=_Instead(utils.worker, _worker_loop=self.worker))
         cls.__init__ = with_globals(base.__init__, {self.worker_global: substitute})  # type: ignore[misc]
         return cls
+
+
+def _taking_its_step(cls: type) -> type:
+    """The class, whose instances take the step handed to this thread."""
+
+    def new(made: type, *args: Any, **kwargs: Any) -> Any:
+        iterator: Any = object.__new__(made)
+        # Set before `__init__`, which draws the first indices already; and without a frame of ours around it, since
+        # torch warns from there with `stacklevel=2`.
+        iterator._ls = getattr(_handed, "step", None)
+        return iterator
+
+    cls.__new__ = new  # type: ignore[method-assign, assignment]
+    return cls
 
 
 class _Instead(SimpleNamespace):
@@ -110,7 +112,8 @@ class _Instead(SimpleNamespace):
 def finish(iterator: Any, step: Step) -> None:
     """After construction: mark the fetcher, or note the workers."""
     if hasattr(iterator, "_dataset_fetcher"):
-        fetchers.mark_collate(iterator._dataset_fetcher, step, marks_end=bool(iterator._pin_memory))
+        mark_end = bool(iterator._pin_memory)
+        iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, mark_end)
     workers = getattr(iterator, "_workers", None)
     if workers:
         step.recorder.workers_started(step.epoch, [w.pid for w in workers])

@@ -7,6 +7,7 @@ timed by handing the fetcher a list whose iterator looks at the clock.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,9 @@ from .clock import now_ns, thread_cpu_ns
 # Work shorter than this is looked at in detail only once in SAMPLE_EVERY batches: reading thread CPU time is a system
 # call (0.5 µs), walking the batch and timing each sample cost more.
 ALWAYS_DETAILED_NS = 1_000_000
-SAMPLE_EVERY = 16
+SAMPLE_EVERY = 64
+# The first batches of a loader are all looked at, so that short runs have figures too.
+ALWAYS_AT_FIRST = 6
 
 
 class Marks:
@@ -36,7 +39,8 @@ class TimedIndices(list[Any]):
     stamps: list[int]
 
     def __iter__(self) -> Iterator[Any]:
-        self.stamps = stamps = []
+        stamps: list[int] = []
+        self.stamps = stamps
         stamp = stamps.append
         for index in list.__iter__(self):
             stamp(now_ns())
@@ -59,33 +63,44 @@ def sample_times(timed: Any) -> tuple[float, float, float]:
     if len(stamps) < 2:
         nan = float("nan")
         return nan, nan, nan
-    times = sorted(b - a for a, b in zip(stamps, stamps[1:], strict=False))
+    times = sorted(b - a for a, b in itertools.pairwise(stamps))
     return float(times[0]), float(times[len(times) // 2]), float(times[-1])
 
 
 _classes: dict[tuple[type, bool], type] = {}
 
 
-def mark_collate(fetcher: Any, marks: Marks, marks_end: bool = False) -> None:
-    """Make this fetcher set `marks.t_collate` (and CPU time, if detailed) each time it is about to collate.
+def mark_collate(fetcher: Any, marks: Marks, marks_end: bool = False) -> Any:
+    """A twin of this fetcher that sets `marks.t_collate` (and CPU time, if detailed) each time it is about to collate.
 
-    With `marks_end` it also sets `t_collated`, at the price of one frame in the stack.
+    With `marks_end` it also sets `t_collated`, at the price of one frame in the stack. A twin, and not the fetcher
+    itself under another class: changing an object's class makes its attributes slower, and torch reads
+    `fetcher.dataset` once a sample.
     """
     key = (type(fetcher), marks_end)
     cls = _classes.get(key)
     if cls is None:
         cls = _classes[key] = _marking_class(*key)
-    fetcher._loaderscope_marks = marks
-    fetcher._loaderscope_collate = fetcher.collate_fn
-    fetcher.__class__ = cls
+    twin: Any = object.__new__(cls)
+    twin._loaderscope_marks = marks
+    return _copy_attributes(fetcher, twin)
 
 
-def unmark_collate(fetcher: Any) -> None:
-    """Undo `mark_collate`."""
-    if "_loaderscope_marks" in vars(fetcher):
-        fetcher.__class__ = type(fetcher).__mro__[1]
-        fetcher.collate_fn = fetcher._loaderscope_collate
-        del fetcher._loaderscope_marks, fetcher._loaderscope_collate
+def unmark_collate(fetcher: Any) -> Any:
+    """The plain fetcher again; the very object if it was never marked."""
+    if type(fetcher) not in _classes.values():
+        return fetcher
+    base = type(fetcher).__mro__[1]
+    plain = _copy_attributes(fetcher, object.__new__(base))
+    plain.collate_fn = plain.__dict__.pop("_loaderscope_collate")
+    del plain._loaderscope_marks
+    return plain
+
+
+def _copy_attributes(source: Any, target: Any) -> Any:
+    for name, value in vars(source).items():
+        setattr(target, name, value)
+    return target
 
 
 def _marking_class(base: type, marks_end: bool) -> type:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import fetchers
-from .clock import now_ns, thread_cpu_ns
+from .clock import now_ns
 from .envelope import Envelope
 from .lanes import HEADER_BYTES
 from .recorder import EXHAUSTED, FAILED, RECORD_BYTES, failed, pack_head

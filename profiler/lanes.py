@@ -214,8 +214,8 @@ class Lane:
 
     __slots__ = (
         "__weakref__",
-        "buf",
         "budget",
+        "buf",
         "capacity",
         "committed",
         "count",
@@ -273,7 +273,7 @@ class Lane:
         return self.count
 
     def append(self, *values: float) -> int:
-        """Write one whole record (all fields after `seq`, in order); returns its offset for `patch`. Not for hot paths."""
+        """Write one whole record (all fields after `seq`, in order); returns its offset. Not for hot paths."""
         n = self.count
         if n >= self.capacity:
             n = self.roll()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from . import session as sessions
 from .clock import now_ns, thread_cpu_ns
 from .envelope import TIMES
-from .fetchers import ALWAYS_DETAILED_NS, Marks, sample_times, with_stamps
-from .lanes import HEADER_BYTES, Lane, Segment
+from .fetchers import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, Marks, sample_times, with_stamps
+from .lanes import HEADER_BYTES, Budget, Lane, Segment
 from .measure import batch_size_of
 from .schema import BATCH, EPOCH
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 RECORD_BYTES = BATCH.size
 # The head of a record, written for every batch: seq, t, wait, index, fetch, collate, samples, epoch.
-_HEAD = struct.Struct("@qqqqqqii")
+_HEAD = struct.Struct("@6q2i")
 pack_head = _HEAD.pack_into
 _unpack_head = _HEAD.unpack_from
-_pack_worker = struct.Struct("@qqqqqqiihhh").pack_into
-_pack_detail = struct.Struct("@qqqiffff").pack_into
+_pack_worker = struct.Struct("@6q2i3h").pack_into
+_pack_detail = struct.Struct("@3qi4f").pack_into
 _pack_float = struct.Struct("@f").pack_into
 _pack_long = struct.Struct("@q").pack_into
 _unpack_times = TIMES.unpack
@@ -40,7 +40,7 @@ EXHAUSTED, LEFT_EARLY, FAILED = 1, 2, 3
 
 
 class Recorder:
-    """What is recorded of one loader. Thread-safe where it must be: beginning an iteration; a `Step` is one thread's."""
+    """What is recorded of one loader. Beginning an iteration is thread-safe; a `Step` is one thread's."""
 
     def __init__(self, name: str, facts: dict[str, Any]) -> None:
         """`facts` goes into the loader's JSON: kind, config, reasons, notes."""
@@ -263,7 +263,7 @@ class Step(Marks):
         size, tensors = batch_size_of(batch)
         fastest, median, slowest = sample_times(self.indices)
         self.indices = None
-        self.detailed = wait_ns > ALWAYS_DETAILED_NS
+        self.detailed = wait_ns > ALWAYS_DETAILED_NS or (self.epoch == 0 and self.batches < ALWAYS_AT_FIRST)
         if self.device is None:
             self.look_for_device()
         _pack_detail(
@@ -279,7 +279,7 @@ class Step(Marks):
 
     def opened(self, lane: Lane, n: int, envelope: Any, outstanding: int, ready: int) -> tuple[int, int, int]:
         """The half of a record that came in the envelope; returns (fetch, collate, task)."""
-        (task, t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, own, tensors, pid, worker, low, mid, high) = (
+        (task, t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, _own, tensors, pid, worker, low, mid, high) = (
             _unpack_times(envelope.times)
         )
         at = n * RECORD_BYTES
@@ -310,7 +310,7 @@ class Step(Marks):
 
 
 def _no_lane() -> Lane:
-    lane = Lane(Path(), "none", BATCH, sessions.Budget(0), sessions.tell, mapped=False)
+    lane = Lane(Path(), "none", BATCH, Budget(0), sessions.tell, mapped=False)
     lane.stopped = "nothing is recorded"
     return lane
 

@@ -202,7 +202,11 @@ PROCESS = Schema(
         Field("minor_faults", "q", "page faults served without I/O, since the process began"),
         Field("major_faults", "q", "page faults that needed I/O, since the process began"),
         Field("ctx_voluntary", "q", "voluntary context switches (waiting); on Linux, of the main thread"),
-        Field("ctx_involuntary", "q", "involuntary context switches (out-competed for a core); on Linux, of the main thread"),
+        Field(
+            "ctx_involuntary",
+            "q",
+            "involuntary context switches (lost the core); on Linux, of the main thread",
+        ),
         Field("read_disk_bytes", "q", "bytes this process, and children it has reaped, made the storage layer read"),
         Field("read_all_bytes", "q", "bytes read by system calls, from disk and from the page cache"),
         Field("pid", "i", "process id"),

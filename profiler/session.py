@@ -70,7 +70,9 @@ class Session:
 
     def write_loader(self, index: int, facts: dict[str, Any]) -> None:
         with suppress(OSError):
-            write_atomically(self.directory / f"loader{index}.json", json.dumps({"format": FORMAT, **facts}, default=str))
+            write_atomically(
+                self.directory / f"loader{index}.json", json.dumps({"format": FORMAT, **facts}, default=str)
+            )
 
     def note_device(self, name: str) -> None:
         """The device became known after the session was opened."""
@@ -213,5 +215,3 @@ def _limit_bytes() -> int:
         tell(f"{LIMIT_VARIABLE}={text!r} is not a number; the limit is {DEFAULT_LIMIT_MB} MB")
         wanted = DEFAULT_LIMIT_MB
     return max(wanted, SMALLEST_LIMIT_MB) * 1_000_000
-
-

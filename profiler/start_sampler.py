@@ -63,16 +63,20 @@ def _sampler_lives(path: Path) -> bool:
         return False
 
 
-_BOOT = "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.sampler.loop import main; sys.exit(main({argv!r}))"
+_BOOT = (
+    "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.sampler.loop import main; sys.exit(main({argv!r}))"
+)
+
+
+# What a Python of ours must not inherit.
+_LEFT_OUT = ("LOADERSCOPE_RUN", "PYTHONPATH", "PYTHONSTARTUP")
 
 
 def _launch(run_directory: Path, directory: Path) -> None:
-    """Start the sampler as nobody's child, so that no SIGCHLD and no exit status of it ever reaches the training code."""
+    """Start the sampler as nobody's child: no SIGCHLD and no exit status of it ever reaches the training code."""
     code = _BOOT.format(path=[os.path.abspath(p) for p in sys.path if p], argv=[str(run_directory), str(directory)])
     command = [sys.executable, "-S", "-c", code]
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("LOADERSCOPE_RUN", "PYTHONPATH", "PYTHONSTARTUP")
-    }
+    environment = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
     quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     if os.name == "posix":
         # The shell starts it in the background, where SIGINT is ignored, and is gone at once.

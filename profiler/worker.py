@@ -71,12 +71,12 @@ def _mark_fetchers_of(loop: Callable[..., None], marks: fetchers.Marks) -> None:
     code = loop.__code__
 
     def create_fetcher(*args: Any, **kwargs: Any) -> Any:
-        fetcher = original(*args, **kwargs)
+        fetcher = original(*args, **kwargs)  # type: ignore[no-untyped-call]
         if sys._getframe(1).f_code is code:
-            fetchers.mark_collate(fetcher, marks)
+            return fetchers.mark_collate(fetcher, marks)
         return fetcher
 
-    _DatasetKind.create_fetcher = staticmethod(create_fetcher)  # type: ignore[method-assign, assignment]
+    _DatasetKind.create_fetcher = staticmethod(create_fetcher)  # type: ignore[method-assign]
 
 
 class _Timer:
@@ -121,7 +121,7 @@ class _Timer:
             self.indices = None
         with suppress(Exception):
             size, tensors = batch_size_of(batch)
-        marks.detailed = fetch + collate > fetchers.ALWAYS_DETAILED_NS
+        marks.detailed = fetch + collate > fetchers.ALWAYS_DETAILED_NS or self.tasks < fetchers.ALWAYS_AT_FIRST
         own = now_ns() - end
         times = TIMES.pack(
             task, marks.t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, own,

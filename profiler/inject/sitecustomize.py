@@ -1,6 +1,7 @@
 """Run by Python at start-up in a process of `loaderscope run`: records its DataLoaders once torch is imported.
 
-It takes itself off `sys.path`, then runs the environment's own `sitecustomize`, if there is one, in its place. Whatever fails here is one line on standard error, and the program goes on.
+It takes itself off `sys.path`, then runs the environment's own `sitecustomize`, if there is one, in
+its place. Whatever fails here is one line on standard error, and the program goes on.
 """
 
 import sys

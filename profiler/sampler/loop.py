@@ -17,6 +17,7 @@ from .. import schema
 from ..clock import now_ns
 from ..folding import Folder, write_atomically
 from ..lanes import Budget, Lane, can_map
+from ..liveness import boot_id
 from . import cgroup, host
 from .detach import detach
 from .gpu import open_gpus
@@ -92,7 +93,7 @@ class Sampler:
         explain(container, self.reasons)
         self.gpus = open_gpus(root, self.reasons)
         self.machine = Machine(root, self.reasons, container)
-        self.registry = Registry(run, host.host_name(), host.boot_id(root / "proc/sys/kernel/random/boot_id"), self._probe)
+        self.registry = Registry(run, host.host_name(), boot_id(root / "proc/sys/kernel/random/boot_id"), self._probe)
         self._host = host.facts(root, container, self.gpus)
         self._tell_host()
         self.budget = Budget(LANES_BYTES)

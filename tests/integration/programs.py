@@ -105,7 +105,9 @@ def fills_the_disk(watch: Any) -> None:
 
 
 def short(watch: Any) -> None:
-    print(sum(int(batch[1].sum()) for batch in watch(DataLoader(Numbers(400), batch_size=4, num_workers=2))), flush=True)
+    print(
+        sum(int(batch[1].sum()) for batch in watch(DataLoader(Numbers(400), batch_size=4, num_workers=2))), flush=True
+    )
 
 
 if __name__ == "__main__":

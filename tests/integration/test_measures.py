@@ -99,9 +99,7 @@ def epochs(loader: Any) -> np.ndarray:
 def test_index_fetch_and_collate(workers: int) -> None:
     dataset = Slow(40, 0.001)
     sampler = SlowBatches(SequentialSampler(dataset), BATCH, False)
-    loader = loaderscope.watch(
-        DataLoader(dataset, batch_sampler=sampler, collate_fn=slow_collate, num_workers=workers)
-    )
+    loader = loaderscope.watch(DataLoader(dataset, batch_sampler=sampler, collate_fn=slow_collate, num_workers=workers))
     for _ in loader:
         time.sleep(0.002)
     got = batches(loader)

@@ -137,7 +137,7 @@ def test_a_limit_on_file_size_stops_recording_not_training(tmp_path: Path) -> No
         capture_output=True,
         text=True,
         timeout=120,
-        preexec_fn=limit,  # noqa: PLW1509
+        preexec_fn=limit,
         check=False,
     )
     assert result.returncode == 0, result.stderr

@@ -33,7 +33,7 @@ class Device:
     def is_current_stream_capturing(self) -> bool:
         return self.capturing
 
-    def Event(self, enable_timing: bool) -> Event:  # noqa: N802
+    def Event(self, enable_timing: bool) -> Event:
         assert enable_timing
         self.made += 1
         return Event(self)
@@ -132,9 +132,7 @@ def test_a_device_that_never_answers_holds_no_events_for_ever(device: Device, cl
     assert len(clock._pending) <= 258
 
 
-def test_copies_between_events(
-    device: Device, clock: DeviceClock, lane: Lane, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copies_between_events(device: Device, clock: DeviceClock, lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(Event):
         def record(self) -> None:
             device.now_ms += 0.5  # every copy takes half a millisecond
