@@ -31,15 +31,20 @@ def observed(mode: str, runs: Path) -> dict[str, Any]:
     assert result.returncode == 0, result.stderr
     assert "loaderscope:" not in result.stderr, result.stderr
     assert "Exception ignored" not in result.stderr, result.stderr
-    return {seen["case"]: seen for seen in map(json.loads, result.stdout.splitlines())}
+    found = {}
+    for line in result.stdout.splitlines():
+        assert line.startswith('{"case"'), f"unexpected output: {line[:300]!r}"
+        seen = json.loads(line)
+        found[seen["case"]] = seen
+    return found
 
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     # Side by side: most of the time goes by in torch's own time-outs, and nothing here depends on speed.
+    folders = [tmp_path_factory.mktemp(mode) for mode in MODES]
     with ThreadPoolExecutor() as pool:
-        results = pool.map(lambda mode: observed(mode, tmp_path_factory.mktemp(mode)), MODES)
-        return dict(zip(MODES, results, strict=True))
+        return dict(zip(MODES, pool.map(observed, MODES, folders), strict=True))
 
 
 @pytest.mark.timeout(900)
