@@ -38,12 +38,12 @@ class _Commands(click.Group):
 
 
 class _ScriptCommand(click.Command):
-    """Leaves everything from the script's name (or -m) on to the script."""
+    """Leaves everything from the script's name (or -m, or -c) on to the script."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         takes_value = {name for p in self.params if isinstance(p, click.Option) and not p.is_flag for name in p.opts}
         at = 0
-        while at < len(args) and args[at].startswith("-") and args[at] not in ("-m", "--", "-"):
+        while at < len(args) and args[at].startswith("-") and args[at] not in ("-m", "-c", "--", "-"):
             at += 2 if args[at] in takes_value else 1
         if at < len(args) and args[at] != "--":
             args = [*args[:at], "--", *args[at:]]

@@ -24,6 +24,9 @@ from .session import RUN_VARIABLE
 
 INJECT = Path(__file__).resolve().parent / "inject"
 
+# What Python itself would run, executable or not; other executable files (torchrun, a Python) are started as they are.
+_PYTHON = (".py", ".pyw", ".pyc", ".pyz", ".zip")
+
 # Passed on to the script; SIGINT reaches it from the terminal by itself.
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT")
 
@@ -58,8 +61,10 @@ def command_line(argv: Sequence[str]) -> list[str]:
         if len(argv) < 2:
             raise UsageError(f"`{first}` needs a {'module' if first == '-m' else 'program text'}")
         return [sys.executable, *argv]
-    if Path(first).exists():
-        return [sys.executable, *argv]
+    path = Path(first)
+    if path.exists():
+        ours = path.is_dir() or path.suffix in _PYTHON or not os.access(path, os.X_OK)
+        return [sys.executable, *argv] if ours else [str(path.absolute()), *argv[1:]]
     found = shutil.which(first)
     if found is None or first.endswith(".py"):
         raise UsageError(f"there is no script {first!r} here; check the path")

@@ -1,0 +1,195 @@
+"""Zero code: a script run by `loaderscope run` is the script run by Python, and its loaders are recorded."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+import loaderscope
+from loaderscope.profiler.launch import command_line, run_command
+
+TRAIN = """
+    import os, sys
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+    class Numbers(Dataset):
+        def __len__(self):
+            return 40
+        def __getitem__(self, index):
+            return index
+
+    if __name__ == "__main__":
+        print(sys.argv, __name__, __file__, sys.path[0], __spec__, "loaderscope" in " ".join(sys.path))
+        context = sys.argv[1]
+        for _ in range(2):
+            for batch in DataLoader(Numbers(), batch_size=4, num_workers=1, multiprocessing_context=context):
+                pass
+        if "fail" in sys.argv:
+            raise ValueError("on purpose")
+        if "exit" in sys.argv:
+            sys.exit(7)
+        if "die" in sys.argv:
+            os.kill(os.getpid(), 15)
+"""
+
+RANKS = """
+    import os
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler
+
+    dist.init_process_group("gloo")
+    data = list(range(80))
+    sampler = DistributedSampler(data)
+    total = sum(int(batch.sum()) for batch in DataLoader(data, batch_size=4, sampler=sampler))
+    dist.barrier()
+    dist.destroy_process_group()
+"""
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(TRAIN))
+    return path
+
+
+def bare(train: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=train.parent, capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+def recorded(train: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return bare(train, "-m", "loaderscope", "run", "--quiet", *arguments)
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+def test_a_script_sees_what_it_sees_without(train: Path, context: str) -> None:
+    without = bare(train, "train.py", context, "--lr", "0.1")
+    with_ = recorded(train, "train.py", context, "--lr", "0.1")
+    assert with_.stdout == without.stdout
+    assert with_.stderr == without.stderr
+    assert with_.returncode == without.returncode == 0
+    (loader,) = loaderscope.open_run("latest").loaders
+    assert len(loader.batches["t_ns"]) == 20
+    assert (loader.batches["fetch_ns"] > 0).all()
+
+
+@pytest.mark.parametrize("how", ["fail", "exit", "die"])
+def test_its_end_is_its_own(train: Path, how: str) -> None:
+    without = bare(train, "train.py", "fork", how)
+    with_ = recorded(train, "train.py", "fork", how)
+    assert with_.stdout == without.stdout
+    assert with_.stderr == without.stderr
+    assert with_.returncode in (without.returncode, 128 - without.returncode)
+    assert with_.returncode != 0
+
+
+def test_a_module_and_a_program_text(train: Path) -> None:
+    for arguments in (["-m", "train", "fork"], ["-c", "import sys; print(sys.argv)", "fork"]):
+        shown, expected = recorded(train, *arguments), bare(train, *arguments)
+        assert re.sub("0x[0-9a-f]+", "#", shown.stdout) == re.sub("0x[0-9a-f]+", "#", expected.stdout)
+        assert shown.returncode == 0
+
+
+def test_a_command_that_starts_python(train: Path) -> None:
+    result = recorded(train, sys.executable, "train.py", "fork")
+    assert result.returncode == 0
+    assert len(loaderscope.open_run("latest").loaders[0].batches["t_ns"]) == 20
+
+
+def test_ranks_of_torchrun_record_into_one_run(tmp_path: Path, runs_dir: Path) -> None:
+    script = tmp_path / "ranks.py"
+    script.write_text(textwrap.dedent(RANKS))
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", str(script)]
+    code, directory = run_command(launcher, runs_dir)
+    assert code == 0
+    assert directory is not None
+    run = loaderscope.open_run(directory)
+    assert sorted(process.rank for process in run.processes) == [0, 1]
+    assert [len(loader.batches["t_ns"]) for loader in run.loaders] == [10, 10]
+    assert len(list(directory.glob("system-*"))) == 1
+
+
+def test_nothing_recorded_leaves_no_directory(runs_dir: Path) -> None:
+    assert run_command(["-c", "pass"], runs_dir) == (0, None)
+    assert not list(runs_dir.iterdir())
+
+
+def test_signals_reach_the_script(train: Path) -> None:
+    script = train.parent / "sleeps.py"
+    script.write_text(
+        "import signal, sys, time\nsignal.signal(15, lambda *a: sys.exit(9))\nprint(1, flush=True)\ntime.sleep(60)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "loaderscope", "run", str(script)], stdout=subprocess.PIPE, cwd=train.parent
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 9
+    process.stdout.close()
+
+
+def test_the_environments_own_sitecustomize_still_runs(train: Path) -> None:
+    site = train.parent / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text("print('their own', __name__)")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])]),
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "loaderscope",
+        "run",
+        "--quiet",
+        "-c",
+        "import sitecustomize as s; print(s.__file__)",
+    ]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-2:] == ["their own sitecustomize", str(site / "sitecustomize.py")]
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        ([], "nothing to run"),
+        (["-m"], "needs a module"),
+        (["no_such.py"], "no script"),
+        (["nosuchcommand"], "no script"),
+    ],
+)
+def test_nothing_to_run_is_one_sentence(argv: list[str], says: str) -> None:
+    with pytest.raises(loaderscope.LoaderscopeError, match=says):
+        command_line(argv)
+
+
+def test_a_run_stays_within_its_limit_and_its_totals_exact(tmp_path: Path, runs_dir: Path) -> None:
+    script = tmp_path / "many.py"
+    script.write_text("import loaderscope\nfor _ in loaderscope.watch([0] * 50_000, name='many'):\n    pass\n")
+    started = time.monotonic()
+    subprocess.run(
+        [sys.executable, str(script)], env={**os.environ, "LOADERSCOPE_MAX_MB": "32"}, check=True, timeout=100
+    )
+    assert time.monotonic() - started < 100
+    (directory,) = runs_dir.glob("2*")
+    size = sum(path.stat().st_size for path in directory.glob("p*/*.seg"))
+    assert size <= 8_000_000  # 32 MB less what the system sampler may use; 50,000 records would be 11 MB
+    run = loaderscope.open_run(directory)
+    (loader,) = run.loaders
+    assert len(loader.batches["t_ns"]) < 50_000
+    report = loaderscope.report(run)
+    assert report.loaders[0].batches == 50_000
+    assert report.loaders[0].stages["wait"].count == 50_000
