@@ -30,6 +30,10 @@ class Deadly(Numbers):
         return super().__getitem__(index)
 
 
+def indices_only(samples: list[Any]) -> list[int]:
+    return [index for _, index in samples]
+
+
 class SlowNumbers(Numbers):
     def __getitem__(self, index: int) -> Any:
         time.sleep(0.005)
@@ -65,7 +69,8 @@ def interrupted(watch: Any) -> None:
 
 
 def worker_dies(watch: Any) -> None:
-    for _ in watch(DataLoader(Deadly(), batch_size=4, num_workers=1)):
+    # Lists, not tensors: those have file descriptors of their own to lose, and errors of their own.
+    for _ in watch(DataLoader(Deadly(), batch_size=4, num_workers=1, collate_fn=indices_only)):
         pass
 
 

@@ -76,8 +76,10 @@ def test_ends_like_the_bare_program(tmp_path: Path, program: str) -> None:
     watched = run(program, tmp_path)
     assert watched.returncode == bare.returncode
     assert watched.stdout == bare.stdout
-    last = [line for line in bare.stderr.splitlines() if line.strip()][-1].split("(pid")[0]
-    assert last in watched.stderr
+    # torch raises from a signal handler, wherever main happens to be: what it says is the same, where is not.
+    why = {"interrupted": "KeyboardInterrupt", "worker_dies": "is killed by signal: Killed"}[program]
+    assert why in bare.stderr
+    assert why in watched.stderr
     assert "loaderscope:" not in watched.stderr
 
 
