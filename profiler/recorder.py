@@ -218,6 +218,8 @@ class Step(Marks):
     def ended(self, t_ns: int, how: int) -> None:
         """The iteration ended at `t_ns`; the last batch's compute time is known now."""
         lane = self.lane
+        if lane is _nothing:
+            return  # it had ended before
         batches = self.batches
         if batches and lane.count:
             at = HEADER_BYTES + (lane.count - 1) * RECORD_BYTES
@@ -228,6 +230,8 @@ class Step(Marks):
         self._patch_row("how", how)
         if self.device is not None:
             self.device.drain()
+        if how == EXHAUSTED:  # after an exception the iterator may still go on
+            self._give_back()
 
     def _patch_row(self, name: str, value: int) -> None:
         if self.rows is not None:

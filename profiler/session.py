@@ -7,6 +7,7 @@ trace. It belongs to one process; a forked child forgets its parent's and opens 
 from __future__ import annotations
 
 import atexit
+import errno
 import json
 import os
 import sys
@@ -179,7 +180,7 @@ def _open_anywhere() -> Session | None:
     first_error: OSError | None = None
     for where in _candidates():
         try:
-            session = Session(create_run(where, sys.argv) if where is not None else _joined_run())
+            session = Session(create_run(_own(where), sys.argv) if where is not None else _joined_run())
         except OSError as error:
             first_error = first_error or error
             continue
@@ -198,6 +199,16 @@ def _candidates() -> Iterator[Path | None]:
     with suppress(Exception):
         yield runs_directory()
     yield Path(tempfile.gettempdir()) / f"loaderscope-{os.getuid() if hasattr(os, 'getuid') else 'user'}" / "runs"
+
+
+def _own(runs: Path) -> Path:
+    """The folder, made if need be; in a place open to all, somebody else's is not taken. Raises OSError."""
+    runs.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if runs.is_relative_to(tempfile.gettempdir()) and hasattr(os, "getuid"):
+        for folder in (runs, runs.parent):
+            if folder != Path(tempfile.gettempdir()) and folder.lstat().st_uid != os.getuid():
+                raise PermissionError(errno.EACCES, "it belongs to another user", str(folder))
+    return runs
 
 
 def _joined_run() -> Path:

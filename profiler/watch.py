@@ -7,6 +7,7 @@ in place of the plain ones. Nothing is stored on the loader: its attributes, pic
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Iterator
@@ -38,6 +39,16 @@ _hooked: dict[type, Any] = {}
 _all = False
 _names: dict[str, int] = {}
 _lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """In a forked child: another thread may have held it."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def watch(loader: T, *, name: str | None = None) -> T:

@@ -332,3 +332,33 @@ def test_unwatch_restores_everything() -> None:
         loaderscope.unwatch(loader)
     with pytest.raises(loaderscope.LoaderscopeError, match="'int'"):
         loaderscope.watch(3)
+
+
+def test_an_exhausted_iterator_that_is_kept_holds_no_lane() -> None:
+    loader = loaderscope.watch(DataLoader(Slow(8), batch_size=BATCH))
+    kept = []
+    for _ in range(5):
+        iterator = iter(loader)
+        assert len(list(iterator)) == 2
+        assert list(iterator) == []  # exhausted again: the row keeps its count
+        kept.append(iterator)
+    assert list(epochs(loader)["batches"]) == [2] * 5
+    place = loader_place(loader)
+    assert place is not None
+    assert len(list(place[0].glob("batches0x*.seg"))) == 1
+
+
+def test_an_iterator_goes_on_after_an_exception() -> None:
+    class Sometimes(Slow):
+        def __getitem__(self, index: int) -> Any:
+            if index == 4:
+                raise ValueError("this one is bad")
+            return index
+
+    iterator = iter(loader := loaderscope.watch(DataLoader(Sometimes(16), batch_size=BATCH, num_workers=1)))
+    next(iterator)
+    with pytest.raises(ValueError, match="this one is bad"):
+        next(iterator)
+    assert len(list(iterator)) == 2
+    assert len(batches(loader)) == 3
+    assert epochs(loader)["how"][0] == 1
