@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .clock import now_ns
-from .envelope import Envelope
+from .envelope import opened
 from .iterators import instrumented
 from .lanes import HEADER_BYTES, Budget, Lane
 from .recorder import RECORD_BYTES, Recorder, Step
@@ -86,7 +86,7 @@ class _IdleMulti:
         from multiprocessing.reduction import ForkingPickler
 
         _, data = ForkingPickler.loads(self._message)
-        return self._process_data(data, 0)
+        return self._process_data(opened(data, 0), 0)
 
 
 def _scratch_step() -> Step:
@@ -129,7 +129,7 @@ def _workers_ns() -> tuple[float, float]:
 
     timer = _Timer(0, stateful=False)
 
-    def made() -> Envelope:
+    def made() -> Any:
         timer.begin([0])
         timer.marks.detailed = False
         timer.marks.t_collate = now_ns()

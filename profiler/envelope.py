@@ -1,9 +1,10 @@
 """The envelope: a batch on its way from worker to main, carrying its own times through the DataLoader's own queue.
 
-    worker, main thread    Envelope(batch, times of fetch and collate)   put on the queue
-    worker, feeder thread  pickling calls `__reduce__`: the clock starts; `FilledConnection.send` sees the finished
-                           bytes, and writes pack time, length and time of sending into them before they go
-    main (or pin thread)   unpickling first calls the clock, then rebuilds the batch, then calls `_open`
+    worker, main thread    `sealed(batch, times)` is put on the queue: a plain tuple, which pickles at no extra cost
+    worker, feeder thread  `fill_in` sees the pickled bytes, and writes pack time, length and time of sending into them
+                           just before they go
+    main (or pin thread)   `opening` wraps the queue's receiving end: it looks at the clock when the bytes have arrived
+                           and when the batch is rebuilt, and hands on an `Envelope`
     pin thread             torch calls `pin_memory()` on anything that has one
 
 Nothing is matched by guess and no second channel is needed.
@@ -12,50 +13,38 @@ Nothing is matched by guess and no second channel is needed.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import Any
 
 from .clock import now_ns
 
 # Found again in the pickled bytes by this mark; sixteen random bytes do not occur by chance.
 _MARK = bytes.fromhex("9f1c64e25b7a4d0e8833d1f6a90b52c7")
+_SEAL = _MARK[:8]
 
 # Written by the worker: task, t_fetch, fetch, collate, fetch_cpu, collate_cpu, bytes, own (ns and bytes),
 # tensors, pid, worker id, fastest, median and slowest sample (ns).
-TIMES = struct.Struct("@qqqqqqqqiiifff")
-# Written last, over the pickled bytes: pack (until then the time packing began), time of sending, length.
-SENT = struct.Struct("@qqq")
-_META_BYTES = len(_MARK) + TIMES.size + SENT.size
+TIMES = struct.Struct("@8q3i3f")
+# Written last, over the pickled bytes: pack (until then the time of the put), time of sending, length.
+SENT = struct.Struct("@3q")
 _TIMES_AT = len(_MARK)
 _SENT_AT = len(_MARK) + TIMES.size
+_META_BYTES = _SENT_AT + SENT.size
 
 # The mark lies in the last bytes of the message; only so much is searched.
 _TAIL = _META_BYTES + 64
 
 
-class _Stamp:
-    """Pickles to a call of the clock: unpickling it gives the time at which it was unpickled."""
-
-    def __reduce__(self) -> tuple[Callable[[], int], tuple[()]]:
-        return now_ns, ()
-
-
-_STAMP = _Stamp()
-
-
 class Envelope:
-    """A batch and its times (ns). `times` is what `TIMES` packs; `sent` what `SENT` packs, known in main only."""
+    """A batch and its times (ns), in main. `times` is what `TIMES` packs."""
 
     __slots__ = ("pack_ns", "payload", "pickled_bytes", "pin_ns", "t_sent_ns", "times", "unpack_ns")
 
-    def __init__(self, payload: Any, times: bytes) -> None:
+    def __init__(self, payload: Any, meta: bytes, unpack_ns: int) -> None:
         self.payload = payload
-        self.times = times
+        self.times = meta[_TIMES_AT:_SENT_AT]
+        self.pack_ns, self.t_sent_ns, self.pickled_bytes = SENT.unpack_from(meta, _SENT_AT)
+        self.unpack_ns = unpack_ns
         self.pin_ns = -1
-        self.unpack_ns = self.pack_ns = self.t_sent_ns = self.pickled_bytes = -1
-
-    def __reduce__(self) -> tuple[Callable[..., Envelope], tuple[object, ...]]:
-        return _open, (_STAMP, self.payload, _MARK + self.times + SENT.pack(now_ns(), -1, -1))
 
     def pin_memory(self, *device: object) -> Envelope:
         """Called by torch's pin thread on the way to main."""
@@ -67,32 +56,75 @@ class Envelope:
         return self
 
 
-def _open(t_start_ns: int, payload: Any, meta: bytes) -> Envelope:
-    """Rebuild an envelope; the last thing unpickling does."""
-    envelope = Envelope(payload, meta[_TIMES_AT:_SENT_AT])
-    envelope.pack_ns, envelope.t_sent_ns, envelope.pickled_bytes = SENT.unpack_from(meta, _SENT_AT)
-    envelope.unpack_ns = now_ns() - t_start_ns
-    return envelope
+def sealed(batch: Any, times: bytes) -> tuple[bytes, Any, bytes]:
+    """What a worker puts on the queue in place of a batch.
 
-
-def fill_in(message: memoryview | bytes | bytearray, empty_bytes: int = 0) -> bool:
-    """Write pack time, time of sending and length into a pickled envelope. False where there is none.
-
-    `empty_bytes` is what an empty envelope takes by itself, so that the length is the batch's alone.
+    A tuple and bytes: an object of a class of ours would cost multiprocessing's pickler a search through its reducers
+    in Python, in a thread that keeps the worker from working meanwhile.
     """
-    view = memoryview(message)
-    if view.readonly:
-        return False
-    size = view.nbytes
-    start = max(0, size - _TAIL)
-    found = bytes(view[start:]).rfind(_MARK)
-    if found < 0:
-        return False
-    at = start + found + _SENT_AT
-    began, _, _ = SENT.unpack_from(view, at)
-    now = now_ns()
-    SENT.pack_into(view, at, now - began, now, size - empty_bytes)
-    return True
+    return _SEAL, batch, _MARK + times + SENT.pack(now_ns(), -1, -1)
+
+
+def opened(data: Any, unpack_ns: int = -1) -> Any:
+    """The `Envelope` of a sealed batch; anything else as it is."""
+    if type(data) is tuple and len(data) == 3 and type(data[0]) is bytes and data[0] == _SEAL:
+        return Envelope(data[1], data[2], unpack_ns)
+    return data
+
+
+def opening(queue: Any, stateful: bool) -> None:
+    """Make this queue hand on envelopes, in this process. `stateful`: torchdata's messages hold a state beside."""
+    receive, get = queue._recv_bytes, queue.get
+    t_arrived = 0
+
+    def recv_bytes(*args: Any) -> Any:
+        nonlocal t_arrived
+        message = receive(*args)
+        t_arrived = now_ns()
+        return message
+
+    def get_opened(*args: Any, **kwargs: Any) -> Any:
+        message = get(*args, **kwargs)
+        unpack_ns = now_ns() - t_arrived
+        if type(message) is tuple and len(message) == 2:
+            task, content = message
+            if not stateful:
+                return task, opened(content, unpack_ns)
+            if type(content) is tuple:
+                return task, (opened(content[0], unpack_ns), *content[1:])
+        return message
+
+    queue._recv_bytes = recv_bytes
+    queue.get = get_opened
+
+
+class Sender:
+    """Fills in envelopes as they leave the worker; used by the queue's one feeder thread."""
+
+    def __init__(self, send: Any) -> None:
+        self._send = send
+        self._empty_bytes = empty_message_bytes()
+        self._t_free = 0  # since when the feeder thread has nothing else to do
+
+    def __call__(self, message: Any) -> Any:
+        try:
+            self._fill_in(message)
+        except Exception:  # sent as it is
+            self._t_free = 0
+        result = self._send(message)
+        self._t_free = now_ns()
+        return result
+
+    def _fill_in(self, message: memoryview) -> None:
+        size = message.nbytes
+        start = max(0, size - _TAIL)
+        found = message[start:].tobytes().rfind(_MARK)
+        if found < 0:
+            return
+        at = start + found + _SENT_AT
+        t_put, _, _ = SENT.unpack_from(message, at)
+        now = now_ns()
+        SENT.pack_into(message, at, now - max(t_put, self._t_free), now, size - self._empty_bytes)
 
 
 def empty_message_bytes() -> int:
@@ -100,4 +132,4 @@ def empty_message_bytes() -> int:
     from multiprocessing.reduction import ForkingPickler
 
     blank = TIMES.pack(*[0] * 14)
-    return len(ForkingPickler.dumps((0, Envelope(None, blank)))) - len(ForkingPickler.dumps((0, None)))
+    return len(ForkingPickler.dumps((0, sealed(None, blank)))) - len(ForkingPickler.dumps((0, None)))

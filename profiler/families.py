@@ -16,6 +16,7 @@ from typing import Any
 
 from . import fetchers
 from .adopt import remember
+from .envelope import opening
 from .iterators import instrumented, with_globals
 from .recorder import Step
 from .worker import run_torch_worker, run_torchdata_worker
@@ -116,6 +117,9 @@ def finish(iterator: Any, step: Step) -> None:
         iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, mark_end)
     workers = getattr(iterator, "_workers", None)
     if workers:
+        queue = iterator._worker_result_queue
+        if hasattr(queue, "_recv_bytes"):
+            opening(queue, stateful=hasattr(iterator, "_snapshot_interval"))
         step.recorder.workers_started(step.epoch, [w.pid for w in workers])
     remember(iterator)
 

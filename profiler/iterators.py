@@ -13,7 +13,7 @@ from typing import Any
 
 from . import fetchers
 from .clock import now_ns
-from .envelope import Envelope
+from .envelope import Envelope, opened
 from .lanes import HEADER_BYTES
 from .recorder import EXHAUSTED, FAILED, RECORD_BYTES, failed, pack_head
 from .tracebacks import clean_wrapper, drop_inner_frames
@@ -210,6 +210,8 @@ def _multi(base: Any, quiet: bool) -> type:
         return index
 
     def _process_data(self: Any, data: Any, *rest: Any) -> Any:
+        if type(data) is tuple:
+            data = opened(data)  # received before its queue was made to open envelopes
         if type(data) is Envelope:
             s = self._ls
             if s is not None:

@@ -79,7 +79,9 @@ BATCH = Schema(
         Field("compute_ns", "q", "hand-over to the next next(); -1 here means: derive it from the next record"),
         # Written when the batch came from a worker.
         Field("t_fetch_ns", "q", "when the worker began to fetch"),
-        Field("pack_ns", "q", "serialising the batch for the queue, copies into shared memory included"),
+        Field(
+            "pack_ns", "q", "serialising the batch for the queue, copies into shared memory included, until it is sent"
+        ),
         Field("queued_ns", "q", "finished in the worker, not yet taken by main"),
         Field("unpack_ns", "q", "rebuilding the batch from the queue"),
         Field("pin_ns", "q", "copying to page-locked memory"),

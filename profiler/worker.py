@@ -11,12 +11,11 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from . import fetchers
 from .clock import now_ns, thread_cpu_ns
-from .envelope import TIMES, Envelope, empty_message_bytes, fill_in
+from .envelope import TIMES, Sender, sealed
 from .measure import batch_size_of
 from .tracebacks import clean_wrapper
 
@@ -105,8 +104,8 @@ class _Timer:
         marks.t_fetch = now_ns()
         return index
 
-    def end(self, task: int, batch: Any) -> Envelope:
-        """The batch is made."""
+    def end(self, task: int, batch: Any) -> Any:
+        """The batch is made; returns what goes on the queue."""
         end = now_ns()
         marks = self.marks
         collate_start = marks.t_collate or end
@@ -119,7 +118,6 @@ class _Timer:
                 collate_cpu = thread_cpu_ns() - marks.t_cpu_collate
             fastest, median, slowest = fetchers.sample_times(self.indices)
             self.indices = None
-        with suppress(Exception):
             size, tensors = batch_size_of(batch)
         marks.detailed = fetch + collate > fetchers.ALWAYS_DETAILED_NS or self.tasks < fetchers.ALWAYS_AT_FIRST
         own = now_ns() - end
@@ -127,7 +125,7 @@ class _Timer:
             task, marks.t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, own,
             tensors, self.pid, self.worker, fastest, median, slowest,
         )  # fmt: skip
-        return Envelope(batch, times)
+        return sealed(batch, times)
 
 
 class _Queue:
@@ -160,8 +158,10 @@ class ResultQueue(_Queue):
     def __init__(self, real: Any, timer: _Timer) -> None:
         super().__init__(real, timer)
         from torch._utils import ExceptionWrapper
+        from torch.utils.data._utils.worker import _IterableDatasetStopIteration
 
         self._wrapper = ExceptionWrapper
+        self._no_more = _IterableDatasetStopIteration
         self._watch_sending(real)
 
     @staticmethod
@@ -170,31 +170,23 @@ class ResultQueue(_Queue):
         send = getattr(real, "_send_bytes", None)
         if send is None:
             return
-        empty = empty_message_bytes()
-
-        def send_filled(message: Any) -> Any:
-            with suppress(Exception):
-                fill_in(message, empty)
-            return send(message)
-
-        real._send_bytes = send_filled
+        real._send_bytes = Sender(send)
 
     def put(self, message: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(message) is tuple and len(message) == 2 and type(message[0]) is int:
+        if type(message) is tuple and type(message[0]) is int:
             task, content = message
-            if self._timer.stateful:
-                if type(content) is not tuple:  # the acknowledgement of a start
-                    return self._real.put(message, *args, **kwargs)
-                message = task, (self._sealed(task, content[0]), *content[1:])
-            else:
+            if not self._timer.stateful:
                 message = task, self._sealed(task, content)
+            elif type(content) is tuple:  # not the acknowledgement of a start
+                message = task, (self._sealed(task, content[0]), *content[1:])
         return self._real.put(message, *args, **kwargs)
 
     def _sealed(self, task: int, batch: Any) -> Any:
-        if isinstance(batch, self._wrapper):
+        kind = type(batch)
+        if kind is self._wrapper:
             clean_wrapper(batch)
             return batch
-        if type(batch).__name__ == "_IterableDatasetStopIteration":
+        if kind is self._no_more:
             return batch
         try:
             return self._timer.end(task, batch)
