@@ -72,12 +72,18 @@ def recorded(train: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return bare(train, "-m", "loaderscope", "run", "--quiet", *arguments)
 
 
+def said(result: subprocess.CompletedProcess[str]) -> list[str]:
+    """Standard error, less what Python's resource tracker says at times, with or without us, as a script ends."""
+    lines = result.stderr.splitlines()
+    return [line for line in lines if "resource_tracker" not in line and "warnings.warn(" not in line]
+
+
 @pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
 def test_a_script_sees_what_it_sees_without(train: Path, context: str) -> None:
     without = bare(train, "train.py", context, "--lr", "0.1")
     with_ = recorded(train, "train.py", context, "--lr", "0.1")
     assert with_.stdout == without.stdout
-    assert with_.stderr == without.stderr
+    assert said(with_) == said(without)
     assert with_.returncode == without.returncode == 0
     (loader,) = loaderscope.open_run("latest").loaders
     assert len(loader.batches["t_ns"]) == 20
@@ -89,7 +95,7 @@ def test_its_end_is_its_own(train: Path, how: str) -> None:
     without = bare(train, "train.py", "fork", how)
     with_ = recorded(train, "train.py", "fork", how)
     assert with_.stdout == without.stdout
-    assert with_.stderr == without.stderr
+    assert said(with_) == said(without)
     assert with_.returncode in (without.returncode, 128 - without.returncode)
     assert with_.returncode != 0
 
