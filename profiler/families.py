@@ -18,7 +18,7 @@ from . import fetchers
 from .adopt import remember
 from .envelope import opening
 from .iterators import instrumented, with_globals
-from .recorder import Step
+from .recorder import Step, failed
 from .worker import run_torch_worker, run_torchdata_worker
 
 _handed = threading.local()
@@ -65,7 +65,11 @@ class Family:
             iterator = self._makers[quiet](loader)
         finally:
             _handed.step = None
-        finish(iterator, step)
+        try:
+            finish(iterator, step)
+        except Exception as error:  # torch's iterator is made, and must be had
+            iterator._ls = None
+            failed(error, step.recorder)
         return iterator
 
     def when_imported(self, hook: Callable[[type], None]) -> None:

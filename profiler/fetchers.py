@@ -24,13 +24,12 @@ ALWAYS_AT_FIRST = 6
 class Marks:
     """The clock readings of the batch being made. `detailed` asks for CPU time and single samples too."""
 
-    __slots__ = ("detailed", "stamps", "t_collate", "t_collated", "t_cpu_collate", "t_cpu_fetch", "t_fetch")
+    __slots__ = ("detailed", "t_collate", "t_collated", "t_cpu_collate", "t_cpu_fetch", "t_fetch")
 
     def __init__(self) -> None:
         self.t_fetch = self.t_collate = self.t_collated = 0
         self.t_cpu_fetch = self.t_cpu_collate = 0
         self.detailed = True
-        self.stamps: list[int] = []
 
 
 class TimedIndices(list[Any]):
@@ -48,12 +47,18 @@ class TimedIndices(list[Any]):
         stamp(now_ns())
 
 
-def with_stamps(index: Any, marks: Marks) -> Any:
+def fetched_one_by_one(dataset: Any, auto_collation: bool) -> bool:
+    """Whether torch asks for the samples of a batch singly. If not, the data set gets the very object the sampler
+    drew, and must: without automatic batching, or with `__getitems__`."""
+    return auto_collation and not getattr(dataset, "__getitems__", None)
+
+
+def with_stamps(index: Any) -> Any:
     """The same indices, timed, where they are a plain list; the object itself otherwise."""
     if type(index) is not list:
         return index
     timed = TimedIndices(index)
-    timed.stamps = marks.stamps = []
+    timed.stamps = []
     return timed
 
 

@@ -142,9 +142,9 @@ def _short_hooks(base: Any) -> dict[str, Any]:
             return base_next_data(self)
         t0 = now_ns()
         index = next(self._sampler_iter)
-        s.samples = len(index) if type(index) is list else -1
+        s.samples = len(index) if type(index) is list else -1 if self._auto_collation else 1
         if s.detailed:
-            index = s.begin_detail(index, self._dataset)
+            index = s.begin_detail(index, self)
         s.t_index = t0
         s.t_fetch = now_ns()
         data = self._dataset_fetcher.fetch(index)
@@ -174,9 +174,9 @@ def _general_hooks(base: Any) -> dict[str, Any]:
             return base_next_index(self)
         t0 = now_ns()
         index = base_next_index(self)
-        s.samples = len(index) if type(index) is list else -1
+        s.samples = len(index) if type(index) is list else -1 if self._auto_collation else 1
         if s.detailed:
-            index = s.begin_detail(index, self._dataset)
+            index = s.begin_detail(index, self)
         s.t_index = t0
         s.t_fetch = now_ns()
         return index
@@ -205,7 +205,7 @@ def _multi(base: Any, quiet: bool) -> type:
             return base_next_index(self)
         t0 = now_ns()
         index = base_next_index(self)
-        samples = 1 if not self._auto_collation else len(index) if type(index) is list else -1
+        samples = len(index) if type(index) is list else -1 if self._auto_collation else 1
         s.drawn[self._send_idx] = (now_ns() - t0, samples)
         return index
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import session as sessions
 from .clock import now_ns, thread_cpu_ns
 from .envelope import TIMES
-from .fetchers import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, Marks, sample_times, with_stamps
+from .fetchers import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, Marks, fetched_one_by_one, sample_times, with_stamps
 from .lanes import HEADER_BYTES, Budget, Lane, Segment
 from .measure import batch_size_of
 from .schema import BATCH, EPOCH
@@ -36,7 +36,7 @@ _PIN_AT = HEADER_BYTES + BATCH.offset("pin_ns")
 _COMPUTE_AT = BATCH.offset("compute_ns")
 _NAN = float("nan")
 
-EXHAUSTED, LEFT_EARLY, FAILED = 1, 2, 3
+EXHAUSTED, FAILED = 1, 3
 
 
 class Recorder:
@@ -216,7 +216,14 @@ class Step(Marks):
         return self.lane.first + self.lane.count - self.first_seq if self.lane.stopped is None else 0
 
     def ended(self, t_ns: int, how: int) -> None:
-        """The iteration ended at `t_ns`; the last batch's compute time is known now."""
+        """The iteration ended at `t_ns`; the last batch's compute time is known now. Never raises an `Exception`: it is
+        called on the way of the loop's own StopIteration or error, which must arrive."""
+        try:
+            self._end(t_ns, how)
+        except Exception as error:
+            failed(error, self.recorder)
+
+    def _end(self, t_ns: int, how: int) -> None:
         lane = self.lane
         if lane is _nothing:
             return  # it had ended before
@@ -251,10 +258,10 @@ class Step(Marks):
             self.device.handed_over(lane, n, batch)
         self.special = pinned or self.detailed or self.device is not None
 
-    def begin_detail(self, index: Any, dataset: Any) -> Any:
+    def begin_detail(self, index: Any, iterator: Any) -> Any:
         """The batch about to be fetched will be looked at in detail; returns the indices to hand on."""
-        if not hasattr(dataset, "__getitems__"):
-            index = self.indices = with_stamps(index, self)
+        if fetched_one_by_one(iterator._dataset, iterator._auto_collation):
+            index = self.indices = with_stamps(index)
         self.t_cpu_fetch = thread_cpu_ns()
         return index
 

@@ -125,7 +125,7 @@ EPOCH = Schema(
         Field("epoch", "i", "which iteration over the loader, from 0"),
         Field("instance", "i", "which object this loader was, from 0: more than one means it was built again"),
         Field("num_workers", "i", "workers of this iteration"),
-        Field("how", "i", "-1 running or left early, 1 exhausted, 2 left early, 3 ended by an exception"),
+        Field("how", "i", "-1 running or left early, 1 exhausted, 3 ended by an exception"),
     ),
 )
 

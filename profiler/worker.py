@@ -52,8 +52,7 @@ def _instrument(loop: Callable[..., None], args: tuple[Any, ...]) -> tuple[Any, 
     call = inspect.signature(loop).bind(*args)
     given = call.arguments
     timer = _Timer(int(given["worker_id"]), stateful="worker_state" in given)
-    # A data set that takes the whole list of indices gets that very list.
-    timer.one_by_one = not getattr(given["dataset"], "__getitems__", None)
+    timer.one_by_one = fetchers.fetched_one_by_one(given["dataset"], given["auto_collation"])
     index_queue = IndexQueue(given["index_queue"], timer)
     result_queue = ResultQueue(given["data_queue"], timer)
     _mark_fetchers_of(loop, timer.marks)
@@ -99,7 +98,7 @@ class _Timer:
         marks.t_collate = 0
         if marks.detailed:
             if self.one_by_one:
-                index = self.indices = fetchers.with_stamps(index, marks)
+                index = self.indices = fetchers.with_stamps(index)
             marks.t_cpu_fetch = thread_cpu_ns()
         marks.t_fetch = now_ns()
         return index

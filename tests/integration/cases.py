@@ -53,6 +53,13 @@ class Batched(Map):
         return [self[i] for i in indices]
 
 
+class WholeBatch(Map):
+    """Is given what its sampler drew: here a list, and no subclass of one."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return type(index).__name__, [super(WholeBatch, self).__getitem__(i) for i in index]
+
+
 class Stream(IterableDataset):
     def __init__(self, length: int | None = None) -> None:
         self.length = length
@@ -218,6 +225,11 @@ simple("iterable_drop_last", lambda: DataLoader(Stream(), batch_size=5, drop_las
 simple("iterable_workers", lambda: DataLoader(Stream(), batch_size=4, num_workers=2), epochs=2)
 simple("no_batches", lambda: DataLoader(Map(), batch_size=None))
 simple("no_batches_workers", lambda: DataLoader(Map(), batch_size=None, num_workers=2))
+simple("sampler_of_lists", lambda: DataLoader(WholeBatch(), batch_size=None, sampler=BatchSampler(range(N), 5, False)))
+simple(
+    "sampler_of_lists_workers",
+    lambda: DataLoader(WholeBatch(), batch_size=None, sampler=BatchSampler(range(N), 5, False), num_workers=2),
+)
 simple("no_batches_iterable", lambda: DataLoader(Stream(), batch_size=None, num_workers=2))
 simple("sampler", lambda: DataLoader(Map(), batch_size=4, sampler=Sampler_()))
 simple(

@@ -221,6 +221,43 @@ def test_the_wrong_length_variant_records_too() -> None:
     assert (batches(loader)["fetch_ns"] >= 10 * MS).all()
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_samples_are_counted_without_automatic_batching(workers: int) -> None:
+    single = loaderscope.watch(DataLoader(Slow(6), batch_size=None, num_workers=workers))
+    assert len(list(single)) == 6
+    assert (batches(single)["samples"] == 1).all()
+    lists = BatchSampler(SequentialSampler(range(10)), BATCH, False)
+    whole = loaderscope.watch(DataLoader(torch.arange(10), batch_size=None, sampler=lists, num_workers=workers))
+    assert [batch.tolist() for batch in whole] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert list(batches(whole)["samples"]) == [4, 4, 2]
+
+
+def test_a_failure_of_ours_at_the_end_costs_the_loop_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from loaderscope.profiler.recorder import Step
+
+    def broken(*args: object) -> None:
+        raise RuntimeError("device lost")
+
+    monkeypatch.setattr(Step, "_patch_row", broken)
+    loader = loaderscope.watch(DataLoader(Slow(8), batch_size=BATCH))
+    assert len(list(loader)) == 2
+    assert capsys.readouterr().err.count("device lost") == 1
+
+
+def test_a_failure_of_ours_at_the_start_costs_the_loop_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from loaderscope.profiler import families
+
+    monkeypatch.setattr(families, "finish", lambda *args: 1 / 0)
+    for workers in (0, 1):
+        loader = loaderscope.watch(DataLoader(Slow(8), batch_size=BATCH, num_workers=workers))
+        assert len(list(loader)) == 2
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
 def test_in_order_false_matches_batches_to_their_tasks() -> None:
     loader = loaderscope.watch(DataLoader(Slow(40, 0.001), batch_size=BATCH, num_workers=2, in_order=False))
     firsts = [int(indices[0]) // BATCH for _, indices in loader]
