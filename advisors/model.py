@@ -120,7 +120,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """One piece of advice with its evidence ("value unit") and its predicted effect."""
+    """One piece of advice with its evidence ("value unit") and its predicted effect.
+
+    `kind` says whether it is about speed, or about training right ("correctness") or surviving ("safety"): the last two
+    are made whatever the speed.
+    """
 
     rule: str
     title: str
@@ -131,6 +135,15 @@ class Recommendation:
     change: Change
     caveat: str | None
     doc: str | None
+    kind: Literal["speed", "correctness", "safety"] = "speed"
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Batches a second a stage could sustain if it alone were the limit, None if unknown; `how` says what was assumed."""
+
+    batches_per_s: float | None
+    how: str
 
 
 @dataclass(frozen=True)
@@ -159,6 +172,9 @@ class LoaderReport:
     recommendations: tuple[Recommendation, ...] = ()
     rejected: tuple[Recommendation, ...] = ()
     notes: tuple[str, ...] = ()
+    capacities: Mapping[str, Capacity] = field(default_factory=dict)
+    limit: str | None = None  # the stage with the lowest capacity
+    unmeasured: Mapping[str, str] = field(default_factory=dict)  # rule → what it would need to know
 
 
 @dataclass(frozen=True)

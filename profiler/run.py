@@ -32,6 +32,7 @@ from .columns import (
 )
 from .errors import RunUnreadable
 from .folding import Fold
+from .inspection import Inspection, read_inspection
 from .lane_reader import read_header, segments
 from .liveness import Liveness, State, process_state
 from .metadata import (
@@ -73,6 +74,7 @@ class LoaderRun:
     epochs: Columns = field(repr=False)
     folded: Fold = field(repr=False)
     notes: tuple[str, ...]
+    inspection: Inspection = field(default=Inspection(), repr=False)
 
     @property
     def count(self) -> int:
@@ -364,6 +366,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None) -> LoaderRu
         epochs=_note(read_lane(path, f"epochs{index}", schema.EPOCH), notes).columns,
         folded=merge_folds([content.fold for content in contents]),
         notes=tuple(notes) + strings(data, "notes"),
+        inspection=read_inspection(data),
     )
 
 

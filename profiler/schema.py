@@ -110,6 +110,13 @@ BATCH = Schema(
         Field("stall_ns", "q", "part of wait during which the device had nothing to do, by device events"),
         Field("h2d_pinned", "i", "copies that came from page-locked memory"),
         Field("h2d_blocking", "i", "copies issued without non_blocking=True"),
+        # Written for the first batches of an epoch only.
+        Field(
+            "digest",
+            "q",
+            "63-bit hash: of the batch's indices (map-style), of its contents (iterable data sets); equal digests at "
+            "the same place of two epochs, ranks or workers mean the same data",
+        ),
     ),
 )
 

@@ -1,0 +1,82 @@
+"""The rules, one file each. A rule module holds
+
+    NAME = "num-workers"            its public id
+    KIND = "speed"                  or "correctness", "safety": then it speaks whatever the verdict
+    def examine(case: Case) -> Iterator[Advice | Unmeasured]
+
+and a docstring that `loaderscope rules NAME` prints: what it looks for, why it matters, what to change, when not to.
+`examine` is a pure function of the case. It yields nothing where the rule has nothing to say.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..case import Case, Kind, Outcome
+
+# In the order in which rules of equal gain are listed.
+NAMES = (
+    "iterable-sharding",
+    "distributed-sampler",
+    "loader-rebuilt",
+    "batched-getitems",
+    "num-workers",
+    "cpu-budget",
+    "thread-oversubscription",
+    "hot-function",
+    "storage-format",
+    "page-cache",
+    "collate",
+    "worker-transfer",
+    "sampler",
+    "persistent-workers",
+    "worker-startup",
+    "in-order",
+    "prefetch-factor",
+    "pin-memory",
+    "h2d-copies",
+    "h2d-dtype",
+    "batch-size",
+    "drop-last",
+    "rank-imbalance",
+    "worker-memory",
+    "shared-memory",
+)
+
+
+class _Examine(Protocol):
+    def __call__(self, case: Case) -> Iterator[Outcome]: ...
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: its public id, its kind, its documentation, and the function that applies it."""
+
+    name: str
+    kind: Kind
+    doc: str
+    examine: _Examine
+
+    @property
+    def summary(self) -> str:
+        """The first line of its documentation."""
+        return self.doc.partition("\n")[0]
+
+
+def rule(name: str) -> Rule:
+    """The rule of this public id. KeyError for an unknown one."""
+    if name not in NAMES:
+        raise KeyError(name)
+    module = importlib.import_module(f".{name.replace('-', '_')}", __name__)
+    if name != module.NAME:
+        raise AssertionError(f"{module.__name__} calls itself {module.NAME}")
+    return Rule(name, module.KIND, inspect.cleandoc(module.__doc__ or ""), module.examine)
+
+
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule, in the order of NAMES."""
+    return tuple(rule(name) for name in NAMES)
