@@ -12,13 +12,14 @@ TYPE_CHECKING = False  # as in `typing`, without its import
 if TYPE_CHECKING:
     from .advisors.model import Report
     from .advisors.report import report
+    from .advisors.whatif.predict import predict
     from .profiler.errors import LoaderscopeError
     from .profiler.run import Run, open_run
     from .profiler.watch import unwatch, watch, watch_all
 
 __version__ = "0.1.0"
 
-__all__ = ["LoaderscopeError", "Report", "Run", "open_run", "report", "unwatch", "watch", "watch_all"]
+__all__ = ["LoaderscopeError", "Report", "Run", "open_run", "predict", "report", "unwatch", "watch", "watch_all"]
 
 # Public name → the module that has it.
 _HOMES = {
@@ -26,6 +27,7 @@ _HOMES = {
     "Report": "advisors.model",
     "Run": "profiler.run",
     "open_run": "profiler.run",
+    "predict": "advisors.whatif.predict",
     "report": "advisors.report",
     "unwatch": "profiler.watch",
     "watch": "profiler.watch",

@@ -140,7 +140,7 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Batches a second a stage could sustain if it alone were the limit, None if unknown; `how` says what was assumed."""
+    """Batches a second a stage could sustain if it alone were the limit, None if unknown; `how` says on what terms."""
 
     batches_per_s: float | None
     how: str

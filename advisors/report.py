@@ -3,54 +3,80 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..profiler.errors import RunNotFound, UsageError
 from ..profiler.run import LoaderRun, ProcessRun, Run, open_run
+from .capacity import capacities
+from .cases import case_of
+from .engine import advise
 from .model import SCHEMA, LoaderReport, Overhead, Report, RunInfo
 from .stages import stage, stages, step_totals
 from .summary import sampler_cost, summarise
 from .verdict import EPOCH_START_NOTED_FROM, headroom, lost_time, verdict
 from .waiting import waiting
 
+if TYPE_CHECKING:
+    from .probe import ProbeResult
+
+Place = tuple[str, int]  # name of the process's folder, number of the loader in it
+
 _NS = 1e-9
 
 
-def build_report(run: Run, pid: int | None = None, loader: tuple[Path, int] | None = None) -> Report:
-    """What the run means; with `pid`, of that process alone; with `loader` (process folder, index), of it alone."""
+def build_report(
+    run: Run,
+    pid: int | None = None,
+    loader: Place | None = None,
+    *,
+    advice: bool = True,
+    probes: Mapping[Place, ProbeResult] | None = None,
+) -> Report:
+    """What the run means; with `pid`, of that process alone; with `loader` (process folder, index), of it alone.
+
+    Without `advice`, only what was measured. `probes` holds what was tried on loaders at hand, by their place.
+    """
     # Garbage in a lane may be any number: sums that overflow are wrong, but no warning of ours may stop a caller.
     with np.errstate(all="ignore"):
-        loaders = [
-            loader_report(each, process)
-            for process in run.processes
-            if pid is None or process.pid == pid
-            for each in process.loaders
-            if loader is None or (process.path.name, each.index) == (loader[0].name, loader[1])
-        ]
+        system = summarise(run)
+        loaders = []
+        for process in run.processes:
+            if pid is not None and process.pid != pid:
+                continue
+            for each in process.loaders:
+                place = process.path.name, each.index
+                if loader is not None and place != loader:
+                    continue
+                found = loader_report(run, process, each, system.effective_cpus)
+                if advice:
+                    probe = probes.get(place) if probes else None
+                    found = advise(case_of(run, process, each, found, system, probe))
+                loaders.append(found)
         return Report(
             schema=SCHEMA,
             run=_run_info(run),
             loaders=tuple(loaders),
-            system=summarise(run),
+            system=system,
             overhead=_overhead(run),
             notes=_notes(run, so_far=pid is None),
         )
 
 
-def report(target: Any = None) -> Report:
+def report(target: Any = None, *, probe: bool = False) -> Report:
     """What has been recorded so far.
 
     With no argument: all loaders of this process. With a watched loader: that one. With a `Run`, or what `open_run`
-    takes (an id, "latest", a path): that run. Raises RunNotFound where nothing has been recorded, UsageError for
-    a loader that is not watched.
+    takes (an id, "latest", a path): that run. With `probe`, faster ways to fetch are tried on the loaders at hand for a
+    few seconds each, compared with the slow way sample by sample, and timed. Raises RunNotFound where nothing has been
+    recorded, UsageError for a loader that is not watched, or to probe a run whose loaders are not at hand.
     """
-    if isinstance(target, Run):
-        return build_report(target)
-    if isinstance(target, str | os.PathLike):
-        return build_report(open_run(target))
+    if isinstance(target, Run | str | os.PathLike):
+        if probe:
+            raise UsageError("probe=True needs the loader itself: report(loader, probe=True)")
+        return build_report(target if isinstance(target, Run) else open_run(target))
     from ..profiler import watch
 
     place = watch.loader_place(target) if target is not None else None
@@ -59,11 +85,18 @@ def report(target: Any = None) -> Report:
     directory = watch.current_run_directory()
     if directory is None:
         raise RunNotFound("this process has recorded nothing yet: watch() a loader and iterate over it first")
-    return build_report(open_run(directory), os.getpid(), place)
+    probes = None
+    if probe:
+        from .probe import probe_loader
+
+        live = watch.live_loaders() if place is None else {place: target}
+        probes = {(path.name, index): probe_loader(each) for (path, index), each in live.items()}
+    only = (place[0].name, place[1]) if place is not None else None
+    return build_report(open_run(directory), os.getpid(), only, probes=probes)
 
 
-def loader_report(loader: LoaderRun, process: ProcessRun) -> LoaderReport:
-    """One loader's part of the report."""
+def loader_report(run: Run, process: ProcessRun, loader: LoaderRun, cpus: float | None) -> LoaderReport:
+    """One loader's part of the report, without advice. `cpus`: effective CPUs."""
     lost = lost_time(loader)
     found, basis = verdict(loader, lost)
     samples = _total(loader, "samples")
@@ -83,6 +116,8 @@ def loader_report(loader: LoaderRun, process: ProcessRun) -> LoaderReport:
     instances = loader.epochs["instance"]
     if len(instances) and instances.max() > 0:
         notes.append(f"the loader was built {int(instances.max()) + 1} times")
+    figures = stages(loader, process.device)
+    possible, limit = capacities(run, process, loader, figures, cpus)
     return LoaderReport(
         name=loader.name,
         index=loader.index,
@@ -101,9 +136,11 @@ def loader_report(loader: LoaderRun, process: ProcessRun) -> LoaderReport:
         verdict=found,
         basis=basis,
         headroom=headroom(loader, lost) if found != "too-short" else None,
-        stages=stages(loader, process.device),
+        stages=figures,
         waiting=waiting(loader, lost.first),
         notes=tuple(notes),
+        capacities=possible,
+        limit=limit,
     )
 
 

@@ -1,0 +1,6 @@
+"""The what-if model: a simulation of the DataLoader, fed with measured times, that predicts what a change would do."""
+
+from .predict import WhatIf
+from .workload import TooLittle, Workload, workload_of
+
+__all__ = ["TooLittle", "WhatIf", "Workload", "workload_of"]

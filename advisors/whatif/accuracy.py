@@ -1,0 +1,74 @@
+"""How far predictions may be off: the model's own error a kind of change, and the range that follows.
+
+`benchmarks/prediction.py --calibrate` prints MODEL_ERROR anew from what it measures.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from ..model import Range
+
+# Kind of change → (floor, slope) of |ln(measured / predicted)|: four predictions in five are within
+# floor + slope * |ln predicted|. Kinds that change together add up as independent errors do.
+MODEL_ERROR: dict[str, tuple[float, float]] = {
+    "to_workers": (0.08, 0.15),
+    "from_workers": (0.08, 0.15),
+    "num_workers": (0.06, 0.15),
+    "prefetch_factor": (0.03, 0.25),
+    "in_order": (0.03, 0.25),
+    "pin_memory": (0.05, 0.35),
+    "persistent_workers": (0.04, 0.20),
+    "multiprocessing_context": (0.06, 0.35),
+    "stage": (0.03, 0.15),
+    "cpus": (0.06, 0.20),
+    # Main computes with several threads beside more or fewer workers: on busy cores each parallel region may wait for
+    # a thread that was put aside, which is not simulated (CAUSES.md, row 21b: up to fifteen times as long).
+    "intra_op": (0.30, 0.30),
+}
+# Four in five of a normal distribution lie within so many standard deviations.
+FOUR_IN_FIVE = 1.28
+# Where the simulated loop, unchanged, is off by ln x, a changed one is not if it is limited by something else: its
+# middle is moved by half of that, by less where the factor is below FULL_MISFIT and the limit is likely the same.
+MISFIT_SHARE = 0.5
+FULL_MISFIT = math.log(2)
+WIDEST = math.log(20)
+
+
+def ratio_error(base: npt.NDArray[np.float64], changed: npt.NDArray[np.float64]) -> float:
+    """Relative standard error of Σ base / Σ changed, from the spread between blocks of the same batches."""
+    blocks = min(len(base), len(changed))
+    if blocks < 2:
+        return 0.5
+    base, changed = base[:blocks], changed[:blocks]
+    total, ratio = float(base.sum()), float(base.sum()) / max(1e-9, float(changed.sum()))
+    residual = base - ratio * changed
+    return math.sqrt(blocks / (blocks - 1) * float(np.sum(residual**2))) / max(1e-9, total)
+
+
+def moved(simulated: float, misfit: float) -> float:
+    """The predicted factor: as simulated, moved by what the unchanged loop's simulation is off (see `ranged`)."""
+    return simulated * math.exp(_off(simulated, misfit))
+
+
+def _off(factor: float, misfit: float) -> float:
+    same = abs(math.log(max(1e-9, factor))) / FULL_MISFIT
+    return MISFIT_SHARE * math.log(misfit) * min(1.0, same)
+
+
+def ranged(low: float, mid: float, high: float, kinds: frozenset[str], relative_error: float, misfit: float) -> Range:
+    """A range around `mid` (and around `low` and `high`, the change's own worst and best case).
+
+    `relative_error` is of the measurements; `misfit` the factor by which the unchanged loop, simulated, is faster than
+    it was.
+    """
+    squares = (FOUR_IN_FIVE * relative_error) ** 2 + _off(mid, misfit) ** 2
+    for kind in kinds:
+        floor, slope = MODEL_ERROR[kind]
+        squares += (floor + slope * abs(math.log(max(1e-9, mid)))) ** 2
+    half = min(WIDEST, math.sqrt(squares))
+    low, high = min(low, mid, high), max(low, mid, high)
+    return Range(low * math.exp(-half), mid, high * math.exp(half))

@@ -1,0 +1,96 @@
+"""What handing a batch from a worker to the training process costs, for runs in which it was not measured.
+
+The constants are those `benchmarks/handover.py` prints, measured on the reference machine (two cores of a shared
+x86-64 server, Linux, Python 3.11, torch 2.13), but for the page-locked copies: no device was there to measure them.
+`speed_of` carries them over to the recording machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...profiler.run import LoaderRun
+
+StartMethod = Literal["fork", "spawn", "forkserver"]
+START_METHODS: tuple[StartMethod, ...] = ("fork", "spawn", "forkserver")
+
+# Hooks a batch on the reference machine (profiler/calibrate.py): without workers, and in main with workers.
+REFERENCE_HOOK_NS = {False: 270.0, True: 1800.0}
+# A calibration of 2 ms is noisy: a machine is not believed to be further than this from the reference.
+SLOWEST, FASTEST = 2.0, 0.5
+
+# In the worker, CPU time: pickling the message, making each tensor's storage known to another process (a file
+# descriptor sent over a socket of its own), first touches of fresh shared memory, bytes through the pipe.
+PACK_BATCH_NS, PACK_TENSOR_NS = 210_000.0, 220_000.0
+SHARED_PACK_NS_PER_BYTE, PICKLED_PACK_NS_PER_BYTE = 0.55, 0.43
+# In main, wall time: waking up, taking the message and sending the next task (its feeder thread included); a round trip
+# to a thread of the worker for each tensor; touching its pages; bytes out of the pipe.
+RECEIVE_NS, UNPACK_TENSOR_NS = 450_000.0, 280_000.0
+SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.18, 0.49
+# From the task's sending to the worker's waking up.
+TASK_HOP_NS = 60_000.0
+# Beside fetch, collate and pin, without workers: torch's own lines around them.
+SINGLE_OTHER_NS = 8_000.0
+
+# Starting a worker: in main (one after another), in the worker until its first task, and ending it at the epoch's end.
+START_MAIN_NS: dict[StartMethod, float] = {"fork": 10e6, "spawn": 10e6, "forkserver": 10e6}
+START_WORKER_NS: dict[StartMethod, float] = {"fork": 10e6, "spawn": 1.3e9, "forkserver": 1.2e9}
+STOP_NS = 10e6
+# A new epoch with persistent workers: each acknowledges.
+RESUME_NS = 250_000.0
+
+# Page-locked copies: a proposal, not measured. Torch caches the page-locked blocks, so the copy itself is what is left.
+PIN_TENSOR_NS, PIN_NS_PER_BYTE = 20_000.0, 0.12
+# Share of a pageable copy's time that a page-locked one takes. Torch's "pin_memory and non_blocking" tutorial finds
+# from no gain to about a third of the time.
+PINNED_H2D = (0.4, 1.0)
+
+
+@dataclass(frozen=True)
+class Handover:
+    """Costs a batch in ns on the recording machine: CPU time in the worker (`pack`) and in main (the others)."""
+
+    pack_ns: float
+    unpack_ns: float
+    receive_ns: float
+    hop_ns: float
+    pin_ns: float
+
+
+def handover(tensors: float, data_bytes: float, pickled_bytes: float, speed: float) -> Handover:
+    """The cost of handing over batches of so many tensors and bytes; `pickled_bytes` are those outside tensors."""
+    pack = PACK_BATCH_NS + PACK_TENSOR_NS * tensors + SHARED_PACK_NS_PER_BYTE * data_bytes
+    unpack = UNPACK_TENSOR_NS * tensors + SHARED_UNPACK_NS_PER_BYTE * data_bytes
+    return Handover(
+        pack_ns=speed * (pack + PICKLED_PACK_NS_PER_BYTE * pickled_bytes),
+        unpack_ns=speed * (unpack + PICKLED_UNPACK_NS_PER_BYTE * pickled_bytes),
+        receive_ns=speed * RECEIVE_NS,
+        hop_ns=speed * TASK_HOP_NS,
+        pin_ns=speed * (PIN_TENSOR_NS * tensors + PIN_NS_PER_BYTE * data_bytes),
+    )
+
+
+def start_ns(method: StartMethod, workers: int, cpus: float, speed: float) -> float:
+    """From `iter()` until the workers can begin: started one after another, then sharing the cores."""
+    if not workers:
+        return 0.0
+    return speed * (START_MAIN_NS[method] * workers + START_WORKER_NS[method] * max(1.0, workers / cpus))
+
+
+def speed_of(loader: LoaderRun) -> float:
+    """How much longer the recording machine takes than the reference, by what the hooks cost there; 1 if unknown."""
+    hook_ns = loader.hook_ns
+    if not hook_ns or hook_ns <= 0:
+        return 1.0
+    return min(SLOWEST, max(FASTEST, hook_ns / REFERENCE_HOOK_NS[loader.num_workers > 0]))
+
+
+def method_of(told: object, python: str | None) -> StartMethod:
+    """The start method as recorded, or the default of that Python on Linux ("fork" until 3.13)."""
+    for method in START_METHODS:
+        if told == method:
+            return method
+    parts = (python or "").split(".")
+    recent = len(parts) > 1 and parts[0] == "3" and parts[1].isdigit() and int(parts[1]) >= 14
+    return "forkserver" if recent else "fork"

@@ -1,0 +1,200 @@
+"""A plan of a loop, simulated: what each batch costs under it, and the time a batch that comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from . import costs
+from .changes import Plan
+from .simulate import Epoch, Setting, Times, epoch
+from .workload import BLOCK_ROWS, Workload
+
+Floats = npt.NDArray[np.float64]
+
+# Batches a simulation runs over: enough for heavy tails to show, few enough for some ten milliseconds.
+BATCHES = 720
+SEED = 20_250_131
+# Of a long epoch, the part set apart as its start: until then the queue fills.
+HEAD_SHARE = 0.25
+# Blocks for the uncertainty of a ratio (see advisors.verdict.BLOCKS).
+BLOCKS = 16
+
+
+@dataclass(frozen=True)
+class Contention:
+    """Of what was measured as idle time, the part that is no waiting for a core: it stays when cores are free."""
+
+    fetch: float = 1.0
+    compute: float = 1.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A simulated loop: ns a batch of whole epochs (`batch_ns`), without their starts (`inner_ns`), and block by block
+    (`blocks_ns`, the same batches in every outcome of a workload). `work_ns` and `compute_ns` are means a batch."""
+
+    batch_ns: float
+    inner_ns: float
+    blocks_ns: Floats
+    work_ns: float
+    compute_ns: float
+
+
+def drawn_rows(workload: Workload) -> npt.NDArray[np.int64]:
+    """The batches every simulation of this workload runs over: blocks spread evenly over the run, in random order."""
+    rows = workload.rows
+    block = min(BLOCK_ROWS, rows)
+    number = -(-BATCHES // block)
+    starts = np.linspace(0, rows - block, number).astype(np.int64)
+    np.random.default_rng(SEED).shuffle(starts)
+    found: npt.NDArray[np.int64] = (starts[:, None] + np.arange(block)).ravel()[:BATCHES]
+    return found
+
+
+def own_pack_ns(workload: Workload, rows: npt.NDArray[np.int64]) -> float:
+    """What packing keeps a worker from its next task, on average; 0 without workers."""
+    w = workload
+    most = costs.handover(w.tensors, w.data_bytes, w.pickled_bytes, w.speed).pack_ns
+    return float(np.minimum(w.pack_ns[rows], most).mean()) if w.num_workers else 0.0
+
+
+def run_plan(workload: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Contention) -> Outcome:
+    """The loop under this plan, over these rows of the workload."""
+    times = _times(workload, plan, rows, contention)
+    setting = _setting(workload, plan)
+    stop = _stop_ns(workload, plan)
+    length, count = workload.epoch_batches, len(rows)
+    if length > count:
+        found = epoch(times, replace(setting, more_tasks=True), 0, count)
+        return _long(found, length, count, stop)
+    parts = [epoch(times, setting, first, min(length, count - first)) for first in range(0, count, length)]
+    if len(parts) > 1 and len(parts[-1].ends) < length:
+        parts.pop()
+    return _short(parts, stop)
+
+
+def _long(found: Epoch, length: int, count: int, stop: float) -> Outcome:
+    ends = np.asarray(found.ends)
+    head = int(count * HEAD_SHARE)
+    inner = float(ends[-1] - ends[head - 1]) / (count - head)
+    whole = float(ends[head - 1]) + (length - head) * inner + stop
+    edges = np.linspace(head, count, BLOCKS + 1).astype(np.int64) - 1
+    return Outcome(
+        batch_ns=whole / length,
+        inner_ns=inner,
+        blocks_ns=np.diff(ends[edges]),
+        work_ns=found.work_ns / max(1, found.worked),
+        compute_ns=found.compute_ns / count,
+    )
+
+
+def _short(parts: list[Epoch], stop: float) -> Outcome:
+    batches = sum(len(part.ends) for part in parts)
+    whole = sum(part.ends[-1] + stop for part in parts)
+    if len(parts) >= BLOCKS // 2:
+        blocks = np.array([part.ends[-1] + stop for part in parts])
+    else:
+        ends = np.concatenate([np.diff(part.ends, prepend=0.0) for part in parts])
+        blocks = np.add.reduceat(ends, np.linspace(0, batches, min(BLOCKS, batches) + 1).astype(np.int64)[:-1])
+    return Outcome(
+        batch_ns=whole / batches,
+        inner_ns=(whole - stop * len(parts)) / batches,
+        blocks_ns=blocks,
+        work_ns=sum(part.work_ns for part in parts) / max(1, sum(part.worked for part in parts)),
+        compute_ns=sum(part.compute_ns for part in parts) / batches,
+    )
+
+
+def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Contention) -> Times:
+    f = plan.factor
+    index = w.index_ns[rows] * f("index") + plan.constant_ns("index")
+    work_cpu = w.fetch_cpu_ns[rows] * f("fetch") + w.collate_cpu_ns[rows] * f("collate")
+    work_cpu = work_cpu + plan.constant_ns("fetch") + plan.constant_ns("collate")
+    work_idle = (w.fetch_idle_ns[rows] * f("fetch") + w.collate_idle_ns[rows] * f("collate")) * contention.fetch
+    model = costs.handover(w.tensors, w.data_bytes, w.pickled_bytes, w.speed)
+    transfer = f("transfer")
+    zeros = np.zeros(len(rows))
+    pin = zeros
+    if plan.pin_memory:
+        pin = (w.pin_ns[rows] if w.pin_memory and w.pin_ns.any() else zeros + model.pin_ns) * f("pin")
+    if not plan.num_workers:
+        other = w.receive_ns if not w.num_workers else costs.SINGLE_OTHER_NS * w.speed
+        send, unpack, receive = zeros, zeros, index + other
+    else:
+        pack = w.pack_ns[rows] if w.num_workers else zeros + model.pack_ns
+        unpack = w.unpack_ns[rows] if w.num_workers else zeros + model.unpack_ns
+        # A feeder thread packs while the worker goes on, but both want the interpreter: what packing needs to compute
+        # keeps the worker, what was measured beyond that was waiting for its turn.
+        own = np.minimum(pack, model.pack_ns)
+        send = (pack - own) * transfer
+        work_cpu = work_cpu + own * transfer
+        unpack = unpack * transfer * f("unpack")
+        receive = index + (w.receive_ns if w.num_workers else model.receive_ns) * transfer
+        if not plan.pin_memory:
+            receive = receive + unpack
+    compute_cpu, compute_idle = _compute(w, plan, rows, contention)
+    return Times(
+        work_cpu=work_cpu.tolist(),
+        work_idle=work_idle.tolist(),
+        send=send.tolist(),
+        receive=receive.tolist(),
+        pin_cpu=(pin + unpack if plan.num_workers and plan.pin_memory else pin).tolist(),
+        draw=index.tolist(),
+        compute_cpu=compute_cpu.tolist(),
+        compute_idle=compute_idle.tolist(),
+    )
+
+
+def _compute(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Contention) -> tuple[Floats, Floats]:
+    """Main's computing, divided as its CPU time says: all of it CPU where that was not measured."""
+    h2d = w.h2d_ns[rows]
+    pinned = 1.0
+    if plan.pin_memory != w.pin_memory and "h2d" not in plan.factors:
+        low, high = costs.PINNED_H2D
+        pinned = (low + high) / 2 if plan.pin_memory else 2 / (low + high)
+    compute = (w.compute_ns[rows] + h2d * (pinned * plan.factor("h2d") - 1.0)).clip(0) * plan.factor("compute")
+    share = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores)
+    return compute * share, compute * (1.0 - share) * contention.compute
+
+
+def _setting(w: Workload, plan: Plan) -> Setting:
+    workers = plan.num_workers
+    resumed = plan.persistent_workers or not workers
+    start = costs.RESUME_NS * workers * w.speed
+    if not resumed:
+        start = costs.start_ns(plan.start_method, workers, plan.cpus, w.speed)
+    if w.num_workers and w.persistent_workers == plan.persistent_workers and w.start_method == plan.start_method:
+        if workers == w.num_workers:
+            start = w.start_ns
+        elif workers:  # measured for another number of workers: the model says in what proportion
+            start *= w.start_ns / (_modelled_start(w) or 1.0)
+    return Setting(
+        workers=workers,
+        prefetch=max(1, min(plan.prefetch_factor, 2 * BATCHES // max(1, workers))),
+        in_order=plan.in_order,
+        pin=plan.pin_memory,
+        cpus=plan.cpus,
+        compute_weight=max(1.0, w.compute_cores or 1.0),
+        start_ns=start * plan.factor("startup"),
+        cold_ns=0.0 if resumed else w.cold_ns * plan.factor("startup"),
+        hop_ns=costs.TASK_HOP_NS * w.speed * plan.factor("transfer"),
+        more_tasks=False,
+    )
+
+
+def _modelled_start(w: Workload) -> float:
+    if w.persistent_workers:
+        return costs.RESUME_NS * w.num_workers * w.speed
+    return costs.start_ns(w.start_method, w.num_workers, w.cpus, w.speed)
+
+
+def _stop_ns(w: Workload, plan: Plan) -> float:
+    if plan.persistent_workers or not plan.num_workers:
+        return 0.0
+    usual = costs.STOP_NS * plan.num_workers * w.speed
+    if w.num_workers and not w.persistent_workers:
+        usual = w.stop_ns * plan.num_workers / w.num_workers
+    return usual

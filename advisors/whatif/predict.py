@@ -1,0 +1,157 @@
+"""What would happen to the training loop if something were changed: a prediction from what was measured."""
+
+from __future__ import annotations
+
+import math
+import os
+from functools import cached_property
+from typing import Any
+
+from ...profiler.errors import UsageError
+from ...profiler.run import LoaderRun, ProcessRun, Run, open_run
+from ..model import Range
+from .accuracy import moved, ranged, ratio_error
+from .changes import Plan, as_measured, plans
+from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, run_plan
+from .workload import TooLittle, Workload, workload_of
+
+# Waiting for a core is found by trying: the share of idle time that makes the simulated work as long as the measured.
+TRIES = 5
+CLOSE = 0.02
+# Loading cannot be faster than free: a prediction is held below that, but for what the loop's own spread allows.
+OVER_FREE = 1.02
+# A loop that uses more cores than this computes with several threads.
+SEVERAL_THREADS = 1.2
+
+
+class WhatIf:
+    """Predictions for one loader. Deterministic: the same workload and changes give the same range."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self._rows = drawn_rows(workload)
+
+    @property
+    def baseline_batches_per_s(self) -> float:
+        """Batches a second as measured, epoch starts included (of the epochs after the first)."""
+        return 1e9 / max(1.0, self.workload.measured_batch_ns)
+
+    def predict(self, **changes: Any) -> Range:
+        """The factor on batches a second of the whole loop, epoch starts included; 1.0 is no change.
+
+        DataLoader arguments by their names (`num_workers=4`, `multiprocessing_context="spawn"`), factors on stages
+        (`fetch=0.5`: half the time), `fetch_us`, `collate_us` and `index_us` as a new mean time a batch, and `cpus`,
+        cores. A pair (low, high) says that the change's own effect is uncertain. A stage that takes no time in this
+        run changes nothing. Raises UsageError for an unknown name or a value that cannot be meant.
+        """
+        asked = plans(self.workload, changes, self._fitted[0].fetch)
+        if not asked.kinds:
+            return Range(1.0, 1.0, 1.0)
+        middle = self._run(asked.middle)
+        mid = self._factor(middle)
+        low = mid if asked.worst == asked.middle else self._factor(self._run(asked.worst))
+        high = mid if asked.best == asked.middle else self._factor(self._run(asked.best))
+        error = ratio_error(self._baseline.blocks_ns, middle.blocks_ns)
+        found = ranged(low, mid, high, asked.kinds | self._of_threads(asked.middle), error, self.misfit)
+        top = self._free(asked.best)
+        return Range(min(found.low, top), min(found.mid, top), min(found.high, top))
+
+    @property
+    def misfit(self) -> float:
+        """The unchanged loop's simulated speed over its measured one: 1.0 where the model fits."""
+        w, found = self.workload, self._baseline
+        if w.epoch_batches <= len(self._rows):  # whole epochs were simulated
+            return max(1e-3, w.measured_batch_ns) / max(1e-3, found.batch_ns)
+        return max(1e-3, w.measured_inner_ns) / max(1e-3, found.inner_ns)
+
+    def _factor(self, changed: Outcome) -> float:
+        return moved(self._baseline.batch_ns / max(1e-3, changed.batch_ns), self.misfit)
+
+    def _of_threads(self, plan: Plan) -> frozenset[str]:
+        w = self.workload
+        several = (w.compute_cores or 1.0) > SEVERAL_THREADS
+        return frozenset({"intra_op"} if several and plan.num_workers != w.num_workers else ())
+
+    def _run(self, plan: Plan) -> Outcome:
+        return run_plan(self.workload, plan, self._rows, self._fitted[0])
+
+    def _free(self, plan: Plan) -> float:
+        """The factor if loading cost nothing at all."""
+        contention = self._fitted[0]
+        w = self.workload
+        share = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores)
+        compute = float((w.compute_ns * (share + (1 - share) * contention.compute)).mean())
+        compute -= float(w.h2d_ns.mean()) * max(0.0, 1 - plan.factor("h2d"))
+        compute *= plan.factor("compute")
+        return OVER_FREE * w.measured_batch_ns / compute if compute > 0 else math.inf
+
+    @property
+    def _baseline(self) -> Outcome:
+        return self._fitted[1]
+
+    @cached_property
+    def _fitted(self) -> tuple[Contention, Outcome]:
+        """The contention that makes the simulated work and computing as long as measured, and the unchanged loop."""
+        w, rows, plan = self.workload, self._rows, as_measured(self.workload)
+        contention = Contention()
+        found = run_plan(w, plan, rows, contention)
+        if not w.num_workers:
+            return contention, found
+        idle = float((w.fetch_idle_ns + w.collate_idle_ns)[rows].mean())
+        work = idle + float((w.fetch_cpu_ns + w.collate_cpu_ns)[rows].mean())
+        compute = float(w.compute_ns[rows].mean())
+        compute_idle = compute * (1.0 - min(1.0, 1.0 if w.compute_cores is None else w.compute_cores))
+        own = own_pack_ns(w, rows)  # a part of the simulated work, and none of the measured
+        for _ in range(TRIES):
+            over_work, over_compute = found.work_ns - own - work, found.compute_ns - compute
+            if over_work <= CLOSE * work and over_compute <= CLOSE * compute:
+                break
+            better = Contention(
+                _less(contention.fetch, over_work, idle), _less(contention.compute, over_compute, compute_idle)
+            )
+            if better == contention:
+                break
+            contention = better
+            found = run_plan(w, plan, rows, contention)
+        return contention, found
+
+
+def _less(share: float, over_ns: float, idle_ns: float) -> float:
+    """The share of idle time that would take away so much too long."""
+    return min(1.0, max(0.0, share - over_ns / idle_ns)) if idle_ns > 0 else share
+
+
+def predict(run: Run | str | os.PathLike[str], loader: int | str | None = None, **changes: Any) -> Range:
+    """What these changes would do to a recorded loop: a factor on its batches a second, end to end.
+
+        loaderscope.predict("latest", num_workers=4)
+        loaderscope.predict(run, loader="train", fetch=0.5)
+
+    `run` is a `Run`, or anything `open_run` takes. `loader` is a loader's name or its place in `run.loaders`; without
+    it, the loader with the most batches. `changes` are those of `WhatIf.predict`. The true factor should lie between
+    `low` and `high` four times in five. Raises UsageError for a change or loader that cannot be meant, and where too
+    little was measured; RunNotFound and RunUnreadable as `open_run` does.
+    """
+    opened = run if isinstance(run, Run) else open_run(run)
+    process, chosen = _chosen(opened, loader)
+    try:
+        workload = workload_of(opened, process, chosen)
+    except TooLittle as error:
+        raise UsageError(f"nothing can be predicted for {chosen.name}: {error}") from error
+    return WhatIf(workload).predict(**changes)
+
+
+def _chosen(run: Run, which: int | str | None) -> tuple[ProcessRun, LoaderRun]:
+    found = [(process, loader) for process in run.processes for loader in process.loaders]
+    if not found:
+        raise UsageError("this run has recorded no loader: nothing can be predicted")
+    if which is None:
+        return max(found, key=lambda pair: pair[1].count)
+    if isinstance(which, str):
+        named = [pair for pair in found if pair[1].name == which]
+        if named:
+            return max(named, key=lambda pair: pair[1].count)
+    elif isinstance(which, int) and not isinstance(which, bool) and 0 <= which < len(found):
+        return found[which]
+    names = ", ".join(f"{place} ({loader.name})" for place, (_, loader) in enumerate(found[:8]))
+    raise UsageError(f"there is no loader {which!r} in this run: it has {names}")

@@ -1,0 +1,319 @@
+"""What the simulation is fed with: the measured times of a loader's steady batches, and its epoch starts apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...profiler.run import LoaderRun, ProcessRun, Run, SystemRun
+from ..stages import cpu_share, startup_ns
+from ..summary import effective_cpus
+from ..verdict import MINIMUM_BATCHES
+from . import costs
+from .costs import StartMethod
+
+Floats = npt.NDArray[np.float64]
+
+# Batches are used in runs of consecutive ones, so that what comes together (a slow file, a busy disk) stays together.
+BLOCK_ROWS = 32
+# More batches than this add nothing to a simulation of some hundred, and reading a million rows would take a second.
+MAX_ROWS = 20_000
+# Fewer than this say little of a typical hand-over.
+ENOUGH = 5
+# What taking a batch costs beyond unpacking is torch's own code: more than this is something else.
+RECEIVE_MOST_NS = 3e6
+# A loop that computes for less than this share of its time does not compute.
+LEAST_COMPUTING = 0.02
+# Ending workers may take so many times as long as usual; a longer pause between epochs is the user's (validation).
+STOP_AT_MOST = 6.0
+
+
+class TooLittle(Exception):
+    """Too little was measured to predict anything; the text is one sentence that says what is missing."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One loader's loop as it was measured. Arrays hold one value a steady batch, in ns, in the order of the run.
+
+    Work is divided into CPU time and idle time (waiting for I/O, locks and, where several jobs share the cores, for a
+    core: `Contention` in baseline.py takes that last part out again).
+    """
+
+    num_workers: int
+    prefetch_factor: int
+    in_order: bool
+    pin_memory: bool  # asked for, and a device there to pin for
+    persistent_workers: bool
+    start_method: StartMethod
+    cpus: float  # effective cores
+    device: bool
+    epoch_batches: int
+    index_ns: Floats = field(repr=False)
+    fetch_cpu_ns: Floats = field(repr=False)
+    fetch_idle_ns: Floats = field(repr=False)
+    collate_cpu_ns: Floats = field(repr=False)
+    collate_idle_ns: Floats = field(repr=False)
+    pack_ns: Floats = field(repr=False)
+    unpack_ns: Floats = field(repr=False)
+    pin_ns: Floats = field(repr=False)
+    h2d_ns: Floats = field(repr=False)
+    compute_ns: Floats = field(repr=False)  # hand-over to next next(), with what of `wait` the device did not feel
+    step_ns: Floats = field(repr=False)
+    compute_cores: float | None  # CPU that main used while computing; None: not measured
+    receive_ns: float  # in main a batch, beside drawing indices and unpacking; without workers: beside all else
+    measured_batch_ns: float  # of whole epochs after the first, their starts and ends included
+    measured_inner_ns: float  # the same of steady batches alone
+    start_ns: float  # iter() to the first fetch, an epoch after the first; 0 without workers
+    stop_ns: float  # the epoch's end: workers ended
+    cold_ns: float  # what the first fetch of a fresh worker takes longer
+    tensors: float
+    data_bytes: float
+    pickled_bytes: float  # outside tensors
+    speed: float  # times of this machine / times of the reference machine
+
+    @property
+    def rows(self) -> int:
+        return len(self.step_ns)
+
+
+def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
+    """The loader's loop, from at most MAX_ROWS of its batches.
+
+    Raises TooLittle for an iterable that is no DataLoader, fewer than MINIMUM_BATCHES steady batches, or batches
+    whose making was not timed.
+    """
+    if loader.kind == "iterable":
+        raise TooLittle("it is not a DataLoader: only waiting and computing are seen, not how batches are made")
+    batches, workers = loader.batches, loader.num_workers
+    rows = _spread(batches.rows)
+    c: dict[str, Floats] = {
+        name: batches[name][rows].astype(np.float64)
+        for name in ("t_ns", "wait_ns", "index_ns", "fetch_ns", "collate_ns", "compute_ns", "t_fetch_ns", "pack_ns",
+                     "queued_ns", "unpack_ns", "pin_ns", "fetch_cpu_ns", "collate_cpu_ns", "h2d_ns", "stall_ns")
+    }  # fmt: skip
+    epoch = batches["epoch"][rows]
+    head = _first(batches["epoch"], rows)
+    usable = (c["wait_ns"] >= 0) & (c["compute_ns"] >= 0) & (c["fetch_ns"] >= 0)
+    if workers:
+        usable &= (c["t_fetch_ns"] >= 0) & (c["pack_ns"] >= 0)
+    steady = usable & ~head
+    count = int(np.count_nonzero(steady))
+    if count < MINIMUM_BATCHES:
+        known = int(np.count_nonzero((c["wait_ns"] >= 0) & (c["compute_ns"] >= 0) & ~head))
+        if known >= MINIMUM_BATCHES:
+            raise TooLittle("how long batches take to make was not measured")
+        raise TooLittle(f"only {count} steady batches were recorded, and a prediction needs {MINIMUM_BATCHES}")
+    s = {name: values[steady] for name, values in c.items()}
+    cpus = _cpus(run, process)
+    wait, stall = s["wait_ns"], np.where(s["stall_ns"] >= 0, s["stall_ns"], s["wait_ns"])
+    index, unpack, pin = s["index_ns"].clip(0), s["unpack_ns"].clip(0), s["pin_ns"].clip(0)
+    receive = _receive_ns(s, workers)
+    hidden = np.minimum(wait, (wait - stall).clip(0))  # the device computed while main was in next()
+    if workers:
+        hidden = (hidden - index - unpack - receive).clip(0)
+    compute = s["compute_ns"] + hidden
+    fetch, collate = s["fetch_ns"], s["collate_ns"].clip(0)
+    fetch_cpu = _cpu(fetch, s["fetch_cpu_ns"])
+    collate_cpu = _cpu(collate, s["collate_cpu_ns"])
+    in_main = index + (receive + unpack if workers else fetch_cpu + collate_cpu)
+    made = c["fetch_ns"] + c["collate_ns"].clip(0)
+    tensors, data_bytes, pickled = _sizes(loader, rows[steady])
+    speed = costs.speed_of(loader)
+    method = costs.method_of(loader.config.get("start_method") or process.start_method, process.python)
+    start, stop = _start_ns(loader, workers, head & usable, c, epoch), _stop_ns(loader, workers, speed)
+    epoch_batches = _epoch_batches(loader)
+    inner = float(np.mean(wait + s["compute_ns"]))
+    prefetch = loader.config.get("prefetch_factor")
+    return Workload(
+        num_workers=workers,
+        prefetch_factor=prefetch if isinstance(prefetch, int) and prefetch > 0 else 2,
+        in_order=loader.config.get("in_order") is not False,
+        pin_memory=loader.config.get("pin_memory") is True and process.device is not None,
+        persistent_workers=loader.config.get("persistent_workers") is True,
+        start_method=method,
+        cpus=cpus,
+        device=process.device is not None,
+        epoch_batches=epoch_batches,
+        index_ns=index,
+        fetch_cpu_ns=fetch_cpu,
+        fetch_idle_ns=fetch - fetch_cpu,
+        collate_cpu_ns=collate_cpu,
+        collate_idle_ns=collate - collate_cpu,
+        pack_ns=s["pack_ns"].clip(0),
+        unpack_ns=unpack,
+        pin_ns=pin,
+        h2d_ns=np.minimum(s["h2d_ns"].clip(0), compute),
+        compute_ns=compute,
+        step_ns=wait + s["compute_ns"],
+        compute_cores=_compute_cores(run, process, loader, wait, s["compute_ns"], in_main),
+        receive_ns=receive,
+        measured_batch_ns=_epoch_time_ns(loader, stop) or inner + start / epoch_batches,
+        measured_inner_ns=inner,
+        start_ns=start,
+        stop_ns=stop,
+        cold_ns=_cold_ns(loader, made[head & usable], made[steady]) if workers else 0.0,
+        tensors=tensors,
+        data_bytes=data_bytes,
+        pickled_bytes=pickled,
+        speed=speed,
+    )
+
+
+def _spread(rows: int) -> npt.NDArray[np.int64]:
+    """Row numbers: all of them, or blocks of consecutive ones spread evenly."""
+    if rows <= MAX_ROWS:
+        return np.arange(rows)
+    starts = np.linspace(0, rows - BLOCK_ROWS, MAX_ROWS // BLOCK_ROWS).astype(np.int64)
+    return np.unique((starts[:, None] + np.arange(BLOCK_ROWS)).ravel())
+
+
+def _first(epoch: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    before = epoch[np.maximum(rows - 1, 0)]
+    found: npt.NDArray[np.bool_] = (rows == 0) | (before != epoch[rows])
+    return found
+
+
+def _cpu(wall: Floats, cpu: Floats) -> Floats:
+    """CPU time a batch: as measured, else by its share of the wall time of those measured (all of it if none was)."""
+    share = cpu_share(wall, cpu)
+    return np.minimum(np.where(cpu >= 0, cpu, wall * (1.0 if share is None else share)), wall)
+
+
+def _cpus(run: Run, process: ProcessRun) -> float:
+    found = effective_cpus([p for p in run.processes if p.host == process.host], _system(run, process))
+    return max(0.1, found) if found is not None else 1.0
+
+
+def _system(run: Run, process: ProcessRun) -> SystemRun | None:
+    return next((s for s in run.systems if s.machine.rows and s.host in (None, process.host)), None)
+
+
+def _receive_ns(s: dict[str, Floats], workers: int) -> float:
+    """Time in main a batch that no stage explains: torch's own code, the hand-over of the next task."""
+    known = s["index_ns"].clip(0) + s["unpack_ns"].clip(0)
+    if not workers:
+        known = known + s["fetch_ns"].clip(0) + s["collate_ns"].clip(0) + s["pin_ns"].clip(0)
+        return max(0.0, float(np.median(s["wait_ns"] - known)))
+    end = s["t_ns"] + s["wait_ns"]
+    sent = np.where(s["queued_ns"] >= 0, end - s["queued_ns"] - s["unpack_ns"].clip(0) - s["pin_ns"].clip(0), np.inf)
+    ready = sent <= s["t_ns"]
+    if np.count_nonzero(ready) >= ENOUGH:
+        found = float(np.median((s["wait_ns"] - known)[ready]))
+    else:  # always awaited: the message arrives, main wakes up and takes it
+        awaited = s["queued_ns"] >= 0
+        found = float(np.quantile(s["queued_ns"][awaited], 0.25)) if np.any(awaited) else costs.RECEIVE_NS
+    return min(RECEIVE_MOST_NS, max(0.0, found))
+
+
+def _compute_cores(
+    run: Run, process: ProcessRun, loader: LoaderRun, wait: Floats, compute: Floats, in_main: Floats
+) -> float | None:
+    """Cores main used while it computed: its CPU time between the first and the last sample inside the loop, less
+    what loading took of it."""
+    system = _system(run, process)
+    if system is None or not len(loader.batches["t_ns"]):
+        return None
+    lane, batches = system.process, loader.batches
+    begun, ended = int(batches["t_ns"][0]), int(batches["t_ns"][-1] + batches["wait_ns"][-1].clip(0))
+    t = lane["t_ns"]
+    own = (lane["pid"] == process.pid) & (lane["role"] == 0) & (t >= begun) & (t <= ended) & (lane["cpu_user_ns"] >= 0)
+    own &= lane["cpu_system_ns"] >= 0
+    where = np.flatnonzero(own)
+    if len(where) < 2:
+        return None
+    first, last = where[0], where[-1]
+    used = lane["cpu_user_ns"][last] + lane["cpu_system_ns"][last]
+    used = float(used - lane["cpu_user_ns"][first] - lane["cpu_system_ns"][first])
+    cores = used / float(max(1, t[last] - t[first]))
+    computing = float(compute.mean())
+    if computing <= LEAST_COMPUTING * float(np.mean(wait + compute)):
+        return 1.0  # what is left of main's CPU time would be divided by next to nothing
+    found = (cores * float(np.mean(wait + compute)) - float(in_main.mean())) / computing
+    return min(max(1.0, float(process.torch_threads or 1)), max(0.0, found))
+
+
+def _sizes(loader: LoaderRun, rows: npt.NDArray[np.int64]) -> tuple[float, float, float]:
+    """(tensors, bytes in tensors, bytes outside) of a typical batch."""
+    tensors = _mean(loader.batches["tensors"][rows], 1.0)
+    data_bytes = _mean(loader.batches["bytes"][rows], 0.0)
+    leaves = loader.inspection.leaves
+    if loader.num_workers:
+        pickled = _mean(loader.batches["pickled_bytes"][rows], 0.0)
+    elif leaves and not any(leaf.kind == "tensor" for leaf in leaves):
+        pickled = data_bytes  # arrays and texts go through the pipe
+    else:
+        pickled = float(sum(leaf.nbytes or 0 for leaf in leaves if leaf.kind != "tensor"))
+    return tensors, max(0.0, data_bytes - pickled) if tensors else 0.0, pickled
+
+
+def _mean(values: npt.NDArray[Any], default: float) -> float:
+    values = values[values >= 0]
+    return float(values.mean(dtype=np.float64)) if len(values) else default
+
+
+def _epoch_batches(loader: LoaderRun) -> int:
+    """Batches of a typical epoch: of those that ran to their end, else as the data set's length says."""
+    epochs = loader.epochs
+    whole = epochs["batches"][(epochs["how"] == 1) & (epochs["batches"] > 0)]
+    if len(whole):
+        return max(1, int(np.median(whole)))
+    length, size = loader.config.get("dataset_len"), loader.config.get("batch_size")
+    told = length // size if isinstance(length, int) and isinstance(size, int) and size > 0 else 0
+    started = max(1, epochs.rows)
+    return max(1, told, loader.count // started)
+
+
+def _later(loader: LoaderRun) -> npt.NDArray[np.int64]:
+    """The epochs that training repeats: all but the first, or the first if there is but one."""
+    found: npt.NDArray[np.int64] = np.flatnonzero(startup_ns(loader) >= 0)
+    return found[1:] if len(found) > 1 else found
+
+
+def _start_ns(
+    loader: LoaderRun,
+    workers: int,
+    head: npt.NDArray[np.bool_],
+    c: dict[str, Floats],
+    epoch: npt.NDArray[Any],
+) -> float:
+    """From `iter()` to the beginning of the first fetch, median over the epochs training repeats."""
+    if not workers:
+        return 0.0
+    began = {int(e): t for e, t in zip(epoch[head], c["t_fetch_ns"][head], strict=True)}
+    rows = _later(loader)
+    pairs = zip(loader.epochs["epoch"][rows], loader.epochs["t_iter_ns"][rows], strict=True)
+    found = [began[int(e)] - float(t) for e, t in pairs if int(e) in began]
+    return max(0.0, float(np.median(found))) if found else 0.0
+
+
+def _stop_ns(loader: LoaderRun, workers: int, speed: float) -> float:
+    """Ending the workers: the time between two epochs, or the usual time where that is too long to be only this."""
+    if not workers or loader.config.get("persistent_workers") is True:
+        return 0.0
+    usual = costs.STOP_NS * workers * speed
+    t_end, t_iter = loader.epochs["t_end_ns"], loader.epochs["t_iter_ns"]
+    gaps = (t_iter[1:] - t_end[:-1])[t_end[:-1] >= 0]
+    gap = float(np.median(gaps)) if len(gaps) else -1.0
+    return gap if 0.0 <= gap <= STOP_AT_MOST * usual else usual
+
+
+def _cold_ns(loader: LoaderRun, first: Floats, steady: Floats) -> float:
+    """What the first batch of an epoch takes longer to make than others do."""
+    first = first[1:] if len(first) > 1 else first
+    return max(0.0, float(np.median(first) - np.median(steady))) if len(first) else 0.0
+
+
+def _epoch_time_ns(loader: LoaderRun, stop: float) -> float | None:
+    """Time a batch over the whole epochs after the first (or the first), from `iter()` to the end of the workers."""
+    epochs = loader.epochs
+    rows = _later(loader)
+    ran = epochs["t_end_ns"][rows] > epochs["t_iter_ns"][rows]
+    rows = rows[(epochs["how"][rows] == 1) & (epochs["batches"][rows] > 0) & ran]
+    if not len(rows):
+        return None
+    took = (epochs["t_end_ns"][rows] - epochs["t_iter_ns"][rows]).astype(np.float64) + stop
+    return float(took.sum() / epochs["batches"][rows].sum())

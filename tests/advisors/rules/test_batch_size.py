@@ -1,0 +1,59 @@
+"""batch-size: tiny batches whose fixed costs outweigh their samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advice_cases import US, FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of, unmeasured
+from loaderscope.advisors.case import Case
+from loaderscope.advisors.model import Range
+
+NAME = "batch-size"
+
+
+def case(
+    tmp_path: Path, size: int = 2, fetch_us: float = 20.0, collate_us: float = 30.0, compute_ms: float = 0.05,
+    process: dict[str, Any] | None = None, **columns: Any,
+) -> Case:  # fmt: skip
+    rows, epochs = rows_of(
+        wait_ms=(fetch_us + collate_us + 10) / 1e3, compute_ms=compute_ms, index_ns=8 * US,
+        fetch_ns=round(fetch_us * US), collate_ns=round(collate_us * US), **columns,
+    )  # fmt: skip
+    whatif = FakeWhatIf(Range(0.15, 0.25, 0.4))
+    return case_of(tmp_path, rows, epochs, config={"batch_size": size}, whatif=whatif, process=process)
+
+
+def test_its_documentation_is_complete() -> None:
+    check_doc(NAME)
+
+
+def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:
+    seen = case(tmp_path)
+
+    found = advice(NAME, seen)
+
+    assert found.predicted == Range(1.2, 2.0, 3.2)
+    assert found.params == {"batch_size": 16} and "batch_size=16" in found.code
+    asked: Any = seen.whatif.asked[0]  # type: ignore[union-attr]
+    assert asked["fetch"] == asked["compute"] == 8.0 and "transfer" not in asked
+    assert asked["collate"] == (pytest.approx(2.4), pytest.approx(5.9))
+    assert "samples a second" in found.why
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"size": 8},
+        {"fetch_us": 60.0},  # the samples are the work
+        {"compute_ms": 20.0},  # loading is not what limits training
+    ],
+)
+def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> None:
+    assert outcomes(NAME, case(tmp_path, **options)) == []
+
+
+def test_a_device_without_events_cannot_be_judged(tmp_path: Path) -> None:
+    assert "device events" in unmeasured(NAME, case(tmp_path, process={"device": "cuda:0"}))

@@ -1,0 +1,246 @@
+"""batched-getitems: where samples are only looked up, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
+
+from advice_cases import (
+    US,
+    FakeWhatIf,
+    advice,
+    case_of,
+    check_doc,
+    outcomes,
+    rejection,
+    rows_of,
+    unmeasured,
+)
+from loaderscope.advisors.case import Case
+from loaderscope.advisors.probe import probe_loader
+
+NAME = "batched-getitems"
+N = 600
+
+
+class Points(Dataset[Any]):
+    def __init__(self) -> None:
+        self.x = torch.randn(N, 5)
+        self.y = np.arange(N)
+
+    def __len__(self) -> int:
+        return N
+
+    def __getitem__(self, index: int) -> Any:
+        return self.x[index], self.y[index]
+
+
+class Summed(Points):
+    def __getitem__(self, index: int) -> Any:
+        return self.x[index].sum(), self.y[index]
+
+
+class Noisy(Points):
+    def __getitem__(self, index: int) -> Any:
+        return self.x[index] + torch.randn(5)
+
+
+class Whole(Points):
+    def __getitems__(self, indices: list[int]) -> Any:
+        return [self[i] for i in indices]
+
+
+class Pictures(Points):
+    def __init__(self) -> None:
+        self.paths = [f"pictures/{n}.png" for n in range(N)]
+
+    def __getitem__(self, index: int) -> Any:
+        return Path(self.paths[index]).read_bytes()
+
+
+LEAVES = {
+    "structure": "list",
+    "leaves": [{"path": f"[{n}]", "kind": "tensor", "dtype": "float32", "shape": [100]} for n in (0, 1)],
+}
+
+
+def case(
+    tmp_path: Path, dataset: Any, *, sample_us: float = 6.0, collate_us: float = 250.0, idle: float = 0.02,
+    compute_ms: float = 0.2, whatif: FakeWhatIf | None = None, columns: dict[str, Any] | None = None, **options: Any,
+) -> Case:  # fmt: skip
+    """A loader over `dataset` whose batches of 100 take `sample_us` a sample."""
+    loader = DataLoader(dataset, **{"batch_size": 100, "shuffle": True, **options})
+    fetch, collate = round(sample_us * 100 * US), round(collate_us * US)
+    rows, epochs = rows_of(
+        wait_ms=(fetch + collate) / 1e6 + 0.03, compute_ms=compute_ms, index_ns=20 * US, fetch_ns=fetch,
+        collate_ns=collate, samples=100, bytes=2800, fetch_cpu_ns=round(fetch * (1 - idle)),
+        collate_cpu_ns=collate, **(columns or {}),
+    )  # fmt: skip
+    config = {"dataset_len": 6000 if whatif is None else None}
+    return case_of(tmp_path, rows, epochs, loader=loader, whatif=whatif, config=config, inspection=LEAVES)
+
+
+def test_its_documentation_is_complete() -> None:
+    check_doc(NAME)
+
+
+@pytest.mark.parametrize("dataset", [Points(), TensorDataset(torch.randn(N, 5)), Subset(Points(), range(N))])
+def test_it_speaks_where_samples_are_looked_up_one_by_one(tmp_path: Path, dataset: Any) -> None:
+    whatif = FakeWhatIf()
+
+    found = advice(NAME, case(tmp_path, dataset, whatif=whatif))
+
+    assert found.params == {"batch_size": None, "num_workers": 0}
+    assert found.evidence["fetch a sample"] == "6.00 µs"
+    assert found.evidence["collate a batch"] == "250 µs"
+    (asked,) = whatif.asked
+    low, high = asked["fetch_us"]
+    assert asked["num_workers"] == 0 and 2 < low < 10 and 15 < high < 60 and asked["collate_us"][1] < 5
+
+
+def test_its_code_runs_as_it_is(tmp_path: Path) -> None:
+    dataset = Points()
+    found = advice(NAME, case(tmp_path, dataset, whatif=FakeWhatIf()))
+    scope: dict[str, Any] = {"dataset": dataset}
+
+    exec(found.code, scope)
+
+    torch.manual_seed(5)
+    batches = list(scope["loader"])
+    torch.manual_seed(5)
+    assert all(
+        torch.equal(a, b)
+        for one, other in zip(batches, DataLoader(dataset, 100, shuffle=True), strict=True)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def test_workers_are_let_go_where_they_only_hand_over(tmp_path: Path) -> None:
+    columns = {
+        "t_fetch_ns": lambda number, t, wait: t - 10 * US, "pack_ns": 400 * US, "unpack_ns": 200 * US,
+        "queued_ns": 0, "worker_pid": 4001, "worker": 0,
+    }  # fmt: skip
+    found = advice(NAME, case(tmp_path, Points(), num_workers=2, columns=columns))
+
+    assert found.params["num_workers"] == 0
+    assert "hand-over" in found.why
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options"),
+    [
+        (Whole(), {}),  # it has __getitems__
+        (Points(), {"compute_ms": 5.0, "collate_us": 0.0, "sample_us": 0.01}),  # waiting is not for making batches
+        (Points(), {"sample_us": 300.0}),  # neither looked up nor decoded
+        (Summed(), {"sample_us": 60.0}),  # no array look-up, and not that cheap
+        (Points(), {"batch_size": None, "shuffle": False}),  # whole batches already
+    ],
+)
+def test_it_is_silent_one_step_away(tmp_path: Path, dataset: Any, options: dict[str, Any]) -> None:
+    assert outcomes(NAME, case(tmp_path, dataset, **options)) == []
+
+
+def test_it_is_silent_without_a_model(tmp_path: Path) -> None:
+    seen = case(tmp_path, Points())
+    object.__setattr__(seen, "whatif", None)
+
+    assert outcomes(NAME, seen) == []
+
+
+def test_decoding_is_not_helped(tmp_path: Path) -> None:
+    whatif = FakeWhatIf()
+
+    found = rejection(NAME, case(tmp_path, Pictures(), sample_us=2100.0, whatif=whatif))
+
+    assert "2.10 ms" in found.why and "decoding" in found.why
+    low, high = whatif.asked[0]["fetch"]
+    assert 0.99 < low < 1 and high == 1
+
+
+def test_reading_files_is_not_helped(tmp_path: Path) -> None:
+    found = rejection(NAME, case(tmp_path, Pictures(), sample_us=400.0, idle=0.8))
+
+    assert "reading" in found.why
+
+
+def test_cheap_samples_that_cannot_be_looked_up_at_once_are_kept(tmp_path: Path) -> None:
+    dataset = Summed()
+    found = advice(NAME, case(tmp_path, dataset))
+    scope: dict[str, Any] = {"dataset": dataset}
+
+    exec(found.code, scope)
+
+    torch.manual_seed(5)
+    batches = list(scope["loader"])
+    torch.manual_seed(5)
+    for one, other in zip(batches, DataLoader(dataset, 100, shuffle=True), strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+    assert found.evidence["memory to keep them"] == "168 kB"
+
+
+def test_chance_is_never_kept(tmp_path: Path) -> None:
+    reason = unmeasured(NAME, case(tmp_path, Noisy()))
+
+    assert "6.00 µs" in reason and "change from one epoch to the next" in reason
+
+
+def test_what_the_probe_measured_is_believed(tmp_path: Path) -> None:
+    dataset = Points()
+    seen = case(tmp_path, dataset, whatif=FakeWhatIf())
+    probe = probe_loader(DataLoader(dataset, batch_size=100), seconds=0.05)
+    object.__setattr__(seen, "probe", probe)
+
+    found = advice(NAME, seen)
+
+    assert "measured by the probe" in found.evidence["a batch at once"]
+    assert "equal on" in found.evidence["the probe"]
+
+
+def test_what_the_probe_refuted_is_not_advised(tmp_path: Path) -> None:
+    from loaderscope.advisors.probe import ProbeResult
+
+    seen = case(tmp_path, Points())
+    object.__setattr__(seen, "probe", ProbeResult(False, "the batched form gave other values"))
+
+    assert "other values" in unmeasured(NAME, seen)
+
+
+def test_a_collate_function_of_the_users_own_keeps_its_samples(tmp_path: Path) -> None:
+    whatif = FakeWhatIf()
+    found = advice(NAME, case(tmp_path, Points(), whatif=whatif, collate_fn=stacked))
+
+    assert "Points.__getitems__ = getitems" in found.code and "collate_fn=stacked" in found.code
+    assert "collate_us" not in whatif.asked[0] and "num_workers" not in whatif.asked[0]
+
+
+def stacked(samples: Any) -> Any:
+    return torch.stack([x for x, _ in samples])
+
+
+class Arrow(Points):
+    """Stands in for a Hugging Face data set."""
+
+    def with_format(self, kind: str) -> Any:
+        return self
+
+    def __getitems__(self, indices: list[int]) -> Any:
+        return [self[i] for i in indices]
+
+
+Arrow.__module__, Arrow.__qualname__ = "datasets.arrow_dataset", "Dataset"
+
+
+def test_a_hugging_face_data_set_is_indexed_with_batches(tmp_path: Path) -> None:
+    dataset = Arrow()
+    found = advice(NAME, case(tmp_path, dataset, sample_us=40.0))
+    scope: dict[str, Any] = {"dataset": dataset}
+
+    exec(found.code, scope)
+
+    assert 'with_format("torch")' in found.code
+    assert len(scope["loader"]) == 6 and found.params == {"batch_size": None}

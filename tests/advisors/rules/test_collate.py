@@ -1,0 +1,133 @@
+"""collate: a slow collate function, and what its source says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from loaderscope.advisors.case import Case
+from rule_cases1 import (
+    FakeWhatIf,
+    arguments,
+    assert_documented,
+    case_of,
+    judged,
+    main_loop,
+    only,
+    worker_loop,
+    workers_config,
+)
+
+NAME = "collate"
+
+FROM_LIST = ["def join(samples):", "    xs = [x for x, _ in samples]", "    return torch.tensor(xs)"]
+LOOP = ["def join(samples):", "    out = torch.zeros(8, 9)", "    for i, s in enumerate(samples):",
+        "        for j, v in enumerate(s):", "            out[i, j] = v", "    return out"]  # fmt: skip
+PADS = ["def join(samples):", "    return pad_sequence(samples, batch_first=True)"]
+PLAIN = ["def join(samples):", "    return torch.stack(samples)"]
+
+
+def slow_case(path: Path, source: list[str], leaves: Any = (), workers: int = 0, collate_ms: float = 8.0) -> Case:
+    if workers:
+        rows = worker_loop(100, wait_ms=9.0, compute_ms=1.0, fetch_ms=4.0, collate_ms=collate_ms)
+    else:
+        rows = main_loop(100, fetch=4.0, collate=collate_ms)
+    return case_of(
+        path, rows, whatif=FakeWhatIf(1.8),
+        config={**workers_config(workers), "collate_fn": "train.join"},
+        inspection={"collate": {"type": "train.join", "name": "join", "call": source}, "leaves": list(leaves)},
+    )  # fmt: skip
+
+
+def test_documented() -> None:
+    assert_documented(NAME)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_tensor_from_a_list(tmp_path: Path, workers: int) -> None:
+    case = slow_case(tmp_path, FROM_LIST, workers=workers)
+    advice = only(judged(NAME, case)[0])
+    assert "Stack" in advice.title and advice.why.startswith("join takes")
+    assert arguments(advice.code)["collate_fn"] == "stack_samples"
+    assert case.whatif.asked == [{"collate": (0.03, 0.2)}]  # type: ignore[union-attr]
+
+
+def test_python_loop(tmp_path: Path) -> None:
+    assert "loops" in only(judged(NAME, slow_case(tmp_path, LOOP))[0]).title
+
+
+@pytest.mark.parametrize(("share", "fires"), [(0.4, True), (0.1, False)])
+def test_padding(tmp_path: Path, share: float, fires: bool) -> None:
+    leaf = {"path": "", "kind": "tensor", "dtype": "torch.float32", "nbytes": 1000, "padding_share": share}
+    recommended, _, unmeasured = judged(NAME, slow_case(tmp_path, PADS, [leaf]))
+    assert (len(recommended), len(unmeasured)) == (fires, not fires)
+    if fires:
+        call = arguments(only(recommended).code)
+        assert call["batch_sampler"] == "LengthBuckets(lengths, batch_size=4)"
+        assert not {"batch_size", "shuffle"} & set(call)
+
+
+@pytest.mark.parametrize(
+    ("leaves", "samples"),
+    [
+        ([("[0]", "torch.float32"), ("[1]", "torch.int64")], [(np.ones(3, np.float32), 1)] * 4),
+        ([("['x']", "torch.float32"), ("['y']", "torch.int64")], [{"x": np.ones(3, np.float32), "y": 2}] * 4),
+        ([("", "torch.float32")], [np.ones(3, np.float32)] * 4),
+        ([], [(np.ones(3, np.float32), 1)] * 4),
+    ],
+)
+def test_the_code_runs_on_samples_of_that_kind(tmp_path: Path, leaves: Any, samples: Any) -> None:
+    told = [{"path": path, "kind": "tensor", "dtype": dtype} for path, dtype in leaves]
+    code = only(judged(NAME, slow_case(tmp_path, FROM_LIST, told))[0]).code
+    space: dict[str, Any] = {"DataLoader": torch.utils.data.DataLoader, "dataset": samples}
+    exec(code, space)
+    batch = next(iter(space["loader"]))
+    wanted = torch.utils.data.default_collate(samples)
+    if isinstance(wanted, dict):
+        assert batch.keys() == wanted.keys() and all(torch.equal(batch[key], wanted[key]) for key in wanted)
+    elif isinstance(wanted, list):
+        assert all(torch.equal(a, b) for a, b in zip(batch, wanted, strict=True))
+    else:
+        assert torch.equal(batch, wanted)
+
+
+def test_the_buckets_cover_every_sample_once(tmp_path: Path) -> None:
+    leaf = {"path": "", "kind": "tensor", "dtype": "torch.float32", "nbytes": 1000, "padding_share": 0.5}
+    code = only(judged(NAME, slow_case(tmp_path, PADS, [leaf]))[0]).code
+    data = [(torch.zeros(n % 17 + 1), 0) for n in range(103)]
+    space: dict[str, Any] = {"dataset": data, "join": lambda samples: [len(x) for x, _ in samples]}
+    exec(code, space)
+    batches = list(space["loader"])
+    assert sorted(length for batch in batches for length in batch) == sorted(len(x) for x, _ in data)
+    assert len(batches) == len(space["loader"]) == 26
+
+
+@pytest.mark.parametrize("collate_ms", [0.5])
+def test_silent_where_collating_is_little(tmp_path: Path, collate_ms: float) -> None:
+    assert judged(NAME, slow_case(tmp_path, FROM_LIST, collate_ms=collate_ms)) == ([], [], [])
+
+
+def test_silent_for_torchs_own(tmp_path: Path) -> None:
+    case = case_of(tmp_path, main_loop(100, fetch=4.0, collate=8.0), whatif=FakeWhatIf())
+    assert judged(NAME, case) == ([], [], [])
+
+
+@pytest.mark.parametrize("source", [[], PLAIN])
+def test_no_guess_without_a_cause(tmp_path: Path, source: list[str]) -> None:
+    recommended, _, unmeasured = judged(NAME, slow_case(tmp_path, source))
+    assert recommended == [] and len(unmeasured) == 1
+
+
+def test_hostile_names_stay_out_of_the_code(tmp_path: Path) -> None:
+    evil = "__import__('os').system('x')"
+    case = case_of(
+        tmp_path, main_loop(100, fetch=4.0, collate=8.0), whatif=FakeWhatIf(),
+        config={"collate_fn": evil, "dataset": evil, "sampler": evil},
+        inspection={"collate": {"type": evil, "name": evil, "call": FROM_LIST},
+                    "leaves": [{"path": "['a'); import os #']", "kind": "tensor", "dtype": evil}]},
+    )  # fmt: skip
+    assert "import os" not in only(judged(NAME, case)[0]).code

@@ -1,0 +1,63 @@
+"""cpu-budget: more workers than CPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loaderscope.advisors.case import Case
+from rule_cases1 import (
+    FakeWhatIf,
+    arguments,
+    assert_documented,
+    case_of,
+    host_samples,
+    judged,
+    only,
+    worker_loop,
+    workers_config,
+)
+
+NAME = "cpu-budget"
+
+
+def crowded(
+    path: Path, workers: int = 8, cores: float = 0.22, affinity: int = 2, pack_ms: float = 0.2,
+    answer: Any = lambda num_workers: 1.2 if num_workers else 0.5,
+    quota: float | None = None, **machine: Any
+) -> Case:  # fmt: skip
+    rows = worker_loop(500, wait_ms=9.0, compute_ms=1.0, fetch_ms=75.0, cpu=0.25, pack_ms=pack_ms)
+    system: dict[str, Any] = host_samples(workers=workers, worker_cores=cores)
+    for n, row in enumerate(system["machine"]):
+        row.update({name: value(n) for name, value in machine.items()})
+    system |= {"affinity": affinity, "cgroup": {"version": 2, "cpu_quota": quota, "mem_limit_bytes": None}}
+    return case_of(path, rows, whatif=FakeWhatIf(answer), process={"affinity": affinity},
+                   config=workers_config(workers), system=system)  # fmt: skip
+
+
+def test_documented() -> None:
+    assert_documented(NAME)
+
+
+def test_fires_where_all_cpus_are_in_use(tmp_path: Path) -> None:
+    case = crowded(tmp_path)
+    advice = only(judged(NAME, case)[0])
+    assert advice.params == {"num_workers": 1}  # all are predicted alike: the fewest
+    assert arguments(advice.code)["num_workers"] == "1"
+    assert advice.evidence["effective CPUs"] == "2 cores a rank"
+    assert judged("num-workers", case)[0] == []  # it does not say the same twice
+
+
+def test_fires_where_the_quota_throttles(tmp_path: Path) -> None:
+    case = crowded(tmp_path, affinity=16, cores=0.1, quota=2.0, cgroup_throttled_ns=lambda n: n * 300_000_000)
+    assert only(judged(NAME, case)[0]).evidence["throttled"] == "30 % of the time"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"workers": 2, "cores": 0.9}, {"affinity": 8}, {"cores": 0.1}, {"answer": 1.0}, {"pack_ms": 200.0}],
+)
+def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert judged(NAME, crowded(tmp_path, **change)) == ([], [], [])

@@ -1,0 +1,98 @@
+"""distributed-sampler: ranks with the same data, and orders that never change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advice_cases import advice, case_of, check_doc, outcomes, rows_of
+from builders import RunBuilder
+from loaderscope.advisors.case import SAME, Case
+from loaderscope.profiler.digests import digest_of_indices
+from loaderscope.profiler.run import open_run
+
+NAME = "distributed-sampler"
+RANDOM, SEQUENTIAL = "torch.utils.data.sampler.RandomSampler", "torch.utils.data.sampler.SequentialSampler"
+DISTRIBUTED = "torch.utils.data.distributed.DistributedSampler"
+
+
+def case(
+    tmp_path: Path, *, world: int | None = 2, sampler: str = RANDOM, length: int = 240, epochs: int = 2,
+    digests: tuple[int, ...] = (), peer: tuple[int, ...] = (), kind: str = "map", rank: int = 0, batches: int = 60,
+) -> Case:  # fmt: skip
+    """Epochs of 60 batches of 4; `digests` are those of the first batch of each, `peer` another rank's."""
+    rows, told = with_digests(epochs, batches, digests)
+    config = {"sampler": sampler, "dataset_len": length, "dataset_kind": kind, "dataset": "train.Texts"}
+    own = case_of(tmp_path, rows, told, config=config, process={"world_size": world, "rank": rank})
+    if peer:
+        other = RunBuilder(tmp_path / "peer")
+        rows, told = with_digests(epochs, batches, peer)
+        other.process(world_size=world, rank=1).loader(rows, epochs=told, config=config)
+        process = open_run(other.path).processes[0]
+        object.__setattr__(own, "peers", ((process, process.loaders[0]),))
+    return own
+
+
+def with_digests(epochs: int, batches: int, digests: tuple[int, ...]) -> tuple[Any, Any]:
+    rows, told = rows_of(epochs, batches)
+    for epoch, digest in enumerate(digests):
+        rows[epoch * batches]["digest"] = digest
+    return rows, told
+
+
+def test_its_documentation_is_complete() -> None:
+    check_doc(NAME)
+
+
+def test_ranks_that_each_read_everything_are_told(tmp_path: Path) -> None:
+    found = advice(NAME, case(tmp_path))
+
+    assert found.predicted.mid == 2.0
+    assert "DistributedSampler(dataset, shuffle=True, drop_last=False)" in found.code
+    assert "batch_size=4, sampler=sampler)" in found.code
+    assert found.evidence["drawn by this rank an epoch"] == "240 samples, 100 % of the data set"
+
+
+def test_ranks_that_draw_the_same_batches_are_told(tmp_path: Path) -> None:
+    found = advice(NAME, case(tmp_path, length=5000, sampler=SEQUENTIAL, digests=(7, 8), peer=(7, 8)))
+
+    assert found.evidence["first batches equal to another rank's"] == "2 epochs"
+    assert found.predicted == SAME and "shuffle=False" in found.code
+
+
+def test_an_order_that_never_changes_is_told(tmp_path: Path) -> None:
+    found = advice(NAME, case(tmp_path, sampler=DISTRIBUTED, length=480, epochs=3, digests=(7, 7, 7)))
+
+    assert "set_epoch" in found.title and "set_epoch(epoch)" in found.code and found.predicted == SAME
+
+
+def test_a_generator_seeded_anew_in_each_epoch_is_told(tmp_path: Path) -> None:
+    found = advice(NAME, case(tmp_path, world=None, epochs=4, digests=(7, 7, 7, 7)))
+
+    assert found.evidence["epochs that begin with the same batch"] == "4 of 4"
+
+
+ORDERED = digest_of_indices([1, 3, 5, 7])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"world": 1},
+        {"world": None},
+        {"length": 480},  # half of it each: sharded somehow
+        {"length": 480, "digests": (7, 8), "peer": (9, 10)},
+        {"length": 480, "digests": (7, 8), "peer": (7, 10)},  # alike once, by chance
+        {"kind": "iterable"},
+        {"sampler": "accelerate.data_loader.BatchSamplerShard"},
+        {"world": None, "sampler": SEQUENTIAL, "epochs": 4, "digests": (7, 7, 7, 7)},
+        {"sampler": DISTRIBUTED, "length": 480, "epochs": 3, "digests": (7, 8, 9)},
+        {"sampler": DISTRIBUTED, "length": 480, "epochs": 2, "digests": (7, 7)},
+        {"sampler": DISTRIBUTED, "length": 480, "epochs": 3, "digests": (ORDERED,) * 3, "rank": 1},  # shuffle=False
+        {"world": None, "epochs": 4, "digests": (7, 7, 7, 7), "batches": 2},  # too few batches to differ
+    ],
+)
+def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> None:
+    assert outcomes(NAME, case(tmp_path, **options)) == []

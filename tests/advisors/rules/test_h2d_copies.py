@@ -1,0 +1,76 @@
+"""h2d-copies: many small copies, blocking copies, pinning without effect; only on a device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from advice_cases import US, FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of, unmeasured
+from loaderscope.advisors.case import Case
+
+NAME = "h2d-copies"
+
+
+def case(tmp_path: Path, device: str | None = "cuda:0", pin: bool = True, **columns: Any) -> Case:
+    told = {
+        "h2d_ns": 800 * US, "h2d_host_ns": 300 * US, "h2d_copies": 2, "h2d_bytes": 4_000_000, "h2d_pinned": 2,
+        "h2d_blocking": 0, **columns,
+    }  # fmt: skip
+    rows, epochs = rows_of(wait_ms=1.0, compute_ms=4.0, **{k: v for k, v in told.items() if v is not None})
+    whatif = FakeWhatIf()
+    return case_of(tmp_path, rows, epochs, process={"device": device}, config={"pin_memory": pin}, whatif=whatif)
+
+
+def asked(case: Case) -> Any:
+    return case.whatif.asked  # type: ignore[union-attr]
+
+
+def test_its_documentation_is_complete() -> None:
+    check_doc(NAME)
+
+
+def test_many_small_copies_are_packed(tmp_path: Path) -> None:
+    seen = case(tmp_path, h2d_copies=40, h2d_bytes=400_000, h2d_pinned=40)
+
+    found = advice(NAME, seen)
+
+    assert found.evidence["copies a batch"] == "40" and found.evidence["a copy"] == "10.0 kB"
+    assert asked(seen) == [{"h2d": (0.2, 0.7)}]
+    scope: dict[str, Any] = {}
+    exec(found.code, scope)
+    batch = {"x": torch.randn(3, 2), "y": torch.arange(4), "z": torch.randn(5)}
+    moved = scope["to_device"](batch, "cpu")
+    assert moved.keys() == batch.keys() and all(torch.equal(moved[key], batch[key]) for key in batch)
+
+
+def test_blocking_copies_of_pinned_memory_are_named(tmp_path: Path) -> None:
+    found = advice(NAME, case(tmp_path, h2d_blocking=2))
+
+    assert "non_blocking=True" in found.code and found.evidence["blocking copies"] == "2 of 2"
+
+
+def test_pinning_without_effect_is_named(tmp_path: Path) -> None:
+    found = advice(NAME, case(tmp_path, h2d_pinned=0, h2d_blocking=2))
+
+    assert "pin_memory method" in found.title and found.evidence["pinned copies"] == "0 of 2"
+
+
+@pytest.mark.parametrize(
+    ("options", "columns"),
+    [
+        ({"device": None}, {"h2d_blocking": 2}),
+        ({}, {}),  # pinned and not blocking
+        ({"pin": False}, {"h2d_blocking": 2, "h2d_pinned": 0}),  # what pin-memory speaks of
+        ({}, {"h2d_blocking": 2, "h2d_ns": 100 * US, "h2d_host_ns": 10 * US}),  # a small part of the step
+        ({}, {"h2d_copies": 40, "h2d_bytes": 40_000_000, "h2d_pinned": 40}),  # many, but large
+    ],
+)
+def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any], columns: dict[str, Any]) -> None:
+    assert outcomes(NAME, case(tmp_path, **options, **columns)) == []
+
+
+def test_copies_that_were_not_timed_cannot_be_judged(tmp_path: Path) -> None:
+    assert "not timed" in unmeasured(NAME, case(tmp_path, h2d_ns=None, h2d_copies=None))

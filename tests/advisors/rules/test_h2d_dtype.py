@@ -1,0 +1,92 @@
+"""h2d-dtype: float pictures that are 8-bit pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from advice_cases import US, FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of
+from loaderscope.advisors.case import Case
+
+NAME = "h2d-dtype"
+
+
+def leaf(**values: Any) -> dict[str, Any]:
+    return {
+        "path": "[0]", "kind": "tensor", "dtype": "float32", "shape": [8, 3, 9, 9], "nbytes": 5_000_000,
+        "whole_255ths": True, **values,
+    }  # fmt: skip
+
+
+LABELS = {"path": "[1]", "kind": "tensor", "dtype": "int64", "shape": [8], "nbytes": 64}
+
+
+def case(
+    tmp_path: Path, pictures: dict[str, Any], *, workers: int = 2, move_us: float = 900.0, device: str | None = None,
+    config: dict[str, Any] | None = None, **columns: Any,
+) -> Case:  # fmt: skip
+    if workers:
+        columns = {
+            "t_fetch_ns": lambda n, t, w: t - 10 * US, "pack_ns": round(move_us * US),
+            "unpack_ns": round(move_us * US / 2), "queued_ns": 0, "worker": 0, "worker_pid": 4001, **columns,
+        }  # fmt: skip
+    rows, epochs = rows_of(wait_ms=3.0, compute_ms=3.0, fetch_ns=1000 * US, **columns)
+    return case_of(
+        tmp_path, rows, epochs, config={"num_workers": workers, **(config or {})}, process={"device": device},
+        inspection={"structure": "list", "leaves": [pictures, LABELS]}, whatif=FakeWhatIf(),
+    )  # fmt: skip
+
+
+def asked(case: Case) -> Any:
+    return case.whatif.asked  # type: ignore[union-attr]
+
+
+def test_its_documentation_is_complete() -> None:
+    check_doc(NAME)
+
+
+def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:
+    seen = case(tmp_path, leaf())
+
+    found = advice(NAME, seen)
+
+    assert asked(seen) == [{"transfer": (0.25, 0.5)}]
+    assert found.evidence["as uint8"] == "1.25 MB"
+    scope: dict[str, Any] = {"dataset": [], "collate_fn": None}
+    exec(found.code.partition("\n\n\nloader")[0], scope)
+    pictures = torch.randint(0, 256, (4, 3)).float() / 255
+    batch = scope["as_bytes"]([(picture, 1) for picture in pictures])
+    assert batch[0].dtype == torch.uint8 and torch.equal(batch[0].float().div_(255), pictures)
+
+
+def test_on_a_device_the_copy_shrinks_too(tmp_path: Path) -> None:
+    seen = case(tmp_path, leaf(), workers=0, device="cuda:0", h2d_ns=900 * US)
+
+    advice(NAME, seen)
+
+    assert asked(seen) == [{"h2d": (0.25, 0.5)}]
+
+
+def test_the_users_collate_function_stays_in_use(tmp_path: Path) -> None:
+    found = advice(NAME, case(tmp_path, leaf(path="['image']"), config={"collate_fn": "train.join"}))
+
+    assert "batch = join(samples)" in found.code and "batch['image']" in found.code
+
+
+@pytest.mark.parametrize(
+    ("pictures", "options"),
+    [
+        (leaf(whole_255ths=False), {}),
+        (leaf(whole_255ths=None), {}),
+        (leaf(dtype="float64"), {}),
+        (leaf(nbytes=10), {}),  # the lesser part of the batch
+        (leaf(path="[0]; import os"), {}),
+        (leaf(), {"move_us": 60.0}),  # moving is a small part of the step
+        (leaf(), {"workers": 0}),  # nothing is handed over or copied
+    ],
+)
+def test_it_is_silent_one_step_away(tmp_path: Path, pictures: dict[str, Any], options: dict[str, Any]) -> None:
+    assert outcomes(NAME, case(tmp_path, pictures, **options)) == []

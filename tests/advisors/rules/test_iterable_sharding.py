@@ -1,0 +1,116 @@
+"""iterable-sharding: workers that all yield the whole stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from advice_cases import advice, case_of, check_doc, outcomes, rows_of
+from loaderscope.advisors.case import Case
+
+NAME = "iterable-sharding"
+
+
+class Numbers(IterableDataset[int]):
+    """Goes through the one list it holds."""
+
+    def __init__(self) -> None:
+        self.items = list(range(120))
+
+    def __iter__(self) -> Iterator[int]:
+        for item in self.items:
+            yield item * 3
+
+
+class Counting(IterableDataset[int]):
+    """Holds nothing to share out."""
+
+    def __iter__(self) -> Iterator[int]:
+        yield from range(120)
+
+
+class Sharded(Numbers):
+    def __iter__(self) -> Iterator[int]:
+        worker = get_worker_info()
+        yield from self.items[worker.id :: worker.num_workers] if worker else self.items
+
+
+def case(
+    tmp_path: Path, dataset: Any, digests: tuple[tuple[int, int], ...] = ((5, 6), (5, 6)), *, workers: int = 2,
+    batches: int = 60, epochs: int = 2, kind: str = "iterable",
+) -> Case:  # fmt: skip
+    """`digests`: of the first two batches of each worker, in each epoch."""
+    rows, told = rows_of(epochs, batches)
+    for epoch in range(epochs):
+        for worker, pair in enumerate(digests):
+            for turn, digest in enumerate(pair):
+                task = turn * len(digests) + worker
+                rows[epoch * batches + task].update(digest=digest, worker=worker, task=task, t_fetch_ns=1)
+    loader = DataLoader(dataset, batch_size=4)
+    config = {"num_workers": workers, "dataset_kind": kind, "batch_size": 4}
+    return case_of(tmp_path, rows, told, loader=loader, config=config)
+
+
+def test_its_documentation_is_complete() -> None:
+    check_doc(NAME)
+
+
+@pytest.mark.parametrize("cls", [Numbers, Counting])
+def test_workers_with_the_same_batches_are_told_and_helped(tmp_path: Path, cls: Any) -> None:
+    dataset = cls()
+    found = advice(NAME, case(tmp_path, dataset))
+    scope: dict[str, Any] = {"dataset": dataset}
+    before = sorted(torch.cat(list(DataLoader(dataset, batch_size=4, num_workers=2))).tolist())
+
+    exec(found.code, scope)
+    after = sorted(torch.cat(list(scope["loader"])).tolist())
+
+    assert found.predicted.mid == 2.0
+    assert found.evidence["workers with the same first batches"] == "2 of 2, in 2 epochs"
+    assert len(before) == 2 * len(after) and after == sorted(set(before))
+    assert sorted(torch.cat(list(DataLoader(scope["loader"].dataset, batch_size=4))).tolist()) == after
+
+
+def test_a_list_is_shared_out_at_its_source(tmp_path: Path) -> None:
+    found = advice(NAME, case(tmp_path, Numbers()))
+
+    assert "mine.items = self.source.items[worker.id :: worker.num_workers]" in found.code
+    assert found.predicted.low == 2.0
+
+
+def test_a_stream_without_a_list_is_thinned_out(tmp_path: Path) -> None:
+    found = advice(NAME, case(tmp_path, Counting()))
+
+    assert "islice(self.source" in found.code
+    assert found.predicted.low == 1.0  # each worker still makes every sample
+
+
+def test_without_digests_the_number_of_samples_tells(tmp_path: Path) -> None:
+    found = advice(NAME, case(tmp_path, Numbers(), ()))
+
+    assert found.evidence["samples an epoch"] == "240, 2 times 120"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "digests", "options"),
+    [
+        (Numbers(), ((5, 6), (7, 8)), {}),  # they differ
+        (Numbers(), ((5, 6), (5, 8)), {}),  # alike once
+        (Counting(), ((5, 5), (5, 5)), {}),  # the stream repeats itself
+        (Numbers(), ((5, 6), (5, 6)), {"workers": 1}),
+        (Numbers(), ((5, 6), (5, 6)), {"workers": 0}),
+        (Numbers(), ((5, 6), (5, 6)), {"kind": "map"}),
+        (Numbers(), (), {"batches": 30}),  # each sample once
+        (Counting(), (), {}),  # nothing to tell by
+        (Sharded(), (), {}),  # it asks for its worker
+    ],
+)
+def test_it_is_silent_one_step_away(
+    tmp_path: Path, dataset: Any, digests: tuple[tuple[int, int], ...], options: dict[str, Any]
+) -> None:
+    assert outcomes(NAME, case(tmp_path, dataset, digests, **options)) == []

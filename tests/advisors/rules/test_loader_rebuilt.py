@@ -1,0 +1,77 @@
+"""loader-rebuilt: an iterator a step, or a loader an epoch."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import T0, epoch_row
+from loaderscope.advisors.case import Case
+from rule_cases1 import FakeWhatIf, assert_documented, case_of, judged, main_loop, only, worker_loop, workers_config
+
+NAME = "loader-rebuilt"
+
+
+def passes(
+    path: Path, count: int = 60, batches: int = 1, how: int = -1, start_ms: float = 30.0, instances: bool = False,
+    workers: int = 2, sampler: str = "RandomSampler", whatif: FakeWhatIf | None = None,
+) -> Case:  # fmt: skip
+    lanes, epochs = [], []
+    apart = 10**9 if batches > 1 else 60_000_000
+    for n in range(count):
+        lane = (
+            worker_loop(batches, wait_ms=25.0, epoch=n, start_ns=T0 + n * apart, fetch_ms=4.0)
+            if workers
+            else [{**row, "epoch": n, "t_ns": T0 + n * apart + k * 10**7}
+                  for k, row in enumerate(main_loop(batches, index=20.0, fetch=4.0))]
+        )  # fmt: skip
+        lanes.append(lane)
+        epochs.append(epoch_row(lane, startup_ms=start_ms, how=how, num_workers=workers, instance=n * instances))
+    config = {**workers_config(workers), "sampler": f"torch.utils.data.sampler.{sampler}"}
+    return case_of(path, *lanes, config=config, epochs=epochs, whatif=whatif)
+
+
+def test_documented() -> None:
+    assert_documented(NAME)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_iterator_a_step(tmp_path: Path, workers: int) -> None:
+    advice = only(judged(NAME, passes(tmp_path, workers=workers))[0])
+    assert advice.kind == "correctness"
+    assert advice.evidence["iterators"] == "60"
+    assert advice.evidence["batches an iterator"] == "1"
+    assert 1.0 < advice.predicted.low <= advice.predicted.mid <= advice.predicted.high
+
+
+def test_without_a_shuffle_it_is_always_the_same_data(tmp_path: Path) -> None:
+    assert "always the same first samples" in only(judged(NAME, passes(tmp_path, sampler="SequentialSampler"))[0]).why
+
+
+@pytest.mark.parametrize("change", [{"count": 10}, {"batches": 8}, {"how": 1}])
+def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert judged(NAME, passes(tmp_path, **change)) == ([], [], [])
+
+
+def test_a_loader_an_epoch(tmp_path: Path) -> None:
+    whatif = FakeWhatIf(1.5)
+    case = passes(tmp_path, count=5, batches=30, how=1, start_ms=800.0, instances=True, whatif=whatif)
+    advice = only(judged(NAME, case)[0])
+    assert advice.kind is None and advice.params == {"persistent_workers": True}
+    assert whatif.asked == [{"persistent_workers": True}]
+    assert judged("persistent-workers", case) == ([], [], [])
+
+
+def test_a_loader_an_epoch_that_costs_nothing(tmp_path: Path) -> None:
+    case = passes(tmp_path, count=5, batches=300, how=1, start_ms=26.0, instances=True, whatif=FakeWhatIf())
+    assert judged(NAME, case) == ([], [], [])
+
+
+def test_the_code_goes_on_where_the_data_ends(tmp_path: Path) -> None:
+    code = only(judged(NAME, passes(tmp_path, workers=0))[0]).code
+    space: dict[str, Any] = {"DataLoader": lambda *a, **k: [1, 2, 3], "dataset": None}
+    exec(code, space)
+    assert [space["batch"], *islice(space["batches"], 4)] == [1, 2, 3, 1, 2]

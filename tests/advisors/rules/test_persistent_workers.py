@@ -1,0 +1,62 @@
+"""persistent-workers: epoch starts that cost time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import MS, T0, epoch_row
+from loaderscope.advisors.case import Case
+from rule_cases1 import FakeWhatIf, arguments, assert_documented, case_of, judged, only, worker_loop, workers_config
+
+NAME = "persistent-workers"
+
+
+def epochs_case(
+    path: Path, start_ms: float = 600.0, batches: int = 50, answer: float = 1.4, instance: bool = False,
+    first_index_ms: float = 0.0, **config: Any
+) -> Case:  # fmt: skip
+    lanes, epochs = [], []
+    for epoch in range(4):
+        lane = worker_loop(batches, wait_ms=3.0, compute_ms=10.0, epoch=epoch, start_ns=T0 + epoch * 10**12)
+        lane[0]["index_ns"] = round(first_index_ms * MS)
+        lanes.append(lane)
+        epochs.append(epoch_row(lane, startup_ms=start_ms, num_workers=2, instance=epoch if instance else 0))
+    told = workers_config(2, persistent_workers=False, **config)
+    return case_of(path, *lanes, whatif=FakeWhatIf(answer), config=told, epochs=epochs)
+
+
+def test_documented() -> None:
+    assert_documented(NAME)
+
+
+def test_fires_for_short_epochs(tmp_path: Path) -> None:
+    advice = only(judged(NAME, epochs_case(tmp_path, start_method="spawn"))[0])
+    assert advice.params == {"persistent_workers": True}
+    assert arguments(advice.code)["persistent_workers"] == "True"
+    assert advice.evidence["an epoch's start"] == "600 ms"
+    assert advice.evidence["workers"] == "2, by spawn"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"start_ms": 20.0}, {"batches": 2000, "start_method": "spawn"}, {"instance": True}, {"first_index_ms": 500.0}],
+)
+def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert judged(NAME, epochs_case(tmp_path, **change))[0] == []
+
+
+def test_silent_where_they_are_kept_already_or_there_are_none(tmp_path: Path) -> None:
+    lane = worker_loop(50, wait_ms=3.0)
+    kept = case_of(tmp_path / "a", lane, whatif=FakeWhatIf(), config=workers_config(2, persistent_workers=True))
+    none = case_of(tmp_path / "b", lane, whatif=FakeWhatIf())
+    once = case_of(tmp_path / "c", lane, whatif=FakeWhatIf(), config=workers_config(2, persistent_workers=False))
+    assert [judged(NAME, case) for case in (kept, none, once)] == [([], [], [])] * 3
+
+
+def test_rejected_for_fork_and_long_epochs(tmp_path: Path) -> None:
+    recommended, rejected, _ = judged(NAME, epochs_case(tmp_path, start_ms=15.0, batches=400, answer=1.001))
+    assert recommended == []
+    assert "no difference" in only(rejected).title

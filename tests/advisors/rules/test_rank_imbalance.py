@@ -1,0 +1,80 @@
+"""rank-imbalance: a rank whose data takes longer, and the ranks that wait for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advice_cases import FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of
+from builders import MS, RunBuilder
+from loaderscope.advisors.case import Case
+from loaderscope.profiler.run import open_run
+
+NAME = "rank-imbalance"
+
+
+def case(
+    tmp_path: Path, own: tuple[float, float, float] = (8.0, 8.0, 10.0),
+    peers: tuple[tuple[float, float, float], ...] = ((2.0, 2.0, 16.0), (3.0, 3.0, 15.0)), world: int = 3,
+) -> Case:  # fmt: skip
+    """(fetch, wait, compute) in ms of this rank and of the others."""
+    rows, epochs = made(own)
+    found = case_of(tmp_path, rows, epochs, process={"world_size": world, "rank": 0}, whatif=FakeWhatIf())
+    others = []
+    for rank, times in enumerate(peers, 1):
+        run = RunBuilder(tmp_path / f"rank{rank}")
+        rows, epochs = made(times)
+        run.process(world_size=world, rank=rank).loader(rows, epochs=epochs)
+        process = open_run(run.path).processes[0]
+        others.append((process, process.loaders[0]))
+    object.__setattr__(found, "peers", tuple(others))
+    return found
+
+
+def made(times: tuple[float, float, float]) -> tuple[Any, Any]:
+    fetch, wait, compute = times
+    return rows_of(2, 40, wait_ms=wait, compute_ms=compute, fetch_ns=round(fetch * MS), collate_ns=0)
+
+
+def test_its_documentation_is_complete() -> None:
+    check_doc(NAME)
+
+
+def test_the_slow_rank_is_told(tmp_path: Path) -> None:
+    seen = case(tmp_path)
+
+    found = advice(NAME, seen)
+
+    assert found.evidence["spread"] == "4 times"
+    assert found.evidence["waiting more than the cheapest"] == "6.00 ms a step"
+    asked: Any = seen.whatif.asked[0]  # type: ignore[union-attr]
+    assert asked["fetch"] == (pytest.approx(13 / 24), pytest.approx((1 + 13 / 24) / 2))
+
+
+def test_its_sampler_deals_costs_out_evenly(tmp_path: Path) -> None:
+    scope: dict[str, Any] = {}
+    exec(advice(NAME, case(tmp_path)).code, scope)
+    costs = [5, 1, 9, 3, 7, 2, 8, 4, 6]
+
+    parts = [list(scope["EvenCosts"](costs, rank, 2)) for rank in range(2)]
+
+    sums = [sum(costs[n] for n in part) for part in parts]
+    assert len(parts[0]) == len(parts[1]) == 4 and not set(parts[0]) & set(parts[1])
+    assert abs(sums[0] - sums[1]) <= 4
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"world": 1},
+        {"peers": ()},
+        {"own": (2.2, 2.2, 15.8)},  # no spread
+        {"own": (2.0, 2.0, 16.0), "peers": ((8.0, 8.0, 10.0),)},  # the other one is slow
+        {"own": (8.0, 0.3, 17.7), "peers": ((2.0, 0.1, 17.9),)},  # nobody waits
+        {"own": (8.0, 8.0, 10.0), "peers": ((2.0, 2.0, 10.0),)},  # each at its own pace
+    ],
+)
+def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> None:
+    assert outcomes(NAME, case(tmp_path, **options)) == []

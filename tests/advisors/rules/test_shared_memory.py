@@ -1,0 +1,77 @@
+"""shared-memory: /dev/shm or file descriptors that run out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loaderscope.advisors.case import Case
+from rule_cases1 import (
+    FakeWhatIf,
+    arguments,
+    assert_documented,
+    case_of,
+    host_samples,
+    judged,
+    only,
+    worker_loop,
+    workers_config,
+)
+
+NAME = "shared-memory"
+MB = 1_000_000
+
+
+def held(
+    path: Path, workers: int = 4, factor: int = 4, a_batch: int = 4 * MB, total: int = 64 * MB, used: int = 10 * MB,
+    tensors: int = 2, fds: int = 20,
+) -> Case:  # fmt: skip
+    return case_of(
+        path, worker_loop(100, bytes=a_batch, tensors=tensors), whatif=FakeWhatIf(0.97),
+        config=workers_config(workers, prefetch_factor=factor),
+        system=host_samples(shm_total_bytes=total, shm_used_bytes=used, fds=fds),
+    )  # fmt: skip
+
+
+def test_documented() -> None:
+    assert_documented(NAME)
+
+
+def test_batches_in_flight_that_fill_it(tmp_path: Path) -> None:
+    advice = only(judged(NAME, held(tmp_path))[0])
+    assert advice.params == {"num_workers": 4, "prefetch_factor": 2}  # 32 MB: half of it
+    assert arguments(advice.code)["num_workers"] == "4"
+    assert "prefetch_factor" in arguments(advice.code)
+    assert "--shm-size" in advice.code
+    assert advice.evidence["batches in flight"] == "16 of 4.00 MB: 64.0 MB"
+    assert advice.predicted.mid == 0.97
+
+
+def test_a_batch_too_large_for_workers(tmp_path: Path) -> None:
+    assert only(judged(NAME, held(tmp_path, a_batch=50 * MB))[0]).params == {"num_workers": 0}
+
+
+def test_a_full_one(tmp_path: Path) -> None:
+    assert judged(NAME, held(tmp_path, a_batch=2 * MB, used=60 * MB))[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"a_batch": 2 * MB},
+        {"total": 16_000 * MB},
+        {"a_batch": 100_000, "used": 60 * MB},  # full, but not by this loader
+        {"workers": 0},
+        {"total": 16_000 * MB, "fds": 900, "tensors": 2},
+    ],
+)
+def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert judged(NAME, held(tmp_path, **change)) == ([], [], [])
+
+
+def test_descriptors(tmp_path: Path) -> None:
+    advice = only(judged(NAME, held(tmp_path, total=16_000 * MB, fds=900, tensors=60))[0])
+    assert "descriptors" in advice.title
+    assert "file_system" in advice.code

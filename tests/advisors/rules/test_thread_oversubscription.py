@@ -1,0 +1,85 @@
+"""thread-oversubscription: library threads that fight for the CPUs inside workers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+
+from loaderscope.advisors.case import Case
+from rule_cases1 import (
+    FakeWhatIf,
+    arguments,
+    assert_documented,
+    case_of,
+    host_samples,
+    judged,
+    only,
+    worker_loop,
+    workers_config,
+)
+
+NAME = "thread-oversubscription"
+
+
+def busy_case(
+    path: Path, affinity: int = 2, workers: int = 2, cpu: float = 0.5, config: Any = None, **host: Any
+) -> Case:
+    rows = worker_loop(500, wait_ms=9.0, compute_ms=1.0, fetch_ms=19.0, cpu=cpu)
+    told = {"workers": workers, "worker_cores": 0.9, "threads": 6, **host}
+    return case_of(
+        path, rows, whatif=FakeWhatIf(1.5), process={"affinity": affinity},
+        config={**workers_config(workers), **(config or {})},
+        system=host_samples(**told) | {"affinity": affinity},
+    )  # fmt: skip
+
+
+def test_documented() -> None:
+    assert_documented(NAME)
+
+
+def test_fires_for_threads_beside_the_fetching_one(tmp_path: Path) -> None:
+    case = busy_case(tmp_path)
+    advice = only(judged(NAME, case)[0])
+    assert arguments(advice.code)["worker_init_fn"] == "one_thread"
+    assert advice.evidence["threads a worker"] == "6"
+    assert advice.evidence["CPU a worker"] == "0.9 cores"
+    (asked,) = case.whatif.asked  # type: ignore[union-attr]
+    assert asked["fetch"][0] < asked["fetch"][1] < 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"threads": 3},
+        {"cpu": 0.9, "worker_cores": 0.95},
+        {"affinity": 8, "cpu_idle_pct": 60.0},
+        {"config": {"start_method": "spawn"}, "threads": 4},
+    ]
+)  # fmt: skip
+def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert judged(NAME, busy_case(tmp_path, **change)) == ([], [], [])
+
+
+def test_the_code_limits_this_process(tmp_path: Path) -> None:
+    code = only(judged(NAME, busy_case(tmp_path))[0]).code
+    space: dict[str, Any] = {"dataset": torch.arange(8)}
+    with patch.dict(os.environ):
+        exec(code, space)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        space["one_thread"](0)
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+    assert space["loader"].worker_init_fn is space["one_thread"]
+
+
+def test_an_existing_init_function_is_not_lost(tmp_path: Path) -> None:
+    advice = only(judged(NAME, busy_case(tmp_path, config={"worker_init_fn": "train.seed_all"}))[0])
+    assert "worker_init_fn" in (advice.caveat or "")

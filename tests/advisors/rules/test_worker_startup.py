@@ -1,0 +1,93 @@
+"""worker-startup: a heavy data set is pickled to every worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import epoch_row
+from loaderscope.advisors.case import Case
+from rule_cases1 import FakeWhatIf, assert_documented, case_of, judged, only, worker_loop, workers_config
+
+NAME = "worker-startup"
+HEAVY = [
+    {"name": "table", "kind": "ndarray", "type": "numpy.ndarray", "nbytes": 900_000_000},
+    {"name": "names", "kind": "texts", "type": "list", "length": 500_000},
+    {"name": "labels", "kind": "numbers", "type": "list", "length": 500_000},
+]
+
+
+def started(
+    path: Path, start_ms: float = 6000.0, method: str = "spawn", attributes: Any = HEAVY, batches: int = 100,
+    dataset: Any = None,
+) -> Case:  # fmt: skip
+    rows = worker_loop(batches, wait_ms=5.0)
+    part = dataset or {"type": "train.Rows", "name": "Rows", "attributes": attributes}
+    return case_of(
+        path, rows, whatif=FakeWhatIf(1.6), config=workers_config(2, start_method=method),
+        epochs=[epoch_row(rows, startup_ms=start_ms, num_workers=2)], inspection={"dataset": part},
+    )  # fmt: skip
+
+
+def test_documented() -> None:
+    assert_documented(NAME)
+
+
+def test_fires_for_a_heavy_data_set(tmp_path: Path) -> None:
+    case = started(tmp_path)
+    advice = only(judged(NAME, case)[0])
+    assert advice.evidence["a start"] == "6.00 s"
+    assert advice.evidence["Rows.table"] == "900 MB (ndarray)"
+    assert case.whatif.asked == [{"startup": (0.2, 0.8)}]  # type: ignore[union-attr]
+
+
+def test_the_code_keeps_what_the_data_set_holds(tmp_path: Path) -> None:
+    dataset = SimpleNamespace(table=np.arange(6.0), names=["a", "bé", ""], labels=[3, 1, 2])
+    space: dict[str, Any] = {"DataLoader": lambda data, **k: data, "dataset": dataset}
+    exec(only(judged(NAME, started(tmp_path))[0]).code, space)
+    assert dataset.table.tolist() == list(range(6))
+    assert [dataset.names[i] for i in range(3)] == list(dataset.names) == ["a", "bé", ""]
+    assert dataset.labels.tolist() == [3, 1, 2]
+    assert {type(value).__name__ for value in vars(dataset.names).values()} == {"Tensor"}  # shared, not pickled
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"start_ms": 500.0},
+        {"method": "fork"},
+        {"batches": 20_000},
+        {"attributes": [{"name": "table", "kind": "tensor", "type": "torch.Tensor", "nbytes": 900_000_000}]},
+        {"attributes": [{"name": "names", "kind": "texts", "type": "list", "length": 500}]},
+    ],
+)
+def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert judged(NAME, started(tmp_path, **change)) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("outer", "code"),
+    [
+        ({"type": "torch.Subset", "name": "Subset", "bases": ["torch.utils.data.dataset.Subset"],
+          "attributes": [{"name": "dataset", "kind": "dataset", "type": "x"}]}, "dataset.dataset.table"),
+        ({"type": "torch.ConcatDataset", "name": "ConcatDataset", "bases": ["torch.utils.data.dataset.ConcatDataset"]},
+         "dataset.datasets[0].table"),
+        ({"type": "train.Crop", "name": "Crop", "attributes": [{"name": "inner", "kind": "dataset", "type": "x"}]},
+         "dataset.inner.table"),
+    ],
+)  # fmt: skip
+def test_wrapped_data_sets_are_reached(tmp_path: Path, outer: dict[str, Any], code: str) -> None:
+    inner = {"type": "train.Rows", "name": "Rows", "attributes": HEAVY[:1]}
+    advice = only(judged(NAME, started(tmp_path, dataset={**outer, "children": [inner]}))[0])
+    assert f"{code} = torch.from_numpy({code})" in advice.code
+
+
+def test_without_inspection_it_says_so(tmp_path: Path) -> None:
+    rows = worker_loop(100)
+    case = case_of(tmp_path, rows, whatif=FakeWhatIf(), config=workers_config(2, start_method="spawn"),
+                   epochs=[epoch_row(rows, startup_ms=6000.0)])  # fmt: skip
+    assert len(judged(NAME, case)[2]) == 1

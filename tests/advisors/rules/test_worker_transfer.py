@@ -1,0 +1,98 @@
+"""worker-transfer: batches that are expensive to hand over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from loaderscope.advisors.case import Case
+from rule_cases1 import (
+    FakeWhatIf,
+    arguments,
+    assert_documented,
+    case_of,
+    judged,
+    main_loop,
+    only,
+    worker_loop,
+    workers_config,
+)
+
+NAME = "worker-transfer"
+
+
+def costly(path: Path, pack_ms: float = 4.0, leaves: Any = (), **columns: Any) -> Case:
+    told = {"tensors": 2, "bytes": 1_000_000, "pickled_bytes": 2000, **columns}
+    rows = worker_loop(100, wait_ms=8.0, compute_ms=1.0, fetch_ms=3.0, pack_ms=pack_ms, unpack_ms=pack_ms / 2, **told)
+    return case_of(path, rows, whatif=FakeWhatIf(1.6), config=workers_config(2), inspection={"leaves": list(leaves)})
+
+
+def test_documented() -> None:
+    assert_documented(NAME)
+
+
+def test_many_tiny_tensors(tmp_path: Path) -> None:
+    case = costly(tmp_path, tensors=120, bytes=120_000)
+    advice = only(judged(NAME, case)[0])
+    assert "small tensors" in advice.title
+    assert advice.evidence["tensors"] == "120 a batch"
+    assert case.whatif.asked == [{"transfer": (0.025, 0.5)}]  # type: ignore[union-attr]
+    assert arguments(advice.code)["collate_fn"] == "collate_packed"
+
+
+def test_pickled_objects(tmp_path: Path) -> None:
+    assert "Python objects" in only(judged(NAME, costly(tmp_path, pickled_bytes=5_000_000))[0]).title
+
+
+def test_float64(tmp_path: Path) -> None:
+    leaf = {"path": "[0]", "kind": "tensor", "dtype": "torch.float64", "nbytes": 19_000_000}
+    case = costly(tmp_path, bytes=20_000_000, leaves=[leaf])
+    assert "float32" in only(judged(NAME, case)[0]).title
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"tensors": 30, "bytes": 30_000},
+        {"tensors": 120, "bytes": 120 * 10_000},
+        {"tensors": 120, "bytes": 120_000, "pack_ms": 0.05},
+        {"pickled_bytes": 500_000},
+    ],
+)
+def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert judged(NAME, costly(tmp_path, **change)) == ([], [], [])
+
+
+def test_silent_without_workers(tmp_path: Path) -> None:
+    case = case_of(tmp_path, main_loop(100, fetch=3.0), whatif=FakeWhatIf())
+    assert judged(NAME, case) == ([], [], [])
+
+
+def samples(make: Callable[[int], Any]) -> list[dict[str, Any]]:
+    return [{f"f{k}": make(k) for k in range(40)} | {"name": "a"} for _ in range(8)]
+
+
+def test_packed_fields_come_back_as_they_were(tmp_path: Path) -> None:
+    code = only(judged(NAME, costly(tmp_path, tensors=120, bytes=120_000))[0]).code
+    data = samples(lambda k: torch.full((k % 3 + 1,), k, dtype=torch.float32 if k % 2 else torch.int64))
+    space: dict[str, Any] = {"DataLoader": torch.utils.data.DataLoader, "dataset": data}
+    exec(code, space)
+    packed = space["collate_packed"](data)
+    batch, wanted = space["unpack"](packed), torch.utils.data.default_collate(data)
+    assert len(packed[0]) == 2  # one tensor a dtype
+    assert batch["name"] == wanted["name"]
+    assert all(torch.equal(batch[f"f{k}"], wanted[f"f{k}"]) for k in range(40))
+
+
+def test_arrays_become_tensors(tmp_path: Path) -> None:
+    code = only(judged(NAME, costly(tmp_path, pickled_bytes=5_000_000))[0]).code
+    space: dict[str, Any] = {"DataLoader": torch.utils.data.DataLoader, "dataset": samples(lambda k: np.ones(2))}
+    exec(code, space)
+    batch = space["collate_tensors"](space["dataset"])
+    assert isinstance(batch["f0"], torch.Tensor) and batch["name"] == ["a"] * 8

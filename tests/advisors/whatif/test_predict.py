@@ -1,0 +1,342 @@
+"""Predictions from synthetic runs whose answer is known, and what no prediction may break."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from builders import MS, T0, RunBuilder, epoch_row, loop
+from loaderscope.advisors.model import Range
+from loaderscope.advisors.whatif import TooLittle, WhatIf, Workload, workload_of
+from loaderscope.advisors.whatif.costs import REFERENCE_HOOK_NS, handover
+from loaderscope.advisors.whatif.predict import predict
+from loaderscope.profiler.columns import Columns
+from loaderscope.profiler.errors import UsageError
+from loaderscope.profiler.run import Run, open_run
+
+NAMES = itertools.count()
+SAME = Range(1.0, 1.0, 1.0)
+
+
+def recorded(folder: Path, *lanes: list[dict[str, Any]], config: dict[str, Any] | None = None, **facts: Any) -> Run:
+    """A run of one loader; `facts` of the process, but for `epochs`, `kind` and `main_cores`, CPU that main used."""
+    epochs, kind = facts.pop("epochs", ()), facts.pop("kind", "dataloader")
+    main_cores = facts.pop("main_cores", None)
+    run = RunBuilder(folder / str(next(NAMES)))
+    process = run.process(**{"affinity": 64, **facts})
+    hook_ns = REFERENCE_HOOK_NS[bool((config or {}).get("num_workers"))]  # as fast as the reference machine
+    config = {"dataset_len": 4_000_000, **(config or {})}  # epochs so long that their starts are not felt
+    process.loader(*lanes, epochs=epochs, config=config, kind=kind, overhead={"hook_ns": hook_ns})
+    if main_cores is not None:
+        first, last = lanes[0][0]["t_ns"], lanes[0][-1]["t_ns"]
+        samples = [
+            {"t_ns": t, "pid": 4000, "role": 0, "cpu_user_ns": round(main_cores * (t - first)), "cpu_system_ns": 0}
+            for t in (first, last)
+        ]
+        run.system(machine=[{"t_ns": first}], process=samples, affinity=64)
+    return open_run(run.path)
+
+
+def workload(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> Workload:
+    run = recorded(folder, *lanes, **facts)
+    return workload_of(run, run.processes[0], run.processes[0].loaders[0])
+
+
+def alone(
+    fetch_ms: float, cpu_ms: float, compute_ms: float, batches: int = 400, **columns: Any
+) -> list[dict[str, Any]]:
+    """Rows of a loop without workers."""
+    return loop(
+        batches, fetch_ms + 0.01, compute_ms,
+        **{"index_ns": 0, "collate_ns": 0, "collate_cpu_ns": 0, "tensors": 1, "bytes": 1000,
+           "fetch_ns": round(fetch_ms * MS), "fetch_cpu_ns": round(cpu_ms * MS), **columns},
+    )  # fmt: skip
+
+
+def starved(workers: int, fetch_ms: float, cpu_ms: float, compute_ms: float, batches: int = 400, **columns: Any) -> Any:
+    """Rows of a loop that always waits for workers which are always busy."""
+    step = columns.pop("step_ms", max(fetch_ms / workers, compute_ms + 0.1))
+    return loop(
+        batches, step - compute_ms, compute_ms, first_wait_ms=fetch_ms,
+        **{"index_ns": 0, "fetch_ns": round(fetch_ms * MS), "fetch_cpu_ns": round(cpu_ms * MS), "collate_ns": 0,
+           "collate_cpu_ns": 0, "pack_ns": MS // 10, "queued_ns": MS // 20, "unpack_ns": MS // 50, "tensors": 1,
+           "bytes": 1000, "pickled_bytes": 100, "task": lambda n, t, w: n, "worker": lambda n, t, w: n % workers,
+           "t_fetch_ns": lambda n, t, w: t + w - round((fetch_ms + 0.2) * MS), **columns},
+    )  # fmt: skip
+
+
+def with_workers(workers: int, **config: Any) -> dict[str, Any]:
+    return {"num_workers": workers, "prefetch_factor": 2, "persistent_workers": True, **config}
+
+
+@pytest.mark.parametrize(("workers", "factor"), [(1, 44 / 40), (2, 2.2), (4, 4.4), (8, 8.8)])
+def test_workers_for_a_data_set_that_waits(tmp_path: Path, workers: int, factor: float) -> None:
+    found = WhatIf(workload(tmp_path, alone(40, 0, 4), main_cores=0)).predict(num_workers=workers)
+    assert found.mid == pytest.approx(factor, rel=0.06)
+    assert found.low < factor < found.high
+
+
+@pytest.mark.parametrize(("cpus", "workers", "factor"), [(2, 2, 2), (2, 8, 2), (4, 8, 4), (8, 4, 4)])
+def test_workers_for_a_data_set_that_computes(tmp_path: Path, cpus: int, workers: int, factor: float) -> None:
+    found = WhatIf(workload(tmp_path, alone(40, 40, 0.2), affinity=cpus, main_cores=1)).predict(num_workers=workers)
+    assert found.mid == pytest.approx(factor, rel=0.08)
+
+
+def test_workers_do_not_pay_where_batches_are_tiny(tmp_path: Path) -> None:
+    found = WhatIf(workload(tmp_path, alone(0.05, 0.05, 0.05), affinity=4)).predict(num_workers=2)
+    assert found.high < 1
+
+
+def test_no_prediction_exceeds_free_loading(tmp_path: Path) -> None:
+    whatif = WhatIf(workload(tmp_path, alone(10, 0, 10), main_cores=0))
+    for changes in ({"num_workers": 16}, {"fetch": 0.0}, {"num_workers": 4, "fetch": 0.1}):
+        found = whatif.predict(**changes)
+        assert 1.8 < found.mid <= found.high <= 2.1
+
+
+def test_a_loop_limited_by_computing_gains_nothing(tmp_path: Path) -> None:
+    found = WhatIf(workload(tmp_path, alone(0.1, 0, 20), main_cores=0)).predict(num_workers=4)
+    assert found.mid == pytest.approx(1, abs=0.03)
+
+
+def test_more_and_fewer_workers(tmp_path: Path) -> None:
+    whatif = WhatIf(workload(tmp_path, starved(2, 40, 0, 4), config=with_workers(2), main_cores=0))
+    assert whatif.misfit == pytest.approx(1, abs=0.05)
+    assert whatif.baseline_batches_per_s == pytest.approx(50, rel=0.05)
+    assert whatif.predict(num_workers=1).mid == pytest.approx(0.5, rel=0.05)
+    assert whatif.predict(num_workers=4).mid == pytest.approx(2, rel=0.05)
+    assert whatif.predict(num_workers=0).mid == pytest.approx(20 / 44, rel=0.05)
+
+
+def test_waiting_for_a_core_is_not_waiting_for_data(tmp_path: Path) -> None:
+    # Four workers on two cores: 20 ms of computing take each 40 ms. With eight cores they would take 20.
+    rows = starved(4, 40, 20, 0.5)
+    whatif = WhatIf(workload(tmp_path, rows, config=with_workers(4), affinity=2, main_cores=0))
+    assert whatif.predict(cpus=8).mid == pytest.approx(2, rel=0.1)
+    assert whatif.predict(num_workers=0).mid == pytest.approx(0.5, rel=0.1)
+    assert whatif.predict(num_workers=8).mid == pytest.approx(1, rel=0.05)
+    assert whatif.predict(fetch=0.5).mid == pytest.approx(2, rel=0.1)
+    # A new time is meant without waiting for a core: 10 ms where 20 are computed now.
+    assert whatif.predict(fetch_us=10_000).mid == pytest.approx(2, rel=0.1)
+
+
+def test_in_order_costs_where_slow_batches_block_ready_ones(tmp_path: Path) -> None:
+    slow = lambda n, t, w: (60 if n % 10 == 0 else 2) * MS  # noqa: E731
+    rows = starved(3, 9, 0, 3, fetch_ns=slow, fetch_cpu_ns=0, step_ms=6)
+    found = WhatIf(workload(tmp_path, rows, config=with_workers(3), main_cores=0))
+    assert found.misfit == pytest.approx(1, abs=0.2)
+    assert found.predict(in_order=False).mid > 1.2
+    steady = WhatIf(workload(tmp_path, starved(3, 12, 0, 3), config=with_workers(3), main_cores=0))
+    assert steady.predict(in_order=False).mid == pytest.approx(1, abs=0.03)
+
+
+def short_epochs(persistent: bool = False) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]]]:
+    """Six epochs of 20 batches of 10 ms, each with 100 ms until the workers begin."""
+    lanes, epochs, t = [], [], T0
+    for number in range(6):
+        rows = starved(2, 20, 0, 4, batches=20, epoch=number, start_ns=t)
+        rows[0]["t_fetch_ns"] = t - 1
+        lanes.append(rows)
+        epochs.append({**epoch_row(rows), "t_iter_ns": t - 100 * MS, "num_workers": 2})
+        t = epochs[-1]["t_end_ns"] + 150 * MS
+    return lanes, epochs
+
+
+def test_keeping_workers_saves_their_start(tmp_path: Path) -> None:
+    lanes, epochs = short_epochs()
+    config = with_workers(2, persistent_workers=False, start_method="fork")
+    run = recorded(tmp_path, [row for lane in lanes for row in lane], epochs=epochs, config=config, main_cores=0)
+    found = predict(run, persistent_workers=True)
+    # An epoch: 100 ms of starting, 20 of the first batch, 19 of 10 ms and a last step, some ms of ending.
+    assert found.mid == pytest.approx(334 / 214, rel=0.12)
+    assert predict(run, startup=0.5).mid == pytest.approx(334 / 284, rel=0.08)
+    assert predict(run, num_workers=0).mid == pytest.approx(334 / 480, rel=0.1)
+    assert predict(run, multiprocessing_context="spawn").high < 0.5
+
+
+def test_long_epochs_do_not_feel_the_start(tmp_path: Path) -> None:
+    config = with_workers(2, persistent_workers=False, start_method="fork")
+    rows = starved(2, 20, 0, 4)
+    found = WhatIf(workload(tmp_path, rows, config=config, main_cores=0)).predict(persistent_workers=True)
+    assert found.mid == pytest.approx(1, abs=0.01)
+
+
+def test_pinning_needs_a_device(tmp_path: Path) -> None:
+    assert WhatIf(workload(tmp_path, alone(10, 0, 5))).predict(pin_memory=True) == SAME
+    device = WhatIf(workload(tmp_path, alone(10, 0, 5, h2d_ns=3 * MS, bytes=1_000_000), device="cuda:0", main_cores=0))
+    found = device.predict(pin_memory=True)
+    assert 1 < found.mid < 1.2
+    # Copies may take between 40 % and all of their time, and the range says so.
+    assert found.low < 1 < found.high
+    # Who says what copies will take is believed, and nothing is added to it.
+    assert device.predict(pin_memory=True, h2d=1.0).mid < 1.01
+    assert device.predict(h2d=0.0).mid == pytest.approx(15 / 12, rel=0.03)
+
+
+def test_waiting_hidden_behind_the_device_is_not_lost(tmp_path: Path) -> None:
+    hidden = WhatIf(workload(tmp_path, alone(8, 0, 2, stall_ns=0), device="cuda:0", main_cores=0))
+    assert hidden.predict(num_workers=8).high < 2.2
+    felt = WhatIf(workload(tmp_path, alone(8, 0, 2, stall_ns=8 * MS), device="cuda:0", main_cores=0))
+    taking = handover(1, 1000, 0, 1.0)
+    step_ms = 2 + (taking.receive_ns + taking.unpack_ns) / MS
+    assert felt.predict(num_workers=8).mid == pytest.approx(10 / step_ms, rel=0.05)
+
+
+def test_stage_factors_scale_stages(tmp_path: Path) -> None:
+    whatif = WhatIf(workload(tmp_path, alone(10, 10, 5)))
+    assert whatif.predict(fetch=0.5).mid == pytest.approx(15 / 10, rel=0.01)
+    assert whatif.predict(fetch_us=5000).mid == pytest.approx(15 / 10, rel=0.01)
+    assert whatif.predict(compute=0.2).mid == pytest.approx(15 / 11, rel=0.01)
+    assert whatif.predict(collate_us=5000).mid == pytest.approx(15 / 20, rel=0.01)  # it took no time before
+    assert whatif.predict(collate_us=0) == SAME
+    pair = whatif.predict(fetch=(0.2, 0.8))
+    assert pair.low < 15 / 13 < pair.mid < 15 / 7 < pair.high
+    assert whatif.predict(fetch=(0.8, 0.2)) == pair
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {}, {"num_workers": 0}, {"fetch": 1.0}, {"prefetch_factor": 8}, {"persistent_workers": True}, {"pin": 0.5},
+        {"collate": 0.5}, {"transfer": 0.5}, {"h2d": 0.5}, {"in_order": False}, {"startup": 0.1}, {"cpus": 64},
+    ],
+)  # fmt: skip
+def test_what_changes_nothing_is_exactly_one(tmp_path: Path, changes: dict[str, Any]) -> None:
+    assert WhatIf(workload(tmp_path, alone(10, 10, 5))).predict(**changes) == SAME
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"workers": 2}, "num_workers, prefetch_factor, in_order"),
+        ({"num_workers": -1}, "whole number from 0"),
+        ({"num_workers": 2.0}, "whole number"),
+        ({"num_workers": True}, "whole number"),
+        ({"prefetch_factor": 0}, "whole number from 1"),
+        ({"in_order": 0}, "True or False"),
+        ({"multiprocessing_context": "thread"}, "fork, spawn, forkserver"),
+        ({"fetch": -0.1}, "number from 0"),
+        ({"fetch": math.nan}, "number from 0"),
+        ({"fetch": math.inf}, "number from 0"),
+        ({"fetch": "half"}, "number from 0"),
+        ({"fetch": (0.1, 0.2, 0.3)}, "pair"),
+        ({"cpus": 0}, "positive"),
+        ({"fetch": "x" * 10_000}, "..."),
+    ],
+)
+def test_changes_that_cannot_be_meant(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError) as error:
+        WhatIf(workload(tmp_path, alone(10, 10, 5, batches=30))).predict(**changes)
+    assert says in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+def test_too_little(tmp_path: Path) -> None:
+    with pytest.raises(TooLittle, match="only 14 steady batches"):
+        workload(tmp_path, alone(10, 10, 5, batches=15))
+    with pytest.raises(TooLittle, match="not measured"):
+        workload(tmp_path, loop(50))
+    with pytest.raises(TooLittle, match="not a DataLoader"):
+        workload(tmp_path, loop(50), kind="iterable")
+    with pytest.raises(UsageError, match="only 14 steady batches"):
+        predict(recorded(tmp_path, alone(10, 10, 5, batches=15)), num_workers=1)
+
+
+def test_which_loader(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path)
+    process = run.process()
+    process.loader(alone(10, 0, 5), name="train")
+    process.loader(alone(10, 0, 90, batches=50), name="validation")
+    train = predict(run.path, num_workers=2)
+    assert train == predict(open_run(run.path), loader="train", num_workers=2) == predict(run.path, 0, num_workers=2)
+    assert predict(run.path, loader="validation", num_workers=2).mid < train.mid
+    for wrong in ("test", 2, -1, True):
+        with pytest.raises(UsageError, match=r"0 \(train\), 1 \(validation\)"):
+            predict(run.path, loader=wrong, num_workers=2)
+    with pytest.raises(UsageError, match="no loader"):
+        predict(RunBuilder(tmp_path / "empty").path, num_workers=2)
+
+
+def noisy(seed: int, workers: int) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    fetch = (rng.lognormal(0, 1, 200) * 5 * MS).astype(int)
+    share = rng.uniform(0, 1)
+    columns: dict[str, Any] = {
+        "fetch_ns": lambda n, t, w: int(fetch[n]),
+        "fetch_cpu_ns": lambda n, t, w: int(fetch[n] * share),
+    }
+    compute = float(rng.uniform(0.1, 10))
+    if workers:
+        return list(starved(workers, 8, 0, compute, batches=200, **columns))
+    rows = alone(8, 0, compute, batches=200, **columns)
+    t = T0
+    for row, own in zip(rows, fetch, strict=True):
+        row["t_ns"], row["wait_ns"] = t, int(own) + 10_000
+        t += row["wait_ns"] + round(compute * MS)
+    return rows
+
+
+@given(seed=st.integers(0, 1000), workers=st.integers(0, 3), to=st.integers(0, 8), cpus=st.integers(1, 8))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_invariants(tmp_path: Path, seed: int, workers: int, to: int, cpus: int) -> None:
+    config = with_workers(workers) if workers else None
+    loaded = workload(tmp_path, noisy(seed, workers), config=config, affinity=cpus)
+    whatif = WhatIf(loaded)
+    faster, slower, worse = (whatif.predict(num_workers=to, fetch=f) for f in (0.5, 2.0, 4.0))
+    for found in (faster, slower, worse):
+        assert 0 < found.low <= found.mid <= found.high < math.inf
+    assert faster.mid >= 0.98 * slower.mid >= 0.98 * 0.98 * worse.mid
+    assert WhatIf(loaded).predict(num_workers=to, fetch=0.5) == faster
+    more = whatif.predict(num_workers=to, fetch=0.5, cpus=2 * cpus)
+    assert more.mid >= 0.98 * faster.mid
+
+
+def test_threads_of_main_beside_workers_are_uncertain(tmp_path: Path) -> None:
+    one, two = (
+        WhatIf(workload(tmp_path, alone(10, 0, 20), main_cores=cores, affinity=2, torch_threads=2)).predict(
+            num_workers=2
+        )
+        for cores in (0.6, 1.3)
+    )
+    assert two.high / two.low > 1.3 * one.high / one.low
+
+
+def test_rubbish_in_a_lane_still_gives_a_range(tmp_path: Path) -> None:
+    most = (1 << 62) - 1
+    rows = starved(2, 20, 0, 4, batches=60)
+    for number, row in enumerate(rows):
+        name = ("fetch_ns", "wait_ns", "t_fetch_ns", "queued_ns", "compute_ns", "fetch_cpu_ns", "pack_ns", "t_ns")[
+            number % 8
+        ]
+        row[name] = most if number % 3 else 0
+    epochs = [{**epoch_row(rows), "t_end_ns": 0, "batches": most}, {**epoch_row(rows), "t_iter_ns": most, "batches": 1}]
+    run = recorded(tmp_path, rows, epochs=epochs, config=with_workers(2, prefetch_factor=most, dataset_len=-5))
+    for changes in ({"num_workers": 0}, {"num_workers": 4}, {"in_order": False}, {"persistent_workers": False}):
+        found = predict(run, **changes)
+        assert 0 <= found.low <= found.mid <= found.high
+
+
+def test_a_million_batches_take_no_longer(tmp_path: Path) -> None:
+    run = recorded(tmp_path, alone(10, 10, 5), main_cores=1)
+    process, loader = run.processes[0], run.processes[0].loaders[0]
+    rows = 1_000_000
+    columns = {name: np.tile(values, rows // loader.batches.rows) for name, values in loader.batches.items()}
+    object.__setattr__(loader, "batches", Columns(columns, rows))
+    loaded = workload_of(run, process, loader)
+    assert loaded.rows <= 20_000
+    whatif = WhatIf(loaded)
+    whatif.predict(num_workers=1)
+    spent = []
+    for workers in (2, 3, 4, 8, 16):
+        began = time.process_time()
+        whatif.predict(num_workers=workers, fetch=(0.4, 0.6))
+        spent.append(time.process_time() - began)
+    assert sorted(spent)[2] < 0.15  # CPU time, with room for slow machines: see benchmarks/prediction.py

@@ -1,0 +1,98 @@
+"""What is read out of a run for the simulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import MS, T0, RunBuilder, epoch_row, loop
+from loaderscope.advisors.whatif.costs import STOP_NS
+from loaderscope.advisors.whatif.workload import BLOCK_ROWS, MAX_ROWS, Workload, _spread, workload_of
+from loaderscope.profiler.run import open_run
+
+
+def workload(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> Workload:
+    run = RunBuilder(folder)
+    epochs, config, samples = facts.pop("epochs", ()), facts.pop("config", None), facts.pop("samples", ())
+    run.process(**facts).loader(*lanes, epochs=epochs, config=config, overhead={"hook_ns": 1800.0})
+    if samples:
+        run.system(machine=[{"t_ns": T0}], process=samples)
+    opened = open_run(run.path)
+    return workload_of(opened, opened.processes[0], opened.processes[0].loaders[0])
+
+
+def from_workers(batches: int, wait_ms: float, compute_ms: float, ready: bool, **columns: Any) -> list[dict[str, Any]]:
+    """Batches of 5 ms of work, sent 20 ms before they are taken (`ready`), or just before."""
+    early = 20 * MS if ready else 0
+    return loop(
+        batches, wait_ms, compute_ms,
+        **{"index_ns": 0, "fetch_ns": 5 * MS, "collate_ns": 0, "pack_ns": 0, "unpack_ns": MS // 10, "task": 0,
+           "queued_ns": early + MS // 5, "t_fetch_ns": lambda n, t, w: t - early - 5 * MS, **columns},
+    )  # fmt: skip
+
+
+def test_rows_of_a_long_run_are_blocks_spread_over_it() -> None:
+    rows = _spread(1_000_000)
+    assert 0.9 * MAX_ROWS < len(rows) <= MAX_ROWS
+    assert rows[0] == 0 and rows[-1] == 999_999
+    inside = np.diff(rows) == 1
+    assert inside.mean() == pytest.approx(1 - 1 / BLOCK_ROWS, abs=0.001)
+    assert _spread(50).tolist() == list(range(50))
+
+
+def test_cpu_time_measured_on_some_batches_stands_for_all(tmp_path: Path) -> None:
+    found = workload(tmp_path, loop(64, 10, 5, fetch_ns=8 * MS, fetch_cpu_ns=lambda n, t, w: -1 if n % 4 else 2 * MS))
+    assert found.fetch_cpu_ns.mean() == pytest.approx(2 * MS)
+    assert found.fetch_idle_ns.mean() == pytest.approx(6 * MS)
+
+
+def test_what_taking_a_batch_costs_is_seen_on_ready_ones(tmp_path: Path) -> None:
+    config = {"num_workers": 2}
+    ready = workload(tmp_path / "ready", from_workers(50, 0.4, 5, ready=True), config=config)
+    assert ready.receive_ns == pytest.approx(0.3 * MS)  # of 0.4 ms in next(), 0.1 are unpacking
+    awaited = workload(tmp_path / "awaited", from_workers(50, 4, 5, ready=False), config=config)
+    assert awaited.receive_ns == pytest.approx(0.2 * MS)  # from its sending until it was taken
+
+
+@pytest.mark.parametrize(("cores", "computing"), [(0.0, 0.0), (0.5, 1.0), (1.5, 3.0), (9.0, 4.0)])
+def test_cores_used_while_computing(tmp_path: Path, cores: float, computing: float) -> None:
+    # Half of each step is waiting for workers, in which main is idle. It has four threads.
+    samples = [
+        {"t_ns": T0 + s * 10**9, "pid": 4000, "role": 0, "cpu_user_ns": round(cores * s * 1e9), "cpu_system_ns": 0}
+        for s in (0, 1)
+    ]
+    rows = from_workers(200, 5, 5, ready=False, queued_ns=0, unpack_ns=0)
+    found = workload(tmp_path, rows, config={"num_workers": 2}, samples=samples)
+    assert found.compute_cores == pytest.approx(computing)
+
+
+def test_without_samples_the_cores_are_unknown(tmp_path: Path) -> None:
+    assert workload(tmp_path, loop(50, 10, 5, fetch_ns=8 * MS)).compute_cores is None
+
+
+@pytest.mark.parametrize(("pause_ms", "stop_ms"), [(30, 30), (60_000, 2 * STOP_NS / MS)])
+def test_a_long_pause_between_epochs_is_not_the_end_of_workers(tmp_path: Path, pause_ms: int, stop_ms: float) -> None:
+    rows, epochs, t = [], [], T0
+    for number in range(4):
+        some = from_workers(12, 4, 5, ready=False, epoch=number, start_ns=t)
+        some[0]["t_fetch_ns"], some[0]["fetch_ns"] = t - 50 * MS, 25 * MS
+        rows += some
+        epochs.append({**epoch_row(some), "t_iter_ns": t - 90 * MS, "num_workers": 2})
+        t = epochs[-1]["t_end_ns"] + (90 + pause_ms) * MS
+    found = workload(tmp_path, rows, epochs=epochs, config={"num_workers": 2})
+    assert found.stop_ns == pytest.approx(stop_ms * MS)
+    assert found.start_ns == pytest.approx(40 * MS)
+    assert found.cold_ns == pytest.approx(20 * MS)
+    assert found.epoch_batches == 12
+    assert found.measured_batch_ns == pytest.approx((90 + 12 * 9 + stop_ms) * MS / 12, rel=0.01)
+
+
+def test_the_length_of_an_epoch_that_has_not_ended(tmp_path: Path) -> None:
+    rows = loop(50, 10, 5, fetch_ns=8 * MS)
+    running = {**epoch_row(rows), "how": -1, "batches": 0}
+    found = workload(tmp_path / "1", rows, epochs=[running], config={"dataset_len": 4000, "batch_size": 4})
+    assert found.epoch_batches == 1000
+    assert workload(tmp_path / "2", rows, epochs=[running]).epoch_batches == 50
