@@ -1,9 +1,10 @@
-"""How long opening a finished run of 1,000,000 batches takes, with its stage statistics, and in how much memory.
+"""How long a finished run of 1,000,000 batches takes to open and to report on, and in how much memory.
 
     python benchmarks/open_run.py [--batches N]
 
 The run is made up in a temporary folder (workers in use, so that almost every column is filled) and read in a fresh
-process. Prints JSON. The bound: at most 1 s and 400 MB.
+process. Prints JSON. The bounds: opening and stage statistics at most 1 s and 400 MB; the whole report, with advice, at
+most 1 s once the run is open.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 BOUND_S = 1.0
 BOUND_BYTES = 400e6
+BOUND_ADVICE_S = 1.0
 
 MEASURE = """
 import json, resource, sys, time
@@ -28,12 +30,17 @@ imported = time.perf_counter()
 run = open_run(sys.argv[1])
 opened = time.perf_counter()
 from loaderscope.advisors.report import build_report
-report = build_report(run)
+build_report(run, advice=False)
 done = time.perf_counter()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+again = time.perf_counter()
+report = build_report(run)
+advised = time.perf_counter()
 print(json.dumps({
     "import_s": imported - began, "open_s": opened - imported, "report_s": done - opened, "total_s": done - began,
+    "whole_report_s": advised - again,
     "peak_rss_bytes": peak, "batches": report.loaders[0].batches, "verdict": report.loaders[0].verdict,
+    "advice": [each.rule for each in report.loaders[0].recommendations],
 }))
 """
 
@@ -122,7 +129,11 @@ def main() -> int:
             results.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
     results.sort(key=lambda result: float(result["total_s"]))
     median = results[len(results) // 2]
-    passed = median["total_s"] <= BOUND_S and median["peak_rss_bytes"] <= BOUND_BYTES
+    passed = (
+        median["total_s"] <= BOUND_S
+        and median["peak_rss_bytes"] <= BOUND_BYTES
+        and median["whole_report_s"] <= BOUND_ADVICE_S
+    )
     print(
         json.dumps(
             {
@@ -137,7 +148,11 @@ def main() -> int:
                 "median": median,
                 "fastest_s": results[0]["total_s"],
                 "slowest_s": results[-1]["total_s"],
-                "bounds": {"total_s": BOUND_S, "peak_rss_bytes": BOUND_BYTES},
+                "bounds": {
+                    "total_s": BOUND_S,
+                    "peak_rss_bytes": BOUND_BYTES,
+                    "whole_report_s": BOUND_ADVICE_S,
+                },
                 "passed": passed,
             },
             indent=2,

@@ -6,20 +6,18 @@ import io
 from collections.abc import Iterator
 
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from ..advisors.model import LoaderReport, Overhead, Report, RunInfo, Stage
+from ..advisors.model import LoaderReport, Overhead, Report, RunInfo
 from ..profiler.metadata import clean
-from .glosses import CAUSES, GLOSSES, GROUPS
+from .advice_text import advice_lines, limit_sentence
+from .layout import bullets, heading, indented
+from .stages_text import stage_lines, unmeasured_stages, waiting_lines
 from .system_text import system_lines
-from .units import count, duration, factor, micros, percent, rate, size
+from .units import count, duration, factor, micros, percent, plural, rate, size
 
-# Below this width the explanations go, from this one on they are longer.
-SHORT_GLOSSES_FROM = 76
-LONG_GLOSSES_FROM = 110
 MIN_WIDTH = 40
 MAX_WIDTH = 140
 MAX_LOADERS = 32
@@ -33,7 +31,8 @@ _ASCII = str.maketrans("█▉▊▋▌▍▎▏●·µ×–—…→─’\N{RE
 def render_text(report: Report, width: int = 80, color: bool = False, unicode: bool = True) -> str:
     """The report as text of at most `width` columns, with ANSI colours if `color`, in ASCII unless `unicode`.
 
-    Texts that come from the run are shown as they are, never as markup, and without control characters.
+    Only lines of code to paste may be longer: they are never wrapped. Texts that come from the run are shown as they
+    are, never as markup, and without control characters.
     """
     width = max(MIN_WIDTH, min(width, MAX_WIDTH))
     console = Console(
@@ -49,7 +48,7 @@ def render_text(report: Report, width: int = 80, color: bool = False, unicode: b
         _environ={},
     )
     for part in _parts(report, width):
-        console.print(part)
+        console.print(part, crop=False)  # code is shown whole, however long its lines; all else wraps
     output = console.file
     assert isinstance(output, io.StringIO)
     text = "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
@@ -66,15 +65,15 @@ def _parts(report: Report, width: int) -> Iterator[RenderableType]:
     if not report.loaders:
         yield Text("Nothing to report: no loader was recorded.", style="bold")
         yield Text("")
-    yield _heading("The machine")
+    yield heading("The machine")
     yield _facts(system_lines(report.system))
     yield Text("")
-    yield _heading("What recording cost")
-    yield Padding(Text(overhead_sentence(report.overhead)), (0, 0, 0, 2))
+    yield heading("What recording cost")
+    yield indented(overhead_sentence(report.overhead))
     if report.notes:
         yield Text("")
-        yield _heading("Notes")
-        yield from _bullets(report.notes)
+        yield heading("Notes")
+        yield from bullets(report.notes)
     yield Text("")
     yield _run_line(report.run)
 
@@ -87,42 +86,34 @@ def _loader(loader: LoaderReport, run: RunInfo, width: int, several: bool) -> It
     yield Rule(style="dim", characters="─")
     yield title
     yield Text("")
-    yield Padding(Text(clean(loader.basis.sentence), style="bold"), (0, 0, 0, 2))
+    yield indented(clean(loader.basis.sentence), "bold")
     if loader.verdict != "too-short":
-        yield Padding(Text(_headroom(loader)), (0, 0, 0, 2))
+        yield indented(headroom_sentence(loader))
+    limit = limit_sentence(loader)
+    if limit:
+        yield indented(limit)
     yield Text("")
-    yield Padding(Text(_throughput(loader), style="dim"), (0, 0, 0, 2))
+    yield from advice_lines(loader)
+    yield indented(throughput_line(loader), "dim")
     config = _config(loader)
     if config:
-        yield Padding(Text(config, style="dim"), (0, 0, 0, 2))
+        yield indented(config, "dim")
     yield Text("")
-    yield _heading("Where each batch's time goes")
-    yield from _stage_lines(loader, width)
-    unmeasured = list(_unmeasured(loader))
+    yield heading("Where each batch's time goes")
+    yield from stage_lines(loader, width)
+    unmeasured = list(unmeasured_stages(loader))
     if unmeasured:
-        yield Padding(Text("not measured: " + "; ".join(unmeasured), style="dim"), (0, 0, 0, 2))
+        yield indented("not measured: " + "; ".join(unmeasured), "dim")
     yield Text("")
     if loader.waiting is not None and loader.waiting.total_s > 0:
-        yield from _waiting(loader, width)
+        yield from waiting_lines(loader, width)
     if loader.notes:
-        yield from _bullets(loader.notes)
+        yield from bullets(loader.notes)
         yield Text("")
 
 
-def _heading(text: str) -> Text:
-    return Text(text, style="bold underline")
-
-
-def _bullets(lines: tuple[str, ...]) -> Iterator[RenderableType]:
-    for line in lines:
-        table = Table.grid(padding=(0, 1))
-        table.add_column(width=3, justify="right")
-        table.add_column(overflow="fold")
-        table.add_row(Text("·"), Text(clean(line)))
-        yield table
-
-
-def _headroom(loader: LoaderReport) -> str:
+def headroom_sentence(loader: LoaderReport) -> str:
+    """How much faster free loading would be, and how sure that is."""
     basis = loader.basis
     parts = []
     if loader.headroom is None:
@@ -143,11 +134,12 @@ def _span(low: float, high: float) -> str:
     return first if first == second else f"{first.removesuffix(' %')}–{second}"
 
 
-def _throughput(loader: LoaderReport) -> str:
-    parts = [_plural(loader.batches, "batch", "batches")]
+def throughput_line(loader: LoaderReport) -> str:
+    """Counts and rates, as far as they are known."""
+    parts = [plural(loader.batches, "batch", "batches")]
     if loader.samples is not None:
-        parts.append(_plural(loader.samples, "sample", "samples"))
-    parts.append(_plural(loader.epochs, "epoch", "epochs"))
+        parts.append(plural(loader.samples, "sample", "samples"))
+    parts.append(plural(loader.epochs, "epoch", "epochs"))
     if loader.wall_s is not None:
         parts.append(f"in {duration(loader.wall_s)}")
     if loader.batches_per_s is not None:
@@ -159,10 +151,6 @@ def _throughput(loader: LoaderReport) -> str:
     return " · ".join(parts)
 
 
-def _plural(number: int, one: str, many: str) -> str:
-    return f"{count(number)} {one if number == 1 else many}"
-
-
 def _config(loader: LoaderReport) -> str:
     config = loader.config
     numbers = ("batch_size", "num_workers", "prefetch_factor")
@@ -172,124 +160,6 @@ def _config(loader: LoaderReport) -> str:
         if isinstance(config.get(name), str):
             parts.append(clean(str(config[name]).rpartition(".")[2], 60))
     return " · ".join(parts)
-
-
-def _stage_lines(loader: LoaderReport, width: int) -> Iterator[Text]:
-    """The table, laid out by hand: its headings span columns, which rich's tables cannot do."""
-    glosses = 0 if width < SHORT_GLOSSES_FROM else 1 if width < LONG_GLOSSES_FROM else 2
-    bars = 16 if glosses == 2 else 8 if width >= 58 else 0
-    header = f"  {'':<11}" + "".join(f"{name:>9}" for name in ("mean", "p50", "p95")) + f"{'of step':>9}"
-    yield Text(header, style="dim")
-    workers = loader.config.get("num_workers")
-    several = isinstance(workers, int) and workers > 0
-    where = f"in {_plural(int(workers or 0), 'worker', 'workers')}" if several else "in the training process"
-    for heading, names in GROUPS:
-        shown = [name for name in names if _shown(name, loader)]
-        if shown:
-            yield Text(f"  {heading.format(where=where)}", style="italic dim")
-        for name in shown:
-            label, *gloss = GLOSSES[name]
-            line = Text(f"  {label:<11}", style="bold" if name == "wait" else "")
-            line.append("".join(f"{cell:>9}" for cell in _cells(name, loader)), style="not bold")
-            if bars:
-                style = "red" if name in ("wait", "stall") else "cyan"
-                line.append(f"  {bar(loader.stages[name].share, bars):<{bars}}", style=f"{style} not bold")
-            if glosses:
-                line.append(f" {gloss[glosses - 1]}", style="dim not bold")
-                line.truncate(width, overflow="ellipsis")
-            yield line
-
-
-def _cells(name: str, loader: LoaderReport) -> list[str]:
-    """Mean, p50, p95, share. CPU time is measured on a few batches: its mean is given as a part of the whole's."""
-    stage = loader.stages[name]
-    whole = loader.stages.get(name.removesuffix("_cpu"))
-    if whole is None or whole is stage:
-        return [micros(stage.mean_us), micros(stage.p50_us), micros(stage.p95_us), percent(stage.share)]
-    if not whole.mean_us or not whole.share or stage.share is None:
-        return [micros(stage.mean_us), "", "", ""]
-    return [micros(whole.mean_us * stage.share / whole.share), "", "", percent(stage.share)]
-
-
-def _shown(name: str, loader: LoaderReport) -> bool:
-    stage = loader.stages.get(name)
-    if stage is None or not stage.count:
-        return False
-    return not (name == "stall" and stage.reason)  # equals wait: said once is enough
-
-
-def _unmeasured(loader: LoaderReport) -> Iterator[str]:
-    """'pin (pin_memory is off)', stages with one reason together."""
-    by_reason: dict[str, list[str]] = {}
-    for name, stage in loader.stages.items():
-        if not stage.count:
-            by_reason.setdefault(_reason(stage), []).append(_label(name))
-    for reason, labels in by_reason.items():
-        yield f"{', '.join(labels)} ({reason})"
-
-
-def _label(name: str) -> str:
-    if name.endswith("_cpu"):
-        return f"{name.removesuffix('_cpu')} CPU"
-    return GLOSSES[name][0] if name in GLOSSES else clean(name, 40)
-
-
-def _reason(stage: Stage) -> str:
-    return clean(stage.reason or "no reason known", 200)
-
-
-def bar(share: float | None, width: int) -> str:
-    """A bar of eighths of a character; anything above zero shows."""
-    if share is None or share <= 0:
-        return ""
-    eighths = max(1, round(min(share, 1.0) * width * 8))
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
-
-
-def _waiting(loader: LoaderReport, width: int) -> Iterator[RenderableType]:
-    waiting = loader.waiting
-    assert waiting is not None
-    yield _heading(f"Where waiting came from ({duration(waiting.total_s)} in all)")
-    table = Table.grid(padding=(0, 1))
-    for justify in ("left", "right", "right"):
-        table.add_column(justify=justify, no_wrap=True)
-    table.add_column(no_wrap=True, width=8)
-    table.add_column(style="dim")
-    causes = sorted(waiting.causes.items(), key=lambda item: -item[1].share)
-    for name, cause in causes:
-        if cause.share < 0.0005 and len(causes) > 1:
-            continue
-        meaning = CAUSES.get(name, "") if width >= SHORT_GLOSSES_FROM else ""
-        table.add_row(
-            Text(f"    {clean(name, 20)}"),
-            duration(cause.seconds),
-            percent(cause.share),
-            Text(bar(cause.share, 8), style="red"),
-            Text(meaning),
-        )
-    yield table
-    for line in _waiting_sentences(loader):
-        yield Padding(Text(line), (0, 0, 0, 4))
-    yield Text("")
-
-
-def _waiting_sentences(loader: LoaderReport) -> Iterator[str]:
-    waiting = loader.waiting
-    assert waiting is not None
-    if "workers-busy" in waiting.causes and waiting.work:
-        verbs = {"fetch": "fetching", "collate": "collating", "pack": "packing"}
-        work = ", ".join(
-            f"{verbs.get(name, clean(name, 20))} {percent(share)}"
-            for name, share in sorted(waiting.work.items(), key=lambda item: -item[1])
-            if share >= 0.005
-        )
-        if work:
-            yield f"While the loop waited, the workers were {work} of that time."
-    idle = waiting.fetch_idle_share
-    if idle is not None and idle >= 0.05:
-        yield f"{percent(idle)} of fetch is waiting (I/O, locks, other processes); the rest is computing."
-    elif idle is not None:
-        yield "Fetch is computing nearly all of its time: the CPU makes the samples, not the disk."
 
 
 def _facts(lines: list[tuple[str, str]]) -> RenderableType:

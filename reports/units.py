@@ -50,6 +50,11 @@ def count(number: float | None) -> str:
     return UNKNOWN if number is None else f"{number:,.0f}"
 
 
+def plural(number: int, one: str, many: str) -> str:
+    """'1 batch', '1,280 batches'."""
+    return f"{count(number)} {one if number == 1 else many}"
+
+
 def rate(number: float | None) -> str:
     """'124', '1,981', '0.52': three digits are enough for a rate."""
     return UNKNOWN if number is None else _three(number)

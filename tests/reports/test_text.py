@@ -16,7 +16,8 @@ from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.model import Report
 from loaderscope.advisors.report import build_report
 from loaderscope.profiler.run import open_run
-from loaderscope.reports.text import bar, render_text
+from loaderscope.reports.stages_text import bar
+from loaderscope.reports.text import render_text
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = os.environ.get("LOADERSCOPE_UPDATE_GOLDEN") == "1"
@@ -94,7 +95,9 @@ CASES: dict[str, Callable[[RunBuilder], None]] = {
 def report_of(case: str, tmp_path: Path) -> Report:
     run = RunBuilder(tmp_path)
     CASES[case](run)
-    return build_report(open_run(run.path))
+    report = build_report(open_run(run.path), advice=False)
+    loaders = tuple(replace(each, capacities={}, limit=None) for each in report.loaders)
+    return replace(report, loaders=loaders)  # advice and capacities: see test_advice_text.py
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

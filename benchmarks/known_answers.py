@@ -1,0 +1,319 @@
+"""Does the advice name the planted cause? Small loaders of which the answer is known, and healthy ones.
+
+    python benchmarks/known_answers.py [--quick] [--no-measure] [--only CASE] [--json FILE] [--store FOLDER]
+
+Each case is recorded in a fresh process, and the report of that run is judged: its first recommendation must be the
+planted cause, of a healthy loader nothing may be said, and advice known to be wrong there may not be given at all.
+Then another fresh process, without Loaderscope, loops as found, as a good engineer would leave it, and as advised
+(where the advice is a DataLoader argument), in turn; ratios are taken within a round, and their median is the true
+gain, with which the predicted range is compared.
+
+Prints JSON on standard output and tables on standard error. Exit code 0: the goals are reached; 1: not all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from known_cases import CASES
+from known_cases.case import Case
+from loaderscope.advisors.model import LoaderReport, Recommendation
+from loaderscope.advisors.report import build_report
+from loaderscope.profiler.run import open_run
+from loaderscope.profiler.rundir import create_run
+from loaderscope.profiler.session import RUN_VARIABLE
+from overhead import machine, store, tell
+
+SIDE = Path(__file__).with_name("known_answers_side.py")
+LIMIT_S = 120.0
+FIRST_GOAL = 0.95
+
+
+class CaseFailed(Exception):
+    """A process of a case did not do what it was asked; the text says why."""
+
+
+def side(mode: str, case: Case, folder: Path, *arguments: str) -> dict[str, Any]:
+    """What the processes of a case (one a rank) found; rank 0 speaks for all."""
+    env = {**os.environ, "LOADERSCOPE_DIR": str(folder), "PYTHONHASHSEED": "0"}
+    env.pop(RUN_VARIABLE, None)
+    if mode == "record":
+        env[RUN_VARIABLE] = str(create_run(folder, ["known_answers_side.py", case.name]))
+    command = [sys.executable, str(SIDE), mode, case.name, *arguments]
+    processes = []
+    for rank in range(case.world):
+        ours = {**env, **rank_environment(rank, case.world, folder)}
+        log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 closed below
+        process = subprocess.Popen(
+            command, env=ours, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        )
+        processes.append((process, log))
+    try:
+        answers = [answer(process, log) for process, log in processes]
+        return answers[0]
+    finally:
+        for process, log in processes:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # workers too, if they were left
+            process.wait()
+            log.close()
+
+
+def rank_environment(rank: int, world: int, folder: Path) -> dict[str, str]:
+    """As torchrun sets it."""
+    if world == 1:
+        return {}
+    port = folder / "port"
+    if not port.exists():
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port.write_text(str(free.getsockname()[1]))
+    ranks = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
+    numbers = {name: str(value) for name, value in ranks.items()}
+    return {**numbers, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port.read_text(), "OMP_NUM_THREADS": "1"}
+
+
+def answer(process: subprocess.Popen[str], log: Any) -> dict[str, Any]:
+    try:
+        said, _ = process.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise CaseFailed(f"did not end within {LIMIT_S:.0f} s") from None
+    if process.returncode:
+        log.seek(0)
+        raise CaseFailed(log.read().strip().rpartition("\n")[2] or f"exit code {process.returncode}")
+    found = json.loads(said.strip().splitlines()[-1])
+    assert isinstance(found, dict)
+    return found
+
+
+def advised(folder: Path) -> tuple[LoaderReport, list[Recommendation]]:
+    """The report of the loader that gave the most batches, and what is recommended, to any rank, best first."""
+    loaders = build_report(open_run(next(folder.glob("2*")))).loaders
+    if not loaders:
+        raise CaseFailed("nothing was recorded")
+    recommended = {each.rule: each for loader in reversed(loaders) for each in loader.recommendations}
+    shown = max(loaders, key=lambda loader: (len(loader.recommendations), loader.batches))
+    return shown, sorted(recommended.values(), key=lambda each: -each.predicted.mid)
+
+
+def judge(case: Case, measured: bool) -> dict[str, Any]:
+    """One case: recorded, advised, measured, compared."""
+    with tempfile.TemporaryDirectory(prefix="known-answers-") as name:
+        folder = Path(name)
+        recorded = side("record", case, folder)
+        began = time.perf_counter()
+        loader, recommended = advised(folder)
+        took = time.perf_counter() - began
+        first = recommended[0] if recommended else None
+        rules = [each.rule for each in recommended]
+        result: dict[str, Any] = {
+            "about": case.about,
+            "causes": list(case.causes),
+            "recorded": recorded,
+            "report_s": round(took, 3),
+            "verdict": loader.verdict,
+            "stall_share": loader.basis.stall_share,
+            "recommended": rules,
+            "rejected": [each.rule for each in loader.rejected],
+            "unmeasured": dict(loader.unmeasured),
+            "failed_rules": [note for note in loader.notes if "the rule " in note],
+            "first": described(first),
+            "ok": right(case, rules),
+            "forbidden_seen": [rule for rule in rules if not case.allowed(rule)],
+        }
+        if measured and case.measurable:
+            result |= compared(case, first, folder)
+        return result
+
+
+def described(advice: Recommendation | None) -> dict[str, Any] | None:
+    if advice is None:
+        return None
+    return {
+        "rule": advice.rule,
+        "title": advice.title,
+        "why": advice.why,
+        "evidence": dict(advice.evidence),
+        "predicted": asdict(advice.predicted),
+        "params": dict(advice.change.params),
+        "code": advice.change.code,
+    }
+
+
+def right(case: Case, rules: list[str]) -> bool:
+    if not rules:
+        return case.healthy or case.may_be_silent
+    return rules[0] in case.causes
+
+
+def compared(case: Case, first: Recommendation | None, folder: Path) -> dict[str, Any]:
+    """The true gains, and whether that of what was advised is where it was predicted."""
+    legs: dict[str, Mapping[str, Any] | None] = {"before": {}, "fix": None}  # None: the case's own, which may be code
+    found_cause = first is not None and first.rule in case.causes
+    if first is not None and found_cause and case.accepts(first.change.params):
+        legs["advised"] = dict(first.change.params)
+    measured = side("measure", case, folder, json.dumps(legs))
+    result: dict[str, Any] = {"measured": measured}
+    if first is not None and found_cause:
+        true = measured["gain"].get("advised", measured["gain"]["fix"])
+        result["true_gain"] = true
+        result["inside"] = first.predicted.low <= true <= first.predicted.high
+        result["error"] = round(abs(first.predicted.mid / true - 1), 4)
+    return result
+
+
+def summarised(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The figures over all cases, and whether they reach the goals."""
+    done = {name: found for name, found in results.items() if "failed" not in found}
+    planted = {name: found for name, found in done.items() if found["causes"]}
+    healthy = {name: found for name, found in done.items() if not found["causes"]}
+    firsts = [found["ok"] for found in planted.values()]
+    share = sum(firsts) / len(firsts) if firsts else None
+    alarms = {name: found["recommended"] for name, found in healthy.items() if found["recommended"]}
+    wrong = {name: found["forbidden_seen"] for name, found in done.items() if found["forbidden_seen"]}
+    errors = [found["error"] for found in done.values() if "error" in found]
+    inside = [found["inside"] for found in done.values() if "inside" in found]
+    failed = {name: found["failed"] for name, found in results.items() if "failed" in found}
+    return {
+        "cases": len(results),
+        "planted": len(planted),
+        "healthy": len(healthy),
+        "first_right_share": share,
+        "missed": {name: found["recommended"] for name, found in planted.items() if not found["ok"]},
+        "false_alarms": alarms,
+        "forbidden": wrong,
+        "failed": failed,
+        "prediction": {
+            "count": len(errors),
+            "median_error": round(median(errors), 4) if errors else None,
+            "inside_share": round(sum(inside) / len(inside), 4) if inside else None,
+        },
+        "rules": by_rule(done.values()),
+        "pass": not alarms and not wrong and not failed and (share is None or share >= FIRST_GOAL),
+    }
+
+
+def by_rule(results: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """A rule's precision (of its first places, those that were right) and recall (of the cases it answers for alone
+    or with others, those where it, or another right answer, was recommended)."""
+    first, right_first, planted, found_ = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    for result in results:
+        if result["recommended"]:
+            leader = result["recommended"][0]
+            first[leader] += 1
+            right_first[leader] += leader in result["causes"]
+        for cause in result["causes"]:
+            planted[cause] += 1
+            found_[cause] += any(rule in result["causes"] for rule in result["recommended"])
+    return {
+        rule: {
+            "first": first[rule],
+            "precision": round(right_first[rule] / first[rule], 3) if first[rule] else None,
+            "planted": planted[rule],
+            "recall": round(found_[rule] / planted[rule], 3) if planted[rule] else None,
+        }
+        for rule in sorted({*first, *planted})
+    }
+
+
+def show(results: Mapping[str, dict[str, Any]], summary: Mapping[str, Any]) -> None:
+    """The tables, on standard error."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(stderr=True)
+    table = Table("case", "verdict", "first advice", "predicted", "measured", "", title="Known answers")
+    for name, found in results.items():
+        table.add_row(name, *row(found))
+    console.print(table)
+    rules = Table("rule", "first", "precision", "planted", "recall", title="Rules")
+    for name, found in summary["rules"].items():
+        rules.add_row(name, *(str(found[key]) for key in ("first", "precision", "planted", "recall")))
+    console.print(rules)
+    for key in ("first_right_share", "missed", "false_alarms", "forbidden", "failed", "prediction", "pass"):
+        console.print(f"{key}: {summary[key]}", markup=False)
+
+
+def row(found: Mapping[str, Any]) -> tuple[str, ...]:
+    if "failed" in found:
+        return "", "", "", "", f"failed: {found['failed'][:60]}"
+    first = found["first"]
+    predicted = ""
+    if first is not None:
+        ends = first["predicted"]
+        predicted = f"{ends['mid']:.2f} ({ends['low']:.2f} to {ends['high']:.2f})"
+    gains = found.get("measured", {}).get("gain", {})
+    measured = ", ".join(f"{name} {gain:.2f}" for name, gain in gains.items())
+    marks = ["ok" if found["ok"] else "MISSED"]
+    marks += ["outside"] if found.get("inside") is False else []
+    marks += [f"FORBIDDEN: {', '.join(found['forbidden_seen'])}"] if found["forbidden_seen"] else []
+    return found["verdict"], first["rule"] if first else "nothing", predicted, measured, " ".join(marks)
+
+
+def missing(case: Case) -> list[str]:
+    return [name for name in case.needs if importlib.util.find_spec(name) is None]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a few cases, judged but not measured")
+    parser.add_argument("--no-measure", action="store_true", help="judge the advice only")
+    parser.add_argument("--only", choices=CASES, action="append", help="this case; may be given again")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
+    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
+    options = parser.parse_args()
+    names = options.only or [name for name, case in CASES.items() if case.quick or not options.quick]
+    results: dict[str, Any] = {}
+    left_out: dict[str, str] = {}
+    began = time.perf_counter()
+    for name in names:
+        case = CASES[name]
+        if missing(case):
+            left_out[name] = f"needs {', '.join(missing(case))}"
+            continue
+        tell(f"{name}: {case.about}…")
+        try:
+            results[name] = judge(case, measured=not (options.no_measure or options.quick))
+        except CaseFailed as error:
+            results[name] = {"failed": str(error), "causes": list(case.causes)}
+        tell(f"    {' | '.join(cell for cell in row(results[name]) if cell)}")
+    summary = summarised(results)
+    found = {
+        "benchmark": "known_answers",
+        "date": datetime.date.today().isoformat(),
+        "quick": options.quick,
+        "machine": machine(),
+        "seconds": round(time.perf_counter() - began),
+        "summary": summary,
+        "left_out": left_out,
+        "cases": results,
+    }
+    text = json.dumps(found, indent=1, default=str)
+    print(text)
+    show(results, summary)
+    if options.json is not None:
+        options.json.write_text(text + "\n", encoding="utf-8")
+    if options.store is not None:
+        tell(f"Kept as {store(options.store / 'known-answers', text, options.quick)}")
+    return 0 if summary["pass"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

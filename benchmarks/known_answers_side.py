@@ -1,0 +1,98 @@
+"""A training process of benchmarks/known_answers.py: records one case, or measures its loops in turn.
+
+    python known_answers_side.py record CASE | measure CASE LEGS
+
+LEGS is JSON: name → the arguments with which the case's loop is built, null for those of its fix. Prints one
+line of JSON.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+import torch
+
+from known_cases import CASES
+from known_cases.case import Case, Training
+
+MEASURE_S = 3.0
+LEAST_ROUNDS, MOST_ROUNDS = 3, 15
+LONG_ROUND_S = 6.0  # rounds as long as this are not repeated: spawning workers takes seconds
+
+
+def block(training: Training) -> tuple[int, float]:
+    """One block: the number of batches, and seconds."""
+    batches, step = 0, training.step
+    began = time.perf_counter()
+    for batch in training.batches():
+        step(batch)
+        batches += 1
+    return batches, time.perf_counter() - began
+
+
+def record(case: Case) -> dict[str, Any]:
+    """Loops under Loaderscope until enough is recorded."""
+    import loaderscope
+
+    training = case.build()
+    training.loader = loaderscope.watch(training.loader)
+    batches = blocks = 0
+    began = time.perf_counter()
+    while blocks < case.least_blocks or (case.world == 1 and time.perf_counter() - began < case.record_s):
+        batches += block(training)[0]
+        blocks += 1
+    return {"batches": batches, "blocks": blocks, "seconds": round(time.perf_counter() - began, 2)}
+
+
+def samples_per_s(case: Case, arguments: Mapping[str, Any]) -> float:
+    """Useful samples a second over one block of a loop made for it."""
+    training = case.build(**arguments)
+    batches, seconds = block(training)
+    return batches * training.size / seconds
+
+
+def measure(case: Case, legs: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Every loop once a round, in an order that turns round each time; ratios are taken within a round."""
+    rates: dict[str, list[float]] = {name: [] for name in legs}
+    arguments = {name: case.fix if leg is None else leg for name, leg in legs.items()}
+    order = list(legs)
+    began = time.perf_counter()
+    rounds = 0
+    while rounds < LEAST_ROUNDS or (rounds < MOST_ROUNDS and time.perf_counter() - began < MEASURE_S):
+        for name in order:
+            rates[name].append(samples_per_s(case, arguments[name]))
+            gc.collect()
+        order.reverse()
+        rounds += 1
+        if case.world > 1:
+            if rounds == LEAST_ROUNDS:
+                break
+        elif time.perf_counter() - began > LONG_ROUND_S * rounds:
+            break
+    first, *others = legs
+    ratios = {name: [other / base for base, other in zip(rates[first], rates[name], strict=True)] for name in others}
+    return {
+        "samples_per_s": {name: round(median(each), 1) for name, each in rates.items()},
+        "gain": {name: round(median(each), 4) for name, each in ratios.items()},
+        "rounds": rounds,
+    }
+
+
+def main(args: list[str]) -> int:
+    # With more, a small tensor operation waits for a core that something else keeps busy (CAUSES.md, row 21b): then it
+    # would be this machine's other work that decides what is slow, and not what was planted.
+    torch.set_num_threads(1)
+    case = CASES[args[1]]
+    found = record(case) if args[0] == "record" else measure(case, json.loads(args[2]))
+    print(json.dumps(found), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,12 @@
+"""The cases of benchmarks/known_answers.py, by what is wrong with them."""
+
+from __future__ import annotations
+
+from . import access, distributed, epochs, handover, healthy, resources, workers
+from .case import Case
+
+CASES: dict[str, Case] = {
+    case.name: case
+    for module in (access, workers, handover, epochs, resources, distributed, healthy)
+    for case in module.CASES
+}

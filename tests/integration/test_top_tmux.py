@@ -1,0 +1,227 @@
+"""The dashboard in a real terminal (tmux), attached to a real training run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from builders import RunBuilder
+from dashboard_samples import train as train_run
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
+    pytest.mark.timeout(180),
+]
+
+TRAIN = """
+    import sys, time
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+    class Pictures(Dataset):
+        def __len__(self):
+            return 10_000
+        def __getitem__(self, index):
+            time.sleep(0.002)
+            return torch.zeros(3, 8, 8)
+
+    if __name__ == "__main__":
+        batches, code = int(sys.argv[1]), int(sys.argv[2])
+        print("\\x1b[32mbegins\\x1b[0m", flush=True)
+        for number, batch in enumerate(DataLoader(Pictures(), batch_size=4, num_workers=2), 1):
+            time.sleep(0.004)
+            if number == batches:
+                break
+        print("is over", flush=True)
+        sys.exit(code)
+"""
+
+WAIT_S = 60
+
+
+class Terminal:
+    """One tmux server of our own with one window."""
+
+    def __init__(self, folder: Path, environ: dict[str, str]) -> None:
+        self.socket = str(folder / "tmux")
+        self.environ = environ
+
+    def tmux(self, *arguments: str) -> str:
+        command = ["tmux", "-f", "/dev/null", "-S", self.socket, *arguments]
+        return subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=30, env={**os.environ, **self.environ}
+        ).stdout
+
+    def start(self, command: str, width: int = 80, height: int = 24) -> None:
+        """Run a shell command; its exit code stays on the screen."""
+        script = f"{command}; echo CODE=$?; sleep 600"
+        self.tmux("new-session", "-d", "-s", "it", "-x", str(width), "-y", str(height), script)
+
+    def screen(self) -> str:
+        return self.tmux("capture-pane", "-p", "-t", "it")
+
+    def press(self, *keys: str) -> None:
+        self.tmux("send-keys", "-t", "it", *keys)
+
+    def until(self, said: str | Callable[[str], bool]) -> str:
+        """The screen, once it says this."""
+        right = said if callable(said) else lambda screen: said in screen
+        end = time.monotonic() + WAIT_S
+        while time.monotonic() < end:
+            screen = self.screen()
+            if right(screen):
+                return screen
+            time.sleep(0.1)
+        raise AssertionError(f"never said {said!r}; at last:\n{self.screen()}")
+
+    def children(self) -> list[psutil.Process]:
+        pid = int(self.tmux("list-panes", "-t", "it", "-F", "#{pane_pid}"))
+        return psutil.Process(pid).children(recursive=True)
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(TRAIN))
+    return path
+
+
+@pytest.fixture
+def terminal(runs_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    paths = os.pathsep.join(filter(None, sys.path))
+    found = Terminal(
+        tmp_path_factory.mktemp("t"),
+        {"LOADERSCOPE_DIR": str(runs_dir), "PYTHONPATH": paths, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"},
+    )
+    yield found
+    subprocess.run(["tmux", "-S", found.socket, "kill-server"], check=False, capture_output=True, timeout=30)
+
+
+@pytest.fixture
+def training(train: Path, runs_dir: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A training that goes on until it is ended, once it has recorded something."""
+    command = [sys.executable, "-m", "loaderscope", "run", "-q", str(train), "1000000", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    end = time.monotonic() + WAIT_S
+    while not list(runs_dir.glob("2*/p*/batches*.seg")) and time.monotonic() < end:
+        time.sleep(0.1)
+    yield process
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def top() -> str:
+    return f"{sys.executable} -m loaderscope top"
+
+
+def test_it_attaches_to_a_live_run_and_sees_it_die(
+    terminal: Terminal, training: subprocess.Popen[bytes], runs_dir: Path
+) -> None:
+    terminal.start(top())
+    screen = terminal.until("input-bound")
+    assert "● live" in screen
+    assert "Pictures" in screen
+    for key, word in (("3", "w1"), ("4", "page cache"), ("5", "Slowest"), ("2", "predicted"), ("1", "Verdict")):
+        terminal.press(key)
+        if key != "2":  # what the rules say of a run this short is not for this test
+            terminal.until(word)
+    for step in range(40):  # a storm of sizes
+        terminal.tmux("resize-window", "-t", "it", "-x", str(40 + step * 13 % 160), "-y", str(10 + step * 7 % 50))
+    terminal.tmux("resize-window", "-t", "it", "-x", "100", "-y", "30")
+    terminal.until("Verdict")
+    os.killpg(training.pid, signal.SIGKILL)
+    terminal.until("the run died")
+    for directory in runs_dir.glob("2*"):
+        shutil.rmtree(directory)
+    terminal.until("directory was removed")
+    terminal.press("q")
+    screen = terminal.until("CODE=")
+    assert "CODE=0" in screen
+    assert "Traceback" not in screen
+
+
+def test_a_terminal_closed_by_its_window_leaves_nothing_running(
+    terminal: Terminal, training: subprocess.Popen[bytes]
+) -> None:
+    terminal.start(top())
+    terminal.until("● live")
+    ours = terminal.children()
+    assert any("loaderscope" in " ".join(process.cmdline()) for process in ours)
+    terminal.tmux("kill-session", "-t", "it")
+    _, alive = psutil.wait_procs(ours, timeout=20)
+    assert not alive
+    assert training.poll() is None  # nothing was asked of it
+
+
+def test_run_live_shows_the_script_and_passes_its_code_on(terminal: Terminal, train: Path) -> None:
+    terminal.start(f"{sys.executable} -m loaderscope run --live -q {train} 400 7", 100, 40)
+    terminal.until(lambda screen: "begins" in screen and "● live" in screen)
+    terminal.until("exited with 7")
+    screen = terminal.until("is over")
+    assert "Verdict" in screen  # the dashboard stays
+    terminal.press("q")
+    screen = terminal.until("CODE=")
+    assert "CODE=7" in screen
+    assert "is over" in screen  # what it wrote is not lost with the dashboard
+
+
+def test_run_live_hands_ctrl_c_on_and_may_be_left_early(terminal: Terminal, train: Path) -> None:
+    terminal.start(f"{sys.executable} -m loaderscope run --live -q {train} 1000000 0", 100, 40)
+    terminal.until(lambda screen: "begins" in screen and "input-bound" in screen)
+    terminal.press("q")
+    terminal.until(lambda screen: "Verdict" not in screen)
+    assert "CODE" not in terminal.screen()  # it goes on
+    terminal.press("C-c")
+    screen = terminal.until("CODE=")
+    assert "KeyboardInterrupt" in screen
+    assert "CODE=1" in screen or "CODE=130" in screen
+
+
+def test_run_live_leaves_nothing_when_its_window_is_closed(terminal: Terminal, train: Path) -> None:
+    terminal.start(f"{sys.executable} -m loaderscope run --live -q {train} 1000000 0", 100, 40)
+    terminal.until(lambda screen: "begins" in screen and "input-bound" in screen)
+    ours = terminal.children()
+    assert len(ours) >= 4  # the dashboard, the script, its workers
+    terminal.tmux("kill-session", "-t", "it")
+    _, alive = psutil.wait_procs(ours, timeout=30)
+    assert not alive
+
+
+@pytest.mark.skipif(shutil.which("script") is None, reason="script (util-linux) is not installed")
+@pytest.mark.parametrize(
+    ("environ", "right"),
+    [
+        ("NO_COLOR=1 TERM=xterm-256color", lambda codes: all(len(set(each)) == 1 for each in rgb(codes))),
+        ("TERM=linux", lambda codes: not rgb(codes) and "38;5" not in codes),
+        ("TERM=xterm-256color COLORTERM=truecolor", lambda codes: any(len(set(each)) > 1 for each in rgb(codes))),
+    ],
+    ids=["no-color", "ansi-16", "truecolor"],
+)
+def test_colours_are_those_the_terminal_has(
+    terminal: Terminal, runs_dir: Path, tmp_path: Path, environ: str, right: Callable[[str], bool]
+) -> None:
+    run = RunBuilder(runs_dir)
+    train_run(run)
+    written = tmp_path / "written"
+    script = f"env -u COLORTERM {environ} {top()}"
+    terminal.start(f"script -q -c '{script}' {written}")
+    terminal.until("input-bound")
+    terminal.press("q")
+    terminal.until("CODE=0")
+    assert right(written.read_text(errors="replace"))
+
+
+def rgb(codes: str) -> list[tuple[str, ...]]:
+    """The true colours among escape codes."""
+    return re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", codes)
