@@ -49,7 +49,9 @@ class _IdleSingle:
         return next(self._sampler_iter)
 
     def _next_data(self) -> Any:
-        return self._dataset_fetcher.fetch(self._next_index())
+        index = self._next_index()
+        data = self._dataset_fetcher.fetch(index)
+        return None if self._pin_memory else data
 
     def __next__(self) -> Any:
         return self._next_data()
@@ -58,6 +60,18 @@ class _IdleSingle:
 class _IdleQueue:
     def qsize(self) -> int:
         return 0
+
+
+class _HeldQueue:
+    """A queue of one message, at both ends of a worker."""
+
+    message: Any = (0, [0])
+
+    def get(self) -> Any:
+        return 0, [0]
+
+    def put(self, message: Any) -> None:
+        self.message = message
 
 
 class _IdleMulti:
@@ -125,15 +139,17 @@ def _workers_ns() -> tuple[float, float]:
     """(in main, in the worker) ns a batch."""
     from multiprocessing.reduction import ForkingPickler
 
-    from .worker import _Timer
+    from .worker import IndexQueue, ResultQueue, _Timer
 
-    timer = _Timer(0, stateful=False)
+    timer, held = _Timer(0, stateful=False), _HeldQueue()
+    tasks, results = IndexQueue(held, timer), ResultQueue(held, timer)
 
     def made() -> Any:
-        timer.begin([0])
         timer.marks.detailed = False
+        tasks.get()
         timer.marks.t_collate = now_ns()
-        return timer.end(0, None)
+        results.put((0, None))
+        return held.message
 
     best_bare = best_sealed = float("inf")
     for _ in range(_ROUNDS):
@@ -142,7 +158,7 @@ def _workers_ns() -> tuple[float, float]:
             bare = ForkingPickler.dumps((0, None))
         middle = now_ns()
         for _ in range(_BATCHES):
-            sealed = ForkingPickler.dumps((0, made()))
+            sealed = ForkingPickler.dumps(made())
         end = now_ns()
         best_bare = min(best_bare, (middle - start) / _BATCHES)
         best_sealed = min(best_sealed, (end - middle) / _BATCHES)

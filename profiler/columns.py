@@ -109,7 +109,7 @@ def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneCo
     paths = segments(directory, name)
     for path in paths:
         try:
-            plan.append(_checked(path, schema))
+            plan.append(checked_header(path, schema))
         except RunUnreadable as error:
             if path is paths[-1]:
                 if _unborn(path):
@@ -117,7 +117,7 @@ def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneCo
                 if not last:  # its header may be half written: look again
                     raise _Changed from error
             _give_up_or_note(error, path, last, notes)
-    builder = _Builder(schema, sum(info.committed for info in plan), plan[0].dtype if plan else None)
+    builder = ColumnsBuilder(schema, sum(info.committed for info in plan), plan[0].dtype if plan else None)
     ends: list[tuple[int, int]] = []  # (first seq, rows) of each segment kept
     for info in plan:
         try:
@@ -166,7 +166,7 @@ def _gaps(ends: list[tuple[int, int]], through_seq: int) -> int:
     return missing
 
 
-def _checked(path: Path, schema: Schema) -> SegmentInfo:
+def checked_header(path: Path, schema: Schema) -> SegmentInfo:
     """A header whose numbers may be used for allocation. Raises RunUnreadable."""
     try:
         status = path.stat()
@@ -279,7 +279,7 @@ def _unmeasured(f: Field, rows: int, count: int) -> Array:
     return np.broadcast_to(value, shape)
 
 
-class _Builder:
+class ColumnsBuilder:
     """Columns being filled. A column is allocated when its first measured value arrives."""
 
     def __init__(self, schema: Schema, rows: int, dtype: np.dtype[Any] | None) -> None:

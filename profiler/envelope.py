@@ -13,9 +13,11 @@ Nothing is matched by guess and no second channel is needed.
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from . import hot
 from .clock import now_ns
+from .fetchers import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, SAMPLE_EVERY
 
 # Found again in the pickled bytes by this mark; sixteen random bytes do not occur by chance.
 _MARK = bytes.fromhex("9f1c64e25b7a4d0e8833d1f6a90b52c7")
@@ -34,9 +36,10 @@ _META_BYTES = _SENT_AT + SENT.size
 _TAIL = _META_BYTES + 64
 
 
-class Envelope:
-    """A batch and its times (ns), in main. `times` is what `TIMES` packs."""
+native = hot.envelopes(TIMES.format, SENT.format, _MARK, _SEAL, SAMPLE_EVERY, ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS)
 
+
+class _Parcel:
     __slots__ = ("pack_ns", "payload", "pickled_bytes", "pin_ns", "t_sent_ns", "times", "unpack_ns")
 
     def __init__(self, payload: Any, meta: bytes, unpack_ns: int) -> None:
@@ -45,6 +48,16 @@ class Envelope:
         self.pack_ns, self.t_sent_ns, self.pickled_bytes = SENT.unpack_from(meta, _SENT_AT)
         self.unpack_ns = unpack_ns
         self.pin_ns = -1
+
+
+if not TYPE_CHECKING and native is not None:
+    _Parcel = native.Parcel
+
+
+class Envelope(_Parcel):
+    """A batch and its times (ns), in main. `times` is what `TIMES` packs."""
+
+    __slots__ = ()
 
     def pin_memory(self, *device: object) -> Envelope:
         """Called by torch's pin thread on the way to main."""
@@ -75,6 +88,10 @@ def opened(data: Any, unpack_ns: int = -1) -> Any:
 def opening(queue: Any, stateful: bool) -> None:
     """Make this queue hand on envelopes, in this process. `stateful`: torchdata's messages hold a state beside."""
     receive, get = queue._recv_bytes, queue.get
+    if native is not None and not stateful:
+        queue._recv_bytes = arrival = native.arriving(receive)
+        queue.get = native.getting(get, arrival, Envelope)
+        return
     t_arrived = 0
 
     def recv_bytes(*args: Any) -> Any:
@@ -96,6 +113,11 @@ def opening(queue: Any, stateful: bool) -> None:
 
     queue._recv_bytes = recv_bytes
     queue.get = get_opened
+
+
+def sender(send: Any) -> Any:
+    """`send`, made to fill in envelopes on their way."""
+    return Sender(send) if native is None else native.sending(send, empty_message_bytes())
 
 
 class Sender:

@@ -8,10 +8,12 @@ timed by handing the fetcher a list whose iterator looks at the clock.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from . import hot
 from .clock import now_ns, thread_cpu_ns
+from .hot import Marks
 
 # Work shorter than this is looked at in detail only once in SAMPLE_EVERY batches: reading thread CPU time is a system
 # call (0.5 µs), walking the batch and timing each sample cost more.
@@ -21,30 +23,25 @@ SAMPLE_EVERY = 64
 ALWAYS_AT_FIRST = 6
 
 
-class Marks:
-    """The clock readings of the batch being made. `detailed` asks for CPU time and single samples too."""
-
-    __slots__ = ("detailed", "t_collate", "t_collated", "t_cpu_collate", "t_cpu_fetch", "t_fetch")
-
-    def __init__(self) -> None:
-        self.t_fetch = self.t_collate = self.t_collated = 0
-        self.t_cpu_fetch = self.t_cpu_collate = 0
-        self.detailed = True
-
-
 class TimedIndices(list[Any]):
     """A batch's indices; iterating over them notes when each one is asked for, and the end."""
 
     stamps: list[int]
 
     def __iter__(self) -> Iterator[Any]:
-        stamps: list[int] = []
-        self.stamps = stamps
-        stamp = stamps.append
-        for index in list.__iter__(self):
-            stamp(now_ns())
-            yield index
+        self.stamps = []
+        return stamping(self, self.stamps)
+
+
+def _stamping(items: list[Any], stamps: list[int]) -> Iterator[Any]:
+    stamp = stamps.append
+    for item in list.__iter__(items):
         stamp(now_ns())
+        yield item
+    stamp(now_ns())
+
+
+stamping: Callable[[list[Any], list[int]], Iterator[Any]] = _stamping if hot.native is None else hot.native.Stamping
 
 
 def fetched_one_by_one(dataset: Any, auto_collation: bool) -> bool:
@@ -119,7 +116,8 @@ def _marking_class(base: type, marks_end: bool) -> type:
     def set_collate_fn(self: Any, value: Any) -> None:
         self._loaderscope_collate = value
 
-    body: dict[str, Any] = {"collate_fn": property(collate_fn, set_collate_fn), "__module__": base.__module__}
+    mark: Any = property(collate_fn, set_collate_fn) if hot.native is None else hot.native.CollateMark()
+    body: dict[str, Any] = {"collate_fn": mark, "__module__": base.__module__}
     if marks_end:
         fetch_of_base = base.fetch  # type: ignore[attr-defined]
 

@@ -127,10 +127,10 @@ class Folder:
     LEFT_OUT = frozenset(
         {
             *("seq", "t_ns", "t_fetch_ns", "t_iter_ns", "t_first_ns", "t_end_ns"),
-            *("task", "worker_pid", "worker", "flags", "epoch", "instance", "how"),
+            *("task", "worker_pid", "worker", "flags", "epoch", "instance", "how", "digest"),
             *("pid", "owner_pid", "role", "loader", "gpu"),
             *("cpu_user_ns", "cpu_system_ns", "minor_faults", "major_faults", "ctx_voluntary", "ctx_involuntary"),
-            *("read_disk_bytes", "read_all_bytes", "disk_read_bytes", "disk_write_bytes"),
+            *("run_delay_ns", "read_disk_bytes", "read_all_bytes", "disk_read_bytes", "disk_write_bytes"),
             *("net_recv_bytes", "net_sent_bytes", "cgroup_throttled_ns", "cgroup_nr_throttled"),
             *("context_switches", "sampler_cpu_ns"),
         }

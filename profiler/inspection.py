@@ -1,4 +1,4 @@
-"""What was seen of a loader's parts: its data set, its samplers, its collate function and a batch, without running them.
+"""What was seen of a loader's parts without running them: its data set, samplers, collate function, and a batch.
 
 `profiler.inspect_loader` makes it in the training process when the first loop begins, `LoaderRun.inspection` holds it.
 Everything may be missing: an older run, an orphaned iterator, a part that could not be looked at.

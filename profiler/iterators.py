@@ -11,12 +11,17 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from . import fetchers
+from . import fetchers, hot
 from .clock import now_ns
 from .envelope import Envelope, opened
+from .envelope import native as native_envelopes
 from .lanes import HEADER_BYTES
-from .recorder import EXHAUSTED, FAILED, RECORD_BYTES, failed, pack_head
+from .recorder import EXHAUSTED, FAILED, RECORD_BYTES, Step, failed, pack_head
+from .schema import BATCH
 from .tracebacks import clean_wrapper, drop_inner_frames
+
+_native = hot.records(HEADER_BYTES, BATCH, fetchers.SAMPLE_EVERY)
+_native_queues = _native if native_envelopes is not None else None
 
 _classes: dict[tuple[type, bool], type] = {}
 
@@ -70,6 +75,8 @@ def with_globals(function: Any, replaced: dict[str, Any]) -> Any:
 def _stepping(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`__next__` (or `_next_data`) in the process that makes the batches itself. The hottest path there is: everything
     that not every batch needs is behind `special`."""
+    if _native is not None:
+        return _native.stepping(base_call, _on_end, _on_failure)  # type: ignore[no-any-return]
     mask = fetchers.SAMPLE_EVERY - 1
 
     def step(self: Any) -> Any:
@@ -111,6 +118,19 @@ def _stepping(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return data
 
     return step
+
+
+def _on_end(s: Step, t0: int, error: BaseException) -> None:
+    """As the compiled form calls it: the base has raised."""
+    s.ended(t0, EXHAUSTED if isinstance(error, StopIteration) else FAILED)
+    if not isinstance(error, StopIteration):
+        drop_inner_frames(error)
+
+
+def _on_failure(iterator: Any, s: Step, error: Exception) -> None:
+    """As the compiled form calls it: our part has failed."""
+    iterator._ls = None
+    failed(error, s.recorder)
 
 
 def _single(base: Any, quiet: bool) -> type:
@@ -155,7 +175,7 @@ def _short_hooks(base: Any) -> dict[str, Any]:
             s.t_collated = now_ns()
         return data
 
-    return {"_next_data": _next_data}
+    return {"_next_data": _next_data if _native is None else _native.drawing(base_next_data, _pinned)}
 
 
 def _pinned(iterator: Any, data: Any) -> Any:
@@ -207,6 +227,8 @@ def _multi(base: Any, quiet: bool) -> type:
         index = base_next_index(self)
         samples = len(index) if type(index) is list else -1 if self._auto_collation else 1
         s.drawn[self._send_idx] = (now_ns() - t0, samples)
+        if s.looks is not None:
+            s.looks.drawn(index, self._send_idx)
         return index
 
     def _process_data(self: Any, data: Any, *rest: Any) -> Any:
@@ -234,6 +256,9 @@ def _multi(base: Any, quiet: bool) -> type:
         base_reset(self, loader, first_iter, *args, **kwargs)
 
     body: dict[str, Any] = {"_next_index": _next_index, "_process_data": _process_data, "_reset": _reset}
+    if _native_queues is not None:
+        body["_next_index"] = _native_queues.indexing(base_next_index, _next_index)
+        body["_process_data"] = _native_queues.processing(base_process_data, Envelope, _process_data)
     if quiet:
         body["_next_data"] = _receiving(base._next_data)
     else:
@@ -243,6 +268,8 @@ def _multi(base: Any, quiet: bool) -> type:
 
 def _receiving(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`__next__` (or `_next_data`) of an iterator with workers: most of the record comes in the envelope."""
+    if _native_queues is not None:
+        return _native_queues.receiving(base_call, _on_end, _on_failure, _ready)  # type: ignore[no-any-return]
     mask = fetchers.SAMPLE_EVERY - 1
 
     def step(self: Any) -> Any:

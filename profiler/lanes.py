@@ -29,6 +29,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from .hot import LaneState
 from .schema import Schema
 
 MAGIC = b"LDRSCOPE"
@@ -198,7 +199,7 @@ class Budget:
         return True
 
 
-class Lane:
+class Lane(LaneState):
     """An open lane. The hot path writes record number `n` of the segment into `buf`, then publishes it:
 
         n = lane.count
@@ -215,12 +216,7 @@ class Lane:
     __slots__ = (
         "__weakref__",
         "budget",
-        "buf",
-        "capacity",
-        "committed",
-        "count",
         "directory",
-        "first",
         "fold",
         "mapped",
         "name",

@@ -18,7 +18,7 @@ from .errors import RunUnreadable
 MAX_JSON_BYTES = 1 << 20
 MAX_TEXT = 2_000
 MAX_ITEMS = 1_000
-MAX_DEPTH = 8
+MAX_DEPTH = 16
 MAX_INT = 1 << 62
 
 Scalar = str | int | float | bool | None

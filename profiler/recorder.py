@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from . import session as sessions
 from .clock import now_ns, thread_cpu_ns
 from .envelope import TIMES
-from .fetchers import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, Marks, fetched_one_by_one, sample_times, with_stamps
+from .fetchers import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, fetched_one_by_one, sample_times, with_stamps
+from .first_looks import FirstLooks, first_looks, look_at_parts
+from .hot import Marks
 from .lanes import HEADER_BYTES, Budget, Lane, Segment
 from .measure import batch_size_of
 from .schema import BATCH, EPOCH
@@ -49,6 +52,7 @@ class Recorder:
         self.instance = 0
         self.enabled = True
         self.signature = ""
+        self.loader: Callable[[], Any] | None = None  # a weak reference: recording keeps no loader alive
         self._lock = threading.Lock()
         self._session: sessions.Session | None = None
         self._index = -1
@@ -73,6 +77,7 @@ class Recorder:
             self._epoch += 1
             row = self._epochs.append(step.t_iter, -1, -1, 0, step.epoch, self.instance, num_workers, -1)
             step.row, step.rows, step.row_segment = row, self._epochs, self._epochs.segment
+            step.looks = first_looks(self, num_workers)
             step.take(self._free.pop() if self._free else self._new_lane(session))
         return True
 
@@ -87,6 +92,7 @@ class Recorder:
         self._epoch = 0
         self._lanes, self._free = [], []
         self.facts["overhead"] = overhead_of(self.facts.get("config", {}))
+        look_at_parts(self)
         self.write()
 
     def write(self) -> None:
@@ -151,22 +157,13 @@ class Step(Marks):
     """
 
     __slots__ = (
-        "device",
-        "drawn",
-        "envelope",
-        "epoch",
         "first_seq",
         "indices",
-        "lane",
         "recorder",
         "row",
         "row_segment",
         "rows",
-        "samples",
-        "special",
-        "t_index",
         "t_iter",
-        "taken",
         "waiting_for_first",
     )
 
@@ -188,6 +185,7 @@ class Step(Marks):
         self.samples = -1
         self.indices: Any = None
         self.envelope: Any = None
+        self.looks: FirstLooks | None = None
         self.drawn: dict[int, tuple[int, int]] = {}
         self.taken = 0
 
@@ -207,8 +205,10 @@ class Step(Marks):
             self.recorder.give_back(lane)
 
     def __del__(self) -> None:
-        with suppress(Exception):  # at interpreter exit anything may be gone
+        try:
             self._give_back()
+        except Exception:  # at interpreter exit anything may be gone, `suppress` too
+            pass
 
     @property
     def batches(self) -> int:
@@ -252,14 +252,18 @@ class Step(Marks):
         if self.waiting_for_first:
             self.waiting_for_first = False
             self._patch_row("t_first_ns", t_handed)
+        if self.looks is not None:
+            self.looks = self.looks.recorded(lane, n, batch)
         if self.detailed:
             self._detail(lane, n, batch, t_handed, wait_ns)
         if self.device is not None:
             self.device.handed_over(lane, n, batch)
-        self.special = pinned or self.detailed or self.device is not None
+        self.special = pinned or self.detailed or self.device is not None or self.looks is not None
 
     def begin_detail(self, index: Any, iterator: Any) -> Any:
         """The batch about to be fetched will be looked at in detail; returns the indices to hand on."""
+        if self.looks is not None:
+            self.looks.drawn(index, iterator._num_yielded)
         if fetched_one_by_one(iterator._dataset, iterator._auto_collation):
             index = self.indices = with_stamps(index)
         self.t_cpu_fetch = thread_cpu_ns()
@@ -312,11 +316,13 @@ class Step(Marks):
         if self.waiting_for_first:
             self.waiting_for_first = False
             self._patch_row("t_first_ns", t_handed)
+        if self.looks is not None:
+            self.looks = self.looks.recorded(lane, n, batch)
         if self.device is None:
             self.look_for_device()
         if self.device is not None:
             self.device.handed_over(lane, n, batch)
-        self.special = self.device is not None
+        self.special = self.device is not None or self.looks is not None
         _pack_float(lane.buf, _OWN_AT + n * RECORD_BYTES, now_ns() - t_handed)
 
 

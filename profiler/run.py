@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -56,6 +56,7 @@ MAX_PARTS = 10_000
 MAX_LOADERS = 10_000
 
 Unread = Mapping[str, Any]
+LaneSource = Callable[[Path, str, Schema], LaneContent]
 
 
 @dataclass(frozen=True)
@@ -190,17 +191,20 @@ def open_run(name: str | os.PathLike[str] = "latest", runs: Path | None = None) 
     return read_run(find_run(name, runs), Liveness())
 
 
-def read_run(path: Path, liveness: Liveness) -> Run:
-    """The run in this directory. `liveness` says which processes are alive. Raises RunUnreadable."""
+def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane) -> Run:
+    """The run in this directory. `liveness` says which processes are alive. Raises RunUnreadable.
+
+    `read` gives a lane's content; one that follows a run while it goes on gives less than everything.
+    """
     data = read_run_json(path)
     notes: list[str] = []
     processes, systems = [], []
     for part in _parts(path):
         try:
             if part.name.startswith("system-"):
-                systems.append(_read_system(part))
+                systems.append(_read_system(part, read))
             else:
-                processes.append(_read_process(part, liveness))
+                processes.append(_read_process(part, liveness, read))
         except RunUnreadable as error:
             notes.append(f"{error}: left out")
     processes.sort(key=lambda p: (p.rank or 0, p.unix_ns or 0, p.pid))
@@ -281,17 +285,17 @@ def _parts(path: Path) -> list[Path]:
     return sorted(found)
 
 
-def _read_process(path: Path, liveness: Liveness) -> ProcessRun:
+def _read_process(path: Path, liveness: Liveness, read: LaneSource) -> ProcessRun:
     notes: list[str] = []
     data = _optional(path / "process.json", notes)
     pid = integer(data, "pid")
     if pid is None:  # torn by a crash: the folder's name says it too
         pid = int(path.name[1:].split("-")[0])
     rank = integer(data, "rank")
-    workers = _note(read_lane(path, "workers", schema.WORKER), notes).columns
+    workers = _note(read(path, "workers", schema.WORKER), notes).columns
     loaders = []
     for index in _loader_indices(path):
-        loader = _read_loader(path, index, pid, rank)
+        loader = _read_loader(path, index, pid, rank, read)
         notes += [f"{loader.name}: {note}" for note in loader.notes]
         loaders.append(loader)
     return ProcessRun(
@@ -345,12 +349,12 @@ def _names(path: Path) -> Iterator[str]:
         return
 
 
-def _read_loader(path: Path, index: int, pid: int, rank: int | None) -> LoaderRun:
+def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
     notes: list[str] = []
     data = _optional(path / f"loader{index}.json", notes)
     pattern = re.compile(rf"(batches{index}x\d{{1,9}})(?:-\d+\.seg|\.fold\.json)")
     lanes = sorted({match[1] for name in _names(path) if (match := pattern.fullmatch(name))})
-    contents = [_note(read_lane(path, lane, schema.BATCH), notes) for lane in lanes]
+    contents = [_note(read(path, lane, schema.BATCH), notes) for lane in lanes]
     batches = merge_lanes([with_compute(content.columns) for content in contents], schema.BATCH)
     overhead = data.get("overhead")
     return LoaderRun(
@@ -363,14 +367,14 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None) -> LoaderRu
         reasons=sentences(data, "reasons"),
         hook_ns=number(overhead, "hook_ns") if isinstance(overhead, dict) else None,
         batches=batches,
-        epochs=_note(read_lane(path, f"epochs{index}", schema.EPOCH), notes).columns,
+        epochs=_note(read(path, f"epochs{index}", schema.EPOCH), notes).columns,
         folded=merge_folds([content.fold for content in contents]),
         notes=tuple(notes) + strings(data, "notes"),
         inspection=read_inspection(data),
     )
 
 
-def _read_system(path: Path) -> SystemRun:
+def _read_system(path: Path, read: LaneSource) -> SystemRun:
     notes: list[str] = []
     starting = not (path / "host.json").exists()  # the sampler begins a moment after the run
     data = {} if starting else _optional(path / "host.json", notes)
@@ -393,10 +397,10 @@ def _read_system(path: Path) -> SystemRun:
         cgroup_mem_limit_bytes=integer(cgroup, "mem_limit_bytes"),
         gpus=tuple(GpuInfo(integer(g, "index") or 0, text(g, "name") or "GPU") for g in gpus),
         reasons=sentences(data, "reasons"),
-        machine=_note(read_lane(path, "machine", schema.MACHINE), notes).columns,
-        core=_note(read_lane(path, "core", cores), notes).columns,
-        process=_note(read_lane(path, "process", schema.PROCESS), notes).columns,
-        gpu=_note(read_lane(path, "gpu", schema.GPU), notes).columns,
+        machine=_note(read(path, "machine", schema.MACHINE), notes).columns,
+        core=_note(read(path, "core", cores), notes).columns,
+        process=_note(read(path, "process", schema.PROCESS), notes).columns,
+        gpu=_note(read(path, "gpu", schema.GPU), notes).columns,
         notes=tuple(notes),
     )
 

@@ -226,6 +226,11 @@ PROCESS = Schema(
         Field("threads", "i", "threads"),
         Field("fds", "i", "open file descriptors"),
         Field("affinity", "i", "cores it may run on"),
+        Field(
+            "run_delay_ns",
+            "q",
+            "time its main thread was ready to run but had no core, since it began (Linux with schedstat)",
+        ),
     ),
 )
 

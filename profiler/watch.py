@@ -132,6 +132,17 @@ def loader_place(loader: Any) -> tuple[Path, int] | None:
     return recorder.session.directory, recorder.index
 
 
+def live_loaders() -> dict[tuple[Path, int], Any]:
+    """The DataLoaders being recorded that still exist, by their place."""
+    found = {}
+    for entry in list(_watched.values()):
+        loader = entry.loader()
+        place = loader_place(loader) if loader is not None else None
+        if place is not None:
+            found[place] = loader
+    return found
+
+
 def current_run_directory() -> Path | None:
     """The run this process records into; None before the first batch of a watched loader."""
     session = sessions.current()
@@ -162,6 +173,7 @@ def _register(loader: Any, name: str | None) -> Recorder:
     else:
         recorder = Recorder(name or _fresh_name(loader), facts)
     recorder.signature = signature
+    recorder.loader = weakref.ref(loader)
     _watched[id(loader)] = _Watched(loader, recorder)
     return recorder
 

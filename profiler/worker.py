@@ -15,7 +15,8 @@ from typing import Any
 
 from . import fetchers
 from .clock import now_ns, thread_cpu_ns
-from .envelope import TIMES, Sender, sealed
+from .envelope import TIMES, native, sealed, sender
+from .hot import Marks
 from .measure import batch_size_of
 from .tracebacks import clean_wrapper
 
@@ -61,7 +62,7 @@ def _instrument(loop: Callable[..., None], args: tuple[Any, ...]) -> tuple[Any, 
     return call.args
 
 
-def _mark_fetchers_of(loop: Callable[..., None], marks: fetchers.Marks) -> None:
+def _mark_fetchers_of(loop: Callable[..., None], marks: Marks) -> None:
     """Mark the fetchers this loop makes, and no other's: a dataset may run a DataLoader of its own in the worker."""
     from torch.utils.data import _DatasetKind
 
@@ -84,17 +85,16 @@ class _Timer:
         self.worker = worker
         self.stateful = stateful  # torchdata's messages hold a flag or a state beside the batch
         self.pid = os.getpid()
-        self.marks = fetchers.Marks()
+        self.marks = Marks()
         self.indices: Any = None
-        self.tasks = 0
         self.one_by_one = True
 
     def begin(self, index: Any) -> Any:
         """A task has arrived; returns the indices to hand on."""
         marks = self.marks
-        self.tasks += 1
+        marks.tasks += 1
         if not marks.detailed:
-            marks.detailed = self.tasks % fetchers.SAMPLE_EVERY == 0
+            marks.detailed = marks.tasks % fetchers.SAMPLE_EVERY == 0
         marks.t_collate = 0
         if marks.detailed:
             if self.one_by_one:
@@ -118,7 +118,7 @@ class _Timer:
             fastest, median, slowest = fetchers.sample_times(self.indices)
             self.indices = None
             size, tensors = batch_size_of(batch)
-        marks.detailed = fetch + collate > fetchers.ALWAYS_DETAILED_NS or self.tasks < fetchers.ALWAYS_AT_FIRST
+        marks.detailed = fetch + collate > fetchers.ALWAYS_DETAILED_NS or marks.tasks < fetchers.ALWAYS_AT_FIRST
         own = now_ns() - end
         times = TIMES.pack(
             task, marks.t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, own,
@@ -141,6 +141,11 @@ class _Queue:
 class IndexQueue(_Queue):
     """The queue tasks come from: `(task, indices)`, or `(task, (indices, snapshot))` from torchdata."""
 
+    def __init__(self, real: Any, timer: _Timer) -> None:
+        super().__init__(real, timer)
+        if native is not None and not timer.stateful:
+            self.get = native.taking(real.get, timer.marks, timer.begin)  # type: ignore[method-assign]
+
     def get(self, *args: Any, **kwargs: Any) -> Any:
         message = self._real.get(*args, **kwargs)
         if type(message) is tuple and len(message) == 2 and type(message[0]) is int:
@@ -162,6 +167,9 @@ class ResultQueue(_Queue):
         self._wrapper = ExceptionWrapper
         self._no_more = _IterableDatasetStopIteration
         self._watch_sending(real)
+        if native is not None and not timer.stateful:
+            who = (timer.pid, timer.worker, self._wrapper, self._no_more)
+            self.put = native.putting(real.put, timer.marks, self.put, who)  # type: ignore[method-assign]
 
     @staticmethod
     def _watch_sending(real: Any) -> None:
@@ -169,7 +177,7 @@ class ResultQueue(_Queue):
         send = getattr(real, "_send_bytes", None)
         if send is None:
             return
-        real._send_bytes = Sender(send)
+        real._send_bytes = sender(send)
 
     def put(self, message: Any, *args: Any, **kwargs: Any) -> Any:
         if type(message) is tuple and type(message[0]) is int:

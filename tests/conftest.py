@@ -16,8 +16,8 @@ LOOPBACK = ("127.", "::1", "localhost")
 @pytest.fixture(autouse=True)
 def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where this test's runs are recorded. Nothing of the user's own environment is used or touched."""
-    for name in ("LOADERSCOPE_RUN", "LOADERSCOPE_HOME", "LOADERSCOPE_MAX_MB", "LOADERSCOPE_SYSTEM"):
-        monkeypatch.delenv(name, raising=False)
+    for name in ("RUN", "HOME", "MAX_MB", "SYSTEM", "INSPECT"):
+        monkeypatch.delenv(f"LOADERSCOPE_{name}", raising=False)
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     runs = tmp_path / "runs"

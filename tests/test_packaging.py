@@ -47,13 +47,23 @@ def run(*command: object, cwd: Path, **env: str) -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built without network: the build backend of the running environment is used."""
-    clone = tmp_path_factory.mktemp("wheel") / "a-b.c"
+    return built_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def wheel_without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, where the compiler is a program that only fails."""
+    return built_wheel(tmp_path_factory.mktemp("plain"), CC=str(shutil.which("false")))
+
+
+def built_wheel(folder: Path, **env: str) -> Path:
+    clone = folder / "a-b.c"
     for path in sources():
         (clone / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / path, clone / path)
     out = clone.parent / "dist"
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-index")
-    run(*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", out, clone, cwd=clone.parent)
+    run(*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", out, clone, cwd=clone.parent, **env)
     (built,) = out.glob("*.whl")
     return built
 
@@ -87,6 +97,38 @@ def test_the_wheel_has_every_module_of_the_package(wheel: Path) -> None:
     }
     assert len(expected) > 30
     assert expected == {name for name in names(wheel) if name.endswith(".py")}
+
+
+def is_compiled(name: str) -> bool:
+    return name.startswith("loaderscope/profiler/_hot.") and name.endswith((".so", ".pyd"))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or shutil.which("cc") is None, reason="no compiler")
+def test_the_wheel_has_the_compiled_hot_path(wheel: Path) -> None:
+    assert len(list(filter(is_compiled, names(wheel)))) == 1
+
+
+@pytest.mark.skipif(shutil.which("false") is None, reason="no program that fails")
+def test_without_a_compiler_the_wheel_lacks_only_that(wheel: Path, wheel_without_compiler: Path) -> None:
+    plain = set(names(wheel_without_compiler))
+    assert not any(map(is_compiled, plain))
+    assert {name for name in names(wheel) if not is_compiled(name)} == plain
+
+
+@pytest.mark.skipif(shutil.which("false") is None, reason="no program that fails")
+def test_the_wheel_built_without_a_compiler_records_in_python(wheel_without_compiler: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel_without_compiler) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    code = (
+        "import torch, loaderscope\n"
+        "from loaderscope.profiler import hot\n"
+        "loader = loaderscope.watch(torch.utils.data.DataLoader(range(40), batch_size=4))\n"
+        "print(sum(map(len, loader)), loaderscope.report(loader).loaders[0].batches, hot.native)\n"
+    )
+    paths = os.pathsep.join(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
+    env = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "unpacked"), paths])}
+    runs = str(tmp_path / "runs")
+    assert run(sys.executable, "-c", code, cwd=tmp_path, LOADERSCOPE_DIR=runs, **env).split() == ["40", "10", "None"]
 
 
 def test_the_wheel_is_typed_and_licensed(wheel: Path) -> None:

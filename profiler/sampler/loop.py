@@ -198,11 +198,11 @@ class Sampler:
             uss, pss = self._turns.read(one, usage.rss_bytes, one.detail) if one is chosen else (-1, -1)
             fds, cores = one.slow() if slow else (-1, -1)
             role, number, loader = (0, -1, -1) if kind is None else (1, kind.worker, kind.loader)
-            *measured, threads = usage
+            *measured, delay, threads = usage
             _record(
                 self.process_lane,
                 *(t_ns, *measured[:3], uss, pss, *measured[3:]),
-                *(one.pid, owner, role, number, loader, threads, fds, cores),
+                *(one.pid, owner, role, number, loader, threads, fds, cores, delay),
             )
 
     def _probe(self, pid: int) -> Probe | None:

@@ -25,6 +25,7 @@ class Usage(NamedTuple):
     ctx_involuntary: int = -1
     read_disk_bytes: int = -1
     read_all_bytes: int = -1
+    run_delay_ns: int = -1
     threads: int = -1
 
 
@@ -63,7 +64,7 @@ class LinuxProbe:
         # The start time counts from boot with suspension, the run's clock without.
         suspended_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
         self.start_ns: int | None = stat.start * TICK_NS - suspended_ns
-        self._io = self._status = True
+        self._io = self._status = self._schedstat = True
 
     def usage(self) -> Usage | None:
         try:
@@ -72,7 +73,7 @@ class LinuxProbe:
             return None
         if stat.start != self._start or stat.state in b"ZXx":
             return None
-        voluntary = involuntary = disk = everything = -1
+        voluntary = involuntary = disk = everything = delay = -1
         if self._status:
             try:
                 status = read(self._folder + "/status")
@@ -91,6 +92,11 @@ class LinuxProbe:
                     "read_disk_bytes",
                     "read_all_bytes",
                 )
+        if self._schedstat:
+            try:
+                delay = int(read(self._folder + "/schedstat").split()[1])
+            except (OSError, ValueError, IndexError):
+                self._schedstat = self._gone("this kernel keeps no schedstat of a process", "run_delay_ns")
         return Usage(
             stat.user * TICK_NS,
             stat.system * TICK_NS,
@@ -101,6 +107,7 @@ class LinuxProbe:
             involuntary,
             disk,
             everything,
+            delay,
             stat.threads,
         )
 
@@ -165,7 +172,7 @@ class PortableProbe:
             return Usage()
         self._reasons.add(
             f"{sys.platform} does not count it a process",
-            *("read_disk_bytes", "read_all_bytes", "ctx_involuntary", "pss_bytes"),
+            *("read_disk_bytes", "read_all_bytes", "ctx_involuntary", "pss_bytes", "run_delay_ns"),
         )
         return Usage(
             int(cpu.user * 1e9),

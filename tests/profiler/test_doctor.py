@@ -60,6 +60,7 @@ def examine(root, **how):
         "descriptors": lambda: (65536, 65536),
         "start_method": lambda: "fork",
         "affinity": lambda: 8,
+        "why_python": "",
         **how,
     }
     return {check.name: check for check in checks(root, **how)}
@@ -81,6 +82,7 @@ def test_a_healthy_machine(healthy):
         "process memory": True,
         "ptrace": True,
         "library threads": True,
+        "hot path": True,
     }
     assert not (healthy / "runs").exists()
 
@@ -116,6 +118,11 @@ def test_a_check_that_fails_is_a_finding():
 
     found = {check.name: check for check in checks(start_method=broken)}
     assert found["start method"].ok is None and "odd" in found["start method"].finding
+
+
+def test_the_form_of_the_hot_path(healthy):
+    found = examine(healthy, why_python="the extension is not there")["hot path"]
+    assert found.ok is None and "not there" in found.finding and found.mend
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
@@ -153,6 +154,31 @@ def test_a_linux_probe_agrees_with_psutil(child):
     uss, pss = one.detail()
     assert 0 < uss <= pss <= usage.rss_bytes * 2
     assert reasons.sentences == {}
+
+
+@linux
+def test_waiting_for_a_core_is_told_apart_from_other_waiting():
+    core = min(os.sched_getaffinity(0))
+    spinning = f"import os; os.sched_setaffinity(0, [{core}]); print(flush=True)\nwhile True: pass"
+    sleeping = "import time; print(flush=True); time.sleep(60)"
+    children = [
+        subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE)
+        for code in (spinning, spinning, sleeping)
+    ]
+    try:
+        for each in children:
+            each.stdout.readline()
+        probes = [probe(each.pid, Reasons()) for each in children]
+        before = [one.usage().run_delay_ns for one in probes]
+        time.sleep(0.6)
+        one, other, asleep = (p.usage().run_delay_ns - was for p, was in zip(probes, before, strict=True))
+    finally:
+        for each in children:
+            each.kill()
+            each.wait()
+            each.stdout.close()
+    assert min(one, other) > 0.1 * S  # two take turns on one core
+    assert asleep < 0.05 * S
 
 
 @linux
