@@ -132,7 +132,13 @@ def _waiting_sentences(loader: LoaderReport) -> Iterator[str]:
         if work:
             yield f"While the loop waited, the workers were {work} of that time."
     idle = waiting.fetch_idle_share
-    if idle is not None and idle >= 0.05:
+    no_core = waiting.fetch_core_wait_share
+    if idle is not None and idle >= 0.05 and no_core is not None:
+        yield (
+            f"{percent(idle)} of fetch is waiting: {percent(no_core)} for a free core, "
+            f"{percent(max(0.0, idle - no_core))} for I/O, locks and the like; the rest is computing."
+        )
+    elif idle is not None and idle >= 0.05:
         yield f"{percent(idle)} of fetch is waiting (I/O, locks, other processes); the rest is computing."
     elif idle is not None:
         yield "Fetch is computing nearly all of its time: the CPU makes the samples, not the disk."

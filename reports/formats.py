@@ -1,0 +1,75 @@
+"""The formats by name, as the command line has them: what each makes of a report, and how it reaches a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..advisors.model import Report
+from ..profiler.errors import UsageError
+from ..profiler.metadata import clean
+from ..profiler.run import Run
+from .compare_model import Comparison
+
+# Not for a terminal: megabytes of markup, or a folder.
+FILE_ONLY = {"html": "report.html", "perfetto": "trace.json", "parquet": "tables"}
+# Files are read by people too; a terminal's width says nothing about them.
+FILE_WIDTH = 100
+
+Content = str | dict[str, bytes]
+
+
+def render_report(format_: str, report: Report, run: Run) -> Content:
+    """The report as "text", "json", "md", "html", "perfetto": a text; as "parquet": the files of a folder.
+
+    Raises UsageError where an optional package is missing.
+    """
+    if format_ == "json":
+        from .json import render_json
+
+        return render_json(report)
+    if format_ == "md":
+        from .markdown import render_markdown
+
+        return render_markdown(report)
+    if format_ == "html":
+        from .html import render_html
+
+        return render_html(report, run)
+    if format_ == "perfetto":
+        from .perfetto import render_perfetto
+
+        return render_perfetto(report, run)
+    if format_ == "parquet":
+        from .parquet import render_parquet
+
+        return render_parquet(report, run)
+    from .text import render_text
+
+    return render_text(report, FILE_WIDTH)
+
+
+def render_comparison(format_: str, comparison: Comparison) -> str:
+    """The comparison as "text", "json", "md" or "html". Raises UsageError where an optional package is missing."""
+    from . import compare_formats
+
+    if format_ == "json":
+        return compare_formats.render_compare_json(comparison)
+    if format_ == "md":
+        return compare_formats.render_compare_markdown(comparison)
+    if format_ == "html":
+        return compare_formats.render_compare_html(comparison)
+    return compare_formats.render_compare_text(comparison, FILE_WIDTH)
+
+
+def write_content(content: Content, path: Path) -> None:
+    """A text into the file `path`, several files into the folder `path`. Raises UsageError where it cannot be done."""
+    try:
+        if isinstance(content, str):
+            path.write_text(content, encoding="utf-8", newline="\n")
+            return
+        path.mkdir(parents=True, exist_ok=True)
+        for name, data in content.items():
+            (path / name).write_bytes(data)
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise UsageError(f"{clean(path)} cannot be written: {clean(reason)}") from error

@@ -1,0 +1,100 @@
+"""What was recorded as Parquet tables, for pandas, polars or DuckDB: a row a batch, a row a sample."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..advisors.model import Report
+from ..profiler import schema
+from ..profiler.columns import Columns
+from ..profiler.errors import UsageError
+from ..profiler.run import Run
+from ..profiler.schema import Field, Schema
+
+ROWS_AT_A_TIME = 1 << 17
+
+# What tells the rows of several loaders, or hosts, apart; put before the recorded columns.
+_LOADER_KEYS = (
+    Field("loader_name", "s", "name of the loader"),
+    Field("loader", "i", "number of the loader in its process, from 0"),
+    Field("pid", "q", "process id of the training process"),
+    Field("rank", "q", "rank of the training process"),
+)
+_HOST_KEYS = (Field("host", "s", "host of the sample"),)
+
+# `core` samples are one array a row: their width is the machine's.
+_SYSTEM_TABLES = {"machine": schema.MACHINE, "process": schema.PROCESS, "gpu": schema.GPU}
+
+
+def render_parquet(report: Report, run: Run) -> dict[str, bytes]:
+    """File name → content: `batches`, `epochs`, `machine`, `process` and `gpu`, each with its rows' meaning.
+
+    Columns are named and measured as in `profiler.schema`; what was not measured is null. Tables without a row have
+    their columns all the same. The whole report is in each file's metadata, under `loaderscope.report`, as JSON.
+    Raises UsageError where pyarrow is not installed.
+    """
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        mend = "the parquet format needs pyarrow: pip install 'loaderscope[parquet]'"
+        raise UsageError(mend) from error
+    about = report.to_json(None)
+    keys = [{"loader_name": each.name, "loader": each.index, "pid": each.pid, "rank": each.rank}
+            for each in run.loaders]  # fmt: skip
+    tables = {
+        "batches": _table(schema.BATCH, _LOADER_KEYS, keys, [each.batches for each in run.loaders], about),
+        "epochs": _table(schema.EPOCH, _LOADER_KEYS, keys, [each.epochs for each in run.loaders], about),
+    }
+    hosts: list[dict[str, Any]] = [{"host": system.host} for system in run.systems]
+    for name, schema_ in _SYSTEM_TABLES.items():
+        parts: list[Columns] = [getattr(system, name) for system in run.systems]
+        tables[name] = _table(schema_, _HOST_KEYS, hosts, parts, about)
+    return {f"{name}.parquet": content for name, content in tables.items()}
+
+
+def _table(
+    schema_: Schema, keys: tuple[Field, ...], values: list[dict[str, Any]], parts: list[Columns], about: str
+) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {"s": pa.dictionary(pa.int32(), pa.string()), "q": pa.int64(), "i": pa.int32(), "h": pa.int16(),
+             "f": pa.float32()}  # fmt: skip
+    fields = [pa.field(f.name, types[f.code], metadata={"doc": f.doc}) for f in (*keys, *schema_.fields)]
+    described = pa.schema(fields, metadata={"loaderscope.report": about, "loaderscope.table": schema_.name})
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, described, compression="zstd") as writer:
+        for own, columns in zip(values, parts, strict=True):
+            for rows in _chunks(columns.rows):
+                writer.write_batch(_record_batch(described, keys, own, schema_, columns, rows))
+    return sink.getvalue()
+
+
+def _chunks(rows: int) -> Iterator[slice]:
+    for start in range(0, rows, ROWS_AT_A_TIME):
+        yield slice(start, min(start + ROWS_AT_A_TIME, rows))
+
+
+def _record_batch(
+    described: Any, keys: tuple[Field, ...], own: Mapping[str, Any], schema_: Schema, columns: Columns, rows: slice
+) -> Any:
+    import pyarrow as pa
+
+    count = rows.stop - rows.start
+    arrays = []
+    for f in keys:
+        type_ = described.field(f.name).type
+        if f.code == "s":
+            index = pa.array([0 if own[f.name] is not None else None] * count, pa.int32())
+            arrays.append(pa.DictionaryArray.from_arrays(index, pa.array([own[f.name] or ""], pa.string())))
+        else:
+            arrays.append(pa.array([own[f.name]] * count, type_))
+    for f in schema_.fields:
+        found = np.ascontiguousarray(columns[f.name][rows])
+        missing = np.isnan(found) if f.code == "f" else found < 0
+        arrays.append(pa.array(found, described.field(f.name).type, mask=missing))
+    return pa.record_batch(arrays, schema=described)

@@ -1,0 +1,145 @@
+"""A run with everything in it, and a report with every kind of advice, for the tests of the report formats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from builders import MS, RUN_ID, T0, RunBuilder, epoch_row
+from loaderscope.advisors.model import Capacity, Change, Range, Recommendation, Report
+from loaderscope.advisors.report import build_report
+from loaderscope.profiler.run import Run, open_run
+
+SECOND = 10**9
+WORKERS = 4
+EVIL = "<script>alert('owned')</script><b>&amp;|`*x*`"
+EVIL_CODE = "```\n</script><script>alert(1)</script>\n````\nprint('|')"
+
+
+def pipeline(
+    batches: int, compute_ms: float = 30.0, fetch_ms: float = 160.0, seed: int = 1, start_ns: int = T0, epoch: int = 0
+) -> list[dict[str, Any]]:
+    """Rows of a loop over WORKERS workers that run ahead: the times add up as they do in a real loader."""
+    random = np.random.default_rng(seed)
+    free = [start_ns + (50 + 10 * w) * MS for w in range(WORKERS)]
+    t, pinned_until, rows = start_ns, start_ns, []
+    for n in range(batches):
+        w = n % WORKERS
+        fetch = round(fetch_ms * MS * random.lognormal(0, 0.25))
+        collate, pack, unpack, pin = 4 * MS, 900_000, 700_000, 1_100_000
+        begun = free[w]
+        made = begun + fetch + collate
+        free[w] = max(made, t - WORKERS * 40 * MS) + 50_000
+        sent = made + pack
+        pinned_until = max(sent, pinned_until) + unpack + pin
+        handed = max(t, pinned_until) + 60_000
+        compute = round(compute_ms * MS * random.normal(1, 0.02))
+        detailed = n % 16 == 0
+        rows.append({
+            "t_ns": t, "wait_ns": handed - t, "samples": 32, "epoch": epoch, "index_ns": 15_000, "fetch_ns": fetch,
+            "collate_ns": collate, "t_fetch_ns": begun, "pack_ns": pack, "queued_ns": handed - sent - unpack - pin,
+            "unpack_ns": unpack, "pin_ns": pin, "task": n, "worker": w, "worker_pid": 4101 + w, "outstanding": 8,
+            "ready": int(handed - pinned_until > 100_000), "fetch_cpu_ns": fetch // 3 if detailed else None,
+            "collate_cpu_ns": collate if detailed else None, "bytes": 19_267_584 if detailed else None,
+            "own_ns": 6000.0 if detailed else None, "h2d_ns": 2 * MS, "h2d_host_ns": 60_000,
+            "compute_device_ns": round(compute * 0.8), "stall_ns": round((handed - t) * 0.8),
+        })  # fmt: skip
+        t = handed + compute
+    rows[-1]["compute_ns"] = compute
+    return rows
+
+
+def system_rows(seconds: int) -> dict[str, list[dict[str, Any]]]:
+    """What the sampler of a machine with a GPU records in so many seconds."""
+    times = range(seconds)
+    return {
+        "machine": [
+            {"t_ns": T0 + n * SECOND, "cpu_idle_pct": 35.0 - n % 7, "cpu_iowait_pct": 12.0 + n % 3,
+             "mem_total_bytes": 64 * 10**9, "mem_available_bytes": 41 * 10**9 - n * 10**8,
+             "page_cache_bytes": 9 * 10**9 + n * 10**8, "disk_read_bytes": n * 180_000_000,
+             "disk_write_bytes": n * 1_000_000, "shm_total_bytes": 32 * 10**9, "shm_used_bytes": 310_000_000,
+             "sampler_cpu_ns": n * 9 * MS, "sampler_rss_bytes": 24_100_000}
+            for n in times
+        ],
+        "process": [
+            {"t_ns": T0 + n * SECOND, "pid": 4100 + w if w else 4000, "role": min(w, 1), "worker": w - 1,
+             "cpu_user_ns": n * 600 * MS, "cpu_system_ns": n * 50 * MS, "read_all_bytes": n * 50_000_000,
+             "read_disk_bytes": n * 43_000_000}
+            for n in times
+            for w in range(WORKERS + 1)
+        ],
+        "gpu": [{"t_ns": T0 + n * SECOND, "gpu": 0, "util_pct": 58 + n % 5, "mem_used_bytes": 31 * 10**9,
+                 "mem_total_bytes": 141 * 10**9, "power_mw": 310_000} for n in times],
+    }  # fmt: skip
+
+
+def full_run(runs: Path, id_: str = RUN_ID, batches: int = 300, **pipeline_facts: Any) -> Run:
+    """Training with workers, a pin thread and a device, then a short validation without workers."""
+    builder = RunBuilder(runs, id_)
+    rows = pipeline(batches, **pipeline_facts)
+    process = builder.process(device="NVIDIA H200", affinity=16)
+    process.loader(
+        rows, epochs=[epoch_row(rows, startup_ms=1400)], name="ImageNet",
+        config={"num_workers": WORKERS, "prefetch_factor": 2, "pin_memory": True, "batch_size": 32},
+    )  # fmt: skip
+    system = system_rows(20)
+    builder.system(**system, gpus=[{"index": 0, "name": "NVIDIA H200"}], cores_logical=16, affinity=16)
+    return open_run(builder.path)
+
+
+def advice(title: str = "Use 8 workers", **changed: Any) -> Recommendation:
+    return replace(
+        Recommendation(
+            rule="num-workers",
+            title=title,
+            why="Fetching takes 160 ms a batch and four workers make 24 batches/s; the loop could use 33.",
+            evidence={"fetch": "160 ms a batch", "effective CPUs": "16 cores"},
+            predicted=Range(1.22, 1.35, 1.41),
+            measured=None,
+            change=Change({"num_workers": 8}, "loader = DataLoader(\n    dataset,\n    num_workers=8,\n)"),
+            caveat="Each worker holds 120 MB.",
+            doc="loaderscope rules num-workers",
+        ),
+        **changed,
+    )
+
+
+def full_report(run: Run) -> Report:
+    """The run's report with advice of every kind put in by hand."""
+    report = build_report(run, advice=False)
+    loader = replace(
+        report.loaders[0],
+        recommendations=(
+            advice(),
+            advice("Give every rank its own part", rule="distributed-sampler", kind="correctness",
+                   predicted=Range(1.0, 1.0, 1.0), caveat=None, doc=None),
+            advice("Leave room in /dev/shm", rule="shared-memory", kind="safety", predicted=Range(1.0, 1.0, 1.0),
+                   measured=1.02),
+        ),
+        rejected=(advice("Raise prefetch_factor", rule="prefetch-factor", predicted=Range(0.98, 1.0, 1.01)),),
+        capacities={"workers": Capacity(24.4, "4 workers, each as fast as now"),
+                    "compute": Capacity(33.0, "no waiting"), "index": Capacity(None, "not measured")},
+        limit="workers",
+        unmeasured={"page-cache": "whether reads came from disk: no samples of the worker processes"},
+    )  # fmt: skip
+    return replace(report, loaders=(loader, *report.loaders[1:]))
+
+
+def hostile_report(report: Report) -> Report:
+    """Every text that may come from elsewhere made of markup."""
+    bad = advice(EVIL, rule=EVIL, why=EVIL, evidence={EVIL: EVIL}, caveat=EVIL, doc=EVIL,
+                 change=Change({EVIL: EVIL}, EVIL_CODE))  # fmt: skip
+    loaders = tuple(
+        replace(
+            each, name=EVIL, config={**each.config, EVIL: EVIL, "dataset": "<script>"}, notes=(EVIL, f"- {EVIL}\n# x"),
+            recommendations=(bad,), rejected=(bad,), unmeasured={EVIL: EVIL}, capacities={EVIL: Capacity(1.0, EVIL)},
+            basis=replace(each.basis, sentence=EVIL),
+        )
+        for each in report.loaders
+    )  # fmt: skip
+    run = replace(report.run, id=EVIL, argv=(EVIL, "@someone", "#1"), host=EVIL, platform=EVIL, devices=(EVIL,))
+    system = replace(report.system, reasons={"system": EVIL, "gpus": EVIL})
+    return replace(report, loaders=loaders, run=run, system=system, notes=(EVIL,))

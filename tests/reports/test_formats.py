@@ -1,0 +1,157 @@
+"""The formats on the command line: into files, into pipes, and each failure in one sentence."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import RUN_ID, RunBuilder, epoch_row, loop
+from loaderscope.cli import cli, main
+from loaderscope.profiler.errors import UsageError
+from loaderscope.reports.formats import write_content
+
+Capture = pytest.CaptureFixture[str]
+SLOW, FAST, SHORT = "20250201-000000-aaaaaa", "20250202-000000-bbbbbb", "20250203-000000-cccccc"
+
+
+@pytest.fixture
+def runs(runs_dir: Path) -> Path:
+    for name, batches, wait_ms in ((SLOW, 60, 20.0), (FAST, 60, 1.0), (SHORT, 5, 1.0)):
+        rows = loop(batches, wait_ms=wait_ms, fetch_ns=4_000_000)
+        RunBuilder(runs_dir, name).process().loader(rows, epochs=[epoch_row(rows)])
+    return runs_dir
+
+
+def fails(capsys: Capture, *args: str) -> str:
+    """The one sentence of a command that exits with 2 and prints nothing else."""
+    assert main(list(args)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("format_", "begin", "module"),
+    [("md", "## Pictures", "json"), ("perfetto", '{"traceEvents":[', "json"), ("html", "<!DOCTYPE html>", "plotly"),
+     ("text", "─", "rich"), ("json", "{", "json")],
+)  # fmt: skip
+@pytest.mark.parametrize("into", ["file", "pipe"])
+def test_report(runs: Path, tmp_path: Path, capsys: Capture, format_: str, begin: str, module: str, into: str) -> None:
+    pytest.importorskip(module)
+    target = tmp_path / "out"
+    assert main(["report", SLOW, "--format", format_, *(["-o", str(target)] if into == "file" else [])]) == 0
+    captured = capsys.readouterr()
+    text = target.read_text(encoding="utf-8") if into == "file" else captured.out
+    assert text.startswith(begin)
+    assert captured.err == ""
+
+
+def test_parquet_goes_into_a_folder(runs: Path, tmp_path: Path, capsys: Capture) -> None:
+    pytest.importorskip("pyarrow")
+    assert main(["report", SLOW, "--format", "parquet", "-o", str(tmp_path / "new" / "tables")]) == 0
+    assert sorted(path.name for path in (tmp_path / "new" / "tables").iterdir()) == [
+        "batches.parquet", "epochs.parquet", "gpu.parquet", "machine.parquet", "process.parquet",
+    ]  # fmt: skip
+    assert "-o tables" in fails(capsys, "report", SLOW, "--format", "parquet")
+
+
+@pytest.mark.parametrize("args", [("report", SLOW), ("compare", SLOW, FAST)])
+def test_a_page_is_not_for_a_terminal(
+    runs: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert "html is not for a terminal: say where it goes, such as -o " in fails(capsys, *args, "--format", "html")
+
+
+def test_progress_is_for_terminals_only(runs: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    assert main(["report", SLOW, "--format", "json"]) == 0
+    captured = capsys.readouterr()
+    assert "reading the run" in captured.err
+    assert json.loads(captured.out)["schema"] == 1
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    main(["report", SLOW, "--format", "json"])
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("format_", ["html", "parquet", "json"])
+def test_unwritable_output(runs: Path, tmp_path: Path, capsys: Capture, format_: str) -> None:
+    pytest.importorskip("plotly")
+    pytest.importorskip("pyarrow")
+    (tmp_path / "file").write_text("")
+    target = tmp_path / "file" / "below"
+    assert f"{target} cannot be written: Not a directory" in fails(
+        capsys, "report", SLOW, "--format", format_, "-o", str(target)
+    )
+
+
+def test_a_text_does_not_go_into_a_folder(runs: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert "cannot be written: Is a directory" in fails(capsys, "report", SLOW, "-o", str(tmp_path))
+
+
+@pytest.mark.parametrize(("format_", "package"), [("html", "plotly"), ("parquet", "pyarrow")])
+def test_a_missing_extra_is_one_sentence_with_its_mend(
+    runs: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, format_: str, package: str
+) -> None:
+    for name in [each for each in sys.modules if each.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    told = fails(capsys, "report", SLOW, "--format", format_, "-o", str(tmp_path / "out"))
+    assert f"pip install 'loaderscope[{format_}]'" in told and package in told
+
+
+def test_write_content_tells_what_no_path_can_be() -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_content("x", Path("a\0b"))
+
+
+# compare
+
+
+@pytest.mark.parametrize(
+    ("format_", "begin"), [("text", f"before  {SLOW}"), ("json", "{"), ("md", f"## {SLOW}"), ("html", "<!DOCTYPE")]
+)
+def test_compare(runs: Path, tmp_path: Path, capsys: Capture, format_: str, begin: str) -> None:
+    assert main(["compare", SLOW, FAST, "--format", format_]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(begin) and FAST in out
+    assert main(["compare", SLOW, FAST, "--format", format_, "-o", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out").read_text(encoding="utf-8").startswith(begin)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "factor", "code"),
+    [(FAST, SLOW, "0.95", 1), (FAST, SLOW, "0.3", 0), (SLOW, FAST, "0.95", 0), (FAST, FAST, "0.95", 0),
+     (SLOW, FAST, "5", 1)],
+)  # fmt: skip
+def test_compare_fails_below(runs: Path, capsys: Capture, before: str, after: str, factor: str, code: int) -> None:
+    assert main(["compare", before, after, "--fail-below", factor]) == code
+    assert "throughput" in capsys.readouterr().out
+
+
+def test_what_cannot_be_compared_cannot_pass(runs: Path, capsys: Capture) -> None:
+    assert main(["compare", FAST, SHORT, "--fail-below", "0.9"]) == 2
+    assert "record longer runs" in capsys.readouterr().err
+    assert main(["compare", FAST, SHORT]) == 0
+
+
+@pytest.mark.parametrize(
+    "args", [("compare",), ("compare", "nope"), ("compare", SLOW, "nope"), ("compare", SLOW, FAST, "--fail-below", "0"),
+             ("compare", SLOW, FAST, "--format", "parquet")],
+)  # fmt: skip
+def test_wrong_arguments(runs: Path, capsys: Capture, args: tuple[str, ...]) -> None:
+    assert fails(capsys, *args).startswith("loaderscope: ")
+
+
+def test_help(runs: Path) -> None:
+    from click.testing import CliRunner
+
+    result: Any = CliRunner().invoke(cli, ["compare", "--help"])
+    assert "--fail-below" in result.output and "Example" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+    assert RUN_ID not in result.output
