@@ -59,11 +59,13 @@ async def main(path, width, height, growing_s, idle_s):
         app.reader.refresh_s, app.draw_s = [], []
         print("caught up", flush=True)
         screens = {}
+        cpu, wall = time.process_time(), time.monotonic()
         for number in range(5):
             await pilot.press(str(number + 1))
             app.draw_s = []
             await asyncio.sleep(growing_s / 5)
             screens[number + 1] = app.draw_s[1:]
+        growing = (time.process_time() - cpu) / (time.monotonic() - wall)
         refresh = list(app.reader.refresh_s)
         print("grown", flush=True)
         sys.stdin.readline()
@@ -75,6 +77,7 @@ async def main(path, width, height, growing_s, idle_s):
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     print(json.dumps({
         "start_s": start, "caught_up_s": caught_up, "read_s": refresh, "draw_s": screens, "idle_share": idle,
+        "live_share": growing,
         "peak_rss_bytes": peak, "batches": batches, "torch_loaded": "torch" in sys.modules,
     }))
 

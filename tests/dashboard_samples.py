@@ -1,0 +1,129 @@
+"""A fixed run, fixed advice, and a reader that reads only when told: what the dashboard's tests show."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from builders import MS, T0, RunBuilder, epoch_row, loop
+from loaderscope.advisors.model import Change, Range, Recommendation
+from loaderscope.profiler.follow import Follower, Place
+from loaderscope.profiler.run import Run
+from loaderscope.tui.app import Dashboard, Fresh
+from loaderscope.tui.reader import Post, Reader
+from loaderscope.tui.snapshot import AdviceView
+from loaderscope.tui.themes import DARK
+
+HOSTILE = "<script>[b]red[/b]\x1b[31m"
+
+CODE = "loader = DataLoader(\n    dataset,\n    batch_size=32,\n    num_workers=8,\n)"
+
+
+def recommendation(rule: str, title: str, low: float, mid: float, high: float, **values: Any) -> Recommendation:
+    given: dict[str, Any] = {
+        "rule": rule, "title": title, "why": "Every worker was busy while the loop waited.",
+        "evidence": {"waiting": "37 %", "workers busy": "93 %"}, "predicted": Range(low, mid, high), "measured": None,
+        "change": Change({}, CODE), "caveat": "Each worker holds a copy of what the data set caches.", "doc": None,
+    }  # fmt: skip
+    return Recommendation(**{**given, **values})
+
+
+ADVICE = AdviceView(
+    recommendations=(
+        recommendation("num-workers", "Raise num_workers from 4 to 8", 1.31, 1.42, 1.52),
+        recommendation("distributed-sampler", "Call set_epoch each epoch", 1, 1, 1, kind="correctness"),
+    ),
+    rejected=(recommendation("pin-memory", "pin_memory=True", 0.98, 1.0, 1.02),),
+    unmeasured={"h2d-copies": "no device: copies were not seen"},
+    batches=400,
+    ready=True,
+)
+
+
+def train(run: RunBuilder, batches: int = 400, name: str = "Pictures", ended: bool = True, **facts: Any) -> None:
+    """Four workers whose fetching varies, so that batches overtake each other; and a validation loader."""
+    varied = random.Random(0)
+    process = run.process(ended=ended, **facts)
+    rows: list[dict[str, Any]] = []
+    t, free = T0, [T0 - 80 * MS] * 4
+    for k in range(batches):
+        worker = k % 4
+        begun, fetch = free[worker], round(40 * MS * varied.lognormvariate(0, 0.35))
+        sent = begun + fetch + 4 * MS
+        free[worker] = max(sent, t - 60 * MS)
+        wait = max(max(sent, t) + 300_000 - t, 200_000)
+        rows.append(
+            {"t_ns": t, "wait_ns": wait, "index_ns": 20_000, "fetch_ns": fetch, "collate_ns": 3 * MS, "samples": 32,
+             "epoch": k // 100, "t_fetch_ns": begun, "pack_ns": MS, "queued_ns": max(0, t + wait - sent - 300_000),
+             "unpack_ns": 300_000, "pickled_bytes": 400, "task": k % 100, "worker_pid": 5000 + worker,
+             "worker": worker, "outstanding": 8, "ready": k % 3, "bytes": 1 << 20, "tensors": 2,
+             "fetch_cpu_ns": fetch * 4 // 5 if k % 16 == 0 else None, "own_ns": 900.0,
+             "compute_ns": 8 * MS if k % 100 == 99 or k == batches - 1 else None}
+        )  # fmt: skip
+        t += wait + 8 * MS
+    epochs = [
+        epoch_row([{**row, "compute_ns": 8 * MS} for row in rows[at : at + 100]], num_workers=4)
+        for at in range(0, batches, 100)
+    ]
+    config = {"num_workers": 4, "prefetch_factor": 2, "dataset": "train.Pictures", "batch_size": 32}
+    process.loader(rows, epochs=epochs, config=config, name=name)
+    process.loader(loop(60), config={"dataset": "train.Validation"}, name="Validation")
+
+
+def sampled(run: RunBuilder, samples: int = 30) -> None:
+    """A machine without a GPU."""
+    step = 170 * MS
+    run.system(
+        machine=[
+            {"t_ns": T0 + n * step, "mem_total_bytes": 32 * 10**9, "mem_available_bytes": 20 * 10**9 - n * 10**8,
+             "page_cache_bytes": 5 * 10**9, "disk_read_bytes": 10**9 + n * 10**7, "disk_write_bytes": 10**9,
+             "shm_total_bytes": 16 * 10**9, "shm_used_bytes": 10**9, "cpu_idle_pct": 27.0 - n % 9,
+             "cpu_iowait_pct": 5.0, "cpu_user_pct": 60.0, "cpu_system_pct": 8.0, "sampler_cpu_ns": n * MS}
+            for n in range(samples)
+        ],
+        process=[
+            {"t_ns": T0 + n * step, "pid": 4000 if w < 0 else 5000 + w, "role": int(w >= 0), "worker": w, "loader": 0,
+             "owner_pid": 4000, "cpu_user_ns": n * step * (9 if w >= 0 else 4) // 10, "cpu_system_ns": 0,
+             "rss_bytes": 5 * 10**8, "uss_bytes": 3 * 10**8 if w >= 0 else None}
+            for n in range(samples)
+            for w in range(-1, 4)
+        ],
+        core=[{"t_ns": T0 + n * step, "busy_pct": [(13 * n + 17 * k) % 101 for k in range(8)]} for n in range(samples)],
+        reasons={"gpus": "no NVIDIA driver on this machine"},
+    )  # fmt: skip
+
+
+class Told(Reader):
+    """Reads when `step` is called, in the thread that calls it."""
+
+    def start(self) -> None:
+        """No thread."""
+
+
+def advise(run: Run, place: Place) -> AdviceView:
+    return ADVICE
+
+
+def dashboard(path: Path) -> Dashboard:
+    """A dashboard whose reader waits to be told."""
+
+    def reader(post: Post) -> Reader:
+        return Told(Follower(path), post, advise=advise)
+
+    app = Dashboard(path, reader)
+    app.theme = DARK.name
+    return app
+
+
+async def refresh(app: Dashboard, pilot: Pilot[None]) -> None:
+    """Read now, with advice, and wait until it is drawn."""
+    app.reader.step()
+    app.reader.advisor.finish()
+    snapshot = app.reader.step()
+    assert snapshot is not None
+    app.post_message(Fresh(snapshot))
+    await pilot.pause()
+    await pilot.pause()

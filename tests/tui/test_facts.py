@@ -1,0 +1,177 @@
+"""What the screens say of a run, against runs whose truth is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import MS, T0, RunBuilder, loop
+from dashboard_samples import sampled, train
+from loaderscope.advisors.report import build_report
+from loaderscope.profiler.run import LoaderRun, Run, open_run
+from loaderscope.tui.facts.flow import nodes, pace, queue
+from loaderscope.tui.facts.lanes import BLOCKED, COMPUTE, FETCH, WAIT, lanes
+from loaderscope.tui.facts.machine import machine
+from loaderscope.tui.facts.spread import batches
+
+
+def recorded(runs: Path, rows: list[dict[str, Any]], config: dict[str, Any] | None = None) -> tuple[Run, LoaderRun]:
+    builder = RunBuilder(runs)
+    builder.process().loader(rows, config=config)
+    run = open_run(builder.path)
+    return run, run.loaders[0]
+
+
+def limiting(run: Run) -> list[str]:
+    return [node.name for node in nodes(build_report(run, advice=False).loaders[0]) if node.limits]
+
+
+def test_the_limiting_stage_is_marked(runs_dir: Path) -> None:
+    run, _ = recorded(runs_dir, loop(50, wait_ms=20, compute_ms=5, fetch_ns=18 * MS, collate_ns=MS))
+    assert limiting(run) == ["fetch"]
+
+
+def test_computing_limits_where_the_verdict_says_so(runs_dir: Path) -> None:
+    run, _ = recorded(runs_dir, loop(50, wait_ms=0.1, compute_ms=20, fetch_ns=50_000, collate_ns=20_000))
+    assert limiting(run) == ["compute"]
+
+
+def test_nothing_limits_a_run_too_short_to_say(runs_dir: Path) -> None:
+    run, _ = recorded(runs_dir, loop(5))
+    assert limiting(run) == []
+
+
+def test_workers_share_their_stage(runs_dir: Path) -> None:
+    run, _ = recorded(
+        runs_dir, loop(50, wait_ms=2, compute_ms=8, fetch_ns=20 * MS, t_fetch_ns=lambda n, t, w: t - 20 * MS),
+        {"num_workers": 4},
+    )  # fmt: skip
+    (fetch,) = (node for node in nodes(build_report(run, advice=False).loaders[0]) if node.name == "fetch")
+    assert fetch.share == pytest.approx(2.0)
+    assert fetch.used_share == pytest.approx(0.5)
+
+
+def test_the_pace_is_that_of_the_last_moments_and_falls_when_nothing_comes(runs_dir: Path) -> None:
+    slow = loop(100, wait_ms=50, compute_ms=50)
+    fast = loop(1000, wait_ms=2, compute_ms=8, start_ns=T0 + 10 * 10**9)
+    slow[-1].pop("compute_ns")
+    _, loader = recorded(runs_dir, slow + fast)
+    now = pace(loader, None)
+    assert now.batches_s == pytest.approx(100, rel=0.01)
+    assert now.samples_s == pytest.approx(400, rel=0.01)
+    assert now.lost_share == pytest.approx(0.2, abs=0.01)
+    end = T0 + 20 * 10**9
+    later = pace(loader, end + 4 * 10**9)
+    assert later.batches_s is not None
+    assert later.batches_s == pytest.approx(20, rel=0.1)
+    assert pace(loader, end + 60 * 10**9).batches_s == 0
+
+
+def test_the_queue_against_its_room(runs_dir: Path) -> None:
+    _, loader = recorded(
+        runs_dir, loop(100, ready=lambda n, t, w: n % 5, outstanding=8), {"num_workers": 4, "prefetch_factor": 2}
+    )
+    found = queue(loader)
+    assert (found.ready, found.room) == (pytest.approx(2.0), 8)
+    _, alone = recorded(runs_dir / "alone", loop(10))
+    assert queue(alone).ready is None
+    assert "no workers" in (queue(alone).reason or "")
+
+
+def two_workers(ahead_ms: int) -> list[dict[str, Any]]:
+    """Two batches: the first takes 30 ms in worker 0, the second is finished `ahead_ms` before it in worker 1."""
+    return [
+        {"t_ns": T0, "wait_ns": 31 * MS, "fetch_ns": 30 * MS, "collate_ns": 0, "pack_ns": 0, "t_fetch_ns": T0,
+         "worker": 0, "worker_pid": 10, "task": 0, "epoch": 0, "samples": 1},
+        {"t_ns": T0 + 35 * MS, "wait_ns": MS, "fetch_ns": (30 - ahead_ms) * MS, "collate_ns": 0, "pack_ns": 0,
+         "t_fetch_ns": T0, "worker": 1, "worker_pid": 11, "task": 1, "epoch": 0, "samples": 1, "compute_ns": MS},
+    ]  # fmt: skip
+
+
+def test_head_of_line_waiting_is_measured_from_when_a_later_batch_was_ready(runs_dir: Path) -> None:
+    run, loader = recorded(runs_dir, two_workers(20), {"num_workers": 2})
+    found = lanes(run, loader)
+    assert found is not None
+    assert found.overtaken_share == 0.5
+    assert found.blocked_s == pytest.approx(0.020)
+    main = found.lanes[0]
+    blocked = main.kinds == BLOCKED
+    assert (main.ends - main.starts)[blocked].sum() == 20 * MS
+    assert (main.ends - main.starts)[(main.kinds == WAIT) | blocked].sum() == 32 * MS
+    assert [lane.worker for lane in found.lanes] == [None, 0, 1]
+
+
+def test_in_order_work_blocks_nobody(runs_dir: Path) -> None:
+    run, loader = recorded(runs_dir, two_workers(-2), {"num_workers": 2})
+    found = lanes(run, loader)
+    assert found is not None
+    assert (found.overtaken_share, found.blocked_s) == (0, 0)
+
+
+def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
+    run, loader = recorded(runs_dir, loop(10, wait_ms=5, compute_ms=5, fetch_ns=4 * MS))
+    found = lanes(run, loader)
+    assert found is not None
+    (main,) = found.lanes
+    spent = {kind: int((main.ends - main.starts)[main.kinds == kind].sum()) for kind in (FETCH, COMPUTE, WAIT)}
+    assert spent == {FETCH: 40 * MS, COMPUTE: 50 * MS, WAIT: 10 * MS}
+    assert found.overtaken_share is None
+
+
+def test_workers_have_their_cpu_and_memory(runs_dir: Path) -> None:
+    builder = RunBuilder(runs_dir)
+    train(builder)
+    sampled(builder)
+    run = open_run(builder.path)
+    found = lanes(run, run.loaders[0])
+    assert found is not None
+    assert [lane.cpu_cores for lane in found.lanes] == pytest.approx([0.4, 0.9, 0.9, 0.9, 0.9])
+    assert [lane.memory_bytes for lane in found.lanes] == [500_000_000, *[300_000_000] * 4]
+    assert found.lanes[0].memory_kind == "resident"
+
+
+def test_every_meter_has_a_value_or_a_reason(runs_dir: Path) -> None:
+    builder = RunBuilder(runs_dir)
+    train(builder)
+    sampled(builder)
+    found = machine(open_run(builder.path), "elsewhere")
+    assert all((meter.now is None) == (meter.reason is not None) for meter in found.meters)
+    by_name = {(meter.group, meter.name): meter for meter in found.meters}
+    assert by_name["GPU", "GPU"].reason == "no NVIDIA driver on this machine"
+    assert by_name["CPU", "busy"].share == pytest.approx(1 - 0.05 - 0.25)
+    assert by_name["I/O", "disk read"].now == "58.8 MB/s"
+    assert by_name["memory", "machine"].limit == "of 32.0 GB"
+    assert len(found.cores) == 8
+
+
+def test_a_host_that_was_not_sampled_says_why(runs_dir: Path) -> None:
+    builder = RunBuilder(runs_dir)
+    builder.process(reasons={"system": "switched off"}).loader(loop(5))
+    (meter,) = machine(open_run(builder.path), None).meters
+    assert meter.reason == "switched off"
+
+
+def test_the_slowest_batches_and_their_causes(runs_dir: Path) -> None:
+    rows = loop(200, wait_ms=2, compute_ms=8, fetch_ns=MS, collate_ns=MS // 2)
+    rows[150].update(wait_ns=90 * MS, fetch_ns=85 * MS)
+    rows[60].update(wait_ns=50 * MS, collate_ns=45 * MS)
+    _, loader = recorded(runs_dir, rows)
+    found = batches(loader, T0, {})
+    first, second = found.slowest["wait"][:2]
+    assert (first.number, first.cause, first.wait_ns) == (151, "fetch", 90 * MS)
+    assert (second.number, second.cause) == (61, "collate")
+    (wait,) = (each for each in found.spreads if each.name == "wait")
+    assert sum(wait.counts) == wait.count == 200
+    assert wait.p50_ns == 2 * MS
+    assert wait.max_ns == 90 * MS
+    assert np.all(np.diff(wait.edges_ns) > 0)
+
+
+def test_a_stage_without_figures_says_why(runs_dir: Path) -> None:
+    _, loader = recorded(runs_dir, loop(30))
+    found = batches(loader, T0, {"fetch": "not seen"})
+    assert found.spreads[1].reason == "not seen"
+    assert found.slowest["fetch"] == ()

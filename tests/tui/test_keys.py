@@ -1,0 +1,301 @@
+"""Every key does what help says it does, on a dashboard of a fixed run."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import ContentSwitcher, OptionList
+
+from builders import T0, RunBuilder
+from dashboard_samples import CODE, dashboard, refresh, sampled, train
+from loaderscope.tui.app import Dashboard
+from loaderscope.tui.bars import Banner, Scrubber
+from loaderscope.tui.help import KEYS, HelpScreen
+from loaderscope.tui.views import Advice, Batches, Workers
+
+Act = Callable[[Dashboard, Pilot[None]], Awaitable[None]]
+
+
+def with_dashboard(path: Path, act: Act, size: tuple[int, int] = (100, 30)) -> None:
+    async def whole() -> None:
+        app = dashboard(path)
+        async with app.run_test(size=size) as pilot:
+            await refresh(app, pilot)
+            await act(app, pilot)
+
+    asyncio.run(whole())
+
+
+async def press(app: Dashboard, pilot: Pilot[None], *keys: str) -> None:
+    await pilot.press(*keys)
+    await refresh(app, pilot)
+
+
+def shown(app: Dashboard) -> str:
+    """The words of the screen."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+@pytest.fixture
+def path(runs_dir: Path) -> Path:
+    run = RunBuilder(runs_dir)
+    train(run, rank=0, world_size=2)
+    process = run.process(pid=4001, rank=1, world_size=2)
+    process.loader([], config={"num_workers": 4}, name="Pictures")
+    sampled(run)
+    return run.path
+
+
+def test_screens_by_number_and_by_click(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        switcher = app.query_one(ContentSwitcher)
+        words = {"2": "Evidence", "3": "head of line", "4": "page cache", "5": "Slowest", "1": "Verdict"}
+        for key, word in words.items():
+            await press(app, pilot, key)
+            assert switcher.current == f"view{int(key) - 1}"
+            assert word in shown(app)
+        await pilot.click("Tabs", offset=(16, 0))
+        assert switcher.current == "view1"
+
+    with_dashboard(path, act)
+
+
+def test_help_opens_closes_and_names_every_key(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await pilot.press("question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        at = app._at_ns
+        await pilot.press("left", "space", "l")  # the dashboard's keys rest meanwhile
+        assert app._at_ns == at
+        await pilot.press("escape")
+        assert not isinstance(app.screen, HelpScreen)
+
+    with_dashboard(path, act)
+    told = " ".join(keys for keys, _ in KEYS)
+    for key in ("space", "home", "end", "c", "s", "t", "q", "o", "l", "r", "+", "-"):
+        assert key in told
+
+
+def test_loaders_and_ranks_switch(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        assert app.snapshot is not None
+        assert "rank 0 · Pictures (1/3)" in shown(app)
+        await press(app, pilot, "l")
+        assert "rank 0 · Validation (2/3)" in shown(app)
+        await press(app, pilot, "l", "r")
+        choice = app.snapshot.choice
+        assert choice is not None
+        assert (choice.rank, choice.name) == (1, "Pictures")
+        await press(app, pilot, "l")  # the only one of its process
+        choice = app.snapshot.choice
+        assert choice is not None
+        assert choice.rank == 1
+
+    with_dashboard(path, act, (120, 30))
+
+
+def test_the_time_line_goes_back_and_on(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        def batches() -> int:
+            assert app.snapshot is not None
+            assert app.snapshot.loader is not None
+            return app.snapshot.loader.report.batches
+
+        assert batches() == 400
+        await press(app, pilot, "left")
+        assert "◀ looking" in shown(app)
+        assert 390 < batches() < 400
+        before = batches()
+        await press(app, pilot, "shift+left", "shift+left")
+        assert 290 < batches() < before - 50
+        await press(app, pilot, "home")
+        assert batches() == 1
+        await press(app, pilot, "right")
+        assert 1 < batches() < 20
+        await press(app, pilot, "end")
+        assert batches() == 400
+        await pilot.mouse_down("Scrubber", offset=(40, 0))
+        await pilot.mouse_up("Scrubber", offset=(40, 0))
+        await refresh(app, pilot)
+        assert 100 < batches() < 300
+
+    with_dashboard(path, act)
+
+
+def test_space_plays_a_finished_run(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        app._player.pause()
+        await press(app, pilot, "space")
+        assert app.query_one(Scrubber).playing
+        assert app.reader._wish.at_ns == T0
+        app._play()
+        assert app.reader._wish.at_ns == T0 + 500_000_000
+        await press(app, pilot, "space")
+        assert not app.query_one(Scrubber).playing
+
+    with_dashboard(path, act)
+
+
+def test_code_is_copied(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "c")
+        assert app.clipboard == CODE
+        app.copy_to_clipboard("")
+        await press(app, pilot, "2")
+        await press(app, pilot, "down", "down")
+        view = app.view
+        assert isinstance(view, Advice)
+        chosen = view.recommendation()
+        assert chosen is not None
+        assert chosen.rule == "pin-memory"
+        await press(app, pilot, "c")
+        assert app.clipboard == CODE
+        app.copy_to_clipboard("nothing")
+        await press(app, pilot, "down")
+        assert view.recommendation() is None
+        assert "copies were not seen" in shown(app)
+        await press(app, pilot, "c")
+        assert app.clipboard == "nothing"
+
+    with_dashboard(path, act)
+
+
+def test_advice_keeps_what_is_looked_at_when_it_is_worked_out_again(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "2", "down")
+        entries = app.query_one(OptionList)
+        before = entries.highlighted_option
+        await refresh(app, pilot)
+        assert before is not None
+        assert entries.highlighted_option is not None
+        assert entries.highlighted_option.id == before.id == "yes:1"
+
+    with_dashboard(path, act)
+
+
+def test_lanes_zoom(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "3")
+        before = shown(app)
+        await press(app, pilot, "plus")
+        assert shown(app) != before
+        await press(app, pilot, "minus")
+        assert shown(app) == before
+        view = app.view
+        assert isinstance(view, Workers)
+        await press(app, pilot, *["minus"] * 20)
+        assert view.zoom == 0
+
+    with_dashboard(path, act)
+
+
+def test_the_slowest_are_sorted_by_each_stage(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "5")
+        assert isinstance(app.view, Batches)
+        for stage in ("fetch", "collate", "compute", "wait"):
+            await press(app, pilot, "s")
+            assert f"Slowest batches by {stage}" in shown(app)
+            assert f"▼{stage}" in shown(app)
+
+    with_dashboard(path, act)
+
+
+def test_themes_switch_and_every_one_draws(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "t")
+        assert not app.current_theme.dark
+        for theme in ("ansi-dark", "ansi-light", "textual-dark"):
+            app.theme = theme
+            await pilot.pause()
+            assert "input-bound" in shown(app)
+
+    with_dashboard(path, act)
+
+
+def test_the_palette_has_screens_and_loaders(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        assert "Show Workers" in titles
+        assert "Loader Validation, rank 0" in titles
+        await pilot.press("ctrl+p")
+        await pilot.press(*"Show Workers")
+        await pilot.pause(1)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.query_one(ContentSwitcher).current == "view2"
+
+    with_dashboard(path, act)
+
+
+def test_a_run_removed_while_shown_stays(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        shutil.rmtree(path)
+        app.reader._follower._looked_ns = None
+        await refresh(app, pilot)
+        assert app.snapshot is not None
+        assert app.snapshot.state == "removed"
+        assert "directory was removed" in shown(app)
+        assert "input-bound" in shown(app)
+        for key in ("2", "3", "4", "5", "1", "left", "space", "l"):
+            await press(app, pilot, key)
+
+    with_dashboard(path, act)
+
+
+def test_a_run_that_died_says_so(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    train(run, ended=False, host=platform.node(), pid=2**22 + 1, boot_id=None)
+
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        assert app.query_one(Banner).display
+        assert "the run died" in shown(app)
+
+    with_dashboard(run.path, act)
+
+
+def test_an_empty_run_waits(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+
+    async def whole() -> None:
+        app = dashboard(run.path)
+        async with app.run_test(size=(80, 24)) as pilot:
+            for key in ("1", "2", "3", "4", "5", "left", "space", "c", "l", "r", "home", "s", "1"):
+                await pilot.press(key)
+                snapshot = app.reader.step()
+                assert snapshot is not None
+                app.on_fresh(type("M", (), {"snapshot": snapshot})())
+                await pilot.pause()
+            assert "Waiting for the first batch" in shown(app)
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("size", [(20, 6), (40, 12), (80, 24), (240, 70)])
+def test_it_draws_at_any_size_and_through_a_storm_of_them(path: Path, size: tuple[int, int]) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        for number in range(1, 6):
+            await press(app, pilot, str(number))
+        for step in range(30):
+            await pilot.resize_terminal(max(1, size[0] - step * 7 % 40), max(1, size[1] - step * 3 % 9))
+        await pilot.resize_terminal(80, 24)
+        await press(app, pilot, "1")
+        assert "input-bound" in shown(app)
+
+    with_dashboard(path, act, size)
+
+
+def test_q_leaves(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await pilot.press("q")
+        await pilot.pause()
+        assert not app.is_running or app._exit
+
+    with_dashboard(path, act)

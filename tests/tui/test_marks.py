@@ -1,0 +1,34 @@
+"""Bars and courses say what they are given."""
+
+from __future__ import annotations
+
+import pytest
+
+from loaderscope.tui.draw.marks import bar, course, fitted, resampled
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [(0.5, "██  "), (1.0, "████"), (7.0, "████"), (0.0001, "▏   "), (0.0, "    "), (None, "    ")],
+)
+def test_bar(share: float | None, expected: str) -> None:
+    assert bar(share, 4) == expected
+
+
+def test_course_fills_its_height_from_below() -> None:
+    assert course([0, 1, 2, 4], 4, height=2, top=4) == ["   █", "▁▄██"]
+
+
+def test_what_was_not_measured_is_a_gap_and_zero_a_floor() -> None:
+    assert course([None, 0.0, 5.0], 3) == [" ▁█"]
+
+
+def test_more_values_than_room_become_means() -> None:
+    assert resampled([0, 2, 4, 6], 2) == [1, 5]
+    assert resampled([1, 2], 4) == [1, 1, 2, 2]
+    assert resampled([], 4) == []
+
+
+@pytest.mark.parametrize(("text", "width", "expected"), [("abc", 5, "abc  "), ("abcdef", 4, "abc…"), ("abc", 0, "")])
+def test_fitted(text: str, width: int, expected: str) -> None:
+    assert fitted(text, width) == expected

@@ -1,0 +1,130 @@
+"""The reading thread: bursts, failures, and no more work than there is news."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from builders import RunBuilder, loop, values_of
+from dashboard_samples import ADVICE, Told, advise, train
+from loaderscope.profiler.folding import Folder
+from loaderscope.profiler.follow import Follower, Place
+from loaderscope.profiler.lanes import Budget, Lane
+from loaderscope.profiler.run import Run
+from loaderscope.profiler.schema import BATCH
+from loaderscope.tui.reader import Reader
+from loaderscope.tui.snapshot import AdviceView, Snapshot
+from loaderscope.tui.themes import DARK, LIGHT, fitting
+from loaderscope.tui.view import Wish, advice_of
+
+
+def test_a_burst_of_ten_thousand_batches_a_second(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    process = run.process()
+    process.loader()
+    lane = Lane(
+        process.path, "batches0x0", BATCH, Budget(1 << 30), pytest.fail, fold=Folder(process.path, "batches0x0")
+    )
+    rows = [values_of(BATCH, row) for row in loop(10_000, wait_ms=0.01, compute_ms=0.09)]
+    posted: list[Snapshot] = []
+    reader = Reader(Follower(run.path), posted.append, interval_s=0.05, advise=advise)
+    reader.start()
+    for _ in range(3):
+        for row in rows:
+            lane.append(*row)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        newest = posted[-1].loader if posted else None
+        if newest is not None and newest.report.batches == 30_000 and newest.caught_up == 1:
+            break
+        time.sleep(0.05)
+    reader.stop()
+    reader.join(10)
+    assert not reader.is_alive()
+    assert posted[-1].problem is None
+    assert posted[-1].loader is not None
+    assert posted[-1].loader.report.batches == 30_000
+
+
+def test_nothing_new_is_not_read_again(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    train(run)
+    reader = Told(Follower(run.path), lambda snapshot: None, advise=advise)
+    assert reader.step(wished=False) is not None
+    reader.advisor.finish()
+    advised = reader.step(wished=False)
+    assert advised is not None
+    assert advised.advice == ADVICE
+    assert reader.step(wished=False) is None
+    reader.wish(Wish(Place("p4000-0", 1)))
+    other = reader.step()
+    assert other is not None
+    assert other.choice is not None
+    assert other.choice.name == "Validation"
+
+
+def test_a_failure_of_ours_is_said_on_the_screen(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    train(run)
+    posted: list[Snapshot] = []
+    reader = Reader(Follower(run.path), posted.append, interval_s=0.05, advise=advise)
+    reader._viewer.look = None  # type: ignore[method-assign, assignment]
+    reader.start()
+    while not posted:
+        time.sleep(0.02)
+    reader.stop()
+    reader.join(10)
+    assert "TypeError" in (posted[0].problem or "")
+
+
+def test_advice_that_fails_costs_only_itself(runs_dir: Path) -> None:
+    def failing(run: Run, place: Place) -> AdviceView:
+        return advice_of(None, place)  # type: ignore[arg-type]
+
+    run = RunBuilder(runs_dir)
+    train(run)
+    reader = Told(Follower(run.path), lambda snapshot: None, advise=failing)
+    reader.step()
+    reader.advisor.finish()
+    snapshot = reader.step()
+    assert snapshot is not None
+    assert snapshot.loader is not None
+    assert "advice failed" in (snapshot.advice.problem or "")
+
+
+def test_a_directory_that_is_no_run_says_so(tmp_path: Path) -> None:
+    snapshot = Told(Follower(tmp_path), lambda snapshot: None).step()
+    assert snapshot is not None
+    assert "not a run directory" in (snapshot.problem or "")
+
+
+def test_the_dashboard_loads_no_torch(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    train(run)
+    code = (
+        "import sys; from pathlib import Path; from loaderscope.tui.app import Dashboard; "
+        "app = Dashboard(Path(sys.argv[1])); app.reader.step(); app.reader.advisor.finish(); "
+        "found = app.reader.step(); assert found.advice.ready and not found.advice.problem, found.advice; "
+        "print('torch' in sys.modules, 'plotly' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", code, str(run.path)], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "theme"),
+    [
+        ({"TERM": "xterm-256color"}, DARK.name),
+        ({"TERM": "xterm", "COLORTERM": "truecolor"}, DARK.name),
+        ({"TERM": "xterm-256color", "COLORFGBG": "0;15"}, LIGHT.name),
+        ({"TERM": "rxvt-unicode-256color", "COLORFGBG": "15;default;0"}, DARK.name),
+        ({"TERM": "linux"}, "ansi-dark"),
+        ({"TERM": "xterm", "COLORFGBG": "0;7"}, "ansi-light"),
+    ],
+)
+def test_the_theme_fits_the_terminal(environ: dict[str, str], theme: str) -> None:
+    assert fitting(environ) == theme

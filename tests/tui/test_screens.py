@@ -1,0 +1,60 @@
+"""Every screen of a fixed run at two sizes, as SVG. To accept a change: LOADERSCOPE_UPDATE_GOLDEN=1 pytest tests/tui"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from builders import RunBuilder
+from dashboard_samples import HOSTILE, dashboard, refresh, sampled, train
+from loaderscope.tui.bars import SCREENS
+
+GOLDEN = Path(__file__).parent / "golden"
+UPDATE = os.environ.get("LOADERSCOPE_UPDATE_GOLDEN") == "1"
+
+
+def text_of(svg: str) -> str:
+    """The words on a screen."""
+    return html.unescape(re.sub(r"<[^>]+>", "\n", svg)).replace("\xa0", " ")
+
+
+async def screens_of(path: Path, size: tuple[int, int]) -> dict[str, str]:
+    app = dashboard(path)
+    found = {}
+    async with app.run_test(size=size) as pilot:
+        await refresh(app, pilot)
+        for number, name in enumerate(SCREENS, 1):
+            await pilot.press(str(number))
+            await pilot.pause()
+            found[name] = re.sub(r"@font-face \{.*?\}\s*", "", app.export_screenshot(), flags=re.DOTALL)
+        assert app.snapshot is not None
+        assert app.snapshot.problem is None
+    return found
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=["80x24", "200x60"])
+def test_screens(size: tuple[int, int], runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    train(run)
+    sampled(run)
+    for name, svg in asyncio.run(screens_of(run.path, size)).items():
+        path = GOLDEN / f"{name.lower()}_{size[0]}.svg"
+        if UPDATE:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(svg)
+        assert svg == path.read_text(), f"{path.name} has changed: look at it, then update it"
+
+
+def test_nothing_of_the_run_is_markup(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir, argv=[HOSTILE])
+    train(run, name=HOSTILE)
+    sampled(run)
+    for svg in asyncio.run(screens_of(run.path, (120, 40))).values():
+        words = text_of(svg)
+        assert "<script>[b]red[/b]" in words
+        assert "\x1b" not in words

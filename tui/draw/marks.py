@@ -1,0 +1,95 @@
+"""Small drawings in text: bars, courses and columns. Every mark is a shape, so that none needs its colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.content import Content
+
+from ...profiler.metadata import clean
+
+# Styles by meaning; the theme says which colours these are.
+GOOD, FAIR, BAD = "$text-success", "$text-warning", "$text-error"
+MARK = "$text-primary"
+SECOND = "$text-accent"
+DIM = "dim"
+
+VERDICTS = {"input-bound": BAD, "balanced": FAIR, "compute-bound": GOOD, "too-short": MARK}
+STATES = {"live": GOOD, "finished": MARK, "crashed": BAD, "removed": BAD, "unreadable": BAD, "unknown": FAIR}
+
+_EIGHTHS_UP = " ▁▂▃▄▅▆▇█"
+_EIGHTHS_RIGHT = " ▏▎▍▌▋▊▉"
+
+Values = Sequence[float | None]
+Part = tuple[str, str]
+
+
+def lines(parts: Sequence[Content]) -> Content:
+    """Contents below each other."""
+    return Content("\n").join(parts)
+
+
+def text(value: object, limit: int = 400) -> str:
+    """A text from the run, fit to be shown."""
+    return clean(value, max(1, limit))
+
+
+def line(*parts: str | Part) -> Content:
+    """One line of styled pieces; nothing in them is markup."""
+    return Content.assemble(*parts)
+
+
+def bar(share: float | None, width: int) -> str:
+    """A bar of eighths of a character, padded to `width`; anything above zero shows."""
+    if share is None or share <= 0 or width <= 0:
+        return " " * max(0, width)
+    eighths = max(1, round(min(share, 1.0) * width * 8))
+    return ("█" * (eighths // 8) + _EIGHTHS_RIGHT[eighths % 8].strip()).ljust(width)
+
+
+def resampled(values: Values, width: int) -> list[float | None]:
+    """The values at `width` places: means where there are more, each repeated where there are fewer."""
+    if not values or width <= 0:
+        return []
+    found: list[float | None] = []
+    for place in range(width):
+        low, high = (
+            place * len(values) // width,
+            max(place * len(values) // width + 1, (place + 1) * len(values) // width),
+        )
+        known = [value for value in values[low:high] if value is not None]
+        found.append(sum(known) / len(known) if known else None)
+    return found
+
+
+def course(values: Values, width: int, height: int = 1, top: float | None = None) -> list[str]:
+    """A course over time as columns of eighths, `height` lines high; a gap where nothing was measured."""
+    points = resampled(values, width)
+    known = [value for value in points if value is not None]
+    most = top if top is not None and top > 0 else max(known, default=0.0)
+    rows = []
+    for row in reversed(range(height)):
+        cells = []
+        for value in points:
+            if value is None or most <= 0:
+                cells.append(" " if value is None else ("▁" if row == 0 else " "))
+                continue
+            eighths = round(min(1.0, max(0.0, value / most)) * height * 8) - row * 8
+            least = 1 if row == 0 else 0  # a measured zero shows as a floor
+            cells.append(_EIGHTHS_UP[max(least, min(8, eighths))])
+        rows.append("".join(cells).ljust(width))
+    return rows
+
+
+def heat(share: float | None) -> str:
+    """The style of a share of something limited."""
+    if share is None:
+        return DIM
+    return BAD if share >= 0.9 else FAIR if share >= 0.75 else GOOD
+
+
+def fitted(value: str, width: int) -> str:
+    """Exactly `width` columns of ASCII-width text: cut with an ellipsis, or padded."""
+    if len(value) > width:
+        return value[: max(0, width - 1)] + "…" if width > 0 else ""
+    return value.ljust(width)

@@ -1,0 +1,1 @@
+"""From a `Run` to what a screen shows: pure functions, frozen values."""

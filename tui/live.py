@@ -1,0 +1,192 @@
+"""`loaderscope run --live`: the script and the dashboard together, the script's output in a pane of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.content import Content
+from textual.events import MouseScrollDown, MouseScrollUp, Resize
+from textual.message import Message
+from textual.widget import Widget
+
+from ..profiler.metadata import clean
+from .app import Dashboard
+from .script import Script
+from .scrollback import Scrollback
+
+# The newest output, written to the terminal again when the dashboard is left: else a traceback would be lost with it.
+KEPT_BYTES = 1 << 18
+
+# Beside the dashboard (0), alone (1), away (2).
+_LAYOUTS = ("", "-alone", "-away")
+
+
+class Wrote(Message):
+    """The script has written something, or has ended."""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, Wrote)
+
+
+class OutputPane(Widget):
+    """The newest lines of the script's output; the mouse wheel goes back."""
+
+    DEFAULT_CSS = """
+    OutputPane { height: 30%; min-height: 4; border-top: solid $primary; border-title-style: bold; padding: 0 1;
+                 text-wrap: nowrap; text-overflow: ellipsis; }
+    """
+
+    def __init__(self, script: Script, scrollback: Scrollback, lock: threading.Lock) -> None:
+        super().__init__(id="output")
+        self._script = script
+        self._scrollback = scrollback
+        self._lock = lock
+        self._back = 0
+
+    def on_mount(self) -> None:
+        self.told()
+
+    def told(self) -> None:
+        """There is more to show."""
+        code = self._script.code
+        state = "running" if code is None else f"exited with {code}" if code >= 0 else f"ended by signal {-code}"
+        self.border_title = Content(f"{clean(' '.join(self._script.argv), 60)} · {state}")
+        self.refresh()
+
+    def render(self) -> Content:
+        with self._lock:
+            self._back = max(0, min(self._back, self._scrollback.height - self.content_size.height))
+            found = self._scrollback.lines(self.content_size.height + 1, self._back)
+        # The cursor's own line is mostly empty: it need not take the room of one that is not.
+        if found and not found[-1].plain:
+            found.pop()
+        return Content("\n").join(found[-self.content_size.height :])
+
+    def on_resize(self, event: Resize) -> None:
+        self._script.resize(self.content_size.height, self.content_size.width)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        self._back += 3
+        self.refresh()
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        self._back -= 3
+        self.refresh()
+
+
+class LiveDashboard(Dashboard):
+    """The dashboard of a script that it shows too."""
+
+    CSS = (
+        Dashboard.CSS
+        + """
+    .-wide.-short #body { layout: horizontal; }
+    .-wide.-short #output { width: 45%; height: 1fr; border-top: none; border-left: solid $primary; }
+    #body.-alone #screens { display: none; }
+    #body.-alone #output { height: 1fr; width: 1fr; }
+    #body.-away #output { display: none; }
+    """
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "output", "Output"),
+        Binding("ctrl+c", "interrupt", "Interrupt", priority=True),
+    ]
+
+    def __init__(self, script: Script) -> None:
+        super().__init__(script.directory)
+        self.script = script
+        self.kept: deque[bytes] = deque()
+        self._kept_bytes = 0
+        self._scrollback = Scrollback()
+        self._lock = threading.Lock()
+        self._layout = 0
+        self._left = threading.Event()
+        self.pump = threading.Thread(target=self._pump, name="loaderscope-output", daemon=True)
+
+    def compose_body(self) -> ComposeResult:
+        yield from super().compose_body()
+        yield OutputPane(self.script, self._scrollback, self._lock)
+
+    def on_mount(self) -> None:
+        self.pump.start()
+
+    def on_wrote(self) -> None:
+        self.query_one(OutputPane).told()
+
+    def action_output(self) -> None:
+        """The output beside the screens, alone, away."""
+        self._layout = (self._layout + 1) % len(_LAYOUTS)
+        self.query_one("#body", Container).set_classes(_LAYOUTS[self._layout])
+
+    def action_interrupt(self) -> None:
+        """Ctrl-C is the script's."""
+        if self.script.code is None:
+            self.script.interrupt()
+            self.notify("Ctrl-C was sent to the script. q leaves the dashboard.", timeout=3)
+        else:
+            self.notify("The script has ended. q leaves the dashboard.", timeout=3)
+
+    def leave(self) -> None:
+        """The dashboard has gone: what was written last, and from now on all, goes to the terminal."""
+        with self._lock:
+            self._left.set()
+            while self.kept:
+                _to_terminal(self.kept.popleft())
+
+    def _pump(self) -> None:
+        while data := self.script.read():
+            with self._lock:
+                if self._left.is_set():
+                    _to_terminal(data)
+                    continue
+                self.kept.append(data)
+                self._kept_bytes += len(data)
+                while self._kept_bytes > KEPT_BYTES and len(self.kept) > 1:
+                    self._kept_bytes -= len(self.kept.popleft())
+                self._scrollback.feed(data)
+            self.post_message(Wrote())
+        self.script.wait()
+        self.post_message(Wrote())
+
+
+def run_live(argv: Sequence[str], runs: Path | None = None) -> tuple[int, Path | None]:
+    """Run a script with the dashboard. Returns what `run_command` does, and raises as it does.
+
+    Leaving the dashboard does not end the script: its output then goes to the terminal until it ends.
+    """
+    columns, rows = shutil.get_terminal_size()
+    script = Script(argv, runs, max(4, rows * 3 // 10), columns)
+    app = LiveDashboard(script)
+    app.run()
+    before = signal.signal(signal.SIGINT, lambda number, frame: _interrupt(script, frame))
+    try:
+        app.leave()
+        if app.pump.ident is not None:
+            app.pump.join()
+        return script.wait(), script.recorded()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt(script: Script, frame: FrameType | None) -> None:
+    script.interrupt()
+
+
+def _to_terminal(data: bytes) -> None:
+    try:
+        os.write(sys.stdout.fileno(), data)
+    except (OSError, ValueError):
+        return

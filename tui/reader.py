@@ -1,0 +1,146 @@
+"""The thread that reads the run and makes snapshots. Widgets only draw what it posts.
+
+Advice is dear (rules, and a simulation of changed loaders): it is worked out in a thread of its own, on the newest
+batches, and again only after a while.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..profiler.follow import Follower, Place
+from ..profiler.metadata import clean
+from ..profiler.run import Run
+from .snapshot import AdviceView, Snapshot
+from .view import Viewer, Wish, advice_of
+
+INTERVAL_S = 0.5
+ADVICE_EVERY_S = 5.0
+# Of each interval, so much may be spent on adding older batches to the totals.
+CATCH_UP_S = 0.15
+
+Post = Callable[[Snapshot], None]
+Advise = Callable[[Run, Place], AdviceView]
+
+
+class Reader(threading.Thread):
+    """Posts a snapshot whenever there is something new, at most one each INTERVAL_S; at once after a wish."""
+
+    def __init__(
+        self, follower: Follower, post: Post, interval_s: float = INTERVAL_S, advise: Advise = advice_of
+    ) -> None:
+        super().__init__(name="loaderscope-reader", daemon=True)
+        self._viewer = Viewer(follower)
+        self._follower = follower
+        self._post = post
+        self._interval_s = interval_s
+        self._wish = Wish()
+        self._wished = threading.Event()
+        self._over = False
+        self._last: Snapshot | None = None
+        self.advisor = Advisor(advise)
+        self.refresh_s: list[float] = []  # the newest refreshes' cost, for the benchmark
+
+    def wish(self, wish: Wish) -> None:
+        """Show this from now on."""
+        self._wish = wish
+        self._wished.set()
+
+    def stop(self) -> None:
+        """End soon; does not wait."""
+        self._over = True
+        self._wished.set()
+
+    def run(self) -> None:
+        while not self._over:
+            began = time.monotonic()
+            wished = self._wished.is_set()
+            self._wished.clear()
+            try:
+                snapshot = self.step(wished)
+            except Exception as error:  # a thread that died would leave a screen that only looks alive
+                snapshot = self._failed(error)
+            if snapshot is not None and not self._over:
+                self._post(snapshot)
+            self._catch_up()
+            self._wished.wait(max(0.02, self._interval_s - (time.monotonic() - began)))
+
+    def step(self, wished: bool = True) -> Snapshot | None:
+        """One refresh; None where there is nothing new."""
+        began = time.perf_counter()
+        fresh = self._follower.poll()
+        wish = self._wish
+        if not (fresh or wished or self._last is None or self.advisor.news or self._running()):
+            return None
+        snapshot, run = self._viewer.look(wish, self.advisor.take())
+        self.refresh_s = [*self.refresh_s[-99:], time.perf_counter() - began]
+        choice = snapshot.choice
+        if run is not None and choice is not None:
+            self.advisor.consider(run, choice.place, (choice.place, wish.at_ns, self._follower.version))
+        self._last = snapshot
+        return snapshot
+
+    def _running(self) -> bool:
+        """A live loop that stands still: its rate falls though nothing new was recorded."""
+        last = self._last
+        if last is None or last.state != "live" or last.loader is None or self._wish.at_ns is not None:
+            return False
+        return bool(last.loader.pace.batches_s)
+
+    def _catch_up(self) -> None:
+        """Add older batches to the totals, leaving about half of a core alone; what they change is shown at once."""
+        began = time.monotonic()
+        if self._follower.catch_up(CATCH_UP_S):
+            self._wished.set()
+            time.sleep(min(CATCH_UP_S, time.monotonic() - began))
+
+    def _failed(self, error: Exception) -> Snapshot:
+        said = f"{type(error).__name__}: {clean(error, 200)}"
+        if self._last is not None:
+            return replace(self._last, problem=said)
+        return Snapshot(clean(self._follower.path.name), (), "unreadable", problem=said)
+
+
+class Advisor:
+    """Works advice out beside the reader, one at a time, and never more often than ADVICE_EVERY_S."""
+
+    def __init__(self, advise: Advise) -> None:
+        self._advise = advise
+        self.news = False
+        self._advice = AdviceView()
+        self._basis: object = None
+        self._place: Place | None = None
+        self._thread: threading.Thread | None = None
+        self._next_s = 0.0
+
+    def take(self) -> AdviceView:
+        self.news = False
+        return self._advice
+
+    def finish(self) -> None:
+        """Wait for advice being worked out."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def consider(self, run: Run, place: Place, basis: object) -> None:
+        """Begin anew if what it rests on has changed and it is time."""
+        if place != self._place:
+            self._place, self._advice, self._next_s = place, AdviceView(), 0.0
+        busy = self._thread is not None and self._thread.is_alive()
+        if basis == self._basis or busy or time.monotonic() < self._next_s:
+            return
+        self._basis = basis
+        self._next_s = time.monotonic() + ADVICE_EVERY_S
+        self._thread = threading.Thread(target=self._work, args=(run, place), name="loaderscope-advice", daemon=True)
+        self._thread.start()
+
+    def _work(self, run: Run, place: Place) -> None:
+        began = time.thread_time()
+        found = self._advise(run, place)
+        # Where it is very dear, it is had less often: at most a tenth of a core.
+        self._next_s = max(self._next_s, time.monotonic() + 10 * (time.thread_time() - began))
+        if place == self._place:
+            self._advice, self.news = found, True

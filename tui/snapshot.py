@@ -1,0 +1,81 @@
+"""Everything the screens show at one moment, as one frozen value. Made in the reader's thread, drawn in the app's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..advisors.model import LoaderReport, Recommendation
+from ..profiler.follow import Place
+from ..profiler.history import Course
+from .facts.flow import Node, Pace, Queue
+from .facts.lanes import Lanes
+from .facts.machine import Machine
+from .facts.spread import Batches
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A loader that can be looked at."""
+
+    place: Place
+    name: str
+    rank: int | None
+    pid: int
+
+
+@dataclass(frozen=True)
+class Times:
+    """Where the scrubber stands. `at_ns` is None while the newest is shown; times are those of the loader's process."""
+
+    begin_ns: int
+    end_ns: int
+    at_ns: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class LoaderView:
+    """The chosen loader at the chosen moment. `caught_up` is the share of its batches behind the figures."""
+
+    report: LoaderReport
+    nodes: tuple[Node, ...]
+    queue: Queue
+    pace: Pace
+    course: Course
+    lanes: Lanes | None
+    batches: Batches
+    caught_up: float
+
+
+@dataclass(frozen=True)
+class AdviceView:
+    """The last advice worked out: it is dear, and a little older than the rest. `problem` is why there is none."""
+
+    recommendations: tuple[Recommendation, ...] = ()
+    rejected: tuple[Recommendation, ...] = ()
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    batches: int = 0  # it rests on
+    ready: bool = False
+    problem: str | None = None
+
+
+@dataclass(frozen=True, eq=False)  # holds arrays: two are the same only if they are one
+class Snapshot:
+    """`state` is live, finished, crashed, unknown or removed; `problem` a sentence where the run cannot be read."""
+
+    run_id: str
+    argv: tuple[str, ...]
+    state: str
+    choices: tuple[Choice, ...] = ()
+    chosen: int = 0
+    times: Times | None = None
+    loader: LoaderView | None = None
+    machine: Machine | None = None
+    advice: AdviceView = field(default_factory=AdviceView)
+    notes: tuple[str, ...] = ()
+    problem: str | None = None
+
+    @property
+    def choice(self) -> Choice | None:
+        """The loader looked at."""
+        return self.choices[self.chosen] if self.chosen < len(self.choices) else None
