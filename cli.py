@@ -1,13 +1,15 @@
 """The `loaderscope` command. Each verb is a short function that calls one floor below.
 
-Exit codes: 0 done; 1 the user's script failed (its own code is passed on); 2 wrong arguments, or no such run.
+Exit codes: 0 done; 1 the user's script failed (its own code is passed on), or `compare --fail-below` found a run too
+slow; 2 wrong arguments, or no such run.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -18,12 +20,12 @@ from .profiler.errors import LoaderscopeError, UsageError
 
 if TYPE_CHECKING:
     from .advisors.model import Report
+    from .advisors.probe import ProbeResult
+    from .profiler.run import Run
 
 FAILED, WRONG = 1, 2
 INTERRUPTED = 130  # as shells say it
 LIST_LIMIT = 20
-# Files are read by people too; a terminal's width says nothing about them.
-FILE_WIDTH = 100
 
 
 class _ReaderGone(Exception):
@@ -34,7 +36,7 @@ class _Commands(click.Group):
     """Shows the verbs in the order in which one needs them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["run", "report", "list", "demo", "doctor"]
+        return ["run", "top", "report", "compare", "list", "rules", "demo", "doctor"]
 
 
 class _ScriptCommand(click.Command):
@@ -70,11 +72,12 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-@cli.command("run", cls=_ScriptCommand, options_metavar="[--quiet] [--runs DIR]")
+@cli.command("run", cls=_ScriptCommand, options_metavar="[--live] [--quiet] [--runs DIR]")
+@click.option("--live", is_flag=True, help="Show the dashboard while it runs, its output in a pane of its own.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report after the script has ended.")
 @click.option("--runs", type=click.Path(path_type=Path, file_okay=False), help="Folder to record into.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
-def run_verb(quiet: bool, runs: Path | None, command: tuple[str, ...]) -> int:
+def run_verb(live: bool, quiet: bool, runs: Path | None, command: tuple[str, ...]) -> int:
     """Run a script and record every DataLoader it uses.
 
     The script runs as `python SCRIPT ARGS` would run it: its arguments, output and exit code are its own. Child Python
@@ -83,14 +86,21 @@ def run_verb(quiet: bool, runs: Path | None, command: tuple[str, ...]) -> int:
     \b
     Examples:
       loaderscope run train.py --lr 0.1
+      loaderscope run --live train.py
       loaderscope run -m package.train --epochs 2
       loaderscope run torchrun --nproc-per-node 2 train.py
     """
     if not command:
         raise UsageError("which script? For example: loaderscope run train.py --lr 0.1")
-    from .profiler.launch import run_command
+    if live:
+        _need_terminal("run --live", "without --live the script runs just the same")
+        from .tui.live import run_live
 
-    code, directory = run_command(list(command), runs)
+        code, directory = run_live(list(command), runs)
+    else:
+        from .profiler.launch import run_command
+
+        code, directory = run_command(list(command), runs)
     if not quiet:
         _report_after(directory)
     return code if code >= 0 else 128 - code  # ended by a signal: as shells say it
@@ -115,12 +125,63 @@ def _report_after(directory: Path | None) -> None:
         click.echo("loaderscope: nothing was recorded: the script iterated over no DataLoader", err=True)
 
 
+@cli.command("top", short_help="Watch a run live, or look at one again, in the terminal.")
+@click.argument("run", required=False)
+def top_verb(run: str | None) -> int:
+    """Show a run in the terminal: live while it goes on, with a time line to look back.
+
+    RUN is an id as `loaderscope list` shows it, the beginning of one, "latest", or a path. Without it, the newest run
+    that is live, else the newest. Nothing is asked of the training process: only its run directory is read.
+
+    \b
+    Examples:
+      loaderscope top
+      loaderscope top 20250131-0915
+    """
+    from .profiler.runs import find_run
+
+    if run is None:
+        from .profiler.follow import newest_run
+        from .profiler.rundir import runs_directory
+
+        path = newest_run(runs_directory()) or find_run("latest")
+    else:
+        path = find_run(run)
+    from .profiler.run import read_run_json
+
+    read_run_json(path)  # what is no run directory is said before the screen is taken
+    _need_terminal("top", "`loaderscope report` writes to a file or a pipe")
+    from .tui.app import Dashboard
+
+    Dashboard(path).run()
+    return 0
+
+
+def _need_terminal(verb: str, instead: str) -> None:
+    """Raises UsageError where there is no screen to draw on."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+        raise UsageError(f"`{verb}` needs a terminal that can draw; {instead}")
+
+
 @cli.command("report")
 @click.argument("run", default="latest")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to FILE.", metavar="FILE")
-def report_verb(run: str, format_: str, output: Path | None) -> int:
-    """Show where the time of a recorded run went.
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "md", "html", "perfetto", "parquet"]),
+    default="text",
+    show_default=True,
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write to FILE (parquet: a folder).", metavar="FILE"
+)
+@click.option(
+    "--probe",
+    metavar="MODULE:NAME",
+    help="A function of yours that returns the DataLoader: faster ways to fetch are tried on it, compared and timed.",
+)
+def report_verb(run: str, format_: str, output: Path | None, probe: str | None) -> int:
+    """Show where the time of a recorded run went, and what to change.
 
     RUN is "latest" (the default), an id as `loaderscope list` shows it, the beginning of one, or a path. A run that is
     still going on, or that crashed, can be looked at just the same.
@@ -128,30 +189,91 @@ def report_verb(run: str, format_: str, output: Path | None) -> int:
     \b
     Examples:
       loaderscope report
-      loaderscope report 20250131-0915 --format json -o report.json
+      loaderscope report --format html -o report.html
+      loaderscope report --probe train:make_loader          (tries the advice on your data set)
+      loaderscope report 20250131-0915 --format md | gh issue comment 7 -F -
+      loaderscope report --format perfetto -o trace.json    (for ui.perfetto.dev)
+      loaderscope report --format parquet -o tables         (for pandas, polars)
     """
-    from .advisors.report import build_report
-    from .profiler.run import open_run
+    from .reports.formats import FILE_ONLY, render_report
 
-    report = build_report(open_run(run))
-    if format_ == "json":
-        from .reports.json import render_json
+    if output is None and format_ in FILE_ONLY and (format_ == "parquet" or sys.stdout.isatty()):
+        raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o {FILE_ONLY[format_]}")
+    with _steps("reading the run", "looking for causes", "drawing") as step:
+        from .advisors.report import build_report
+        from .profiler.run import open_run
 
-        text = render_json(report)
-    elif output is None:
-        text = _text(report, sys.stdout)
-    else:
-        from .reports.text import render_text
-
-        text = render_text(report, FILE_WIDTH)
-    if output is None:
-        _write(text, sys.stdout)
-        return 0
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror or error}") from error
+        recorded = open_run(run)
+        step()
+        report = build_report(recorded, probes=_probed(recorded, probe) if probe is not None else None)
+        step()
+        if format_ == "text" and output is None:
+            content: str | dict[str, bytes] = _text(report, sys.stdout)
+        else:
+            content = render_report(format_, report, recorded)
+    _deliver(content, output)
     return 0
+
+
+def _probed(run: Run, target: str) -> dict[tuple[str, int], ProbeResult]:
+    """What was tried on the loader that `target` stands for. Raises UsageError."""
+    from .advisors.probe import probe_loader
+    from .advisors.target import load_target, place_of
+
+    loader = load_target(target)
+    return {place_of(run, loader): probe_loader(loader)}
+
+
+@cli.command("compare", short_help="Say what differs between two runs, and how sure that is.")
+@click.argument("before")
+@click.argument("after", default="latest")
+@click.option(
+    "--format", "format_", type=click.Choice(["text", "json", "md", "html"]), default="text", show_default=True
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to FILE.", metavar="FILE")
+@click.option(
+    "--fail-below",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="FACTOR",
+    help="Exit with 1 if AFTER's throughput is really below FACTOR times BEFORE's.",
+)
+def compare_verb(before: str, after: str, format_: str, output: Path | None, fail_below: float | None) -> int:
+    """Compare two recorded runs: throughput, stages, verdict and configuration, with the uncertainty of each.
+
+    A difference that chance alone could make is called none. With --fail-below, a loader fails the comparison when its
+    throughput is below that factor and the difference is real.
+
+    \b
+    Examples:
+      loaderscope compare 20250131-0915 latest
+      loaderscope compare main.run branch.run --fail-below 0.95
+    """
+    from .reports.formats import FILE_ONLY, render_comparison
+
+    if output is None and format_ in FILE_ONLY and sys.stdout.isatty():
+        raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o comparison.html")
+    with _steps("reading the first run", "reading the second", "comparing") as step:
+        from .advisors.report import build_report
+        from .profiler.run import open_run
+        from .reports.compare import compare, slowest_factor
+        from .reports.compare_formats import render_compare_text
+
+        first = open_run(before)
+        step()
+        second = open_run(after)
+        step()
+        found = compare(build_report(first, advice=False), first, build_report(second, advice=False), second)
+    if format_ == "text" and output is None:
+        text = render_compare_text(found, _width(sys.stdout), _color(sys.stdout))
+    else:
+        text = render_comparison(format_, found)
+    _deliver(text, output)
+    if fail_below is None:
+        return 0
+    slowest = slowest_factor(found)
+    if slowest is None:
+        raise UsageError("no throughput could be compared, so --fail-below cannot be judged: record longer runs")
+    return FAILED if slowest[1] < fail_below else 0
 
 
 @cli.command("list")
@@ -173,6 +295,32 @@ def list_verb(number: int) -> int:
         click.echo(f"No runs in {where} yet. Try: loaderscope run your_script.py")
         return 0
     _write(render_list(entries, _width(sys.stdout), _color(sys.stdout)), sys.stdout)
+    return 0
+
+
+@cli.command("rules", short_help="Explain the rules behind the advice.")
+@click.argument("name", required=False)
+def rules_verb(name: str | None) -> int:
+    """List the rules behind the advice, or explain one: what it looks for, why, what to change, when not to.
+
+    \b
+    Examples:
+      loaderscope rules
+      loaderscope rules num-workers
+    """
+    from .advisors.rules import NAMES, all_rules, rule
+    from .reports.rule_list import render_rule, render_rules
+
+    if name is None:
+        _write(render_rules(all_rules(), _width(sys.stdout), _color(sys.stdout)), sys.stdout)
+    elif name in NAMES:
+        _write(render_rule(rule(name), _color(sys.stdout)), sys.stdout)
+    else:
+        import difflib
+
+        near = difflib.get_close_matches(name, NAMES, n=3) or [each for each in NAMES if name in each][:3]
+        hint = f"did you mean {' or '.join(near)}?" if near else "`loaderscope rules` lists them"
+        raise UsageError(f"there is no rule {name}: {hint}")
     return 0
 
 
@@ -212,6 +360,37 @@ def doctor_verb() -> int:
 
     _write(render_findings(checks(), _width(sys.stdout), _color(sys.stdout)), sys.stdout)
     return 0
+
+
+@contextmanager
+def _steps(*names: str) -> Iterator[Callable[[], None]]:
+    """A progress bar on standard error if that is a terminal, for runs that take long to read; else nothing.
+
+    Each call of what it yields ends a step.
+    """
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    left = iter(names[1:])
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(names[0], total=len(names))
+        yield lambda: progress.update(task, advance=1, description=next(left, names[-1]))
+
+
+def _deliver(content: str | dict[str, bytes], output: Path | None) -> None:
+    """Into the file or folder, or to standard output; HTML says it is UTF-8, so that is what a pipe gets."""
+    if output is not None:
+        from .reports.formats import write_content
+
+        write_content(content, output)
+        return
+    assert isinstance(content, str)
+    if content.startswith("<!DOCTYPE html>") and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
+    _write(content, sys.stdout)
 
 
 def _text(report: Report, stream: TextIO) -> str:

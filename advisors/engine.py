@@ -33,7 +33,8 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
                 unmeasured[rule.name] = outcome.reason
             else:
                 place(outcome.recommendation(rule.name, rule.kind), outcome, case, recommended, rejected)
-    recommended.sort(key=lambda item: -item.predicted.mid)
+    # Wrong training and a crash ahead come before speed: a faster loop over the wrong data helps nobody.
+    recommended.sort(key=lambda item: (item.kind == "speed", -item.predicted.mid))
     rejected.sort(key=lambda item: item.predicted.mid)
     return replace(
         case.report,

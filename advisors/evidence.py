@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..profiler.columns import Columns
 from .case import Case
+from .fetching import fetch_idle_share
 
 # Workers at work for more than this part of the time count as always busy: what is left is scheduling.
 ALWAYS_BUSY = 0.9
@@ -46,9 +47,9 @@ def hand_over_us(case: Case) -> float | None:
 
 
 def cpu_over_wall(case: Case) -> float | None:
-    """CPU over wall time of fetch: 1 is computing, 0 is waiting for I/O, locks or a free core."""
-    waiting = case.report.waiting
-    return 1 - waiting.fetch_idle_share if waiting is not None and waiting.fetch_idle_share is not None else None
+    """CPU over wall time of fetch, as if a core were always at hand: 1 is computing, 0 is waiting for I/O or locks."""
+    idle = fetch_idle_share(case)
+    return 1 - idle if idle is not None else None
 
 
 def workers_busy(case: Case) -> float | None:

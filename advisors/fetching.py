@@ -24,8 +24,12 @@ def sample_time_us(case: Case) -> float | None:
 
 
 def fetch_idle_share(case: Case) -> float | None:
-    """Of fetch's wall time, spent not computing: files, locks, other processes."""
-    return case.report.waiting.fetch_idle_share if case.report.waiting is not None else None
+    """Of fetch's wall time, spent waiting for files, locks and the like: for a core, too, only where that was not
+    counted."""
+    waiting = case.report.waiting
+    if waiting is None or waiting.fetch_idle_share is None:
+        return None
+    return max(0.0, waiting.fetch_idle_share - (waiting.fetch_core_wait_share or 0.0))
 
 
 def making_share(case: Case) -> float:

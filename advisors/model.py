@@ -72,6 +72,9 @@ class Waiting:
     `work` divides `workers-busy` (waiting for workers that were still making earlier batches) by what workers spend
     their time on, and adds the fetching and collating of the awaited batch itself: its values are shares of all
     waiting, to be read as "a worker was doing this while the loop waited".
+
+    `fetch_idle_share` and `collate_idle_share` are 1 - CPU / wall; `fetch_core_wait_share` is the part of fetch's wall
+    time in which it was ready to run and no core was free. What is left of the idle share is I/O, locks and the like.
     """
 
     batches: int
@@ -80,6 +83,7 @@ class Waiting:
     work: Mapping[str, float]
     fetch_idle_share: float | None  # of fetch's wall time, spent not computing: I/O, locks, other processes
     collate_idle_share: float | None
+    fetch_core_wait_share: float | None = None
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..profiler.errors import RunNotFound, UsageError
 from ..profiler.run import LoaderRun, ProcessRun, Run, open_run
 from .capacity import capacities
 from .cases import case_of
+from .core_wait import core_wait_ratio, waiting_share
 from .engine import advise
-from .model import SCHEMA, LoaderReport, Overhead, Report, RunInfo
+from .model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, Waiting
 from .stages import stage, stages, step_totals
 from .summary import sampler_cost, summarise
 from .verdict import EPOCH_START_NOTED_FROM, headroom, lost_time, verdict
@@ -137,11 +140,22 @@ def loader_report(run: Run, process: ProcessRun, loader: LoaderRun, cpus: float 
         basis=basis,
         headroom=headroom(loader, lost) if found != "too-short" else None,
         stages=figures,
-        waiting=waiting(loader, lost.first),
+        waiting=_waiting(run, process, loader, lost.first),
         notes=tuple(notes),
         capacities=possible,
         limit=limit,
     )
+
+
+def _waiting(run: Run, process: ProcessRun, loader: LoaderRun, first: npt.NDArray[np.bool_]) -> Waiting | None:
+    found = waiting(loader, first)
+    if found is None or found.fetch_idle_share is None:
+        return found
+    ratio = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
+    idle = waiting_share(found.fetch_idle_share, ratio)
+    if ratio is None or idle is None:
+        return found
+    return replace(found, fetch_core_wait_share=found.fetch_idle_share - idle)
 
 
 def _total(loader: LoaderRun, column: str) -> int | None:

@@ -8,7 +8,10 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from ..profiler.describe import name_of
 from ..profiler.errors import UsageError
+from ..profiler.metadata import clean
+from ..profiler.run import Run
 
 _EXAMPLE = "for example: train:make_loader, a function without arguments that returns a DataLoader"
 
@@ -48,6 +51,23 @@ def load_target(target: str) -> Any:
     if not isinstance(found, DataLoader):
         raise UsageError(f"{target} gives a {type(found).__name__}, not a DataLoader: {_EXAMPLE}")
     return found
+
+
+def place_of(run: Run, loader: Any) -> tuple[str, int]:
+    """Which recorded loader this one is like: (name of the process's folder, its number): the same data set class, and
+    of several the one with the same batch size. Raises UsageError where none is."""
+    name = name_of(type(loader.dataset))
+    alike = [
+        (process.path.name, each)
+        for process in run.processes
+        for each in process.loaders
+        if each.config.get("dataset") == name or str(each.config.get("dataset")).endswith(f".{name}")
+    ]
+    if not alike:
+        told = ", ".join(sorted({clean(each.config.get("dataset"), 80) for each in run.loaders})) or "none"
+        raise UsageError(f"this run recorded no loader over {clean(name, 80)}: it has {told}")
+    folder, found = max(alike, key=lambda pair: (pair[1].config.get("batch_size") == loader.batch_size, pair[1].count))
+    return folder, found.index
 
 
 def _told(error: Exception) -> str:

@@ -140,6 +140,8 @@ def test_unreadable_directories_exit_with_2(run: RunBuilder, capsys: Capture, br
         ["report", "latest", "extra"],
         ["report", "-o", "/nonexistent/dir/x"],
         ["list", "-n", "0"],
+        ["rules", "nope"],
+        ["rules", "num-workers", "extra"],
         ["run"],
         ["run", "--no-such-option"],
         ["run", "/nonexistent/script.py"],
@@ -180,7 +182,7 @@ def test_list_of_nothing_says_where_to_begin(capsys: Capture) -> None:
     assert "loaderscope run" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["run", "report", "list", "demo", "doctor"])
+@pytest.mark.parametrize("verb", ["run", "report", "list", "rules", "demo", "doctor"])
 def test_every_verb_has_help_with_an_example(verb: str) -> None:
     result = CliRunner().invoke(cli, [verb, "--help"])
     assert result.exit_code == 0
@@ -201,6 +203,50 @@ def test_doctor_names_every_check(capsys: Capture) -> None:
     out = " ".join(capsys.readouterr().out.split())
     for check in checks():
         assert f"{check.name}:" in out
+
+
+# rules
+
+
+def test_rules_lists_every_rule_with_its_summary(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    from loaderscope.advisors.rules import all_rules
+
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(["rules"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 120
+    shown = " ".join(" ".join(lines).split())
+    for rule in all_rules():
+        assert f"{rule.name} {rule.kind} {rule.summary}" in shown
+
+
+def test_rules_on_a_narrow_terminal(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "44")
+    assert main(["rules"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 44
+    assert any(line.startswith("num-workers") for line in lines)
+
+
+def test_one_rule_is_printed_as_documented(capsys: Capture) -> None:
+    from loaderscope.advisors.rules import rule
+
+    assert main(["rules", "num-workers"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("num-workers (speed)\n")
+    assert rule("num-workers").doc in out
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("numworkers", "num-workers"), ("getitems", "batched-getitems"), ("xyzzy", "`loaderscope rules` lists them")],
+)
+def test_an_unknown_rule_names_the_nearest(capsys: Capture, name: str, said: str) -> None:
+    assert main(["rules", name]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
 
 
 # run

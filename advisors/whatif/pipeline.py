@@ -157,7 +157,7 @@ def _compute(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: C
         pinned = (low + high) / 2 if plan.pin_memory else 2 / (low + high)
     compute = (w.compute_ns[rows] + h2d * (pinned * plan.factor("h2d") - 1.0)).clip(0) * plan.factor("compute")
     share = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores)
-    return compute * share, compute * (1.0 - share) * contention.compute
+    return compute * share, compute * w.compute_idle_share * contention.compute
 
 
 def _setting(w: Workload, plan: Plan) -> Setting:

@@ -80,7 +80,7 @@ class WhatIf:
         contention = self._fitted[0]
         w = self.workload
         share = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores)
-        compute = float((w.compute_ns * (share + (1 - share) * contention.compute)).mean())
+        compute = float((w.compute_ns * (share + w.compute_idle_share * contention.compute)).mean())
         compute -= float(w.h2d_ns.mean()) * max(0.0, 1 - plan.factor("h2d"))
         compute *= plan.factor("compute")
         return OVER_FREE * w.measured_batch_ns / compute if compute > 0 else math.inf
@@ -100,7 +100,7 @@ class WhatIf:
         idle = float((w.fetch_idle_ns + w.collate_idle_ns)[rows].mean())
         work = idle + float((w.fetch_cpu_ns + w.collate_cpu_ns)[rows].mean())
         compute = float(w.compute_ns[rows].mean())
-        compute_idle = compute * (1.0 - min(1.0, 1.0 if w.compute_cores is None else w.compute_cores))
+        compute_idle = compute * w.compute_idle_share
         own = own_pack_ns(w, rows)  # a part of the simulated work, and none of the measured
         for _ in range(TRIES):
             over_work, over_compute = found.work_ns - own - work, found.compute_ns - compute

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...profiler.run import LoaderRun, ProcessRun, Run, SystemRun
+from ..core_wait import core_wait_ratio, waiting_share
 from ..stages import cpu_share, startup_ns
 from ..summary import effective_cpus
 from ..verdict import MINIMUM_BATCHES
@@ -64,6 +65,7 @@ class Workload:
     compute_ns: Floats = field(repr=False)  # hand-over to next next(), with what of `wait` the device did not feel
     step_ns: Floats = field(repr=False)
     compute_cores: float | None  # CPU that main used while computing; None: not measured
+    compute_idle_share: float  # of computing, spent waiting for something else than a core
     receive_ns: float  # in main a batch, beside drawing indices and unpacking; without workers: beside all else
     measured_batch_ns: float  # of whole epochs after the first, their starts and ends included
     measured_inner_ns: float  # the same of steady batches alone
@@ -119,6 +121,16 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     fetch, collate = s["fetch_ns"], s["collate_ns"].clip(0)
     fetch_cpu = _cpu(fetch, s["fetch_cpu_ns"])
     collate_cpu = _cpu(collate, s["collate_cpu_ns"])
+    # Of what is no CPU time, waiting for a core is no work: the simulation makes its own.
+    ready = 1 / (1 - (core_wait_ratio(run, process, loader, in_main=not workers) or 0.0))
+    if not workers:  # who took the core then was another program, and will take it again
+        fetch_cpu, collate_cpu, ready = (
+            np.minimum(fetch, fetch_cpu * ready),
+            np.minimum(collate, collate_cpu * ready),
+            1.0,
+        )
+    fetch_idle = (fetch - fetch_cpu * ready).clip(0)
+    collate_idle = (collate - collate_cpu * ready).clip(0)
     in_main = index + (receive + unpack if workers else fetch_cpu + collate_cpu)
     made = c["fetch_ns"] + c["collate_ns"].clip(0)
     tensors, data_bytes, pickled = _sizes(loader, rows[steady])
@@ -127,6 +139,11 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     start, stop = _start_ns(loader, workers, head & usable, c, epoch), _stop_ns(loader, workers, speed)
     epoch_batches = _epoch_batches(loader)
     inner = float(np.mean(wait + s["compute_ns"]))
+    compute_cores = _compute_cores(run, process, loader, wait, s["compute_ns"], in_main)
+    compute_idle = waiting_share(
+        1.0 - min(1.0, 1.0 if compute_cores is None else compute_cores),
+        core_wait_ratio(run, process, loader, in_main=True) if workers else None,
+    )
     prefetch = loader.config.get("prefetch_factor")
     return Workload(
         num_workers=workers,
@@ -140,16 +157,17 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         epoch_batches=epoch_batches,
         index_ns=index,
         fetch_cpu_ns=fetch_cpu,
-        fetch_idle_ns=fetch - fetch_cpu,
+        fetch_idle_ns=fetch_idle,
         collate_cpu_ns=collate_cpu,
-        collate_idle_ns=collate - collate_cpu,
+        collate_idle_ns=collate_idle,
         pack_ns=s["pack_ns"].clip(0),
         unpack_ns=unpack,
         pin_ns=pin,
         h2d_ns=np.minimum(s["h2d_ns"].clip(0), compute),
         compute_ns=compute,
         step_ns=wait + s["compute_ns"],
-        compute_cores=_compute_cores(run, process, loader, wait, s["compute_ns"], in_main),
+        compute_cores=compute_cores,
+        compute_idle_share=compute_idle or 0.0,
         receive_ns=receive,
         measured_batch_ns=_epoch_time_ns(loader, stop) or inner + start / epoch_batches,
         measured_inner_ns=inner,

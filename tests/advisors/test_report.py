@@ -60,7 +60,7 @@ def test_several_processes_and_loaders_are_all_there(run: RunBuilder) -> None:
         (0, "train"), (0, "validation"), (1, "train"), (1, "validation")
     ]  # fmt: skip
     assert report.run.world_size == 2
-    one = build_report(open_run(run.path), 4001, (run.path / "p4001-0", 1))
+    one = build_report(open_run(run.path), 4001, ("p4001-0", 1))
     assert [(loader.rank, loader.name) for loader in one.loaders] == [(1, "validation")]
 
 
