@@ -81,7 +81,7 @@ _Static_assert(sizeof(struct sent) == 3 * 8, "struct sent has gaps");
 static struct {
     Py_ssize_t header, record; /* bytes */
     Py_ssize_t at[FIELDS];     /* of a field in its record */
-    int64_t every;             /* batches from one looked at in detail to the next */
+    int64_t every, rarely, until; /* batches from one looked at in detail to the next: up to record `until`, and then */
     /* Of envelopes: NULL and 0 until Python has told. */
     int64_t detail_every, at_first, always_ns; /* every so many tasks, the first ones, and those that took longer */
     PyObject *mark, *seal;                     /* bytes */
@@ -99,7 +99,7 @@ code_size(char code)
 }
 
 PyDoc_STRVAR(records_doc,
-"records(header, record, fields, every)\n\n"
+"records(header, record, fields, every, rarely, until)\n\n"
 "Tell where the fields of a batch's record lie. `fields` is {name: (struct code, offset)}.\n"
 "ValueError where C would write something else.");
 
@@ -107,9 +107,9 @@ static PyObject *
 records(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_ssize_t header, record, at[FIELDS];
-    long long every;
+    long long every, rarely, until;
     PyObject *fields;
-    if (!PyArg_ParseTuple(args, "nnO!L", &header, &record, &PyDict_Type, &fields, &every)) {
+    if (!PyArg_ParseTuple(args, "nnO!LLL", &header, &record, &PyDict_Type, &fields, &every, &rarely, &until)) {
         return NULL;
     }
     for (int i = 0; i < FIELDS; i++) {
@@ -122,14 +122,17 @@ records(PyObject *Py_UNUSED(module), PyObject *args)
             return PyErr_Format(PyExc_ValueError, "field %s of a record is not as expected", expected[i].name);
         }
     }
-    /* Counted by a bit mask below. */
-    if (header < 0 || record < 1 || every < 1 || (every & (every - 1)) != 0) {
+    /* Counted by bit masks below. */
+    if (header < 0 || record < 1 || every < 1 || (every & (every - 1)) != 0 || rarely < every ||
+        (rarely & (rarely - 1)) != 0) {
         PyErr_SetString(PyExc_ValueError, "the sizes of a record are not as expected");
         return NULL;
     }
     layout.header = header;
     layout.record = record;
     layout.every = every;
+    layout.rarely = rarely;
+    layout.until = until;
     memcpy(layout.at, at, sizeof at);
     Py_RETURN_NONE;
 }
@@ -692,7 +695,8 @@ step_done(LaneState *lane, Marks *step, int64_t n, int detailed)
     if (lane_publish(lane, n + 1) < 0) {
         return -1;
     }
-    if (((n + 1) & (layout.every - 1)) == 0) {
+    int64_t seq = lane->first + n;
+    if ((seq & ((seq <= layout.until ? layout.every : layout.rarely) - 1)) == 0) {
         step->special = 1;
         if (detailed) {
             step->detailed = 1;

@@ -1,7 +1,9 @@
 from collections.abc import Callable
 from typing import Any
 
-def records(header: int, record: int, fields: dict[str, tuple[str, int]], every: int, /) -> None: ...
+def records(
+    header: int, record: int, fields: dict[str, tuple[str, int]], every: int, rarely: int, until: int, /
+) -> None: ...
 def envelopes(
     times: str, sent: str, mark: bytes, seal: bytes, every: int, at_first: int, always_ns: int, /
 ) -> None: ...

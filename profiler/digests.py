@@ -16,7 +16,7 @@ from .untouched import inherits, is_one_of, loaded, plain_tensor, unseen
 
 UNKNOWN = -1
 
-MAX_INDICES = 1024
+MAX_INDICES = 64
 MAX_LEAVES = 8
 MAX_LEAF_BYTES = 16 << 10
 

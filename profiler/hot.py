@@ -39,12 +39,12 @@ def load(environ: Mapping[str, str] = os.environ) -> tuple[Any, str]:
 native, why_python = load()
 
 
-def records(header_bytes: int, schema: Schema, every: int) -> Any:
+def records(header_bytes: int, schema: Schema, sampling: tuple[int, int, int]) -> Any:
     """The extension, ready to write records of this schema; None where the Python form must."""
     fields = {field.name: (field.code, schema.offset(field.name)) for field in schema.fields if field.count == 1}
     try:
         if native is not None:
-            native.records(header_bytes, schema.size, fields, every)
+            native.records(header_bytes, schema.size, fields, *sampling)
     except ValueError:
         return None
     return native

@@ -20,7 +20,9 @@ from .recorder import EXHAUSTED, FAILED, RECORD_BYTES, Step, failed, pack_head
 from .schema import BATCH
 from .tracebacks import clean_wrapper, drop_inner_frames
 
-_native = hot.records(HEADER_BYTES, BATCH, fetchers.SAMPLE_EVERY)
+# Of the batches of a lane, every so many are looked at in detail: up to the last number, and after it.
+_often, _rarely, _until = _SAMPLING = fetchers.SAMPLE_EVERY, fetchers.SAMPLE_RARELY, fetchers.OFTEN_UNTIL
+_native = hot.records(HEADER_BYTES, BATCH, _SAMPLING)
 _native_queues = _native if native_envelopes is not None else None
 
 _classes: dict[tuple[type, bool], type] = {}
@@ -77,7 +79,6 @@ def _stepping(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     that not every batch needs is behind `special`."""
     if _native is not None:
         return _native.stepping(base_call, _on_end, _on_failure)  # type: ignore[no-any-return]
-    mask = fetchers.SAMPLE_EVERY - 1
 
     def step(self: Any) -> Any:
         s = self._ls
@@ -110,7 +111,8 @@ def _stepping(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
             n += 1
             lane.committed[0] = n
             lane.count = n
-            if not n & mask:
+            seq = lane.first + n - 1
+            if not seq & ((_often if seq <= _until else _rarely) - 1):
                 s.special = s.detailed = True
         except Exception as error:
             self._ls = None
@@ -138,7 +140,7 @@ def _single(base: Any, quiet: bool) -> type:
     if quiet:
         body["_next_data"] = _stepping(body["_next_data"])
     else:
-        body["__next__"] = _stepping(base.__next__)
+        body["__next__"] = _stepping(fetchers.with_code_of_its_own(base.__next__))
     return _subclass(base, body)
 
 
@@ -262,7 +264,7 @@ def _multi(base: Any, quiet: bool) -> type:
     if quiet:
         body["_next_data"] = _receiving(base._next_data)
     else:
-        body["__next__"] = _receiving(base.__next__)
+        body["__next__"] = _receiving(fetchers.with_code_of_its_own(base.__next__))
     return _subclass(base, body)
 
 
@@ -270,7 +272,6 @@ def _receiving(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`__next__` (or `_next_data`) of an iterator with workers: most of the record comes in the envelope."""
     if _native_queues is not None:
         return _native_queues.receiving(base_call, _on_end, _on_failure, _ready)  # type: ignore[no-any-return]
-    mask = fetchers.SAMPLE_EVERY - 1
 
     def step(self: Any) -> Any:
         s = self._ls
@@ -309,7 +310,8 @@ def _receiving(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
             n += 1
             lane.committed[0] = n
             lane.count = n
-            if not n & mask:
+            seq = lane.first + n - 1
+            if not seq & ((_often if seq <= _until else _rarely) - 1):
                 s.special = True
         except Exception as error:
             self._ls = None

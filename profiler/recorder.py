@@ -39,7 +39,12 @@ _PIN_AT = HEADER_BYTES + BATCH.offset("pin_ns")
 _COMPUTE_AT = BATCH.offset("compute_ns")
 _NAN = float("nan")
 
+_ROW = {f.name: (f.code, EPOCH.offset(f.name)) for f in EPOCH.fields}
+
 EXHAUSTED, FAILED = 1, 3
+
+# Whether epochs repeat the same order, or workers the same stream, shows in the first of them.
+LOOKED_AT_EPOCHS = 16
 
 
 class Recorder:
@@ -60,6 +65,7 @@ class Recorder:
         self._epoch = 0
         self._lanes: list[Lane] = []
         self._free: list[Lane] = []
+        self.slow = True  # the last batch looked at took long enough for looking at all of them
 
     def begin(self, step: Step, num_workers: int) -> bool:
         """Start an iteration: gives `step` its epoch and its row. False where nothing can be recorded."""
@@ -77,7 +83,9 @@ class Recorder:
             self._epoch += 1
             row = self._epochs.append(step.t_iter, -1, -1, 0, step.epoch, self.instance, num_workers, -1)
             step.row, step.rows, step.row_segment = row, self._epochs, self._epochs.segment
-            step.looks = first_looks(self, num_workers)
+            step.looks = first_looks(self, num_workers) if step.epoch < LOOKED_AT_EPOCHS else None
+            # A first batch as any other, once a loader is known: iterations may be short and many.
+            step.detailed = step.looks is not None or self.slow
             step.take(self._free.pop() if self._free else self._new_lane(session))
         return True
 
@@ -242,8 +250,8 @@ class Step(Marks):
 
     def _patch_row(self, name: str, value: int) -> None:
         if self.rows is not None:
-            code = next(f.code for f in EPOCH.fields if f.name == name)
-            self.rows.patch(self.row_segment, self.row + EPOCH.offset(name), code, value)
+            code, at = _ROW[name]
+            self.rows.patch(self.row_segment, self.row + at, code, value)
 
     def finish(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int, pinned: bool) -> None:
         """What only some batches need: the first of an iteration, those looked at in detail, pinned ones, devices."""
@@ -278,7 +286,8 @@ class Step(Marks):
         size, tensors = batch_size_of(batch)
         fastest, median, slowest = sample_times(self.indices)
         self.indices = None
-        self.detailed = wait_ns > ALWAYS_DETAILED_NS or (self.epoch == 0 and self.batches < ALWAYS_AT_FIRST)
+        self.recorder.slow = wait_ns > ALWAYS_DETAILED_NS
+        self.detailed = self.recorder.slow or (self.epoch == 0 and self.batches < ALWAYS_AT_FIRST)
         if self.device is None:
             self.look_for_device()
         _pack_detail(

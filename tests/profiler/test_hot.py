@@ -232,9 +232,9 @@ def test_indices_are_stamped_one_by_one() -> None:
 
 @compiled
 def test_a_layout_it_does_not_know_is_refused() -> None:
-    assert hot.records(HEADER_BYTES, EPOCH, 64) is None
-    assert hot.records(HEADER_BYTES, BATCH, 63) is None
-    assert hot.records(HEADER_BYTES, BATCH, 64) is hot.native
+    assert hot.records(HEADER_BYTES, EPOCH, (64, 256, 1024)) is None
+    assert hot.records(HEADER_BYTES, BATCH, (63, 256, 1024)) is None
+    assert hot.records(HEADER_BYTES, BATCH, (64, 256, 1024)) is hot.native
     times = envelope.TIMES.format, envelope.SENT.format, envelope._MARK, envelope._SEAL
     assert hot.envelopes("@9q3i3f", *times[1:], 64, 6, 10**6) is None
     assert hot.envelopes(*times[:2], b"short", times[3], 64, 6, 10**6) is None
