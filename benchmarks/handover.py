@@ -166,13 +166,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, default=1000, help="batches of each measurement")
     options = parser.parse_args()
-    from loaderscope.profiler.calibrate import calibration
     from overhead import machine
 
     torch.set_num_threads(1)
     constants: dict[str, Any] = costs_a_batch(options.batches)
-    hooks = calibration()
-    constants["REFERENCE_HOOK_NS"] = {"False": hooks["single_ns"], "True": hooks["main_ns"]}
     by_method = {method: starting(method) for method in ("fork", "spawn", "forkserver")}
     constants["START_MAIN_NS"] = {method: times[0] for method, times in by_method.items()}
     constants["START_WORKER_NS"] = {method: times[1] for method, times in by_method.items()}

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
 
 from overhead_workloads import PICTURES, pictures
 
-SAMPLES = 4_000_000  # so long that no epoch ends
+SAMPLES = 40_000_000  # more than any run takes: epochs that do not end
 SHORT_EPOCH = 24  # batches
 Change = dict[str, Any]
 

@@ -15,11 +15,11 @@ from ..model import Range
 # Kind of change → (floor, slope) of |ln(measured / predicted)|: four predictions in five are within
 # floor + slope * |ln predicted|. Kinds that change together add up as independent errors do.
 MODEL_ERROR: dict[str, tuple[float, float]] = {
-    "to_workers": (0.08, 0.15),
-    "from_workers": (0.08, 0.15),
-    "num_workers": (0.06, 0.15),
-    "prefetch_factor": (0.03, 0.25),
-    "in_order": (0.03, 0.25),
+    "to_workers": (0.12, 0.15),
+    "from_workers": (0.10, 0.15),
+    "num_workers": (0.08, 0.15),
+    "prefetch_factor": (0.08, 0.20),
+    "in_order": (0.08, 0.25),
     "pin_memory": (0.05, 0.35),
     "persistent_workers": (0.04, 0.20),
     "multiprocessing_context": (0.06, 0.35),
@@ -28,6 +28,9 @@ MODEL_ERROR: dict[str, tuple[float, float]] = {
     # Main computes with several threads beside more or fewer workers: on busy cores each parallel region may wait for
     # a thread that was put aside, which is not simulated (CAUSES.md, row 21b: up to fifteen times as long).
     "intra_op": (0.30, 0.30),
+    # Handing batches over is most of a step, before or after: wake-ups and descriptors sent between processes, whose
+    # cost differs between machines, and on one of them from one second to the next.
+    "hand-over": (0.30, 0.10),
 }
 # Four in five of a normal distribution lie within so many standard deviations.
 FOUR_IN_FIVE = 1.28

@@ -1,8 +1,8 @@
 """What handing a batch from a worker to the training process costs, for runs in which it was not measured.
 
-The constants are those `benchmarks/handover.py` prints, measured on the reference machine (two cores of a shared
-x86-64 server, Linux, Python 3.11, torch 2.13), but for the page-locked copies: no device was there to measure them.
-`speed_of` carries them over to the recording machine.
+The constants are those `benchmarks/handover.py` prints, measured on the reference machine (two cores of a shared AMD
+server, Linux, Python 3.11, torch 2.13, 2026-11-21), but for RESUME_NS, TASK_HOP_NS and the page-locked copies, which
+are proposals: no device was there. `speed_of` carries them over to the recording machine.
 """
 
 from __future__ import annotations
@@ -10,33 +10,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ...profiler.run import LoaderRun
-
 StartMethod = Literal["fork", "spawn", "forkserver"]
 START_METHODS: tuple[StartMethod, ...] = ("fork", "spawn", "forkserver")
 
-# Hooks a batch on the reference machine (profiler/calibrate.py): without workers, and in main with workers.
-REFERENCE_HOOK_NS = {False: 270.0, True: 1800.0}
-# A calibration of 2 ms is noisy: a machine is not believed to be further than this from the reference.
-SLOWEST, FASTEST = 2.0, 0.5
+# Torch's own lines around a batch without workers, on the reference machine: the lower quartile of what no stage
+# explains, over thousands of batches. They are the same on every machine, so they tell how fast it runs Python.
+REFERENCE_OTHER_NS = 9_000.0
+# A machine is not believed to be further than this from the reference; nor, within NEAR, to differ from it at all: what
+# else the loop does to the caches matters as much.
+SLOWEST, FASTEST = 3.0, 0.33
+NEAR = (0.6, 2.0)
+# Lines that run between longer steps than this find nothing of theirs in the caches.
+WARM_STEP_NS = 500_000.0
 
 # In the worker, CPU time: pickling the message, making each tensor's storage known to another process (a file
 # descriptor sent over a socket of its own), first touches of fresh shared memory, bytes through the pipe.
-PACK_BATCH_NS, PACK_TENSOR_NS = 210_000.0, 220_000.0
-SHARED_PACK_NS_PER_BYTE, PICKLED_PACK_NS_PER_BYTE = 0.55, 0.43
+PACK_BATCH_NS, PACK_TENSOR_NS = 237_000.0, 285_000.0
+SHARED_PACK_NS_PER_BYTE, PICKLED_PACK_NS_PER_BYTE = 0.57, 0.75
 # In main, wall time: waking up, taking the message and sending the next task (its feeder thread included); a round trip
 # to a thread of the worker for each tensor; touching its pages; bytes out of the pipe.
-RECEIVE_NS, UNPACK_TENSOR_NS = 450_000.0, 280_000.0
-SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.18, 0.49
+# These two are what small batches from one to four workers took in benchmarks/prediction.py: 0.8 to 1.2 ms without a
+# tensor or with one, 12 to 24 ms with forty. In handover.py's tighter loop the first is 183 µs, the second 495 µs.
+RECEIVE_NS, UNPACK_TENSOR_NS = 700_000.0, 380_000.0
+SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.20, 0.86
 # From the task's sending to the worker's waking up.
 TASK_HOP_NS = 60_000.0
 # Beside fetch, collate and pin, without workers: torch's own lines around them.
 SINGLE_OTHER_NS = 8_000.0
 
 # Starting a worker: in main (one after another), in the worker until its first task, and ending it at the epoch's end.
-START_MAIN_NS: dict[StartMethod, float] = {"fork": 10e6, "spawn": 10e6, "forkserver": 10e6}
-START_WORKER_NS: dict[StartMethod, float] = {"fork": 10e6, "spawn": 1.3e9, "forkserver": 1.2e9}
-STOP_NS = 10e6
+START_MAIN_NS: dict[StartMethod, float] = {"fork": 14e6, "spawn": 3e6, "forkserver": 7e6}
+START_WORKER_NS: dict[StartMethod, float] = {"fork": 21e6, "spawn": 1.36e9, "forkserver": 1.4e9}
+STOP_NS = 20e6
 # A new epoch with persistent workers: each acknowledges.
 RESUME_NS = 250_000.0
 
@@ -78,12 +83,13 @@ def start_ns(method: StartMethod, workers: int, cpus: float, speed: float) -> fl
     return speed * (START_MAIN_NS[method] * workers + START_WORKER_NS[method] * max(1.0, workers / cpus))
 
 
-def speed_of(loader: LoaderRun) -> float:
-    """How much longer the recording machine takes than the reference, by what the hooks cost there; 1 if unknown."""
-    hook_ns = loader.hook_ns
-    if not hook_ns or hook_ns <= 0:
+def speed_of(other_ns: float | None) -> float:
+    """How much longer the recording machine takes than the reference, by what torch's own lines took there; 1 if that
+    is not known."""
+    if not other_ns or other_ns <= 0:
         return 1.0
-    return min(SLOWEST, max(FASTEST, hook_ns / REFERENCE_HOOK_NS[loader.num_workers > 0]))
+    factor = other_ns / REFERENCE_OTHER_NS
+    return 1.0 if NEAR[0] <= factor <= NEAR[1] else min(SLOWEST, max(FASTEST, factor))
 
 
 def method_of(told: object, python: str | None) -> StartMethod:

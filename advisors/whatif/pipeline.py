@@ -34,13 +34,15 @@ class Contention:
 @dataclass(frozen=True)
 class Outcome:
     """A simulated loop: ns a batch of whole epochs (`batch_ns`), without their starts (`inner_ns`), and block by block
-    (`blocks_ns`, the same batches in every outcome of a workload). `work_ns` and `compute_ns` are means a batch."""
+    (`blocks_ns`, the same batches in every outcome of a workload). `work_ns`, `compute_ns` and `receive_ns` (main
+    taking batches from workers, 0 without) are means a batch."""
 
     batch_ns: float
     inner_ns: float
     blocks_ns: Floats
     work_ns: float
     compute_ns: float
+    receive_ns: float = 0.0
 
 
 def drawn_rows(workload: Workload) -> npt.NDArray[np.int64]:
@@ -67,13 +69,14 @@ def run_plan(workload: Workload, plan: Plan, rows: npt.NDArray[np.int64], conten
     setting = _setting(workload, plan)
     stop = _stop_ns(workload, plan)
     length, count = workload.epoch_batches, len(rows)
+    receive = float(np.mean(times.receive)) if plan.num_workers else 0.0
     if length > count:
         found = epoch(times, replace(setting, more_tasks=True), 0, count)
-        return _long(found, length, count, stop)
+        return replace(_long(found, length, count, stop), receive_ns=receive)
     parts = [epoch(times, setting, first, min(length, count - first)) for first in range(0, count, length)]
     if len(parts) > 1 and len(parts[-1].ends) < length:
         parts.pop()
-    return _short(parts, stop)
+    return replace(_short(parts, stop), receive_ns=receive)
 
 
 def _long(found: Epoch, length: int, count: int, stop: float) -> Outcome:

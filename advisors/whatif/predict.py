@@ -20,6 +20,8 @@ TRIES = 5
 CLOSE = 0.02
 # Loading cannot be faster than free: a prediction is held below that, but for what the loop's own spread allows.
 OVER_FREE = 1.02
+# Main busy with taking batches from workers for more than this part of the time: that is what limits the loop.
+MOSTLY_HAND_OVER = 0.4
 # A loop that uses more cores than this computes with several threads.
 SEVERAL_THREADS = 1.2
 
@@ -52,7 +54,8 @@ class WhatIf:
         low = mid if asked.worst == asked.middle else self._factor(self._run(asked.worst))
         high = mid if asked.best == asked.middle else self._factor(self._run(asked.best))
         error = ratio_error(self._baseline.blocks_ns, middle.blocks_ns)
-        found = ranged(low, mid, high, asked.kinds | self._of_threads(asked.middle), error, self.misfit)
+        kinds = asked.kinds | self._of_threads(asked.middle) | self._of_hand_over(middle)
+        found = ranged(low, mid, high, kinds, error, self.misfit)
         top = self._free(asked.best)
         return Range(min(found.low, top), min(found.mid, top), min(found.high, top))
 
@@ -71,6 +74,10 @@ class WhatIf:
         w = self.workload
         several = (w.compute_cores or 1.0) > SEVERAL_THREADS
         return frozenset({"intra_op"} if several and plan.num_workers != w.num_workers else ())
+
+    def _of_hand_over(self, changed: Outcome) -> frozenset[str]:
+        most = max(each.receive_ns / max(1.0, each.batch_ns) for each in (self._baseline, changed))
+        return frozenset({"hand-over"} if most > MOSTLY_HAND_OVER else ())
 
     def _run(self, plan: Plan) -> Outcome:
         return run_plan(self.workload, plan, self._rows, self._fitted[0])

@@ -134,7 +134,13 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     in_main = index + (receive + unpack if workers else fetch_cpu + collate_cpu)
     made = c["fetch_ns"] + c["collate_ns"].clip(0)
     tensors, data_bytes, pickled = _sizes(loader, rows[steady])
-    speed = costs.speed_of(loader)
+    speed = costs.speed_of(_other_ns(s) if not workers else None)
+    if workers:
+        # A feeder thread packs one batch while the next is made: both want the interpreter, and waiting for it is no
+        # latency. The simulation lets packing keep the worker instead.
+        own = np.minimum(s["pack_ns"].clip(0), costs.handover(tensors, data_bytes, pickled, speed).pack_ns)
+        fetch_idle, own = (fetch_idle - own).clip(0), (own - fetch_idle).clip(0)
+        collate_idle = (collate_idle - own).clip(0)
     method = costs.method_of(loader.config.get("start_method") or process.start_method, process.python)
     start, stop = _start_ns(loader, workers, head & usable, c, epoch), _stop_ns(loader, workers, speed)
     epoch_batches = _epoch_batches(loader)
@@ -225,6 +231,14 @@ def _receive_ns(s: dict[str, Floats], workers: int) -> float:
         awaited = s["queued_ns"] >= 0
         found = float(np.quantile(s["queued_ns"][awaited], 0.25)) if np.any(awaited) else costs.RECEIVE_NS
     return min(RECEIVE_MOST_NS, max(0.0, found))
+
+
+def _other_ns(s: dict[str, Floats]) -> float:
+    """Without workers: torch's own lines around a batch; 0 where the loop is too slow to tell."""
+    if float(np.median(s["wait_ns"] + s["compute_ns"])) > costs.WARM_STEP_NS:
+        return 0.0
+    known = s["index_ns"].clip(0) + s["fetch_ns"].clip(0) + s["collate_ns"].clip(0) + s["pin_ns"].clip(0)
+    return float(np.quantile(s["wait_ns"] - known, 0.25))
 
 
 def _compute_cores(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.model import Range
 from loaderscope.advisors.whatif import TooLittle, WhatIf, Workload, workload_of
-from loaderscope.advisors.whatif.costs import REFERENCE_HOOK_NS, handover
+from loaderscope.advisors.whatif.costs import handover
 from loaderscope.advisors.whatif.predict import predict
 from loaderscope.profiler.columns import Columns
 from loaderscope.profiler.errors import UsageError
@@ -32,9 +32,8 @@ def recorded(folder: Path, *lanes: list[dict[str, Any]], config: dict[str, Any] 
     main_cores = facts.pop("main_cores", None)
     run = RunBuilder(folder / str(next(NAMES)))
     process = run.process(**{"affinity": 64, **facts})
-    hook_ns = REFERENCE_HOOK_NS[bool((config or {}).get("num_workers"))]  # as fast as the reference machine
     config = {"dataset_len": 4_000_000, **(config or {})}  # epochs so long that their starts are not felt
-    process.loader(*lanes, epochs=epochs, config=config, kind=kind, overhead={"hook_ns": hook_ns})
+    process.loader(*lanes, epochs=epochs, config=config, kind=kind)
     if main_cores is not None:
         first, last = lanes[0][0]["t_ns"], lanes[0][-1]["t_ns"]
         samples = [
@@ -104,7 +103,7 @@ def test_no_prediction_exceeds_free_loading(tmp_path: Path) -> None:
 
 def test_a_loop_limited_by_computing_gains_nothing(tmp_path: Path) -> None:
     found = WhatIf(workload(tmp_path, alone(0.1, 0, 20), main_cores=0)).predict(num_workers=4)
-    assert found.mid == pytest.approx(1, abs=0.03)
+    assert 0.93 < found.mid <= 1.02  # taking a batch from a worker costs something
 
 
 def test_more_and_fewer_workers(tmp_path: Path) -> None:
