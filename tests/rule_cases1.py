@@ -117,7 +117,7 @@ def host_samples(
     uss: Callable[[int], int | None] | None = None,
     rss: Callable[[int], int | None] | None = None,
     threads: int = 3,
-    fds: int = 20,
+    fds: int | Callable[[int], int] = 20,
     **machine: Any,
 ) -> dict[str, Any]:
     """Arguments for RunBuilder.system: a sample a second of the training process and its workers."""
@@ -125,7 +125,7 @@ def host_samples(
     process: list[dict[str, Any]] = []
     for n in range(seconds):
         t = T0 + n * second
-        process.append({"t_ns": t, "pid": 4000, "owner_pid": 4000, "role": 0, "fds": fds,
+        process.append({"t_ns": t, "pid": 4000, "owner_pid": 4000, "role": 0, "fds": fds if isinstance(fds, int) else fds(n),
                         "cpu_user_ns": round(n * second * main_cores), "cpu_system_ns": 0})  # fmt: skip
         process += [
             {"t_ns": t, "pid": 5000 + w, "owner_pid": 4000, "role": 1, "worker": w, "loader": 0,

@@ -88,6 +88,39 @@ def _effect(case: Case, params: dict[str, int]) -> Range:
     return case.whatif.predict(**params) if case.whatif is not None else SAME
 
 
+def _grown(case: Case) -> int:
+    """How many more files the training process held open at its most than when the loop began."""
+    if case.host is None or not case.loader.batches.rows:
+        return 0
+    process = case.host.process
+    mine = (process["pid"] == case.process.pid) & (process["fds"] >= 0)
+    fds = process["fds"][mine & (process["t_ns"] >= int(case.loader.batches["t_ns"][0]))]
+    return int(fds.max()) - int(fds[0]) if len(fds) else 0
+
+
+def _kept(case: Case, open_now: int, many: float) -> Advice:
+    grown = _grown(case)
+    return Advice(
+        title="Batches are kept, and each holds file descriptors",
+        why=f"The training process came to hold {count(grown)} more open files while it looped, {count(open_now)} in "
+        f"all. Each tensor from a worker that is kept (in a list, say) keeps one: {count(many)} a batch. The usual "
+        f"limit is {count(DESCRIPTORS)}.",
+        evidence={
+            "open files": count(open_now),
+            "of them since the loop began": count(grown),
+            "tensors": f"{count(many)} a batch",
+            "usual limit": f"{count(DESCRIPTORS)} files (ulimit -n)",
+        },
+        predicted=SAME,
+        code="# keep copies, not what came from the worker:\n"
+        "kept.append(batch.clone())  # of each tensor; or what is computed of it: loss.item()\n\n"
+        "# or, where all of it must be kept:\n"
+        "import torch\n\n"
+        'torch.multiprocessing.set_sharing_strategy("file_system")\n',
+        caveat="The file_system strategy leaves files in /dev/shm when a run is killed.",
+    )
+
+
 def _descriptors(case: Case) -> Iterator[Outcome]:
     open_now = [p.fds_max for p in case.system.processes if p.pid == case.process.pid and p.fds_max is not None]
     many = tensors(case)
@@ -95,6 +128,8 @@ def _descriptors(case: Case) -> Iterator[Outcome]:
         return
     flight = case.num_workers * prefetch_factor(case) * many
     if flight < LOADERS_SHARE * max(open_now):
+        if many > 0 and _grown(case) >= LOADERS_SHARE * max(open_now):
+            yield _kept(case, max(open_now), many)
         return
     yield Advice(
         title="File descriptors are about to run out",

@@ -22,6 +22,8 @@ CLOSE = 0.02
 OVER_FREE = 1.02
 # Main busy with taking batches from workers for more than this part of the time: that is what limits the loop.
 MOSTLY_HAND_OVER = 0.4
+# Changes after which that costs something else than was measured.
+OF_WORKERS = frozenset({"to_workers", "from_workers", "num_workers", "prefetch_factor"})
 # A loop that uses more cores than this computes with several threads.
 SEVERAL_THREADS = 1.2
 
@@ -54,7 +56,9 @@ class WhatIf:
         low = mid if asked.worst == asked.middle else self._factor(self._run(asked.worst))
         high = mid if asked.best == asked.middle else self._factor(self._run(asked.best))
         error = ratio_error(self._baseline.blocks_ns, middle.blocks_ns)
-        kinds = asked.kinds | self._of_threads(asked.middle) | self._of_hand_over(middle)
+        kinds = asked.kinds | self._of_threads(asked.middle)
+        if kinds & OF_WORKERS:
+            kinds |= self._of_hand_over(middle)
         found = ranged(low, mid, high, kinds, error, self.misfit)
         top = self._free(asked.best)
         return Range(min(found.low, top), min(found.mid, top), min(found.high, top))

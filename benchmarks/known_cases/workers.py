@@ -44,7 +44,7 @@ class Spectra(Dataset):
 
 
 def spectra(num_workers: int = 0) -> Training:
-    return Training(DataLoader(Spectra(), batch_size=12, shuffle=True, num_workers=num_workers), takes(8), size=12)
+    return Training(DataLoader(Spectra(), batch_size=12, shuffle=True, num_workers=num_workers), takes(3), size=12)
 
 
 def remote(num_workers: int = 0) -> Training:
@@ -99,9 +99,9 @@ def streamed(num_workers: int = 0) -> Training:
 
 
 def bursts(**arguments: Any) -> Training:
-    """Every 80th sample is slow, and the queue too shallow for it; on average there is plenty of time."""
-    dataset = Remote(120 * 4, 0.4, slow_every=80, slow_ms=40)
-    return Training(DataLoader(dataset, batch_size=4, num_workers=2, **arguments), takes(6), size=4)
+    """Every 120th sample is slow, and the queue too shallow for it; on average there is plenty of time."""
+    dataset = Remote(180 * 4, 0.4, slow_every=120, slow_ms=80)
+    return Training(DataLoader(dataset, batch_size=4, num_workers=2, **arguments), takes(5), size=4)
 
 
 def heavy_tail(**arguments: Any) -> Training:

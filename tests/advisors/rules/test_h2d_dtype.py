@@ -25,7 +25,7 @@ LABELS = {"path": "[1]", "kind": "tensor", "dtype": "int64", "shape": [8], "nbyt
 
 
 def case(
-    tmp_path: Path, pictures: dict[str, Any], *, workers: int = 2, move_us: float = 900.0, device: str | None = None,
+    tmp_path: Path, pictures: dict[str, Any], *, workers: int = 2, getitem: tuple[str, ...] = (), move_us: float = 900.0, device: str | None = None,
     config: dict[str, Any] | None = None, **columns: Any,
 ) -> Case:  # fmt: skip
     if workers:
@@ -36,7 +36,11 @@ def case(
     rows, epochs = rows_of(wait_ms=3.0, compute_ms=3.0, fetch_ns=1000 * US, **columns)
     return case_of(
         tmp_path, rows, epochs, config={"num_workers": workers, **(config or {})}, process={"device": device},
-        inspection={"structure": "list", "leaves": [pictures, LABELS]}, whatif=FakeWhatIf(),
+        inspection={
+            "structure": "list", "leaves": [pictures, LABELS],
+            "dataset": {"type": "train.Faces", "name": "Faces", "getitem": list(getitem)},
+        },
+        whatif=FakeWhatIf(),
     )  # fmt: skip
 
 
@@ -90,3 +94,14 @@ def test_the_users_collate_function_stays_in_use(tmp_path: Path) -> None:
 )
 def test_it_is_silent_one_step_away(tmp_path: Path, pictures: dict[str, Any], options: dict[str, Any]) -> None:
     assert outcomes(NAME, case(tmp_path, pictures, **options)) == []
+
+
+def test_floats_made_by_the_data_set_are_left_out_there(tmp_path: Path) -> None:
+    source = ("def __getitem__(self, index):", "    return self.pictures[index].float() / 255, self.labels[index]")
+    seen = case(tmp_path, leaf(), getitem=source)
+
+    found = advice(NAME, seen)
+
+    # What makes the floats is saved as well as the bytes, in fetching and in collate.
+    assert asked(seen) == [{"transfer": (0.25, 0.5), "fetch": (0.3, 1.0), "collate": (0.25, 0.6)}]
+    assert "Faces.__getitem__" in found.code and "as_bytes" not in found.code

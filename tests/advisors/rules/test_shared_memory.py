@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ MB = 1_000_000
 
 def held(
     path: Path, workers: int = 4, factor: int = 4, a_batch: int = 4 * MB, total: int = 64 * MB, used: int = 10 * MB,
-    tensors: int = 2, fds: int = 20,
+    tensors: int = 2, fds: int | Callable[[int], int] = 20,
 ) -> Case:  # fmt: skip
     return case_of(
         path, worker_loop(100, bytes=a_batch, tensors=tensors), whatif=FakeWhatIf(0.97),
@@ -65,6 +66,8 @@ def test_a_full_one(tmp_path: Path) -> None:
         {"a_batch": 100_000, "used": 60 * MB},  # full, but not by this loader
         {"workers": 0},
         {"total": 16_000 * MB, "fds": 900, "tensors": 2},
+        {"total": 16_000 * MB, "fds": lambda second: 100 + 70 * second, "tensors": 2},  # 730: there is room
+        {"total": 16_000 * MB, "fds": lambda second: 600 + 34 * second, "tensors": 2},  # most were open before
     ],
 )
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
@@ -75,3 +78,10 @@ def test_descriptors(tmp_path: Path) -> None:
     advice = only(judged(NAME, held(tmp_path, total=16_000 * MB, fds=900, tensors=60))[0])
     assert "descriptors" in advice.title
     assert "file_system" in advice.code
+
+
+def test_batches_that_are_kept(tmp_path: Path) -> None:
+    advice = only(judged(NAME, held(tmp_path, total=16_000 * MB, fds=lambda second: 50 + 95 * second, tensors=2))[0])
+    assert advice.title == "Batches are kept, and each holds file descriptors"
+    assert advice.evidence["of them since the loop began"] == "855"
+    assert "clone()" in advice.code

@@ -62,7 +62,7 @@ def test_float64(tmp_path: Path) -> None:
         {"tensors": 30, "bytes": 30_000},
         {"tensors": 120, "bytes": 120 * 10_000},
         {"tensors": 120, "bytes": 120_000, "pack_ms": 0.05},
-        {"pickled_bytes": 500_000},
+        {"pickled_bytes": 200_000},
     ],
 )
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
