@@ -125,7 +125,8 @@ def host_samples(
     process: list[dict[str, Any]] = []
     for n in range(seconds):
         t = T0 + n * second
-        process.append({"t_ns": t, "pid": 4000, "owner_pid": 4000, "role": 0, "fds": fds if isinstance(fds, int) else fds(n),
+        held = fds if isinstance(fds, int) else fds(n)
+        process.append({"t_ns": t, "pid": 4000, "owner_pid": 4000, "role": 0, "fds": held,
                         "cpu_user_ns": round(n * second * main_cores), "cpu_system_ns": 0})  # fmt: skip
         process += [
             {"t_ns": t, "pid": 5000 + w, "owner_pid": 4000, "role": 1, "worker": w, "loader": 0,

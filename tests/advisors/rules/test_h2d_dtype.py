@@ -25,7 +25,8 @@ LABELS = {"path": "[1]", "kind": "tensor", "dtype": "int64", "shape": [8], "nbyt
 
 
 def case(
-    tmp_path: Path, pictures: dict[str, Any], *, workers: int = 2, getitem: tuple[str, ...] = (), move_us: float = 900.0, device: str | None = None,
+    tmp_path: Path, pictures: dict[str, Any], *, workers: int = 2, getitem: tuple[str, ...] = (),
+    move_us: float = 900.0, device: str | None = None,
     config: dict[str, Any] | None = None, **columns: Any,
 ) -> Case:  # fmt: skip
     if workers:
