@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test check format bench bench-advice screenshots clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 demo: $(READY) ## profile a small real training through a bad and through a good loader
 	@$(BIN)/loaderscope demo
@@ -29,6 +29,14 @@ format: $(READY) ## let the linter and the formatter repair what they can
 
 bench: $(READY) ## measure what recording costs (keep the machine otherwise idle)
 	@$(BIN)/python benchmarks/overhead.py --store benchmarks/results
+
+bench-advice: $(READY) ## known answers, prediction error, seed workloads (half an hour; keep the machine idle)
+	@$(BIN)/python benchmarks/known_answers.py --store benchmarks/results
+	@$(BIN)/python benchmarks/prediction.py --store benchmarks/results
+	@$(BIN)/python benchmarks/seeds.py --store benchmarks/results
+
+screenshots: $(READY) ## draw the pictures of the README anew, from a real run
+	@$(BIN)/python docs/screenshots.py
 
 clean: ## remove the environments, caches and builds
 	rm -rf $(VENV) benchmarks/.env* build dist *.egg-info profiler/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

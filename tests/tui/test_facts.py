@@ -54,6 +54,17 @@ def test_workers_share_their_stage(runs_dir: Path) -> None:
     assert fetch.used_share == pytest.approx(0.5)
 
 
+def test_the_hand_over_is_as_busy_as_the_busier_of_its_two_ends(runs_dir: Path) -> None:
+    run, _ = recorded(
+        runs_dir,
+        loop(50, wait_ms=8, compute_ms=2, fetch_ns=MS, pack_ns=4 * MS, unpack_ns=7 * MS,
+             t_fetch_ns=lambda n, t, w: t - MS),
+        {"num_workers": 4},
+    )  # fmt: skip
+    (node,) = (each for each in nodes(build_report(run, advice=False).loaders[0]) if each.name == "hand-over")
+    assert node.used_share == pytest.approx(0.7)  # the loop unpacks 7 of 10 ms; each worker packs 1 of 10
+
+
 def test_the_pace_is_that_of_the_last_moments_and_falls_when_nothing_comes(runs_dir: Path) -> None:
     slow = loop(100, wait_ms=50, compute_ms=50)
     fast = loop(1000, wait_ms=2, compute_ms=8, start_ns=T0 + 10 * 10**9)

@@ -90,8 +90,8 @@ def queue(s: Snapshot, width: int, height: int) -> Content:
     top = float(q.room) if q.room else None
     drawn = course(q.history, graph, max(1, min(4, height)), top)
     head = line(("queue       ", ""), (f"{q.ready:>3.1f} of {room:<2}"[:8].rjust(8), "bold"), "  ", (drawn[0], style))
-    gloss = "ready / prefetched: empty = the loop waits, full = workers are ahead"
-    rest = [line((f"{gloss if width < 100 else '':22.22}", DIM), (piece, style)) for piece in drawn[1:]]
+    glosses = ("ready of prefetched", "empty: the loop waits", "full: workers ahead")
+    rest = [line((f"{gloss:22}", DIM), (piece, style)) for gloss, piece in zip(glosses, drawn[1:], strict=False)]
     return lines([head, *rest])
 
 

@@ -87,9 +87,10 @@ def _node(name: str, parts: tuple[str, ...], who: str, report: LoaderReport, wor
     if not measured:
         return Node(name, None, None, None, known[0].reason or "not measured", False)
     share = sum(stage.share or 0.0 for stage in measured)
-    # Of the hand-over, only packing is the workers' time.
-    own = (known[0].share or 0.0) if name == "hand-over" else share
-    used = own / workers if who == "workers" else own
+    used = share / workers if who == "workers" else share
+    if name == "hand-over":  # workers pack, the loop unpacks: the busier of the two
+        by_part = {part: stage.share or 0.0 for part, stage in zip(parts, known, strict=True)}
+        used = max(by_part.get("pack", 0.0) / workers, by_part.get("unpack", 0.0))
     return Node(name, sum(stage.mean_us or 0.0 for stage in measured), share, min(1.0, used), None, False)
 
 
