@@ -190,7 +190,7 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
     Examples:
       loaderscope report
       loaderscope report --format html -o report.html
-      loaderscope report --probe train:make_loader          (tries the advice on your data set)
+      loaderscope report --probe train:make_loader     (tries the advice)
       loaderscope report 20250131-0915 --format md | gh issue comment 7 -F -
       loaderscope report --format perfetto -o trace.json    (for ui.perfetto.dev)
       loaderscope report --format parquet -o tables         (for pandas, polars)

@@ -20,6 +20,8 @@ TRIES = 5
 CLOSE = 0.02
 # Loading cannot be faster than free: a prediction is held below that, but for what the loop's own spread allows.
 OVER_FREE = 1.02
+# Below this part of a step, computing hardly matters.
+COMPUTES = 0.2
 # Main busy with taking batches from workers for more than this part of the time: that is what limits the loop.
 MOSTLY_HAND_OVER = 0.4
 # Changes after which that costs something else than was measured.
@@ -76,7 +78,9 @@ class WhatIf:
 
     def _of_threads(self, plan: Plan) -> frozenset[str]:
         w = self.workload
-        several = (w.compute_cores or 1.0) > SEVERAL_THREADS
+        # What threads of the fetching used in main counts as computing's: where that is short, nothing is known of it.
+        computing = float(w.compute_ns.mean()) / max(1.0, float(w.step_ns.mean()))
+        several = (w.compute_cores or 1.0) > SEVERAL_THREADS and computing > COMPUTES
         return frozenset({"intra_op"} if several and plan.num_workers != w.num_workers else ())
 
     def _of_hand_over(self, changed: Outcome) -> frozenset[str]:
