@@ -26,6 +26,9 @@ MAX_ROWS = 20_000
 ENOUGH = 5
 # What taking a batch costs beyond unpacking is torch's own code: more than this is something else.
 RECEIVE_MOST_NS = 3e6
+# Where computing takes less than this part of what making batches takes in main, other threads' CPU time is not laid to
+# computing.
+MINOR = 0.5
 # A loop that computes for less than this share of its time does not compute.
 LEAST_COMPUTING = 0.02
 # Ending workers may take so many times as long as usual; a longer pause between epochs is the user's (validation).
@@ -265,6 +268,8 @@ def _compute_cores(
     if computing <= LEAST_COMPUTING * float(np.mean(wait + compute)):
         return 1.0  # what is left of main's CPU time would be divided by next to nothing
     found = (cores * float(np.mean(wait + compute)) - float(in_main.mean())) / computing
+    if not loader.num_workers and computing < MINOR * float(in_main.mean()):
+        found = min(found, 1.0)  # more is rather threads of the fetching, which spin while they wait for work
     return min(max(1.0, float(process.torch_threads or 1)), max(0.0, found))
 
 
