@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -338,7 +338,7 @@ def demo_verb(quick: bool) -> int:
     """
     from .demo import run_demo
 
-    bad, good = run_demo(quick, lambda line: click.echo(line, err=True))
+    bad, good = run_demo(quick, lambda line: click.echo(line, err=True), track=_tracked)
     from .reports.comparison import render_comparison
 
     for title, report in (("1. A badly configured loader", bad), ("2. A good one", good)):
@@ -360,6 +360,16 @@ def doctor_verb() -> int:
 
     _write(render_findings(checks(), _width(sys.stdout), _color(sys.stdout)), sys.stdout)
     return 0
+
+
+def _tracked(numbers: Iterable[int]) -> Iterable[int]:
+    """The same, with a progress bar on standard error if that is a terminal."""
+    if not sys.stderr.isatty():
+        return numbers
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(list(numbers), "making pictures", console=Console(stderr=True), transient=True)
 
 
 @contextmanager

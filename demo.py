@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,8 +67,18 @@ def cache_directory(environ: Mapping[str, str] = os.environ) -> Path:
     return platformdirs.user_cache_path("loaderscope", appauthor=False)
 
 
-def pictures(cache: Path, size: Size, tell: Callable[[str], None] = lambda line: None) -> Path:
-    """The folder of pictures of this size, made if it is not there in full. Raises UsageError."""
+def _all(numbers: Iterable[int]) -> Iterable[int]:
+    return numbers
+
+
+def pictures(
+    cache: Path,
+    size: Size,
+    tell: Callable[[str], None] = lambda line: None,
+    track: Callable[[Iterable[int]], Iterable[int]] = _all,
+) -> Path:
+    """The folder of pictures of this size, made if it is not there in full; `track` may show how far that is. Raises
+    UsageError."""
     folder = cache / f"pictures-{size.pictures}x{size.pixels}"
     if (folder / _COMPLETE).exists() and sum(1 for _ in folder.glob("*.png")) == size.pictures:
         return folder
@@ -81,7 +91,7 @@ def pictures(cache: Path, size: Size, tell: Callable[[str], None] = lambda line:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=".pictures-", dir=cache))
-        for number in range(size.pictures):
+        for number in track(range(size.pictures)):
             _draw(number, size.pixels).save(made / f"{number:05d}.png", compress_level=6)
         (made / _COMPLETE).touch()
         if folder.exists():
@@ -117,7 +127,12 @@ def _draw(number: int, pixels: int) -> Any:
     return Image.fromarray(picture.clip(0, 255).astype(np.uint8))
 
 
-def run_demo(quick: bool, tell: Callable[[str], None], cache: Path | None = None) -> tuple[Report, Report]:
+def run_demo(
+    quick: bool,
+    tell: Callable[[str], None],
+    cache: Path | None = None,
+    track: Callable[[Iterable[int]], Iterable[int]] = _all,
+) -> tuple[Report, Report]:
     """Train through both loaders; returns the reports of the bad and of the good one. Raises UsageError."""
     import torch
     from torch.utils.data import DataLoader
@@ -126,7 +141,7 @@ def run_demo(quick: bool, tell: Callable[[str], None], cache: Path | None = None
     from .profiler.watch import unwatch, watch
 
     size = QUICK if quick else FULL
-    dataset: Any = Pictures(pictures(cache or cache_directory(), size, tell))
+    dataset: Any = Pictures(pictures(cache or cache_directory(), size, tell, track))
     workers = max(2, min(MOST_WORKERS, _cpus()))
     loaders = (
         ("without workers", DataLoader(dataset, size.batch, shuffle=True)),

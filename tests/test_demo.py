@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,19 @@ def test_pictures_are_real_made_once_and_repaired(tmp_path: Path) -> None:
     assert len(list(pictures(tmp_path, SMALL, told.append).glob("*.png"))) == 5
     assert len(told) == 2
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]  # nothing half-made is left
+
+
+def test_whoever_asks_sees_how_far_it_is(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def track(numbers: Iterable[int]) -> Iterator[int]:
+        for number in numbers:
+            seen.append(number)
+            yield number
+
+    folder = pictures(tmp_path, SMALL, track=track)
+    assert seen == [0, 1, 2, 3, 4]
+    assert len(list(folder.glob("*.png"))) == 5
 
 
 def test_the_data_set_can_be_sent_to_a_worker(tmp_path: Path) -> None:
