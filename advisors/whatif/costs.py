@@ -32,7 +32,7 @@ SHARED_PACK_NS_PER_BYTE, PICKLED_PACK_NS_PER_BYTE = 0.57, 0.75
 # These two are what small batches from one to four workers took in benchmarks/prediction.py: 0.8 to 1.2 ms without a
 # tensor or with one, 12 to 24 ms with forty. In handover.py's tighter loop the first is 183 µs, the second 495 µs.
 RECEIVE_NS, UNPACK_TENSOR_NS = 700_000.0, 380_000.0
-SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.20, 0.86
+SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.45, 0.86
 # From the task's sending to the worker's waking up.
 TASK_HOP_NS = 60_000.0
 # Beside fetch, collate and pin, without workers: torch's own lines around them.

@@ -122,5 +122,5 @@ CASES = (
     Case("hoarding", "workers that keep every sample", hoarding, ("worker-memory",), {"keep": False}, HABITS,
          record_s=9.0, least_blocks=1, measurable=False),
     Case("kept-batches", "descriptors of kept batches near the limit of 1,024", kept_batches, ("shared-memory",),
-         {"keep": False}, ("storage-format", "pin-memory"), record_s=4.0, measurable=False),
+         {"keep": False}, ("storage-format", "pin-memory"), record_s=8.0, measurable=False),
 )  # fmt: skip
