@@ -1,8 +1,8 @@
 """What handing a batch from a worker to the training process costs, for runs in which it was not measured.
 
 The constants are those `benchmarks/handover.py` prints, measured on the reference machine (two cores of a shared AMD
-server, Linux, Python 3.11, torch 2.13, 2026-11-21), but for RESUME_NS, TASK_HOP_NS and the page-locked copies, which
-are proposals: no device was there. `speed_of` carries them over to the recording machine.
+server, Linux, Python 3.11, torch 2.13, 2026-11-21), but for three that were fitted in benchmarks/prediction.py (said where they stand), and for RESUME_NS,
+TASK_HOP_NS and the page-locked copies, which are proposals: no device was there. `speed_of` carries them over to the recording machine.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ SHARED_PACK_NS_PER_BYTE, PICKLED_PACK_NS_PER_BYTE = 0.57, 0.75
 # These two are what small batches from one to four workers took in benchmarks/prediction.py: 0.8 to 1.2 ms without a
 # tensor or with one, 12 to 24 ms with forty. In handover.py's tighter loop the first is 183 µs, the second 495 µs.
 RECEIVE_NS, UNPACK_TENSOR_NS = 700_000.0, 380_000.0
+# A shared byte: what 8 MB batches took there, 0.45 ns; handover.py, whose loop never touches them, prints 0.20.
 SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.45, 0.86
 # From the task's sending to the worker's waking up.
 TASK_HOP_NS = 60_000.0

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.run import LoaderRun, ProcessRun, Run, SystemRun
-from ..core_wait import core_wait_ratio, waiting_share
+from ...profiler.run import LoaderRun, ProcessRun, Run
+from ..core_wait import core_wait_ratio, system_of, waiting_share
 from ..stages import cpu_share, startup_ns
 from ..summary import effective_cpus
 from ..verdict import MINIMUM_BATCHES
@@ -44,7 +44,7 @@ class Workload:
     """One loader's loop as it was measured. Arrays hold one value a steady batch, in ns, in the order of the run.
 
     Work is divided into CPU time and idle time (waiting for I/O, locks and, where several jobs share the cores, for a
-    core: `Contention` in baseline.py takes that last part out again).
+    core: `Contention` in pipeline.py takes that last part out again).
     """
 
     num_workers: int
@@ -211,20 +211,15 @@ def _cpu(wall: Floats, cpu: Floats) -> Floats:
 
 
 def _cpus(run: Run, process: ProcessRun) -> float:
-    found = effective_cpus([p for p in run.processes if p.host == process.host], _system(run, process))
+    found = effective_cpus([p for p in run.processes if p.host == process.host], system_of(run, process))
     return max(0.1, found) if found is not None else 1.0
-
-
-def _system(run: Run, process: ProcessRun) -> SystemRun | None:
-    return next((s for s in run.systems if s.machine.rows and s.host in (None, process.host)), None)
 
 
 def _receive_ns(s: dict[str, Floats], workers: int) -> float:
     """Time in main a batch that no stage explains: torch's own code, the hand-over of the next task."""
-    known = s["index_ns"].clip(0) + s["unpack_ns"].clip(0)
     if not workers:
-        known = known + s["fetch_ns"].clip(0) + s["collate_ns"].clip(0) + s["pin_ns"].clip(0)
-        return max(0.0, float(np.median(s["wait_ns"] - known)))
+        return max(0.0, float(np.median(_unexplained(s) - s["unpack_ns"].clip(0))))
+    known = s["index_ns"].clip(0) + s["unpack_ns"].clip(0)
     end = s["t_ns"] + s["wait_ns"]
     sent = np.where(s["queued_ns"] >= 0, end - s["queued_ns"] - s["unpack_ns"].clip(0) - s["pin_ns"].clip(0), np.inf)
     ready = sent <= s["t_ns"]
@@ -240,8 +235,14 @@ def _other_ns(s: dict[str, Floats]) -> float:
     """Without workers: torch's own lines around a batch; 0 where the loop is too slow to tell."""
     if float(np.median(s["wait_ns"] + s["compute_ns"])) > costs.WARM_STEP_NS:
         return 0.0
+    return float(np.quantile(_unexplained(s), 0.25))
+
+
+def _unexplained(s: dict[str, Floats]) -> Floats:
+    """Without workers: what of each wait no stage took."""
     known = s["index_ns"].clip(0) + s["fetch_ns"].clip(0) + s["collate_ns"].clip(0) + s["pin_ns"].clip(0)
-    return float(np.quantile(s["wait_ns"] - known, 0.25))
+    left: Floats = s["wait_ns"] - known
+    return left
 
 
 def _compute_cores(
@@ -249,7 +250,7 @@ def _compute_cores(
 ) -> float | None:
     """Cores main used while it computed: its CPU time between the first and the last sample inside the loop, less
     what loading took of it."""
-    system = _system(run, process)
+    system = system_of(run, process)
     if system is None or not len(loader.batches["t_ns"]):
         return None
     lane, batches = system.process, loader.batches
