@@ -1,8 +1,9 @@
 """What handing a batch from a worker to the training process costs, for runs in which it was not measured.
 
 The constants are those `benchmarks/handover.py` prints, measured on the reference machine (two cores of a shared AMD
-server, Linux, Python 3.11, torch 2.13, 2026-11-21), but for three that were fitted in benchmarks/prediction.py (said where they stand), and for RESUME_NS,
-TASK_HOP_NS and the page-locked copies, which are proposals: no device was there. `speed_of` carries them over to the recording machine.
+server, Linux, Python 3.11, torch 2.13, 2026-11-21), but for three that were fitted in benchmarks/prediction.py (said
+where they stand), and for RESUME_NS, TASK_HOP_NS and the page-locked copies, which are proposals: no device was there.
+`speed_of` carries them over to the recording machine.
 """
 
 from __future__ import annotations
