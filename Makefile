@@ -29,9 +29,11 @@ format: $(READY) ## let the linter and the formatter repair what they can
 
 bench: $(READY) ## measure what recording costs (keep the machine otherwise idle)
 	@$(BIN)/python benchmarks/overhead.py --store benchmarks/results
+	@$(BIN)/python benchmarks/stacks_cost.py --store benchmarks/results
 
-bench-advice: $(READY) ## known answers, prediction error, seed workloads (half an hour; keep the machine idle)
+bench-advice: $(READY) ## known answers, prediction error, seed workloads (an hour; keep the machine idle)
 	@$(BIN)/python benchmarks/known_answers.py --store benchmarks/results
+	@$(BIN)/python benchmarks/inside.py --measure --store benchmarks/results
 	@$(BIN)/python benchmarks/prediction.py --store benchmarks/results
 	@$(BIN)/python benchmarks/seeds.py --store benchmarks/results
 
@@ -45,7 +47,7 @@ clean: ## remove the environments, caches and builds
 # The repository's root is the package `loaderscope`, whatever the clone's folder is called: a link of that name in
 # .venv/house, which is on the environment's path, makes every tool see it so. The editable install adds the
 # `loaderscope` command, the metadata and what the package depends on.
-$(READY): pyproject.toml constraints.txt profiler/_hot.c
+$(READY): pyproject.toml constraints.txt profiler/_hot.c profiler/_audit.c
 	@echo "Setting up $(VENV) (once; torch is large)"
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("Loaderscope needs Python 3.10 or later; try: make PYTHON=python3.12")'
 	@$(PYTHON) -m venv $(VENV)

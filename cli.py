@@ -36,7 +36,7 @@ class _Commands(click.Group):
     """Shows the verbs in the order in which one needs them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["run", "top", "report", "compare", "list", "rules", "demo", "doctor"]
+        return ["run", "top", "report", "stacks", "probe-storage", "compare", "list", "rules", "demo", "doctor"]
 
 
 class _ScriptCommand(click.Command):
@@ -138,15 +138,7 @@ def top_verb(run: str | None) -> int:
       loaderscope top
       loaderscope top 20250131-0915
     """
-    from .profiler.runs import find_run
-
-    if run is None:
-        from .profiler.follow import newest_run
-        from .profiler.rundir import runs_directory
-
-        path = newest_run(runs_directory()) or find_run("latest")
-    else:
-        path = find_run(run)
+    path = _live_or_named(run)
     from .profiler.run import read_run_json
 
     read_run_json(path)  # what is no run directory is said before the screen is taken
@@ -155,6 +147,18 @@ def top_verb(run: str | None) -> int:
 
     Dashboard(path).run()
     return 0
+
+
+def _live_or_named(run: str | None) -> Path:
+    """The run of that name; without one, the newest that is live, else the newest. Raises RunNotFound."""
+    from .profiler.runs import find_run
+
+    if run is not None:
+        return find_run(run)
+    from .profiler.follow import newest_run
+    from .profiler.rundir import runs_directory
+
+    return newest_run(runs_directory()) or find_run("latest")
 
 
 def _need_terminal(verb: str, instead: str) -> None:
@@ -168,7 +172,7 @@ def _need_terminal(verb: str, instead: str) -> None:
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "json", "md", "html", "perfetto", "parquet"]),
+    type=click.Choice(["text", "json", "md", "html", "perfetto", "speedscope", "parquet"]),
     default="text",
     show_default=True,
 )
@@ -193,6 +197,7 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
       loaderscope report --probe train:make_loader     (tries the advice)
       loaderscope report 20250131-0915 --format md | gh issue comment 7 -F -
       loaderscope report --format perfetto -o trace.json    (for ui.perfetto.dev)
+      loaderscope report --format speedscope -o s.json      (for speedscope.app)
       loaderscope report --format parquet -o tables         (for pandas, polars)
     """
     from .reports.formats import FILE_ONLY, render_report
@@ -222,6 +227,99 @@ def _probed(run: Run, target: str) -> dict[tuple[str, int], ProbeResult]:
 
     loader = load_target(target)
     return {place_of(run, loader): probe_loader(loader)}
+
+
+@cli.command("stacks", short_help="Say which functions the time goes to: now, or as recorded.")
+@click.argument("run", required=False)
+@click.option("--native", is_flag=True, help="Compiled functions too: the processes stand still for moments.")
+@click.option("--seconds", type=click.FloatRange(1, 30), metavar="S", help="Take stacks for so long.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write a speedscope file instead.", metavar="FILE"
+)
+def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Path | None) -> int:
+    """Show the hottest functions of each stage, and which lines of yours led there.
+
+    Of a run that is live, stacks are taken now, by the system sampler beside it. Of one that has ended, what was
+    recorded is shown. RUN is as for `loaderscope top`.
+
+    \b
+    Examples:
+      loaderscope stacks
+      loaderscope stacks --seconds 5 -o stacks.json    (for speedscope.app)
+      loaderscope stacks 20250131-0915
+    """
+    path = _live_or_named(run)
+    from .advisors.report import build_report
+    from .profiler.run import open_run
+    from .reports.stacks_text import render_stacks, with_burst_alone
+
+    recorded = open_run(path)
+    if recorded.state == "live":
+        from .profiler.take_stacks import take_stacks
+
+        with _steps("taking stacks"):
+            burst = take_stacks(path, native, seconds)
+        recorded = with_burst_alone(open_run(path), burst)
+    elif native or seconds is not None:
+        raise UsageError(f"the run {recorded.id} is {recorded.state}: stacks can be taken of a live run only")
+    report = build_report(recorded, advice=False)
+    if output is None:
+        text = render_stacks(report, recorded, _width(sys.stdout), _color(sys.stdout), _unicode(sys.stdout))
+        _write(text, sys.stdout)
+        return 0
+    from .reports.speedscope import render_speedscope
+
+    _deliver(render_speedscope(report, recorded), output)
+    return 0
+
+
+@cli.command("probe-storage", short_help="Try other layouts of the data on a copy of a sample.")
+@click.argument("source", metavar="[RUN|DIR]", default="latest")
+@click.option("--bytes", "bytes_", metavar="SIZE", default="256MB", show_default=True, help="Copy so much, per layout.")
+@click.option("--files", type=click.IntRange(min=1), default=2000, show_default=True, help="Copy so many files.")
+@click.option("--seconds", type=click.FloatRange(min=1), default=60, show_default=True, help="Take so long in all.")
+@click.option("--temp", type=click.Path(path_type=Path), metavar="DIR", help="Make the temporary folder in DIR.")
+@click.option("--seed", type=int, default=0, help="Another seed takes another sample.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to FILE.", metavar="FILE")
+def probe_storage_verb(
+    source: str,
+    bytes_: str,
+    files: int,
+    seconds: float,
+    temp: Path | None,
+    seed: int,
+    format_: str,
+    output: Path | None,
+) -> int:
+    """Time how fast samples come from files as they are, LMDB, tar, Arrow, HDF5 and decoded arrays.
+
+    DIR is a folder of data; RUN, a run that was seen to read files. A sample of the files is copied into a temporary
+    folder on the same file system, stored in each layout, read cold and warm, and removed again.
+
+    \b
+    Examples:
+      loaderscope probe-storage data/train
+      loaderscope probe-storage latest --seconds 120
+    """
+    from .advisors.storage_probe import probe_storage
+    from .advisors.storage_probe.bounds import read_size
+
+    limit = read_size(bytes_)
+    with _steps("choosing files", "copying and converting", "timing") as step:
+        found = probe_storage(
+            source, max_bytes=limit, max_files=files, max_seconds=seconds, temp=temp, seed=seed, step=step
+        )
+    from .reports.formats import FILE_WIDTH
+    from .reports.storage_probe import render_storage_probe, render_storage_probe_json
+
+    if format_ == "json":
+        _deliver(render_storage_probe_json(found), output)
+    elif output is not None:
+        _deliver(render_storage_probe(found, FILE_WIDTH), output)
+    else:
+        _write(render_storage_probe(found, _width(sys.stdout), _color(sys.stdout), _unicode(sys.stdout)), sys.stdout)
+    return 0
 
 
 @cli.command("compare", short_help="Say what differs between two runs, and how sure that is.")

@@ -76,7 +76,7 @@ class Case:
         return found.share if found is not None else None
 
     def waited_for(self, *causes: str) -> float:
-        """Share of all waiting with these causes (see advisors.waiting.CAUSES and `work`), 0 if unknown."""
+        """Share of all waiting with these causes (see advisors.stage_model.waiting.CAUSES and `work`), 0 if unknown."""
         waiting = self.report.waiting
         if waiting is None:
             return 0.0

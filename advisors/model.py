@@ -151,6 +151,155 @@ class Capacity:
 
 
 @dataclass(frozen=True)
+class HotSpot:
+    """A function, and the part of its stage's samples it was in. Shares are of the stage's samples.
+
+    `share` counts the samples in which it was the innermost frame, `total_share` those in which it or anything it
+    called was running; `[low, high]` holds the true `total_share` nineteen times in twenty (Wilson's interval).
+    `library` is the distribution or package the code belongs to ("PIL", "numpy"), None for the user's own code, which
+    `own` marks. `called_from` is the innermost line of the user's own that led there ("patches.py:41"), the commonest.
+    `text` is the source of an own line, where it could be had. An own line's `share` includes the compiled code that it
+    calls, whether frames of that were seen or not.
+    """
+
+    function: str
+    file: str | None
+    line: int | None
+    library: str | None
+    own: bool
+    native: bool
+    share: float
+    total_share: float
+    low: float
+    high: float
+    called_from: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class FlameNode:
+    """One node of a flame graph: a frame below `parent` (the node's place in the list, -1 for the outermost)."""
+
+    function: str
+    file: str | None
+    line: int | None
+    own: bool
+    native: bool
+    parent: int
+    samples: int  # in which it was on the stack, inner frames included
+
+
+@dataclass(frozen=True)
+class CodeStage:
+    """What the samples of one stage show. `gil_share` is the part of them that held the GIL, None if not measured."""
+
+    samples: int
+    gil_share: float | None
+    hot: tuple[HotSpot, ...]  # by `share`, innermost frames
+    lines: tuple[HotSpot, ...]  # the user's own lines, by `total_share`: `function` and `line` are those of the call
+    libraries: Mapping[str, float]  # library → share by innermost frame; "" is the user's own code
+    flame: tuple[FlameNode, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Which functions the time of a loader goes to, from bursts of stack samples. `reason`: why there are none.
+
+    `stages` are "fetch", "collate", "pack", "pin", "wait" (main, inside `next()`, without fetching) and "compute"
+    (main, outside it).
+    """
+
+    bursts: int
+    samples: int
+    seconds: float
+    rate_hz: float | None
+    native: bool  # whether frames of compiled code were seen
+    stages: Mapping[str, CodeStage]
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class TransformTime:
+    """One callable of a chain such as `Compose`, timed in place. `chain` says where it hangs ("dataset.transform")."""
+
+    chain: str
+    position: int
+    name: str
+    calls: int
+    mean_us: float
+    share: float | None  # of fetch
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """Files of one suffix that were opened: how many opens, and the sizes of those whose size is known."""
+
+    suffix: str  # lower case with its dot, "" for none
+    opens: int
+    mean_bytes: float | None
+    max_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A file system that was read from. `kind`: "local", "overlay", "network", "fuse", "memory" or "other"."""
+
+    path: str
+    type: str  # as the kernel names it: ext4, overlay, nfs4, lustre, fuse.sshfs, tmpfs
+    kind: str
+    opens: int
+
+
+@dataclass(frozen=True)
+class Container:
+    """One file that holds many samples. `kind`: lmdb, hdf5, parquet, arrow, tar, zip, npz, npy, memmap, sqlite."""
+
+    kind: str
+    path: str
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class EpochReads:
+    """What one epoch read, for each of its samples. The first is cold, later ones may come from the page cache."""
+
+    epoch: int
+    samples: int
+    read_bytes: float | None  # by system calls
+    disk_bytes: float | None  # of it, from the storage
+    major_faults: float | None  # pages of memory maps that had to be read
+
+
+@dataclass(frozen=True)
+class StorageSummary:
+    """What fetching reads, from the batches looked at in detail. None: not measured, see `reasons`.
+
+    `reading_share`, `decoding_share` and `other_share` divide fetch and add up to 1: waiting for files and copying
+    their bytes, computing, and the rest (waiting for a core, locks).
+    """
+
+    samples: int  # looked at
+    opens_per_sample: float | None
+    reopened_share: float | None  # of the opens, those of a path the same process had opened before
+    read_bytes_per_sample: float | None
+    disk_bytes_per_sample: float | None
+    read_calls_per_sample: float | None
+    wait_us_per_open: float | None  # waiting for I/O, an upper bound of the latency of one file
+    sequential_share: float | None  # of the opens, those that follow the one before in the order of paths
+    directories: int | None
+    kinds: tuple[FileKind, ...]
+    mounts: tuple[Mount, ...]
+    containers: tuple[Container, ...]
+    epochs: tuple[EpochReads, ...]
+    dataset_bytes: float | None  # estimated size of everything the data set reads
+    memory_bytes: int | None  # that the page cache may really use (the container's limit counted)
+    reading_share: float | None
+    decoding_share: float | None
+    other_share: float | None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class LoaderReport:
     """One loader of one process. `headroom` is the end-to-end speed-up if loading were free, None if unknown."""
 
@@ -179,6 +328,9 @@ class LoaderReport:
     capacities: Mapping[str, Capacity] = field(default_factory=dict)
     limit: str | None = None  # the stage with the lowest capacity
     unmeasured: Mapping[str, str] = field(default_factory=dict)  # rule → what it would need to know
+    code: Code | None = None  # None in reports written before stacks were recorded
+    transforms: tuple[TransformTime, ...] = ()
+    storage: StorageSummary | None = None
 
 
 @dataclass(frozen=True)

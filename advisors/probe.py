@@ -16,8 +16,8 @@ from statistics import median
 from typing import Any
 
 from ..profiler.inspection import read_inspection
-from .batch_access import Access, batch_access
-from .batch_values import NotArrays
+from .batched.batch_access import Access, batch_access
+from .batched.batch_values import NotArrays
 
 # Random batches on which every value must be the same.
 CHECKED_BATCHES = 6

@@ -12,15 +12,17 @@ import numpy.typing as npt
 
 from ..profiler.errors import RunNotFound, UsageError
 from ..profiler.run import LoaderRun, ProcessRun, Run, open_run
-from .capacity import capacities
 from .cases import case_of
-from .core_wait import core_wait_ratio, waiting_share
 from .engine import advise
 from .model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, Waiting
-from .stages import stage, stages, step_totals
-from .summary import sampler_cost, summarise
-from .verdict import EPOCH_START_NOTED_FROM, headroom, lost_time, verdict
-from .waiting import waiting
+from .stacks.code import code_of, transforms_of
+from .stage_model.capacity import capacities
+from .stage_model.core_wait import core_wait_ratio, waiting_share
+from .stage_model.stages import stage, stages, step_totals
+from .stage_model.summary import sampler_cost, summarise
+from .stage_model.verdict import EPOCH_START_NOTED_FROM, first_of_epoch, headroom, lost_time, verdict
+from .stage_model.waiting import waiting
+from .storage.summary import storage_of
 
 if TYPE_CHECKING:
     from .probe import ProbeResult
@@ -144,6 +146,9 @@ def loader_report(run: Run, process: ProcessRun, loader: LoaderRun, cpus: float 
         notes=tuple(notes),
         capacities=possible,
         limit=limit,
+        code=code_of(run, process, loader),
+        transforms=transforms_of(loader, figures),
+        storage=storage_of(run, process, loader, figures),
     )
 
 
@@ -180,8 +185,6 @@ def _wall_s(loader: LoaderRun) -> float | None:
     begun = np.where(startup["t_first_ns"] >= startup["t_iter_ns"], startup["t_first_ns"] - startup["t_iter_ns"], 0)
     if loader.folded.records:
         return step_ns * _NS or None
-    from .verdict import first_of_epoch
-
     first = loader.batches["wait_ns"][first_of_epoch(loader.batches["epoch"])].clip(0)
     extra = max(0.0, float(begun.clip(0).sum(dtype=np.float64)) - float(first.sum(dtype=np.float64)))
     return (step_ns + extra) * _NS or None

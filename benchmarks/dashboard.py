@@ -37,7 +37,7 @@ BOUND_RSS_BYTES = 120e6
 BOUND_START_S = 1.5
 
 GROWING_S, IDLE_S = 10, 15
-SCREENS = 5
+SCREENS = 6
 
 MEASURE = """
 import asyncio, json, resource, sys, time

@@ -28,14 +28,14 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from statistics import median
+from statistics import median, median_low
 from typing import Any
 
 from overhead_peers import environment
 from overhead_process import Side, SideFailed
 from overhead_side import TOOLS
 from overhead_stats import summary
-from overhead_workloads import WORKLOADS, Workload, pictures
+from overhead_workloads import WORKLOADS, pictures
 
 HERE = Path(__file__).resolve().parent
 PEERS = ["torch.profiler", "py-spy", "traceml-ai"]
@@ -90,22 +90,14 @@ def check_recorded(side: Side, at_least: int) -> None:
         raise SideFailed(f"only {recorded} of {at_least} batches were recorded")
 
 
-def tune(name: str, workload: Workload) -> int:
-    """The size that makes a bare batch take its target time on this machine."""
-    if workload.target_us is None:
-        return workload.size
-    with Side(name, ["tune"], workload.size) as side:
-        return int(side.ready()["size"])
-
-
-def measure_pairs(name: str, size: int, processes: int, blocks: int, rng: random.Random) -> dict[str, Any]:
+def measure_pairs(name: str, processes: int, blocks: int, rng: random.Random) -> dict[str, Any]:
     """The workload bare and watched, in the same processes; the bounds are on this."""
     workload = WORKLOADS[name]
     turns: list[dict[str, Times]] = []
-    by_process = []
+    by_process, sizes = [], []
     for _ in range(processes):
-        with Side(name, [BARE, OURS, AGAIN], size) as side:
-            side.ready()
+        with Side(name, [BARE, OURS, AGAIN], 0 if workload.target_us is not None else workload.size) as side:
+            sizes.append(side.ready()["size"])
             some = in_turn(dict.fromkeys((BARE, OURS, AGAIN), side), blocks, rng)
             check_recorded(side, blocks * workload.batches)
         turns += some
@@ -119,7 +111,8 @@ def measure_pairs(name: str, size: int, processes: int, blocks: int, rng: random
     return {
         "title": workload.title,
         "about": workload.about,
-        "size": size,
+        "size": median_low(sizes),
+        "sizes": sizes,
         "batches_a_block": workload.batches,
         "bare_us_a_batch": round(median(a_batch_ns(turn[BARE]) for turn in turns) / 1e3, 2),
         **result,
@@ -257,6 +250,9 @@ def show(results: dict[str, Any]) -> None:
     console = Console(stderr=True)
     table = Table("measured", "bound", "value", "95 % interval", "control", "", title="What recording costs")
     for found in results["workloads"].values():
+        if "not_measured" in found:
+            table.add_row(f"{found['title']}: not measured", "", "", "", "", "[red]missed[/]")
+            continue
         ratio, added, control = found["ratio"], found["added_ns_a_batch"], found["control_ratio"]
         title = f"{found['title']}: speed of bare (a batch: {found['bare_us_a_batch']:.0f} µs)"
         mark = "noisy" if found["noisy"] else ""
@@ -331,9 +327,14 @@ def main() -> int:
     sizes = {}
     for name in names:
         tell(f"{WORKLOADS[name].title}: bare and watched in turn…")
-        sizes[name] = tune(name, WORKLOADS[name])
+        sizes[name] = WORKLOADS[name].size
         processes, blocks = (1, 6) if options.quick else (3, WORKLOADS[name].blocks)
-        results["workloads"][name] = measure_pairs(name, sizes[name], processes, blocks, rng)
+        try:
+            results["workloads"][name] = measure_pairs(name, processes, blocks, rng)
+            sizes[name] = results["workloads"][name]["size"]
+        except SideFailed as error:
+            tell(f"{WORKLOADS[name].title}: not measured: {error}")
+            results["workloads"][name] = {"title": WORKLOADS[name].title, "not_measured": str(error), "pass": False}
     if not options.no_costs:
         tell("import, sampler, opening…")
         costs = results["costs"]

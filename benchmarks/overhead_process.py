@@ -25,7 +25,8 @@ class SideFailed(Exception):
 
 
 class Side:
-    """A process that loops over one workload. `tools` are the ways in which it can be asked to loop."""
+    """A process that loops over one workload. `tools` are the ways in which it can be asked to loop; with `size` 0, it
+    finds the size at which a batch takes the workload's target time."""
 
     def __init__(self, workload: str, tools: list[str], size: int, python: str = sys.executable) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="overhead-")

@@ -203,10 +203,9 @@ def serve(asked: dict[str, Any], connection: socket.socket) -> None:
         stream.flush()
 
     try:
-        if asked["tools"] == ["tune"]:
-            answer({"size": tuned(workload)})
-            return
-        sides = {tool: TOOLS[tool](workload, asked["size"]) for tool in asked["tools"]}
+        # Tuned here, not in another process or minutes before: these machines change their speed.
+        size = asked["size"] or tuned(workload)
+        sides = {tool: TOOLS[tool](workload, size) for tool in asked["tools"]}
         for side in sides.values():
             side.block()  # the first pass starts workers, and warms every cache
             side.block()
@@ -215,7 +214,7 @@ def serve(asked: dict[str, Any], connection: socket.socket) -> None:
         versions: dict[str, str] = {}
         for side in sides.values():
             versions.update(side.versions())
-        answer({"versions": versions})
+        answer({"versions": versions, "size": size})
         for line in stream:
             if line.strip() == "recorded":
                 answer({"batches": sides["loaderscope"].recorded()})

@@ -154,7 +154,7 @@ WORKLOADS = {
         make=tiny,
         size=4,
         batches=TINY_BATCHES,
-        blocks=30,
+        blocks=100,
         about="batches of 4 tensors of 16 bytes; persistent workers",
     ),
     "png-workers": Workload(

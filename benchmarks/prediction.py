@@ -1,6 +1,7 @@
 """How well the what-if model predicts: one recording of a loop, four changes foretold, and each then measured.
 
     python benchmarks/prediction.py [--quick] [--only WORKLOAD] [--json FILE] [--store FOLDER] [--calibrate]
+                                    [--keep FOLDER] [--again FOLDER]
 
 For each workload the base setting is recorded once with `watch()`, and the four changes are predicted from that run
 alone. Then the base and the changed loops are run bare, in turn, several times over, each in a fresh process; the
@@ -8,7 +9,8 @@ factor measured is that of the median speeds. Of short epochs, whole ones after 
 the batches after the first some. The training process computes with one thread, as its workers do: what several threads
 suffer on busy cores is not part of the model, and only widens its ranges.
 
-`--calibrate` prints the constants of advisors/whatif/accuracy.py that these results ask for.
+`--calibrate` prints the constants of advisors/whatif/accuracy.py that these results ask for. `--keep` keeps recordings
+and results, and `--again` predicts anew from them: what a change of the model does is seen without measuring again.
 
 Prints JSON on standard output and a table on standard error. Exit code 0: the goals hold; 1: not all.
 """
@@ -41,6 +43,7 @@ QUICK_S, QUICK_RECORD_S = 0.3, 1.5
 LIMIT_S, END_S = 120.0, 20.0
 CONTEXT = multiprocessing.get_context("forkserver")
 LEAST_BATCHES, WARM_BATCHES = 30, 24
+KEPT = "results.json"
 
 
 def batches_per_s(workload: Workload, loader: Any, seconds: float) -> float:
@@ -121,17 +124,23 @@ def record(name: str, seconds: float, runs: Path) -> None:
     subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True, timeout=LIMIT_S)
 
 
-def foretold(name: str, seconds: float) -> tuple[list[Any], dict[str, Any]]:
-    """The predictions from one recording, and what the model thinks of it."""
+def foretold(name: str, seconds: float, keep: Path | None) -> tuple[list[Any], dict[str, Any]]:
+    """The predictions from one recording, kept in `keep`, and what the model thinks of it."""
+    with tempfile.TemporaryDirectory(prefix="prediction-") as folder:
+        runs = Path(folder) if keep is None else keep / name
+        record(name, seconds, runs)
+        return predictions_of(name, runs)
+
+
+def predictions_of(name: str, runs: Path) -> tuple[list[Any], dict[str, Any]]:
+    """What the newest run in `runs` foretells for the changes of a workload, and what the model thinks of it."""
     from loaderscope.advisors.whatif import WhatIf, workload_of
     from loaderscope.advisors.whatif.changes import plans
     from loaderscope.profiler.run import open_run
 
-    with tempfile.TemporaryDirectory(prefix="prediction-") as folder:
-        record(name, seconds, Path(folder))
-        run = open_run("latest", Path(folder))
-        process = run.processes[0]
-        workload = workload_of(run, process, process.loaders[0])
+    run = open_run("latest", runs)
+    process = run.processes[0]
+    workload = workload_of(run, process, process.loaders[0])
     whatif = WhatIf(workload)
     whatif.predict(num_workers=workload.num_workers + 1)
     found = []
@@ -150,9 +159,9 @@ def foretold(name: str, seconds: float) -> tuple[list[Any], dict[str, Any]]:
     return found, facts
 
 
-def measure(name: str, quick: bool) -> dict[str, Any]:
+def measure(name: str, quick: bool, keep: Path | None) -> dict[str, Any]:
     """One workload: predicted, then measured."""
-    predictions, facts = foretold(name, QUICK_RECORD_S if quick else RECORD_S)
+    predictions, facts = foretold(name, QUICK_RECORD_S if quick else RECORD_S, keep)
     seconds, repetitions = (QUICK_S, 1) if quick else (RUN_S, REPETITIONS)
     settings: list[dict[str, Any]] = [{}, *WORKLOADS[name].changes]
     speeds: list[list[float]] = [[] for _ in settings]
@@ -163,21 +172,39 @@ def measure(name: str, quick: bool) -> dict[str, Any]:
     base = median(speeds[0])
     cases = []
     for (change, predicted, took_ms, kinds), measured in zip(predictions, speeds[1:], strict=True):
-        factor = median(measured) / base
-        cases.append(
-            {
-                "change": change,
-                "kinds": kinds,
-                "predicted": [round(predicted.low, 3), round(predicted.mid, 3), round(predicted.high, 3)],
-                "measured": round(factor, 3),
-                "spread": round(max(measured) / min(measured), 3),
-                "abs_error": round(abs(predicted.mid / factor - 1), 3),
-                "inside": bool(predicted.low <= factor <= predicted.high),
-                "predicting_ms": round(took_ms, 1),
-            }
-        )
+        spread = max(measured) / min(measured)
+        cases.append(compared(change, predicted, took_ms, kinds, median(measured) / base, spread))
     facts["bare_batches_per_s"] = round(base, 2)
     return {"title": WORKLOADS[name].title, "base": WORKLOADS[name].base, **facts, "cases": cases}
+
+
+def compared(
+    change: dict[str, Any], predicted: Any, took_ms: float, kinds: list[str], factor: float, spread: float
+) -> dict[str, Any]:
+    """One change: the predicted factor beside the measured one."""
+    return {
+        "change": change,
+        "kinds": kinds,
+        "predicted": [round(predicted.low, 3), round(predicted.mid, 3), round(predicted.high, 3)],
+        "measured": round(factor, 3),
+        "spread": round(spread, 3),
+        "abs_error": round(abs(predicted.mid / factor - 1), 3),
+        "inside": bool(predicted.low <= factor <= predicted.high),
+        "predicting_ms": round(took_ms, 1),
+    }
+
+
+def again(folder: Path) -> dict[str, Any]:
+    """The results in `folder` with predictions made anew from the recordings kept there; nothing is measured."""
+    results: dict[str, Any] = json.loads((folder / KEPT).read_text(encoding="utf-8"))
+    for name, found in results["workloads"].items():
+        predictions, facts = predictions_of(name, folder / name)
+        found.update(facts)
+        found["cases"] = [
+            compared(*each, before["measured"], before["spread"])
+            for each, before in zip(predictions, found["cases"], strict=True)
+        ]
+    return results
 
 
 def summed_up(cases: list[dict[str, Any]]) -> dict[str, Any]:
@@ -255,6 +282,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
     parser.add_argument("--calibrate", action="store_true", help="print MODEL_ERROR as these results ask for it")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recordings and the results in FOLDER")
+    parser.add_argument("--again", type=Path, metavar="FOLDER", help="only predict anew from what --keep kept there")
     parser.add_argument("--side", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.side:
@@ -269,12 +298,17 @@ def main() -> int:
         "machine": machine(),
         "workloads": {},
     }
-    for name in options.only or WORKLOADS:
-        tell(f"{WORKLOADS[name].title}…")
-        results["workloads"][name] = measure(name, options.quick)
+    if options.again is not None:
+        results = again(options.again)
+    else:
+        for name in options.only or WORKLOADS:
+            tell(f"{WORKLOADS[name].title}…")
+            results["workloads"][name] = measure(name, options.quick, options.keep)
     cases = [case for found in results["workloads"].values() for case in found["cases"]]
     results["summary"] = summed_up(cases)
     text = json.dumps(results, indent=1)
+    if options.keep is not None:
+        (options.keep / KEPT).write_text(text + "\n", encoding="utf-8")
     print(text)
     show(results)
     if options.calibrate:

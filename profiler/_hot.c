@@ -89,7 +89,8 @@ static struct {
 
 static struct {
     PyObject *ls, *entered, *roll, *finish, *finish_opened, *begin_detail, *pin_memory, *auto_collation, *sampler_iter,
-        *fetcher, *fetch, *marks, *collate, *send_idx, *outstanding, *zero;
+        *fetcher, *fetch, *marks, *collate, *send_idx, *rcvd_idx, *in_order, *outstanding,
+        *result_queue, *data_queue, *sem, *semlock, *get_value, *maxsize, *queue, *zero;
 } name;
 
 static int
@@ -371,6 +372,21 @@ lane_slot(LaneState *lane, int64_t *n)
     return (char *)lane->records.buf + layout.header + *n * layout.record;
 }
 
+/* The next record's memory was last touched long ago, if ever: have it brought near before it is written to. */
+static void
+lane_near(LaneState *lane)
+{
+    int64_t n = lane->count;
+    if (n >= 0 && n < lane->capacity && lane->records.buf != NULL) {
+        const char *at = (const char *)lane->records.buf + layout.header + n * layout.record;
+        __builtin_prefetch(at, 1);
+        __builtin_prefetch(at + 63, 1);
+        if (lane->counter_mapped) {
+            __builtin_prefetch(lane->counter.buf, 1);
+        }
+    }
+}
+
 /* Publish `n` records: what was written before is seen by whoever sees the count. */
 static int
 lane_publish(LaneState *lane, int64_t n)
@@ -404,6 +420,12 @@ typedef struct {
     long long t_fetch, t_collate, t_collated, t_cpu_fetch, t_cpu_collate, t_index, taken, samples, epoch, tasks;
     char detailed, special;
     PyObject *lane, *device, *envelope, *drawn, *looks;
+    /* Of a batch whose record was begun as it came out of its envelope, see `begin_record`. */
+    struct {
+        char *at; /* NULL: none was */
+        struct times times;
+        int64_t index_ns, samples, waiting;
+    } begun;
 } Marks;
 
 static PyObject *
@@ -503,10 +525,21 @@ static PyTypeObject MarksType = {
     .tp_getset = marks_getset,
 };
 
+/* The iterator whose `__next__` was entered last, its step, and the fetcher it has handed indices to. They spare the
+   look-ups of the calls inside. Borrowed, and compared before use: whoever enters sets them and whoever leaves clears
+   them, so that what they name is alive as long as they name it, in whichever order threads take turns. */
+static struct {
+    PyObject *iterator, *fetcher;
+    Marks *step;
+} entered;
+
 /* The iterator's step: a new reference, NULL without an error where it has none, NULL with one on failure. */
 static Marks *
 step_of(PyObject *iterator)
 {
+    if (iterator == entered.iterator) {
+        return (Marks *)Py_NewRef((PyObject *)entered.step);
+    }
     PyObject *step = PyObject_GetAttr(iterator, name.ls);
     if (step == NULL || PyObject_TypeCheck(step, &MarksType)) {
         return (Marks *)step;
@@ -634,7 +667,7 @@ hook_new(vectorcallfunc call, int told, PyObject *base, PyObject *first, PyObjec
 
 /* Steps: __next__ ------------------------------------------------------------------------------------------------------ */
 
-enum { ON_END, ON_FAILURE, READY_OF }; /* `more` of the two step hooks */
+enum { ON_END, ON_FAILURE }; /* `more` of the two step hooks */
 
 /* The base has raised: note the end, and raise the same again. */
 static void
@@ -798,9 +831,77 @@ attribute_as_number(PyObject *object, PyObject *attribute)
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
+/* How many messages a queue holds, of multiprocessing or of queue; -1 where that is not known. As `qsize` says it, but
+ * without running Python code: there, a signal's handler could raise, and the error would be taken for one of ours. */
+static int64_t
+queue_length(PyObject *iterator, PyObject *attribute)
+{
+    int64_t length = -1;
+    PyObject *queue = PyObject_GetAttr(iterator, attribute), *held = NULL, *lock = NULL, *free_places = NULL;
+    PyObject *semaphore = queue == NULL ? NULL : PyObject_GetAttr(queue, name.sem);
+    if (semaphore != NULL) {
+        lock = PyObject_GetAttr(semaphore, name.semlock);
+        free_places = lock == NULL ? NULL : PyObject_CallMethodNoArgs(lock, name.get_value);
+        int64_t places = free_places == NULL ? -1 : attribute_as_number(queue, name.maxsize);
+        length = places < 0 ? -1 : places - PyLong_AsLongLong(free_places);
+    }
+    else if (queue != NULL) {
+        PyErr_Clear();
+        held = PyObject_GetAttr(queue, name.queue);
+        length = held == NULL ? -1 : PyObject_Size(held);
+    }
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        length = -1;
+    }
+    Py_XDECREF(free_places);
+    Py_XDECREF(lock);
+    Py_XDECREF(semaphore);
+    Py_XDECREF(held);
+    Py_XDECREF(queue);
+    return length;
+}
+
+/* Batches that are finished and wait in the queues; -1 where that is not known. */
+static int64_t
+waiting_in_queues(PyObject *iterator)
+{
+    int64_t waiting = queue_length(iterator, name.result_queue), pinned = 0;
+    PyObject *pins = PyObject_GetAttr(iterator, name.pin_memory);
+    if (pins == Py_True) {
+        pinned = queue_length(iterator, name.data_queue);
+    }
+    else if (pins == NULL) {
+        PyErr_Clear();
+    }
+    Py_XDECREF(pins);
+    return waiting < 0 || pinned < 0 ? -1 : waiting + pinned;
+}
+
+/* How many batches are finished and were set aside because they came out of order. -1 with an error set on failure. */
+static int64_t
+set_aside(PyObject *iterator, int64_t outstanding)
+{
+    PyObject *order = PyObject_GetAttr(iterator, name.in_order); /* torch has it since 2.6 */
+    if (order == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) {
+            return -1;
+        }
+        PyErr_Clear();
+    }
+    int in_order = order == NULL ? 1 : PyObject_IsTrue(order);
+    Py_XDECREF(order);
+    if (in_order <= 0) {
+        return in_order;
+    }
+    int64_t sent = attribute_as_number(iterator, name.send_idx);
+    int64_t received = sent == -1 && PyErr_Occurred() ? -1 : attribute_as_number(iterator, name.rcvd_idx);
+    return PyErr_Occurred() ? -1 : MAX(0, sent - received - outstanding);
+}
+
 /* The half of a record that came in the envelope. */
 static void
-put_opened(char *at, Marks *step, Parcel *parcel, const struct times *times, int64_t outstanding, int64_t ready)
+put_opened(char *at, Marks *step, Parcel *parcel, const struct times *times)
 {
     int sent = parcel->t_sent_ns > 0;
     int64_t queued = step->taken - parcel->t_sent_ns - parcel->unpack_ns - MAX(0, parcel->pin_ns);
@@ -813,8 +914,6 @@ put_opened(char *at, Marks *step, Parcel *parcel, const struct times *times, int
     PUT_I(at, TASK, times->task);
     PUT_I(at, PID, times->pid);
     PUT_H(at, WORKER, times->worker);
-    PUT_H(at, OUTSTANDING, MIN(outstanding, INT16_MAX));
-    PUT_H(at, READY, MIN(ready, INT16_MAX));
     PUT_Q(at, FETCH_CPU, times->fetch_cpu);
     PUT_Q(at, COLLATE_CPU, times->collate_cpu);
     PUT_Q(at, BYTES, times->bytes);
@@ -825,49 +924,70 @@ put_opened(char *at, Marks *step, Parcel *parcel, const struct times *times, int
     PUT_F(at, SAMPLE_MAX, times->slowest);
 }
 
+/* Begin the record of a batch that came from a worker, as soon as it is out of its envelope: 0 or -1 with an error.
+ *
+ * The sooner the better: `_process_data` goes on to hand a worker its next task through a thread of this process, and
+ * that thread wakes a few microseconds later. If the loop is by then waiting for its next batch, the thread finds the
+ * GIL free; every microsecond of ours in between makes it more often wait for it, which costs tens. */
+static int
+begin_record(Marks *step, PyObject *iterator, Parcel *parcel)
+{
+    int64_t n;
+    memcpy(&step->begun.times, PyBytes_AS_STRING(parcel->meta) + MARK_BYTES, sizeof step->begun.times);
+    step->begun.waiting = waiting_in_queues(iterator);
+    if (take_drawn(step, step->begun.times.task, &step->begun.index_ns, &step->begun.samples) < 0) {
+        return -1;
+    }
+    LaneState *lane = lane_of(step);
+    char *at = lane == NULL ? NULL : lane_slot(lane, &n);
+    Py_XDECREF(lane); /* the step's own */
+    if (at == NULL) {
+        return -1;
+    }
+    put_opened(at, step, parcel, &step->begun.times);
+    step->begun.at = at;
+    return 0;
+}
+
 /* The record of a batch that came from a worker. */
 static int
-record_received(Hook *hook, PyObject *iterator, Marks *step, PyObject *data, int64_t t0, int64_t t1)
+record_received(Hook *Py_UNUSED(hook), PyObject *iterator, Marks *step, PyObject *data, int64_t t0, int64_t t1)
 {
-    int64_t n, index_ns, samples, outstanding = -1, ready = -1;
+    int64_t n, index_ns = -1, samples = -1, fetch = -1, collate = -1;
     int result = -1;
-    struct times times = {.task = -1, .fetch = -1, .collate = -1};
     LaneState *lane = lane_of(step);
-    Parcel *parcel = (Parcel *)step->envelope;
+    PyObject *parcel = step->envelope;
     step->envelope = Py_NewRef(Py_None);
     if (lane == NULL) {
         goto done;
     }
-    if (parcel != NULL && PyObject_TypeCheck((PyObject *)parcel, &ParcelType)) {
-        memcpy(&times, PyBytes_AS_STRING(parcel->meta) + MARK_BYTES, sizeof times);
-        outstanding = attribute_as_number(iterator, name.outstanding);
-        if (outstanding == -1 && PyErr_Occurred()) {
-            goto done;
-        }
-        PyObject *number = PyLong_FromLongLong(outstanding);
-        PyObject *args[] = {iterator, number};
-        PyObject *counted = number == NULL ? NULL : PyObject_Vectorcall(hook->more[READY_OF], args, 2, NULL);
-        ready = counted == NULL ? -1 : PyLong_AsLongLong(counted);
-        Py_XDECREF(number);
-        Py_XDECREF(counted);
-        if (PyErr_Occurred()) {
-            goto done;
-        }
-    }
-    else {
-        Py_CLEAR(parcel); /* None: the worker sent no envelope */
-    }
-    if (take_drawn(step, times.task, &index_ns, &samples) < 0) {
+    int enveloped = parcel != NULL && PyObject_TypeCheck(parcel, &ParcelType);
+    if (enveloped && step->begun.at == NULL &&
+        begin_record(step, iterator, (Parcel *)parcel) < 0) {
         goto done;
     }
     char *at = lane_slot(lane, &n);
     if (at == NULL) {
         goto done;
     }
-    if (parcel != NULL) {
-        put_opened(at, step, parcel, &times, outstanding, ready);
+    if (enveloped) { /* otherwise the worker sent none */
+        int64_t outstanding = attribute_as_number(iterator, name.outstanding);
+        int64_t aside = outstanding == -1 && PyErr_Occurred() ? -1 : set_aside(iterator, outstanding);
+        if (PyErr_Occurred()) {
+            goto done;
+        }
+        if (at != step->begun.at) {
+            put_opened(at, step, (Parcel *)parcel, &step->begun.times);
+        }
+        int64_t ready = step->begun.waiting < 0 ? -1 : step->begun.waiting + aside;
+        PUT_H(at, OUTSTANDING, MIN(outstanding, INT16_MAX));
+        PUT_H(at, READY, MIN(ready, INT16_MAX));
+        index_ns = step->begun.index_ns;
+        samples = step->begun.samples;
+        fetch = step->begun.times.fetch;
+        collate = step->begun.times.collate;
     }
-    put_head(at, step, lane->first + n, t0, t1 - t0, index_ns, times.fetch, times.collate, samples);
+    put_head(at, step, lane->first + n, t0, t1 - t0, index_ns, fetch, collate, samples);
     if (step->special) {
         PyObject *rest[] = {Py_NewRef(data), PyLong_FromLongLong(t1)};
         if (step_special(step, name.finish_opened, lane, n, rest, 2) < 0) {
@@ -876,6 +996,7 @@ record_received(Hook *hook, PyObject *iterator, Marks *step, PyObject *data, int
     }
     result = step_done(lane, step, n, 0);
 done:
+    step->begun.at = NULL;
     Py_XDECREF(parcel);
     Py_XDECREF(lane);
     return result;
@@ -903,7 +1024,13 @@ stepped(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwna
         }
         Py_DECREF(entered);
     }
+    entered.iterator = iterator;
+    entered.step = step;
+    entered.fetcher = NULL;
+    step->begun.at = NULL;
     data = PyObject_Vectorcall(hook->base, args, nargsf, NULL);
+    entered.iterator = entered.fetcher = NULL;
+    entered.step = NULL;
     if (data == NULL) {
         step_ended(hook, step, t0);
         goto done;
@@ -979,9 +1106,18 @@ drawing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject 
         goto done;
     }
     PyObject *fetching[] = {fetcher, index};
+    if (entered.step == step) {
+        entered.fetcher = fetcher;
+    }
     data = PyObject_VectorcallMethod(name.fetch, fetching, 2, NULL);
+    if (entered.fetcher == fetcher) {
+        entered.fetcher = NULL;
+    }
     if (data == NULL) {
         goto done;
+    }
+    if (step->lane != NULL && PyObject_TypeCheck(step->lane, &LaneStateType)) {
+        lane_near((LaneState *)step->lane);
     }
     pinning = PyObject_GetAttr(iterator, name.pin_memory);
     int pin = pinning == NULL ? -1 : PyObject_IsTrue(pinning);
@@ -1013,7 +1149,8 @@ collate_get(PyObject *self, PyObject *fetcher, PyObject *Py_UNUSED(owner))
     if (fetcher == NULL || fetcher == Py_None) {
         return Py_NewRef(self);
     }
-    PyObject *marks = PyObject_GetAttr(fetcher, name.marks);
+    PyObject *marks =
+        fetcher == entered.fetcher ? Py_NewRef((PyObject *)entered.step) : PyObject_GetAttr(fetcher, name.marks);
     if (marks == NULL) {
         return NULL;
     }
@@ -1269,6 +1406,9 @@ processing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObje
     if (step != NULL) {
         step->taken = now_ns();
         Py_XSETREF(step->envelope, Py_NewRef((PyObject *)parcel));
+        if (begin_record(step, args[0], parcel) < 0) {
+            PyErr_Clear(); /* it will fail again where such things are seen to */
+        }
         Py_DECREF(step);
     }
     else if (PyErr_Occurred()) {
@@ -1483,10 +1623,10 @@ sending_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject 
     }
 
 MAKER(stepping, RECORDS_TOLD, 2)
-MAKER(receiving, RECORDS_TOLD && ENVELOPES_TOLD, 3)
+MAKER(receiving, RECORDS_TOLD && ENVELOPES_TOLD, 2)
 MAKER(drawing, 1, 1)
 MAKER(indexing, 1, 1)
-MAKER(processing, 1, 2)
+MAKER(processing, RECORDS_TOLD && ENVELOPES_TOLD, 2)
 MAKER(arriving, 1, 0)
 
 static PyObject *
@@ -1538,7 +1678,7 @@ static PyMethodDef functions[] = {
     {"records", records, METH_VARARGS, records_doc},
     {"envelopes", envelopes, METH_VARARGS, envelopes_doc},
     {"stepping", stepping, METH_VARARGS, "stepping(base, on_end, on_failure)"},
-    {"receiving", receiving, METH_VARARGS, "receiving(base, on_end, on_failure, ready)"},
+    {"receiving", receiving, METH_VARARGS, "receiving(base, on_end, on_failure)"},
     {"drawing", drawing, METH_VARARGS, "drawing(base, pinned)"},
     {"indexing", indexing, METH_VARARGS, "indexing(base, with_care)"},
     {"processing", processing, METH_VARARGS, "processing(base, envelope, otherwise)"},
@@ -1567,7 +1707,10 @@ intern_names(void)
         {&name.pin_memory, "_pin_memory"}, {&name.auto_collation, "_auto_collation"},
         {&name.sampler_iter, "_sampler_iter"}, {&name.fetcher, "_dataset_fetcher"}, {&name.fetch, "fetch"},
         {&name.marks, "_loaderscope_marks"}, {&name.collate, "_loaderscope_collate"}, {&name.send_idx, "_send_idx"},
-        {&name.outstanding, "_tasks_outstanding"},
+        {&name.rcvd_idx, "_rcvd_idx"}, {&name.in_order, "_in_order"}, {&name.outstanding, "_tasks_outstanding"},
+        {&name.result_queue, "_worker_result_queue"}, {&name.data_queue, "_data_queue"}, {&name.sem, "_sem"},
+        {&name.semlock, "_semlock"}, {&name.get_value, "_get_value"}, {&name.maxsize, "_maxsize"},
+        {&name.queue, "queue"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if ((*names[i].place = PyUnicode_InternFromString(names[i].text)) == NULL) {

@@ -18,6 +18,8 @@ from .lanes import RESERVING_FILE_SYSTEMS, can_map, file_system
 from .rundir import runs_directory
 from .sampler import cgroup
 from .sampler.gpu import driver_present
+from .sampler.stacks_pyspy import MISSING, find_py_spy, ptrace_scope
+from .sampler.stacks_try import try_stacks
 
 # The PyTorch releases whose DataLoader internals are known to be handled.
 TORCH_OLDEST = (2, 4)
@@ -26,7 +28,6 @@ TORCH_NEWEST = (2, 13)
 SHM_LEAST_BYTES = 1 << 30
 SHM_LEAST_SHARE = 0.05  # of memory; a bare Linux gives 0.5, Docker 64 MiB whatever the machine
 DESCRIPTORS_LEAST = 4096
-CAP_SYS_PTRACE = 19  # its bit, linux/capability.h
 
 # What sets the number of library threads, of which every worker starts as many.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -54,13 +55,16 @@ def checks(
     start_method: Callable[[], str] = multiprocessing.get_start_method,
     affinity: Callable[[], int] | None = None,
     why_python: str = hot.why_python,
+    read_stacks: Callable[[str], str | None] = try_stacks,
+    py_spy: str | None = None,
 ) -> tuple[Check, ...]:
     """Every check, in the order in which they matter.
 
     `root` is where /proc, /sys and /dev lie, `directory` the folder for runs (by default the one runs go to), `load`
     imports a module by name, `descriptors` gives the (soft, hard) limit of open files, `affinity` the number of
-    cores this process may use, `why_python` says why the compiled hot path is not in use ("": it is). Never raises: a
-    check that fails says so.
+    cores this process may use, `why_python` says why the compiled hot path is not in use ("": it is), `read_stacks`
+    tries to read a process's stacks with the py-spy it is given and says why it cannot. Never raises: a check that
+    fails says so.
     """
     where = directory if directory is not None else runs_directory(environ)
     tried: tuple[tuple[str, Callable[[], Check]], ...] = (
@@ -75,7 +79,7 @@ def checks(
         ("start method", lambda: start(start_method)),
         ("process counters", lambda: process_counters(root)),
         ("process memory", lambda: process_memory(root)),
-        ("ptrace", lambda: ptrace(root)),
+        ("stacks", lambda: stacks(root, py_spy or find_py_spy(environ), read_stacks)),
         ("library threads", lambda: threads(environ)),
         ("hot path", lambda: hot_path(why_python)),
     )
@@ -262,22 +266,19 @@ def process_memory(root: Path) -> Check:
     return Check("process memory", None, finding, "it needs Linux 4.14 or later, and the user who trains")
 
 
-def ptrace(root: Path) -> Check:
-    """Whether stack samplers may attach to a process that is not their child. Nothing else needs it."""
-    name = "ptrace"
-    capable = _capable(root, CAP_SYS_PTRACE)
-    try:
-        scope = int((root / "proc/sys/kernel/yama/ptrace_scope").read_text())
-    except (OSError, ValueError):
-        scope = 0
-    if scope == 0 or (capable and scope < 3):
-        why = "with the capability SYS_PTRACE" if scope else "without restriction by Yama"
-        return Check(name, True, f"stacks of other processes can be read, {why}")
-    if scope >= 3:
-        found = "ptrace is switched off until the next boot (ptrace_scope 3): no stacks of native code"
-        return Check(name, None, found, "boot with kernel.yama.ptrace_scope=1; all other figures are unaffected")
-    mend = "sudo sysctl kernel.yama.ptrace_scope=0, or in Docker --cap-add=SYS_PTRACE; all other figures are unaffected"
-    return Check(name, None, f"stacks can be read of child processes only (ptrace_scope {scope})", mend)
+def stacks(root: Path, program: str | None, read: Callable[[str], str | None]) -> Check:
+    """Whether py-spy can say which functions the time goes to. It is tried, on a process started for that."""
+    name, unaffected = "stacks", "all other figures are unaffected"
+    if program is None:
+        found, _, mend = MISSING.partition(": ")
+        return Check(name, None, f"{found}: no shares of functions", mend)
+    why = read(program)
+    scope = ptrace_scope(root)
+    if why is None:
+        by = "" if not scope else f", which the processes of a run permit it (ptrace_scope {scope})"
+        return Check(name, True, f"py-spy can read the stacks of a run's processes{by}")
+    found, _, mend = why.partition(": ")
+    return Check(name, None, f"py-spy cannot read stacks: {found}", f"{mend}; {unaffected}" if mend else unaffected)
 
 
 def threads(environ: Mapping[str, str]) -> Check:
@@ -310,15 +311,6 @@ def _divided(binding: Any, gpu: int) -> bool:
         return bool(binding.nvmlDeviceGetMigMode(binding.nvmlDeviceGetHandleByIndex(gpu))[0] == 1)
     except Exception:
         return False  # devices without MIG do not know the question
-
-
-def _capable(root: Path, bit: int) -> bool:
-    try:
-        status = (root / "proc/self/status").read_text()
-    except OSError:
-        return False
-    effective = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", status, re.MULTILINE)
-    return bool(effective and int(effective[1], 16) >> bit & 1)
 
 
 def _mem_total(root: Path) -> int | None:

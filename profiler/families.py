@@ -8,6 +8,7 @@ for watched loaders. Nothing global is patched, so threads and unwatched loaders
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable
@@ -22,6 +23,20 @@ from .recorder import Step, failed
 from .worker import run_torch_worker, run_torchdata_worker
 
 _handed = threading.local()
+
+
+class WorkerTarget:
+    """What a worker process runs. It learns from the iterator being made where to keep what its looks see: forked, in
+    the child; otherwise when it is pickled."""
+
+    def __init__(self, run: Callable[..., None]) -> None:
+        self._run = run
+
+    def __call__(self, *args: Any) -> None:
+        self._run(getattr(_handed, "place", None), *args)
+
+    def __reduce__(self) -> Any:
+        return functools.partial, (self._run, getattr(_handed, "place", None))
 
 
 class Family:
@@ -60,11 +75,11 @@ class Family:
         """The loader's next iterator, measuring. Raises whatever torch raises."""
         # torch warns about a wrong len() of an iterable dataset from `__next__`, see `instrumented`.
         quiet = getattr(loader, "_IterableDataset_len_called", None) is not None
-        _handed.step = step
+        _handed.step, _handed.place = step, step.recorder.place_of_looks(step.epoch)
         try:
             iterator = self._makers[quiet](loader)
         finally:
-            _handed.step = None
+            _handed.step = _handed.place = None
         try:
             finish(iterator, step)
         except Exception as error:  # torch's iterator is made, and must be had
@@ -81,10 +96,10 @@ class Family:
     def _with_worker(self, cls: type) -> type:
         base = cls.__mro__[1]
         module = sys.modules[self.module]
-        substitute: Any = self.worker
+        substitute: Any = WorkerTarget(self.worker)
         if self.worker_global == "_utils":
             utils = module._utils
-            substitute = _Instead(utils, worker=_Instead(utils.worker, _worker_loop=self.worker))
+            substitute = _Instead(utils, worker=_Instead(utils.worker, _worker_loop=substitute))
         cls.__init__ = with_globals(base.__init__, {self.worker_global: substitute})  # type: ignore[misc]
         return cls
 

@@ -271,7 +271,7 @@ def _multi(base: Any, quiet: bool) -> type:
 def _receiving(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`__next__` (or `_next_data`) of an iterator with workers: most of the record comes in the envelope."""
     if _native_queues is not None:
-        return _native_queues.receiving(base_call, _on_end, _on_failure, _ready)  # type: ignore[no-any-return]
+        return _native_queues.receiving(base_call, _on_end, _on_failure)  # type: ignore[no-any-return]
 
     def step(self: Any) -> Any:
         s = self._ls

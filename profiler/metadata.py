@@ -35,17 +35,23 @@ def clean(text: object, limit: int = MAX_TEXT) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file, cleaned; raises RunUnreadable, with FileNotFoundError as cause where there is none."""
+    cleaned: dict[str, Any] = _bounded(read_object(path, MAX_JSON_BYTES), MAX_DEPTH)
+    return cleaned
+
+
+def read_object(path: Path, max_bytes: int) -> dict[str, Any]:
+    """The object in a JSON file, as it stands there: whoever uses it bounds and cleans it. Raises as `read_json`."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a FIFO would wait for ever
             raise RunUnreadable(f"{clean(path)} is not a file")
         with path.open("rb") as file:
-            data = file.read(MAX_JSON_BYTES + 1)
+            data = file.read(max_bytes + 1)
     except OSError as error:
         raise RunUnreadable(f"{clean(path)} cannot be read: {error.strerror or error}") from error
-    if len(data) > MAX_JSON_BYTES:
+    if len(data) > max_bytes:
         raise RunUnreadable(f"{clean(path)} is far too large to be Loaderscope's")
     try:
-        value = _bounded(json.loads(data), MAX_DEPTH)
+        value = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise RunUnreadable(f"{clean(path)} is torn or corrupt: it is not JSON") from error
     if not isinstance(value, dict):

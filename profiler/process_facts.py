@@ -14,6 +14,16 @@ from .liveness import boot_id
 from .rundir import FORMAT
 
 
+def _fd_limit() -> int | None:
+    """How many files this process may hold open (the soft limit); None where that is unlimited or unknown."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else None
+
+
 def process_facts() -> dict[str, Any]:
     """JSON values; ranks are those torchrun and its like set in the environment."""
     import multiprocessing
@@ -44,6 +54,7 @@ def process_facts() -> dict[str, Any]:
         "start_method": multiprocessing.get_start_method(allow_none=True),
         "affinity": affinity,
         "torch_threads": torch.get_num_threads(),
+        "fd_limit": _fd_limit(),
         "device": None,
         "reasons": {},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import threading
 from collections.abc import Callable
@@ -20,7 +21,9 @@ from .measure import batch_size_of
 from .schema import BATCH, EPOCH
 
 if TYPE_CHECKING:
+    from .chains import Chains
     from .device import DeviceClock
+    from .looker import Looker
 
 RECORD_BYTES = BATCH.size
 # The head of a record, written for every batch: seq, t, wait, index, fetch, collate, samples, epoch.
@@ -36,6 +39,7 @@ _WORKER_AT = HEADER_BYTES + BATCH.offset("t_fetch_ns")
 _DETAIL_AT = HEADER_BYTES + BATCH.offset("fetch_cpu_ns")
 _OWN_AT = HEADER_BYTES + BATCH.offset("own_ns")
 _PIN_AT = HEADER_BYTES + BATCH.offset("pin_ns")
+_INDEX_AT = HEADER_BYTES + BATCH.offset("index_ns")
 _COMPUTE_AT = BATCH.offset("compute_ns")
 _NAN = float("nan")
 
@@ -45,6 +49,9 @@ EXHAUSTED, FAILED = 1, 3
 
 # Whether epochs repeat the same order, or workers the same stream, shows in the first of them.
 LOOKED_AT_EPOCHS = 16
+
+LOOKS_VARIABLE = "LOADERSCOPE_LOOKS"  # 0: look at nothing that fetching does
+LOOKS_TURNED_OFF = f"not looked at: {LOOKS_VARIABLE}=0"
 
 
 class Recorder:
@@ -66,6 +73,8 @@ class Recorder:
         self._lanes: list[Lane] = []
         self._free: list[Lane] = []
         self.slow = True  # the last batch looked at took long enough for looking at all of them
+        self.looker: Looker | None = None  # of the batches made in this process
+        self._looks_inside = False
 
     def begin(self, step: Step, num_workers: int) -> bool:
         """Start an iteration: gives `step` its epoch and its row. False where nothing can be recorded."""
@@ -77,6 +86,10 @@ class Recorder:
                 return False
             if session is not self._session:
                 self._join(session)
+            if not num_workers and self.looker is None and self._looks_inside:
+                from .looker import Looker
+
+                self.looker = Looker(session.directory / f"looks-{self._index}-m.json")
             assert self._epochs is not None
             step.t_iter = now_ns()  # opening the session is our time, not the loader's
             step.epoch = self._epoch
@@ -84,6 +97,8 @@ class Recorder:
             row = self._epochs.append(step.t_iter, -1, -1, 0, step.epoch, self.instance, num_workers, -1)
             step.row, step.rows, step.row_segment = row, self._epochs, self._epochs.segment
             step.looks = first_looks(self, num_workers) if step.epoch < LOOKED_AT_EPOCHS else None
+            if self.looker is not None:
+                self.looker.epoch = step.epoch
             # A first batch as any other, once a loader is known: iterations may be short and many.
             step.detailed = step.looks is not None or self.slow
             step.take(self._free.pop() if self._free else self._new_lane(session))
@@ -101,7 +116,25 @@ class Recorder:
         self._lanes, self._free = [], []
         self.facts["overhead"] = overhead_of(self.facts.get("config", {}))
         look_at_parts(self)
+        self._looks_inside = self._may_look_inside()
         self.write()
+
+    def place_of_looks(self, epoch: int) -> tuple[str, int, int] | None:
+        """(session's folder, loader, epoch) for workers that look inside fetching; None where they may not."""
+        session = self._session
+        if session is None or not self._looks_inside:
+            return None
+        return str(session.directory), self._index, epoch
+
+    def _may_look_inside(self) -> bool:
+        if self.facts.get("kind") != "dataloader":
+            return False
+        if os.environ.get(LOOKS_VARIABLE, "").strip() == "0":
+            self.facts.setdefault("reasons", {})["looks"] = LOOKS_TURNED_OFF
+            return False
+        from . import looker  # noqa: F401  # once here, and not in each worker forked from here
+
+        return True
 
     def write(self) -> None:
         """Bring the loader's facts to the run directory."""
@@ -139,6 +172,7 @@ class Recorder:
         self._lock = threading.Lock()
         for lane in [*self._lanes, *([self._epochs] if self._epochs else [])]:
             lane.abandon("forked")
+        self.looker = None
         self._session, self._lanes, self._free, self._epochs = None, [], [], None
 
     def close(self) -> None:
@@ -146,6 +180,9 @@ class Recorder:
         with self._lock:
             for lane in [*self._lanes, *([self._epochs] if self._epochs else [])]:
                 lane.close()
+            if self.looker is not None:
+                self.looker.close()
+            self.looker = None
             self._session, self._lanes, self._free, self._epochs = None, [], [], None
 
     @property
@@ -165,8 +202,10 @@ class Step(Marks):
     """
 
     __slots__ = (
+        "chains",
         "first_seq",
         "indices",
+        "inside",
         "recorder",
         "row",
         "row_segment",
@@ -183,6 +222,8 @@ class Step(Marks):
         self.rows: Lane | None = None
         self.row_segment: Segment | None = None
         self.row = self.epoch = 0
+        self.chains: Chains | None = None
+        self.inside: Looker | None = None  # while a look is under way
         self._reset()
 
     def _reset(self) -> None:
@@ -208,6 +249,9 @@ class Step(Marks):
         self.first_seq = lane.first + lane.count
 
     def _give_back(self) -> None:
+        inside, self.inside = self.inside, None
+        if inside is not None:
+            inside.abandon()
         lane, self.lane = self.lane, _nothing
         if lane is not _nothing:
             self.recorder.give_back(lane)
@@ -227,6 +271,9 @@ class Step(Marks):
         """The iteration ended at `t_ns`; the last batch's compute time is known now. Never raises an `Exception`: it is
         called on the way of the loop's own StopIteration or error, which must arrive."""
         try:
+            inside, self.inside = self.inside, None
+            if inside is not None:
+                inside.abandon()
             self._end(t_ns, how)
         except Exception as error:
             failed(error, self.recorder)
@@ -245,6 +292,8 @@ class Step(Marks):
         self._patch_row("how", how)
         if self.device is not None:
             self.device.drain()
+        if self.recorder.looker is not None:
+            self.recorder.looker.pause()
         if how == EXHAUSTED:  # after an exception the iterator may still go on
             self._give_back()
 
@@ -272,10 +321,35 @@ class Step(Marks):
         """The batch about to be fetched will be looked at in detail; returns the indices to hand on."""
         if self.looks is not None:
             self.looks.drawn(index, iterator._num_yielded)
+        looker = self.recorder.looker
+        if looker is not None and looker.wants():
+            self._look_inside(looker, iterator)
         if fetched_one_by_one(iterator._dataset, iterator._auto_collation):
             index = self.indices = with_stamps(index)
         self.t_cpu_fetch = thread_cpu_ns()
         return index
+
+    def _look_inside(self, looker: Looker, iterator: Any) -> None:
+        from .chains import Chains
+
+        if self.inside is not None:
+            self.inside.abandon()
+        if self.chains is None:
+            self.chains = Chains(iterator._dataset)
+        self.inside = looker if looker.begin(self.chains, self.samples) else None
+
+    def _looked_inside(self, lane: Lane, n: int, fetch_cpu_ns: int) -> int:
+        """The look at this batch is over; returns what beginning it took, which is no part of drawing the indices."""
+        inside, self.inside = self.inside, None
+        if inside is None:
+            return 0
+        if self.t_collate < self.t_fetch:  # a fetcher that collates in a way of its own
+            inside.abandon()
+            return inside.begin_ns
+        inside.end(self.t_collate - self.t_fetch, fetch_cpu_ns)
+        inside.settle()
+        _pack_long(lane.buf, _INDEX_AT + n * RECORD_BYTES, max(0, self.t_fetch - self.t_index - inside.begin_ns))
+        return inside.begin_ns
 
     def _detail(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int) -> None:
         """The dearer half of a record made in this process: CPU times, size, single samples, own cost."""
@@ -283,6 +357,7 @@ class Step(Marks):
         if self.t_collate:
             fetch_cpu = self.t_cpu_collate - self.t_cpu_fetch
             collate_cpu = max(0, thread_cpu_ns() - self.t_cpu_collate)
+        own = self._looked_inside(lane, n, fetch_cpu)
         size, tensors = batch_size_of(batch)
         fastest, median, slowest = sample_times(self.indices)
         self.indices = None
@@ -292,7 +367,7 @@ class Step(Marks):
             self.look_for_device()
         _pack_detail(
             lane.buf, _DETAIL_AT + n * RECORD_BYTES,
-            fetch_cpu, collate_cpu, size, tensors, now_ns() - t_handed, fastest, median, slowest,
+            fetch_cpu, collate_cpu, size, tensors, own + now_ns() - t_handed, fastest, median, slowest,
         )  # fmt: skip
 
     def look_for_device(self) -> None:
@@ -347,5 +422,7 @@ _nothing = _no_lane()
 def failed(error: BaseException, recorder: Recorder) -> None:
     """A failure of ours: go quiet, say why once."""
     recorder.enabled = False
+    if recorder.looker is not None:
+        recorder.looker.abandon()
     with suppress(Exception):
         sessions.tell(f"recording of {recorder.name} stopped: {type(error).__name__}: {error}; training goes on")

@@ -35,6 +35,8 @@ from .folding import Fold
 from .inspection import Inspection, read_inspection
 from .lane_reader import read_header, segments
 from .liveness import Liveness, State, process_state
+from .looks import Looks
+from .looks_reader import read_looks
 from .metadata import (
     Scalar,
     clean,
@@ -48,6 +50,9 @@ from .metadata import (
 )
 from .runs import find_run
 from .schema import Schema
+from .stack_files import Collates, read_bursts
+from .stack_stages import Collate, collate_of
+from .stacks import Burst
 
 FORMAT = 1
 
@@ -76,6 +81,7 @@ class LoaderRun:
     folded: Fold = field(repr=False)
     notes: tuple[str, ...]
     inspection: Inspection = field(default=Inspection(), repr=False)
+    looks: Looks = field(default=Looks(), repr=False)
 
     @property
     def count(self) -> int:
@@ -114,6 +120,7 @@ class ProcessRun:
     start_method: str | None
     affinity: int | None  # cores it may run on
     torch_threads: int | None
+    fd_limit: int | None  # open files it may hold
     device: str | None
     reasons: Mapping[str, str]
     ended_clock_ns: int | None
@@ -153,6 +160,7 @@ class SystemRun:
     process: Columns = field(repr=False)
     gpu: Columns = field(repr=False)
     notes: tuple[str, ...]
+    bursts: tuple[Burst, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -198,11 +206,12 @@ def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane) -> Ru
     """
     data = read_run_json(path)
     notes: list[str] = []
-    processes, systems = [], []
-    for part in _parts(path):
+    processes: list[ProcessRun] = []
+    systems: list[SystemRun] = []
+    for part in _parts(path):  # processes come first
         try:
             if part.name.startswith("system-"):
-                systems.append(_read_system(part, read))
+                systems.append(_read_system(part, read, _collates(processes)))
             else:
                 processes.append(_read_process(part, liveness, read))
         except RunUnreadable as error:
@@ -316,6 +325,7 @@ def _read_process(path: Path, liveness: Liveness, read: LaneSource) -> ProcessRu
         start_method=text(data, "start_method"),
         affinity=_cores(data),
         torch_threads=integer(data, "torch_threads"),
+        fd_limit=integer(data, "fd_limit"),
         device=text(data, "device"),
         reasons=sentences(data, "reasons"),
         ended_clock_ns=integer(data, "ended_clock_ns"),
@@ -357,25 +367,41 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
     contents = [_note(read(path, lane, schema.BATCH), notes) for lane in lanes]
     batches = merge_lanes([with_compute(content.columns) for content in contents], schema.BATCH)
     overhead = data.get("overhead")
+    reasons = sentences(data, "reasons")
+    kind: Literal["dataloader", "iterable"] = "iterable" if data.get("kind") == "iterable" else "dataloader"
     return LoaderRun(
         index=index,
         name=text(data, "name") or f"loader {index}",
-        kind="iterable" if data.get("kind") == "iterable" else "dataloader",
+        kind=kind,
         pid=pid,
         rank=rank,
         config=scalars(data, "config"),
-        reasons=sentences(data, "reasons"),
+        reasons=reasons,
         hook_ns=number(overhead, "hook_ns") if isinstance(overhead, dict) else None,
         batches=batches,
         epochs=_note(read(path, f"epochs{index}", schema.EPOCH), notes).columns,
         folded=merge_folds([content.fold for content in contents]),
         notes=tuple(notes) + strings(data, "notes"),
         inspection=read_inspection(data),
+        looks=read_looks(path, index, kind, reasons),
     )
 
 
-def _read_system(path: Path, read: LaneSource) -> SystemRun:
+def _collates(processes: list[ProcessRun]) -> Collates:
+    """By which a stack of collating is told from one of fetching."""
+    found: dict[int, dict[int, Collate]] = {}
+    for process in processes:
+        for loader in process.loaders:
+            one = collate_of(loader.inspection.collate, loader.config)
+            if one is not None:
+                found.setdefault(process.pid, {})[loader.index] = one
+    return found
+
+
+def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
     notes: list[str] = []
+    bursts, unreadable = read_bursts(path, collates)
+    notes += unreadable
     starting = not (path / "host.json").exists()  # the sampler begins a moment after the run
     data = {} if starting else _optional(path / "host.json", notes)
     group = data.get("cgroup")
@@ -402,6 +428,7 @@ def _read_system(path: Path, read: LaneSource) -> SystemRun:
         process=_note(read(path, "process", schema.PROCESS), notes).columns,
         gpu=_note(read(path, "gpu", schema.GPU), notes).columns,
         notes=tuple(notes),
+        bursts=bursts,
     )
 
 

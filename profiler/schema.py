@@ -170,7 +170,7 @@ MACHINE = Schema(
         Field("cgroup_throttled_ns", "q", "time the container was throttled, since it began"),
         Field("cgroup_nr_throttled", "q", "periods in which it was throttled, since it began"),
         Field("context_switches", "q", "context switches since boot"),
-        Field("sampler_cpu_ns", "q", "CPU time the sampler itself has used"),
+        Field("sampler_cpu_ns", "q", "CPU time the sampler itself has used, with the py-spies it ran to their end"),
         Field("sampler_rss_bytes", "q", "resident memory of the sampler itself"),
         Field("cpu_user_pct", "f", "user time since the last sample, 100 = all cores"),
         Field("cpu_system_pct", "f", "system time since the last sample, 100 = all cores"),

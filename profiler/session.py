@@ -23,15 +23,19 @@ from .clock import now_ns
 from .folding import Folder, write_atomically
 from .lanes import Budget, Lane
 from .process_facts import process_facts
+from .ptrace import allow, pass_on
 from .rundir import FORMAT, create_run, exclusive_folder, runs_directory
 from .schema import WORKER
-from .start_sampler import start_sampler
+from .start_sampler import Started, start_sampler
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
 RUN_VARIABLE = "LOADERSCOPE_RUN"  # the run that child processes join
 LIMIT_VARIABLE = "LOADERSCOPE_MAX_MB"
+# "0": no bursts of stacks by themselves, and nobody is permitted to read this process's stacks. "eager", for short
+# runs: one burst after 6 batches and 1 s whatever the waiting, 3 s long and denser than a long run should bear.
+STACKS_VARIABLE = "LOADERSCOPE_STACKS"
 DEFAULT_LIMIT_MB = 256
 SYSTEM_LIMIT_BYTES = 24_000_000  # of the limit, what the system sampler may use
 SMALLEST_LIMIT_MB = 32
@@ -42,6 +46,7 @@ _in_worker = False
 _failed = False
 _run_directory: Path | None = None  # kept for forked children, who join the same run
 _told: set[str] = set()
+_stacks_off = False
 
 
 def tell(message: str) -> None:
@@ -62,6 +67,7 @@ class Session:
         self.budget = Budget(_limit_bytes() - SYSTEM_LIMIT_BYTES, self._recording_processes)
         self.workers = Lane(self.directory, "workers", WORKER, self.budget, tell)
         self.facts = process_facts()
+        self.facts["stacks"] = _stacks_wanted()
         self.loaders = 0
         self.recorders: list[Recorder] = []
         self._write_facts()
@@ -81,10 +87,19 @@ class Session:
             self.facts["device"] = name
             self._write_facts()
 
-    def note_missing_system(self, reason: str | None) -> None:
-        """Say why there is no system lane."""
-        if reason is not None:
-            self.facts["reasons"]["system"] = reason
+    def note_sampler(self, sampler: Started) -> None:
+        """Say why there is no system lane; let the sampler that there is read the stacks of this process."""
+        if sampler.reason is not None:
+            self.facts["reasons"]["system"] = self.facts["reasons"]["stacks"] = sampler.reason
+            self._write_facts()
+        permitted = None if os.environ.get(STACKS_VARIABLE) == "0" else sampler.pid
+        allow(permitted)
+        pass_on(permitted)
+
+    def note_no_stacks(self) -> None:
+        """Bursts of stacks are not wanted after all."""
+        if self.facts["stacks"] != "off":
+            self.facts["stacks"] = "off"
             self._write_facts()
 
     def finish(self) -> None:
@@ -123,15 +138,24 @@ def open_session() -> Session | None:
                 return None
             _run_directory = session.run_directory
             _at_end(session)
-            session.note_missing_system(start_sampler(session.run_directory))
+            session.note_sampler(start_sampler(session.run_directory))
             _current = session
     return _current
 
 
+def take_no_stacks() -> None:
+    """No bursts of stacks of this process by themselves, from now on until its recording ends."""
+    global _stacks_off
+    _stacks_off = True
+    if _current is not None:
+        _current.note_no_stacks()
+
+
 def close_session() -> None:
     """End this process's recording: the next loop opens a run of its own."""
-    global _current, _run_directory
+    global _current, _run_directory, _stacks_off
     session, _current, _run_directory = _current, None, None
+    _stacks_off = False
     if session is not None:
         for recorder in list(session.recorders):
             recorder.close()
@@ -216,6 +240,11 @@ def _joined_run() -> Path:
     if not path.is_dir():
         raise FileNotFoundError(2, "No such directory", str(path))
     return path
+
+
+def _stacks_wanted() -> str:
+    chosen = os.environ.get(STACKS_VARIABLE, "").strip().lower()
+    return "off" if _stacks_off or chosen == "0" else "eager" if chosen == "eager" else "on"
 
 
 def _limit_bytes() -> int:

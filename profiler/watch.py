@@ -51,7 +51,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
 
 
-def watch(loader: T, *, name: str | None = None) -> T:
+def watch(loader: T, *, name: str | None = None, stacks: bool = True) -> T:
     """Record every batch of this loader from its next iteration on; returns the loader itself.
 
     Works on any `torch.utils.data.DataLoader`, which is instrumented in place, and on any other iterable of batches,
@@ -59,9 +59,14 @@ def watch(loader: T, *, name: str | None = None) -> T:
 
     `name` is how reports call the loader; without one it is named after its data set. Watching a watched loader again
     does nothing. Raises UsageError for something that cannot be iterated over.
+
+    Once a run is steady and waits for its data, py-spy takes short bursts of stack samples of this process and its
+    workers, without stopping them; `stacks=False` turns that off for the whole process.
     """
     from torch.utils.data import DataLoader
 
+    if not stacks:
+        sessions.take_no_stacks()
     if isinstance(loader, DataLoader):
         with _lock:
             if _recorder_of(loader) is None:
@@ -77,12 +82,14 @@ def watch(loader: T, *, name: str | None = None) -> T:
     return WatchedIterable(loader, _plain_recorder(loader, name))  # type: ignore[return-value]
 
 
-def watch_all() -> None:
+def watch_all(*, stacks: bool = True) -> None:
     """Record every DataLoader of this process, those that exist and those to come. Loops already under way are
-    recorded from their next batch on, without what happens inside their workers."""
+    recorded from their next batch on, without what happens inside their workers. `stacks` as in `watch`."""
     global _all
     from torch.utils.data import DataLoader
 
+    if not stacks:
+        sessions.take_no_stacks()
     with _lock:
         if _all:
             return

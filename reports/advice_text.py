@@ -104,7 +104,7 @@ def _unjudged(unmeasured: Mapping[str, str]) -> Iterator[str]:
     """'rule, rule (reason)': rules that lack the same thing together."""
     by_reason: dict[str, list[str]] = {}
     for rule, reason in unmeasured.items():
-        by_reason.setdefault(clean(reason, 200), []).append(clean(rule, 40))
+        by_reason.setdefault(clean(reason), []).append(clean(rule, 40))
     for reason, rules in by_reason.items():
         yield f"{', '.join(rules)} ({reason})"
 

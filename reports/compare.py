@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from ..advisors.model import Basis, LoaderReport, Report, Scalar
-from ..advisors.verdict import MINIMUM_BATCHES
+from ..advisors.stage_model.verdict import MINIMUM_BATCHES
 from ..profiler.run import LoaderRun, Run
 from .compare_blocks import Side, quantile
 from .compare_model import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..advisors.verdict import BLOCKS, MINIMUM_BATCHES, Lost, lost_time
+from ..advisors.stage_model.verdict import BLOCKS, MINIMUM_BATCHES, Lost, lost_time
 from ..profiler.run import LoaderRun
 
 Floats = npt.NDArray[np.float64]

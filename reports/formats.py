@@ -11,7 +11,12 @@ from ..profiler.run import Run
 from .compare_model import Comparison
 
 # Not for a terminal: megabytes of markup, or a folder.
-FILE_ONLY = {"html": "report.html", "perfetto": "trace.json", "parquet": "tables"}
+FILE_ONLY = {
+    "html": "report.html",
+    "perfetto": "trace.json",
+    "parquet": "tables",
+    "speedscope": "stacks.speedscope.json",
+}
 # Files are read by people too; a terminal's width says nothing about them.
 FILE_WIDTH = 100
 
@@ -19,9 +24,9 @@ Content = str | dict[str, bytes]
 
 
 def render_report(format_: str, report: Report, run: Run) -> Content:
-    """The report as "text", "json", "md", "html", "perfetto": a text; as "parquet": the files of a folder.
+    """The report as "parquet": the files of a folder; in any other format of the command line's: a text.
 
-    Raises UsageError where an optional package is missing.
+    Raises UsageError where an optional package is missing, or where a run holds nothing of what is asked for.
     """
     if format_ == "json":
         from .json import render_json
@@ -39,6 +44,10 @@ def render_report(format_: str, report: Report, run: Run) -> Content:
         from .perfetto import render_perfetto
 
         return render_perfetto(report, run)
+    if format_ == "speedscope":
+        from .speedscope import render_speedscope
+
+        return render_speedscope(report, run)
     if format_ == "parquet":
         from .parquet import render_parquet
 

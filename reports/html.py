@@ -12,6 +12,7 @@ from ..profiler.metadata import clean
 from ..profiler.run import LoaderRun, Run
 from .advice_text import limit_sentence
 from .glosses import CAUSES, GLOSSES
+from .html_code import InsideView, Room, inside_view
 from .html_loader import loader_figures
 from .html_page import fill
 from .html_plot import Figure
@@ -61,19 +62,21 @@ class LoaderView:
     notes: list[str]
     slowest: list[tuple[str, ...]]
     plots: list[Figure]
+    inside: InsideView
 
 
 def render_html(report: Report, run: Run) -> str:
     """One self-contained page of at most 6 MB. Raises UsageError where jinja2 or plotly is not installed."""
     several = len(report.loaders) > 1
+    room = Room(len(report.loaders))
     with np.errstate(all="ignore"):  # damaged columns may hold any number
         pairs = list(zip(report.loaders, recorded(report, run), strict=True))[:MAX_LOADERS]
         views = [
-            _view(f"loader{number}", loader, found[1] if found else None, several, plotted=number < MAX_PLOTTED)
+            _view(f"loader{number}", loader, found[1] if found else None, several, number < MAX_PLOTTED, room)
             for number, (loader, found) in enumerate(pairs)
         ]
         machine = list(system_figures(run))
-    plots = [plot for view in views for plot in view.plots] + machine
+    plots = [plot for view in views for plot in (*view.plots, *filter(None, [view.inside.flame]))] + machine
     return fill(
         "report.html.j2",
         plots,
@@ -98,7 +101,10 @@ def _definitions() -> list[tuple[str, str, str]]:
     ]
 
 
-def _view(key: str, loader: LoaderReport, columns: LoaderRun | None, several: bool, plotted: bool) -> LoaderView:
+def _view(
+    key: str, loader: LoaderReport, columns: LoaderRun | None, several: bool, plotted: bool, room: Room
+) -> LoaderView:
+    inside = inside_view(key, loader, room)
     told = loader.verdict != "too-short"
     return LoaderView(
         key=key,
@@ -116,9 +122,10 @@ def _view(key: str, loader: LoaderReport, columns: LoaderRun | None, several: bo
         causes=cause_rows(loader),
         capacities=capacity_rows(loader),
         config=config_rows(loader),
-        notes=[clean(note) for note in loader.notes[:MAX_NOTES]],
+        notes=[*(clean(note) for note in loader.notes[:MAX_NOTES]), *inside.notes],
         slowest=_slowest(columns) if columns is not None else [],
         plots=list(loader_figures(key, loader, columns)) if plotted else [],
+        inside=inside,
     )
 
 

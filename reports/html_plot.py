@@ -27,13 +27,17 @@ _MARKUP = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot: `summary` says in a sentence what it shows, for those who cannot see it."""
+    """A plot: `summary` says in a sentence what it shows, for those who cannot see it.
+
+    With `switch`, one of its traces is shown at a time, chosen by these names.
+    """
 
     id: str
     title: str
     summary: str
     data: list[dict[str, Any]]
     layout: dict[str, Any]
+    switch: tuple[str, ...] = ()
 
     @property
     def height_px(self) -> int:

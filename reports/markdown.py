@@ -7,13 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..advisors.model import LoaderReport, Report
 from ..profiler.metadata import clean
+from .inside import basis_text, code_stages, inside_notes, transform_rows
+from .inside_text import stage_rows
 from .rows import AdviceRow, advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
+from .storage_words import storage_rows
 from .system_text import system_lines
 from .text import headroom_sentence, overhead_sentence, throughput_line
 
 # GitHub refuses a comment of more than 65,536 characters; what is around this report needs room too.
 MAX_BYTES = 60_000
 MAX_LOADERS = 32
+MAX_HOT = 8  # functions and lines a stage
+MAX_OWN = 3
 
 _ENTITIES = {c: f"&#{ord(c)};" for c in "<>&@#|"}  # tags, mentions, issue numbers, table cells
 _MEANT = re.compile(r"[\\`*_\[\]~$]")
@@ -129,6 +134,7 @@ def _figures(loader: LoaderReport, several: bool) -> Iterator[str]:
     if rows:
         head = ("stage", "mean", "p50", "p95", "p99", "of step", "")
         yield f"### Where each batch’s time goes{of}\n\n" + table(head, rows, right=range(1, 6))
+    yield from _inside(loader, of)
     causes = cause_rows(loader)
     if causes:
         body = table(("waiting for", "time", "of waiting", ""), causes, right=(1, 2))
@@ -139,10 +145,34 @@ def _figures(loader: LoaderReport, several: bool) -> Iterator[str]:
         yield _folded(
             f"What each stage could sustain{plain}", table(("stage", "capacity", "if"), capacities, right=(1,))
         )
-    if loader.notes:
-        yield _bullets(loader.notes)
+    notes = (*loader.notes, *inside_notes(loader))
+    if notes:
+        yield _bullets(notes)
     if loader.config:
         yield _folded(f"Configuration{plain}", table(("argument", "value"), config_rows(loader)))
+
+
+def _inside(loader: LoaderReport, of: str) -> Iterator[str]:
+    """Hot functions of each stage, the transforms, and what is read."""
+    code = loader.code
+    for name, stage in code_stages(code):
+        functions, own = stage_rows(stage, MAX_HOT, MAX_OWN)
+        cells = [
+            (row.share, row.itself, row.name, f"{row.where}: {row.code}" if row.code else row.where,
+             "yours" if row.kind == "yours" else row.caller)
+            for row in (*functions, *own)
+        ]  # fmt: skip
+        if cells and code is not None:
+            head = ("share (19 times in 20)", "itself", "function", "where", "called from")
+            body = escaped(basis_text(code, stage)) + "\n\n" + table(head, cells, right=(0, 1))
+            yield f"### Inside {escaped(name)}{of}\n\n{body}"
+    if loader.transforms:
+        cells2 = [(name, mean, share, calls) for name, mean, share, calls, _ in transform_rows(loader.transforms)]
+        head2 = ("transform", "a call", "of fetch", "calls")
+        yield f"### The transforms{of}\n\n" + table(head2, cells2, right=(1, 2, 3))
+    pairs = storage_rows(loader.storage)
+    if pairs:
+        yield f"### What is read{of}\n\n" + table(("", ""), pairs)
 
 
 def _bullets(lines: Iterable[str]) -> str:

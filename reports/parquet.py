@@ -1,19 +1,21 @@
-"""What was recorded as Parquet tables, for pandas, polars or DuckDB: a row a batch, a row a sample."""
+"""What was recorded as Parquet tables, for pandas, polars or DuckDB: a row a batch, a sample, a hot function."""
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from ..advisors.model import Report
+from ..advisors.model import HotSpot, Report
 from ..profiler import schema
 from ..profiler.columns import Columns
 from ..profiler.errors import UsageError
 from ..profiler.run import Run
 from ..profiler.schema import Field, Schema
+from .inside import code_stages
 
 ROWS_AT_A_TIME = 1 << 17
 
@@ -31,7 +33,7 @@ _SYSTEM_TABLES = {"machine": schema.MACHINE, "process": schema.PROCESS, "gpu": s
 
 
 def render_parquet(report: Report, run: Run) -> dict[str, bytes]:
-    """File name → content: `batches`, `epochs`, `machine`, `process` and `gpu`, each with its rows' meaning.
+    """File name → content: `batches`, `epochs`, `machine`, `process`, `gpu`, each with its rows' meaning; `functions`.
 
     Columns are named and measured as in `profiler.schema`; what was not measured is null. Tables without a row have
     their columns all the same. The whole report is in each file's metadata, under `loaderscope.report`, as JSON.
@@ -53,7 +55,32 @@ def render_parquet(report: Report, run: Run) -> dict[str, bytes]:
     for name, schema_ in _SYSTEM_TABLES.items():
         parts: list[Columns] = [getattr(system, name) for system in run.systems]
         tables[name] = _table(schema_, _HOST_KEYS, hosts, parts, about)
+    tables["functions"] = _functions(report, about)
     return {f"{name}.parquet": content for name, content in tables.items()}
+
+
+def _functions(report: Report, about: str) -> bytes:
+    """A row a hot function, and one a line of the user's own: `advisors.model.HotSpot` with its loader and stage."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    spots = [pa.field(f.name, types[str(f.type).split(" ")[0]]) for f in dataclasses.fields(HotSpot)]
+    keys = [pa.field("loader_name", pa.string()), pa.field("loader", pa.int32()), pa.field("pid", pa.int64()),
+            pa.field("rank", pa.int64()), pa.field("stage", pa.string()), pa.field("samples", pa.int64()),
+            pa.field("kind", pa.string())]  # fmt: skip
+    rows = [
+        {"loader_name": loader.name, "loader": loader.index, "pid": loader.pid, "rank": loader.rank, "stage": name,
+         "samples": stage.samples, "kind": kind, **dataclasses.asdict(spot)}
+        for loader in report.loaders
+        for name, stage in code_stages(loader.code)
+        for kind, found in (("function", stage.hot), ("line", stage.lines))
+        for spot in found
+    ]  # fmt: skip
+    described = pa.schema([*keys, *spots], metadata={"loaderscope.report": about, "loaderscope.table": "functions"})
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, described), sink, compression="zstd")
+    return sink.getvalue()
 
 
 def _table(

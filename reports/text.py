@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -13,19 +12,17 @@ from rich.text import Text
 from ..advisors.model import LoaderReport, Overhead, Report, RunInfo
 from ..profiler.metadata import clean
 from .advice_text import advice_lines, limit_sentence
+from .inside import inside_notes
+from .inside_text import inside_lines
 from .layout import bullets, heading, indented
 from .stages_text import stage_lines, unmeasured_stages, waiting_lines
 from .system_text import system_lines
-from .units import count, duration, factor, micros, percent, plural, rate, size
+from .terminal import fitting_width, printed
+from .units import count, duration, factor, micros, percent, plural, rate, size, span
 
-MIN_WIDTH = 40
-MAX_WIDTH = 140
 MAX_LOADERS = 32
 
 STYLES = {"input-bound": "bold red", "balanced": "bold yellow", "compute-bound": "bold green", "too-short": "bold cyan"}
-
-# For terminals without Unicode; one character for one, so that columns stay aligned.
-_ASCII = str.maketrans("█▉▊▋▌▍▎▏●·µ×–—…→─’\N{REPLACEMENT CHARACTER}", "#######" + ".*-ux--.>-'?")
 
 
 def render_text(report: Report, width: int = 80, color: bool = False, unicode: bool = True) -> str:
@@ -34,27 +31,8 @@ def render_text(report: Report, width: int = 80, color: bool = False, unicode: b
     Only lines of code to paste may be longer: they are never wrapped. Texts that come from the run are shown as they
     are, never as markup, and without control characters.
     """
-    width = max(MIN_WIDTH, min(width, MAX_WIDTH))
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        color_system="standard" if color else None,
-        force_terminal=color,
-        no_color=not color,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        _environ={},
-    )
-    for part in _parts(report, width):
-        console.print(part, crop=False)  # code is shown whole, however long its lines; all else wraps
-    output = console.file
-    assert isinstance(output, io.StringIO)
-    text = "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
-    if not unicode:
-        text = text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
-    return text
+    width = fitting_width(width)
+    return printed(_parts(report, width), width, color, unicode)
 
 
 def _parts(report: Report, width: int) -> Iterator[RenderableType]:
@@ -105,10 +83,12 @@ def _loader(loader: LoaderReport, run: RunInfo, width: int, several: bool) -> It
     if unmeasured:
         yield indented("not measured: " + "; ".join(unmeasured), "dim")
     yield Text("")
+    yield from inside_lines(loader, width)
     if loader.waiting is not None and loader.waiting.total_s > 0:
         yield from waiting_lines(loader, width)
-    if loader.notes:
-        yield from bullets(loader.notes)
+    notes = (*loader.notes, *inside_notes(loader))
+    if notes:
+        yield from bullets(notes)
         yield Text("")
 
 
@@ -124,14 +104,9 @@ def headroom_sentence(loader: LoaderReport) -> str:
         parts.append(f"Headroom: at most {factor(loader.headroom)} faster, if loading were free.")
     spread = ""
     if basis.stall_share_low is not None and basis.stall_share_high is not None:
-        spread = f", {_span(basis.stall_share_low, basis.stall_share_high)}"
+        spread = f", {span(basis.stall_share_low, basis.stall_share_high)}"
     parts.append(f"Confidence: {basis.confidence} ({count(basis.steady_batches)} steady batches{spread}).")
     return " ".join(parts)
-
-
-def _span(low: float, high: float) -> str:
-    first, second = percent(low), percent(high)
-    return first if first == second else f"{first.removesuffix(' %')}–{second}"
 
 
 def throughput_line(loader: LoaderReport) -> str:

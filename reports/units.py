@@ -33,6 +33,12 @@ def percent(share: float | None) -> str:
     return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:,.0f} %"
 
 
+def span(low: float, high: float) -> str:
+    """'66–75 %', one figure where both round to it."""
+    first, second = percent(low), percent(high)
+    return first if first == second else f"{first.removesuffix(' %')}–{second}"
+
+
 def size(number: float | None) -> str:
     """'787 kB', '23.5 GB': decimal, as disks and `watch` say it."""
     if number is None:

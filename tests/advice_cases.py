@@ -11,7 +11,7 @@ from loaderscope.advisors.case import Advice, Case, Outcome, Unmeasured
 from loaderscope.advisors.model import Range
 from loaderscope.advisors.report import loader_report
 from loaderscope.advisors.rules import rule
-from loaderscope.advisors.summary import summarise
+from loaderscope.advisors.stage_model.summary import summarise
 from loaderscope.profiler.describe import describe_loader
 from loaderscope.profiler.inspect_loader import inspect_loader
 from loaderscope.profiler.run import open_run

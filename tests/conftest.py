@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ LOOPBACK = ("127.", "::1", "localhost")
 @pytest.fixture(autouse=True)
 def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where this test's runs are recorded. Nothing of the user's own environment is used or touched."""
-    for name in ("RUN", "HOME", "MAX_MB", "SYSTEM", "INSPECT"):
+    for name in ("RUN", "HOME", "MAX_MB", "SYSTEM", "INSPECT", "STACKS", "LOOKS"):
         monkeypatch.delenv(f"LOADERSCOPE_{name}", raising=False)
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
@@ -68,3 +69,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         skip = pytest.mark.skip(reason="no CUDA device")
         for item in marked:
             item.add_marker(skip)
+
+
+@pytest.fixture
+def nothing_left_over() -> None:
+    """Iterators that earlier tests left in cycles, with a traceback for example, are gone: `watch_all` would take them
+    over."""
+    gc.collect()

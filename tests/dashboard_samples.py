@@ -8,6 +8,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
+import inside_samples
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.model import Change, Range, Recommendation
 from loaderscope.profiler.follow import Follower, Place
@@ -40,6 +41,9 @@ ADVICE = AdviceView(
     unmeasured={"h2d-copies": "no device: copies were not seen"},
     batches=400,
     ready=True,
+    code=inside_samples.CODE,
+    transforms=inside_samples.TRANSFORMS,
+    storage=inside_samples.STORAGE,
 )
 
 

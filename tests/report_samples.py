@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from builders import MS, RUN_ID, T0, RunBuilder, epoch_row
+from inside_samples import CODE, STORAGE, TRANSFORMS, hostile_code, hostile_storage, hostile_transforms
 from loaderscope.advisors.model import Capacity, Change, Range, Recommendation, Report
 from loaderscope.advisors.report import build_report
 from loaderscope.profiler.run import Run, open_run
@@ -124,6 +125,7 @@ def full_report(run: Run) -> Report:
                     "compute": Capacity(33.0, "no waiting"), "index": Capacity(None, "not measured")},
         limit="workers",
         unmeasured={"page-cache": "whether reads came from disk: no samples of the worker processes"},
+        code=CODE, transforms=TRANSFORMS, storage=STORAGE,
     )  # fmt: skip
     return replace(report, loaders=(loader, *report.loaders[1:]))
 
@@ -136,7 +138,8 @@ def hostile_report(report: Report) -> Report:
         replace(
             each, name=EVIL, config={**each.config, EVIL: EVIL, "dataset": "<script>"}, notes=(EVIL, f"- {EVIL}\n# x"),
             recommendations=(bad,), rejected=(bad,), unmeasured={EVIL: EVIL}, capacities={EVIL: Capacity(1.0, EVIL)},
-            basis=replace(each.basis, sentence=EVIL),
+            basis=replace(each.basis, sentence=EVIL), code=hostile_code(EVIL), transforms=hostile_transforms(EVIL),
+            storage=hostile_storage(EVIL),
         )
         for each in report.loaders
     )  # fmt: skip

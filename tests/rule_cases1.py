@@ -12,7 +12,7 @@ from loaderscope.advisors.case import Advice, Case, Unmeasured
 from loaderscope.advisors.model import LoaderReport, Range
 from loaderscope.advisors.report import loader_report
 from loaderscope.advisors.rules import rule
-from loaderscope.advisors.summary import summarise
+from loaderscope.advisors.stage_model.summary import summarise
 from loaderscope.profiler.run import open_run
 
 SECTIONS = ("What it looks for", "Why it matters", "What to change", "When not to")

@@ -100,12 +100,13 @@ def test_the_wheel_has_every_module_of_the_package(wheel: Path) -> None:
 
 
 def is_compiled(name: str) -> bool:
-    return name.startswith("loaderscope/profiler/_hot.") and name.endswith((".so", ".pyd"))
+    parts = ("loaderscope/profiler/_hot.", "loaderscope/profiler/_audit.")
+    return name.startswith(parts) and name.endswith((".so", ".pyd"))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux") or shutil.which("cc") is None, reason="no compiler")
-def test_the_wheel_has_the_compiled_hot_path(wheel: Path) -> None:
-    assert len(list(filter(is_compiled, names(wheel)))) == 1
+def test_the_wheel_has_both_compiled_parts(wheel: Path) -> None:
+    assert len(list(filter(is_compiled, names(wheel)))) == 2
 
 
 @pytest.mark.skipif(shutil.which("false") is None, reason="no program that fails")

@@ -16,13 +16,15 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Footer
 
 from ..profiler.follow import Follower, Place
+from ..profiler.take_stacks import take_stacks
 from .bars import SCREENS, Banner, Scrubber, Tabs, TopLine
 from .help import HelpScreen
 from .reader import INTERVAL_S, Post, Reader
 from .snapshot import Choice, Snapshot
+from .stacks import Take, Taken, Taker
 from .themes import DARK, LIGHT, fitting
 from .view import Wish
-from .views import SIZES, VIEWS, Advice, View
+from .views import SIZES, VIEWS, Advice, Code, View
 
 # One press of an arrow key moves so much of the run; playing lasts about a minute, but never goes faster than life
 # on a short run.
@@ -42,8 +44,16 @@ class Fresh(Message):
         return isinstance(message, Fresh)
 
 
+class Took(Message):
+    """Taking stacks has ended."""
+
+    def __init__(self, taken: Taken) -> None:
+        super().__init__()
+        self.taken = taken
+
+
 class Dashboard(App[None]):
-    """Shows one run; `reader` makes what reads it, given where snapshots go."""
+    """Shows one run; `reader` makes what reads it, given where snapshots go; `take` takes stacks of a live run."""
 
     TITLE = "Loaderscope"
     ENABLE_COMMAND_PALETTE = True
@@ -77,10 +87,13 @@ class Dashboard(App[None]):
         Binding("t", "theme", "Theme", show=False),
     ]
 
-    _ONLY_ON_MAIN = frozenset({"pause", "move", "go", "look", "next_loader", "next_rank", "copy", "help"})
+    _ONLY_ON_MAIN = frozenset({"pause", "move", "go", "look", "next_loader", "next_rank", "copy", "help", "stacks"})
 
-    def __init__(self, path: Path, reader: Callable[[Post], Reader] | None = None) -> None:
+    def __init__(self, path: Path, reader: Callable[[Post], Reader] | None = None, take: Take = take_stacks) -> None:
         super().__init__()
+        self._path = path
+        self._take = take
+        self._taker: Taker | None = None
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = fitting(os.environ)
@@ -251,6 +264,23 @@ class Dashboard(App[None]):
             return
         self.copy_to_clipboard(found.change.code)
         self.notify(f"The code of {found.rule} is on the clipboard.", timeout=3, markup=False)
+
+    def action_stacks(self) -> None:
+        """Take stacks of the run now, beside everything else."""
+        if self._taker is not None:
+            return
+        code = self.query_one(Code)
+        if self.snapshot is None or self.snapshot.state != "live":
+            code.say(Taken(False, "stacks can be taken of a live run only"))
+            return
+        code.say(Taken(None, "taking stacks…"))
+        self._taker = Taker(self._path, lambda taken: self.post_message(Took(taken)), self._take)
+        self._taker.start()
+
+    def on_took(self, message: Took) -> None:
+        self._taker = None
+        self.query_one(Code).say(message.taken)
+        self.reader.advise_soon()
 
     def action_theme(self) -> None:
         """Dark or light."""

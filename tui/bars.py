@@ -12,7 +12,7 @@ from ..reports.units import duration
 from .draw.marks import BAD, DIM, FAIR, GOOD, MARK, STATES, Part, fitted, line, text
 from .snapshot import Snapshot
 
-SCREENS = ("Overview", "Advice", "Workers", "System", "Batches")
+SCREENS = ("Overview", "Advice", "Workers", "System", "Batches", "Code")
 
 _ENDINGS = {
     "finished": "the run has ended",

@@ -15,14 +15,14 @@ from ..reports.glosses import GLOSSES
 from .draw.marks import DIM, MARK, line, lines
 
 KEYS = (
-    ("1 … 5", "Overview, Advice, Workers, System, Batches (or click)"),
+    ("1 … 6", "Overview, Advice, Workers, System, Batches, Code (or click)"),
     ("l   r", "the next loader; the same loader in the next rank or process"),
     ("space", "live: hold what is shown, and go on; a finished run: play it"),
     ("← →", "back and on in time (with Shift: far; or , . < >); a click or drag on the time line"),
     ("home end", "the beginning; the newest (also n)"),
     ("c", "copy the recommendation's code"),
     ("+ -", "Workers: zoom the lanes"),
-    ("s", "Batches: sort the slowest by another time"),
+    ("s", "Batches: sort the slowest by another time; Code: take stacks of a live run now"),
     ("o", "with run --live: the script's output beside, alone, or away"),
     ("t", "dark or light; Ctrl-P has more themes and every command"),
     ("q", "leave; with run --live the script goes on, its output here"),
@@ -34,6 +34,7 @@ _TERMS = (
     ("used", "how busy what does this stage is: the workers together, the pin thread, the device, the loop"),
     ("of step", "the stage's time over the loop's time; stages that run side by side may exceed 100 %"),
     ("queue", "batches ready, of those that may be made ahead (workers x prefetch_factor)"),
+    ("itself", "Code: the function's own share of its stage; the bar counts what it calls too"),
     ("head of line", "the loop waits for one batch while a later one is ready: order costs time"),
 )
 

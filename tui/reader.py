@@ -49,6 +49,11 @@ class Reader(threading.Thread):
         self._wish = wish
         self._wished.set()
 
+    def advise_soon(self) -> None:
+        """Work advice out again at the next refresh: there is something new for it to rest on."""
+        self.advisor.forget()
+        self._wished.set()
+
     def stop(self) -> None:
         """End soon; does not wait."""
         self._over = True
@@ -124,6 +129,10 @@ class Advisor:
         """Wait for advice being worked out."""
         if self._thread is not None:
             self._thread.join()
+
+    def forget(self) -> None:
+        """Take the next chance to begin anew."""
+        self._basis, self._next_s = None, 0.0
 
     def consider(self, run: Run, place: Place, basis: object) -> None:
         """Begin anew if what it rests on has changed and it is time."""

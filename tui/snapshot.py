@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..advisors.model import LoaderReport, Recommendation
+from ..advisors.model import Code, LoaderReport, Recommendation, StorageSummary, TransformTime
 from ..profiler.follow import Place
 from ..profiler.history import Course
 from .facts.flow import Node, Pace, Queue
@@ -49,7 +49,10 @@ class LoaderView:
 
 @dataclass(frozen=True)
 class AdviceView:
-    """The last advice worked out: it is dear, and a little older than the rest. `problem` is why there is none."""
+    """The last advice worked out: it is dear, and a little older than the rest. `problem` is why there is none.
+
+    With it comes what it rests on and is dear too: functions seen in stacks, transforms, storage.
+    """
 
     recommendations: tuple[Recommendation, ...] = ()
     rejected: tuple[Recommendation, ...] = ()
@@ -57,6 +60,9 @@ class AdviceView:
     batches: int = 0  # it rests on
     ready: bool = False
     problem: str | None = None
+    code: Code | None = None
+    transforms: tuple[TransformTime, ...] = ()
+    storage: StorageSummary | None = None
 
 
 @dataclass(frozen=True, eq=False)  # holds arrays: two are the same only if they are one

@@ -69,7 +69,9 @@ class Viewer:
 
     def _loader(self, run: Run, process: ProcessRun, loader: LoaderRun, now_ns: int | None) -> LoaderView:
         place = process.path.name, loader.index
-        report = build_report(run, loader=place, advice=False).loaders[0]
+        # Stacks are dear to merge: what they show comes with the advice, not with every snapshot.
+        bare = replace(run, systems=tuple(replace(system, bursts=()) for system in run.systems))
+        report = build_report(bare, loader=place, advice=False).loaders[0]
         reasons = {name: report.stages[name].reason for name in STAGES if name in report.stages}
         begun = process.clock_ns or 0
         return LoaderView(
@@ -93,7 +95,10 @@ def advice_of(run: Run, place: Place) -> AdviceView:
     if not found:
         return AdviceView()
     report: LoaderReport = found[0]
-    return AdviceView(report.recommendations, report.rejected, report.unmeasured, report.batches, ready=True)
+    return AdviceView(
+        report.recommendations, report.rejected, report.unmeasured, report.batches, ready=True,
+        code=report.code, transforms=report.transforms, storage=report.storage,
+    )  # fmt: skip
 
 
 def _first_place(run: Run) -> Place | None:

@@ -1,4 +1,4 @@
-"""The five screens: which panels they have, and how these lie at different sizes."""
+"""The six screens: which panels they have, and how these lie at different sizes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..advisors.model import Recommendation
-from .draw import advice, batches, machine, overview, workers
+from .draw import advice, batches, code, machine, overview, workers
 from .facts.spread import STAGES
 from .panel import Panel
 from .snapshot import AdviceView, Snapshot
+from .stacks import Taken
 
 
 class View(Container):
@@ -186,6 +187,32 @@ class Batches(View):
         return f"Slowest batches by {STAGES[self.by]}"
 
 
+class Code(View):
+    """Which functions and lines the time goes to."""
+
+    DEFAULT_CSS = """
+    Code #stacks { height: 3; }
+    Code VerticalScroll { height: 1fr; }
+    Code #beside { height: auto; }
+    Code #functions { width: 1fr; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("s", "app.stacks", "Stacks")]
+
+    def compose(self) -> ComposeResult:
+        yield Panel("Stacks", code.status, id="stacks")
+        with VerticalScroll(id="inside"):
+            yield Panel("Hottest functions by stage", code.functions, auto=True, id="functions")
+            with Vertical(id="beside"):
+                yield Panel("Your lines, with what they call", code.own, auto=True, id="own")
+                yield Panel("Transforms", code.transforms, auto=True, id="transforms")
+                yield Panel("What is read", code.reading, auto=True, id="reading")
+
+    def say(self, taken: Taken) -> None:
+        """How taking stacks goes, or went."""
+        self.query_one("#stacks", Panel).draw_with(partial(code.status, taken=taken))
+
+
 # By the size of the terminal, whose classes are the screen's.
 SIZES = """
 .-tall #middle { height: 1fr; }
@@ -196,6 +223,9 @@ SIZES = """
 .-wide.-tall #spreads { grid-size: 2 2; }
 .-wide #verdict { height: 3; }
 .-tall #changes { height: 12; }
+.-wide #inside { layout: horizontal; }
+.-wide #functions { width: 3fr; }
+.-wide #beside { width: 2fr; }
 """
 
-VIEWS: tuple[type[View], ...] = (Overview, Advice, Workers, System, Batches)
+VIEWS: tuple[type[View], ...] = (Overview, Advice, Workers, System, Batches, Code)

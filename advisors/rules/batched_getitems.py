@@ -27,12 +27,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..batch_values import NotArrays
+from ..batched.batch_values import NotArrays
+from ..batched.getitems_code import Batched, batched_form, own_collate
+from ..batched.held_code import HeldForm, held_form
+from ..batched.hugging_face import hugging_face_code, is_hugging_face
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..fetching import FETCH_WAITS, MAIN_PART, fetch_idle_share, file_suffix, held, making_share, sample_time_us
-from ..getitems_code import Batched, batched_form, own_collate
-from ..held_code import HeldForm, held_form
-from ..hugging_face import hugging_face_code, is_hugging_face
 from ..model import Range
 from ..probe import GETITEMS, SAMPLER
 from ..words import count, dataset_class, percent, size, times, us

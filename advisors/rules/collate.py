@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..evidence import making_us
+from ..hot.functions import unknown
 from ..inputs import stacking_collate
 from ..words import DROP, Source, function_name, loader_code, percent, us
 
@@ -93,7 +94,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     cause = _cause("\n".join(part.call), padding)
     if cause is None:
         yield Unmeasured(
-            f"collate_fn takes {us(collate)} a batch, and nothing in its source is known to be slow: profile it alone"
+            f"collate_fn takes {us(collate)} a batch, and nothing in its source is known to be slow: {_hottest(case)}"
         )
         return
     evidence = {
@@ -130,6 +131,16 @@ def _cause(source: str, padding: float | None) -> _Cause | None:
     if padding is not None and padding > PADDING_SHARE and _PADS.search(source):
         return _PADDING
     return None
+
+
+def _hottest(case: Case) -> str:
+    """Where its time goes, if stacks show it."""
+    stage = case.report.code.stages.get("collate") if case.report.code is not None else None
+    found = unknown(stage) if stage is not None else None
+    if found is None:
+        return "profile it alone"
+    place = f" at {found.place}" if found.place is not None else ""
+    return f"{percent(found.share)} of it is {found.name}{place}"
 
 
 def _padding(case: Case) -> float | None:

@@ -25,8 +25,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...profiler.run import LoaderRun, ProcessRun
+from ..batched.getitems_code import samples_an_epoch
 from ..case import SAME, Advice, Case, Outcome
-from ..getitems_code import samples_an_epoch
 from ..model import Range
 from ..words import Source, count, loader_code, percent
 

@@ -1,224 +1,166 @@
-"""One call dominates fetching: what the source of the data set shows, and what to use instead.
+"""One function dominates fetching: which, called from where, and what to use instead.
 
 What it looks for
-    Fetching that is the main part of all waiting (MAIN_PART, 50 %) and computes rather than waits, and in the source of
-    `__getitem__` what is known to be slow: a row of a pandas DataFrame by `.iloc` or `.loc`, a text parser (PLY, CSV,
-    JSON, numpy.loadtxt), a compressed `.npz` file, or a loop over the elements of a torch tensor.
+    Fetching that is at least a fifth of all waiting (SEEN_PART), and in the stack samples of it a function known to be
+    slow: picture decoders, parsers of text (CSV, JSON, PLY, XML, YAML), archives, pickle, rows of a DataFrame, an HDF5
+    file or a Hugging Face data set, tokenising, resampling, deep copies, locks. Where no stacks were recorded, the
+    source of `__getitem__` shows some of these, if fetching is the main part of waiting (MAIN_PART, 50 %). A function
+    that nothing is known of is named from 40 % of fetch on (STANDS_OUT), with the most that a faster one could gain.
 
 Why it matters
-    `.iloc` makes a new Series for each row, 30 to 150 µs (ROW_US); columns kept as arrays give the same values in less
-    than one. Text parsers written in Python are tens of times slower than array readers (PLY: 0.79 s against 0.02 s a
-    file). A compressed file is decompressed as a whole for each sample. An element of a torch tensor takes eight times
-    as long to read as one of a NumPy array.
+    The part of fetch that a function takes bounds what replacing it can gain, so the prediction rests on the share of
+    samples it was seen in, its 95 % interval, and what the alternative leaves of that part. `.iloc` makes a new Series
+    for each row, parsers written in Python are tens of times slower than array readers (PLY: 0.79 s against 0.02 s a
+    file), a compressed file is decompressed as a whole, an element of a torch tensor takes eight times as long to read
+    as one of a NumPy array.
 
 What to change
-    Convert once, before training or in `__init__`; the code shows it for this data set.
+    Convert once, before training or in `__init__`, or call the faster function; the code shows it for this data set.
+    Where samples stay the same and memory holds them all, it stores whole samples and makes the loader that reads them;
+    the prediction is then of all that goes away.
 
 When not to
-    Rows of mixed columns: a Series makes all numbers floats, arrays keep each column's type. Disks that are slower than
-    decompression. What else takes time inside fetch is not known without stacks.
+    Where what is made is random, only the part before the random step can be stored. Stored arrays are larger than
+    compressed files: on a slow disk, or beyond the page cache, reading them may cost more than making them. A function
+    that waits (for a server, for sleep) is no work: more workers overlap it.
 """
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
-from ...profiler.inspection import Part
 from ..case import Advice, Case, Outcome, Unmeasured
-from ..fetching import (
-    MAIN_PART,
-    data_parts,
-    fetch_idle_share,
-    fetch_share,
-    file_suffix,
-    held,
-    names_used,
-    sample_time_us,
-)
-from ..words import dataset_class, identifier, percent, us
+from ..fetching import MAIN_PART, fetch_share, file_suffix, held, names_used, sample_time_us
+from ..hot.functions import LEAST_SAMPLES, STANDS_OUT, Hot, known, unknown
+from ..hot.in_source import in_source
+from ..hot.remedies import remedy_of
+from ..layouts.stored import StoredForm, stored_form
+from ..model import CodeStage
+from ..words import count, percent, size, times, us
 
 NAME = "hot-function"
 KIND = "speed"
 
-# Fetching that waits more than this is a matter of storage, not of a function.
-MOST_IDLE = 0.5
-# What one `.iloc` row costs: pandas builds a Series for it. An assumption; CAUSES.md row 18 reports > 7 times.
-ROW_US = (30.0, 150.0)
-# Seed notebook: torch 22.6 s against NumPy 2.7 s for ten million elements.
-ELEMENTS = (0.12, 0.8)
-# Factors on fetch where the parser is all (plyfile 0.79 s, np.loadtxt 0.02 s), and where it is a part.
-PLY = (0.03, 0.5)
-TEXT = (0.05, 0.85)
-ARCHIVE = (0.1, 0.85)
 # Below this a sample is not made, only looked up: other rules speak of that.
 LEAST_SAMPLE_US = 20.0
-UNKNOWN_FROM_US = 200.0
-
-_TEXT_PARSERS = ("DictReader", "read_csv", "loadtxt", "genfromtxt", "json", "literal_eval")
+# With stacks, what takes the time is known, also of short samples and where fetching is not the main part.
+LEAST_SEEN_US = 5.0
+SEEN_PART = 0.2
+# A known function with this part of fetch is advised on, whatever else takes more: what to do about it is known.
+KNOWN_FROM = 0.2
+# A gain below this is none: DESIGN.md recommends nothing from there.
+LEAST_GAIN = 1.03
 
 
 def examine(case: Case) -> Iterator[Outcome]:
-    sample_us, idle = sample_time_us(case), fetch_idle_share(case)
-    if sample_us is None or case.whatif is None or fetch_share(case) < MAIN_PART or sample_us < LEAST_SAMPLE_US:
+    sample_us, part = sample_time_us(case), fetch_share(case)
+    if sample_us is None or case.whatif is None or case.report.verdict == "compute-bound":
         return
-    if case.report.verdict == "compute-bound":
-        return
-    names, suffix = names_used(case), file_suffix(case)
-    evidence = {"fetch a sample": us(sample_us), "share of waiting": percent(fetch_share(case))}
-    found = held(case, "dataframe")
-    elements = next((part for part in data_parts(case) if _loops_over_tensor(part)), None)
-    # What lies in memory is not waited for: time without computing is then time without a core.
-    if found is not None and names & {"iloc", "loc"}:
-        yield _rows(case, found[0], found[1].name, sample_us, evidence)
-    elif elements is not None:
-        yield _elements(case, elements, evidence)
-    elif idle is not None and idle > MOST_IDLE:
-        return
-    elif names & {"PlyData", "plyfile"}:
-        yield _parser(case, "plyfile", PLY, evidence)
-    elif suffix == ".npz" and "load" in names:
-        yield _archive(case, evidence)
-    elif parsers := [name for name in _TEXT_PARSERS if name in names]:
-        yield _parser(case, parsers[0], TEXT, evidence)
-    elif sample_us >= UNKNOWN_FROM_US:
+    stage = case.report.code.stages.get("fetch") if case.report.code is not None else None
+    if stage is not None and stage.samples >= LEAST_SAMPLES:
+        for outcome in _seen(case, stage, sample_us) if sample_us >= LEAST_SEEN_US else ():
+            if part >= SEEN_PART:
+                yield outcome
+            # What is hardly waited for may still take the cores of what is: then the prediction speaks for it.
+            elif isinstance(outcome, Advice):
+                yield outcome if outcome.predicted.low > LEAST_GAIN else _hardly_waited_for(outcome, part)
+            elif case.whatif.predict(fetch=0.5).low > LEAST_GAIN:
+                yield outcome
+    elif part >= MAIN_PART and sample_us >= LEAST_SAMPLE_US:
+        yield from in_source(case, sample_us)
+
+
+def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
+    """What stack samples show."""
+    assert case.whatif is not None
+    tensor = held(case, "tensor") is not None
+    found = known(stage, file_suffix(case), names_used(case), tensor)
+    other = unknown(stage)
+    # A little waiting does not hide what computes.
+    best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
+    if best is not None and best.family.waits:
         yield Unmeasured(
-            f"stacks were not recorded, so what takes the {us(sample_us)} a sample inside fetch is not known: run one "
-            "dataset[i] under a profiler, for example python -m cProfile -s cumulative"
+            f"{best.family.name} takes {_part(best)} of fetch{_from(best.place)}: that is no work to be made faster, "
+            "but time that more workers, or threads inside __getitems__, can overlap"
+        )
+    elif best is not None and (best.share >= KNOWN_FROM or other is None or other.share < STANDS_OUT):
+        yield _known(case, stage, best, sample_us)
+    elif other is not None and other.share >= STANDS_OUT:
+        bound = case.whatif.predict(fetch=1 - other.high)
+        line = f", most of it at {other.place}" if other.own else _from(other.place)
+        yield Unmeasured(
+            f"{other.name} takes {percent(other.share)} of fetch ({_range(other.low, other.high)}){line}: no better "
+            f"alternative is known for it. If it cost nothing, the loop would run {times(bound.mid)} as fast"
+        )
+    elif other is not None:
+        yield Unmeasured(
+            f"no function stands out inside fetch: the hottest, {other.name}, takes {percent(other.share)} of it"
         )
 
 
-def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: dict[str, str]) -> Advice:
+def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
     assert case.whatif is not None
-    name = identifier(attribute, "frame")
-    left = (max(0.05, 1 - ROW_US[1] / sample_us), max(0.15, 1 - ROW_US[0] / sample_us))
-    code = _COLUMNS + (
-        f"dataset.{name} = Columns(dataset.{name})  # or in __init__ of {identifier(part.name, 'MyDataset')}\n"
-    )
-    return Advice(
-        title="Keep the DataFrame's columns as arrays",
-        why=(
-            f"Each sample takes a row out of the DataFrame {name}, which makes a new Series for it: {us(ROW_US[0])} to "
-            f"{us(ROW_US[1])} of the {us(sample_us)} a sample. An array is read in less than a microsecond."
-        ),
-        evidence={**evidence, "rows are taken with": ".iloc or .loc, seen in the source"},
-        predicted=case.whatif.predict(fetch=left),
-        code=code,
-        caveat="A row is then a dict with a field a column, each of its column's own type (a Series of ints and floats "
-        "is all floats); .loc counts rows from 0. The arrays take as much memory again while both are held.",
-    )
-
-
-_COLUMNS = '''class Row(dict):
-    """A row: row["name"] and row.name give the value of a column."""
-
-    __getattr__ = dict.__getitem__
-
-
-class Columns:
-    """Stands in for a DataFrame where rows are taken by .iloc[index] or .loc[index]: its columns, as arrays."""
-
-    def __init__(self, frame):
-        self.columns = {name: frame[name].to_numpy() for name in frame.columns}
-        self.names = list(self.columns)
-        self.length = len(frame)
-        self.iloc = self.loc = self
-
-    def __len__(self):
-        return self.length
-
-    def __getitem__(self, index):
-        if isinstance(index, str):
-            return self.columns[index]
-        if isinstance(index, tuple):
-            row, column = index
-            return self.columns[column if isinstance(column, str) else self.names[column]][row]
-        return Row((name, values[index]) for name, values in self.columns.items())
-
-
-'''
-
-
-def _parser(case: Case, parser: str, factors: tuple[float, float], evidence: dict[str, str]) -> Advice:
-    assert case.whatif is not None
-    name = dataset_class(case)
-    return Advice(
-        title=f"Parse the files once, not at every access ({parser})",
-        why=f"Each sample is parsed from text or by Python code ({parser}, seen in the source) at every access. "
-        "Parsed once and stored as an array, it is only read.",
-        evidence={**evidence, "parser": f"{parser}, seen in the source"},
-        predicted=case.whatif.predict(fetch=factors),
-        code=(
-            "import numpy as np\n\n\n"
-            "def convert(paths, parse):\n"
-            '    """Once: what `parse` gives for each file, as an array beside it."""\n'
-            "    for path in paths:\n"
-            '        np.save(f"{path}.npy", np.asarray(parse(path)))\n\n\n'
-            f"# in __getitem__ of {name}, instead of parsing:\n"
-            '#     values = np.load(f"{path}.npy")\n'
-        ),
-        caveat="The range is for a parser that takes most of fetch; how much it takes was not measured.",
-    )
-
-
-def _archive(case: Case, evidence: dict[str, str]) -> Advice:
-    assert case.whatif is not None
-    return Advice(
-        title="Store the arrays uncompressed, and map them into memory",
-        why="Each sample opens an .npz archive, which is read and decompressed as a whole, whatever is used of it.",
-        evidence={**evidence, "files": ".npz, read with load"},
-        predicted=case.whatif.predict(fetch=ARCHIVE),
-        code=(
-            "import numpy as np\n\n\n"
-            "def convert(paths):\n"
-            '    """Once: each array of each archive as a file of its own."""\n'
-            "    for path in paths:\n"
-            "        with np.load(path) as archive:\n"
-            "            for name in archive.files:\n"
-            '                np.save(f"{path}.{name}.npy", archive[name])\n\n\n'
-            f"# in __getitem__ of {dataset_class(case)}:\n"
-            '#     values = np.load(f"{path}.{name}.npy", mmap_mode="r")[part_that_is_used]\n'
-        ),
-        caveat="Uncompressed files are larger: on a slow disk, or beyond the page cache, reading them may cost more. "
-        "Archives written by np.savez are not compressed; then only the opening is saved.",
-    )
-
-
-def _elements(case: Case, part: Part, evidence: dict[str, str]) -> Advice:
-    assert case.whatif is not None
-    tensors = [a.name for a in part.attributes if a.kind == "tensor" and a.name in part.names]
-    name = identifier(tensors[0] if tensors else None, "values")
-    return Advice(
-        title="Do not read a tensor element by element",
-        why=f"__getitem__ loops over elements of the tensor {name}: each read makes a tensor, eight times as slow "
-        "as an element of a NumPy array.",
-        evidence={**evidence, "loop over": f"elements of self.{name}, seen in the source"},
-        predicted=case.whatif.predict(fetch=ELEMENTS),
-        code=(
-            f"dataset.{name} = dataset.{name}.numpy()  # shares its memory\n"
-            "# better still: index once with all the positions, instead of in a loop\n"
-        ),
-        caveat="Elements are then NumPy numbers; turn the result into a tensor at the end of __getitem__.",
-    )
-
-
-def _loops_over_tensor(part: Part) -> bool:
-    """Whether `__getitem__` takes elements of a tensor attribute inside a loop."""
-    tensors = {a.name for a in part.attributes if a.kind == "tensor"}
-    text = "\n".join(part.getitem)
-    if not tensors or "for" not in text or len(text) > 20_000:
-        return False
-    try:
-        tree = ast.parse(text)
-        loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While | ast.ListComp | ast.GeneratorExp)]
-        return any(
-            isinstance(inner, ast.Subscript)
-            and isinstance(inner.value, ast.Attribute)
-            and isinstance(inner.value.value, ast.Name)
-            and inner.value.value.id == "self"
-            and inner.value.attr in tensors
-            for loop in loops[:50]
-            for inner in ast.walk(loop)
+    remedy = remedy_of(hot)
+    form = _whole_samples(case) if remedy.once else None
+    predicted = case.whatif.predict(fetch=hot.left(sample_us) if form is None else form.left(sample_us))
+    evidence = {
+        "part of fetch": f"{percent(hot.share)} ({_range(hot.low, hot.high)} with what goes with it)",
+        "seen in": f"{count(stage.samples)} stack samples of fetch",
+        "fetch a sample": us(sample_us),
+        "share of waiting": percent(fetch_share(case)),
+    }
+    if hot.function is not None:
+        evidence["function"] = f"{hot.function}, {us(hot.share * sample_us)} a sample"
+    if hot.place is not None:
+        evidence["called from"] = f"line {hot.place}"
+    why = f"{_capital(hot.family.name)} takes {_part(hot)} of fetch{_from(hot.place)}. "
+    if predicted.high < LEAST_GAIN:
+        free = case.whatif.predict(fetch=1 - hot.high)
+        return Advice(
+            title=f"{remedy.title}: not worth it here",
+            why=f"{why}Even if it cost nothing, the loop would run {times(free.mid)}.",
+            evidence=evidence,
+            predicted=predicted,
+            code="# nothing to change\n",
+            rejected=True,
         )
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    if form is not None:
+        evidence["stored samples take"] = size(form.nbytes)
+    return Advice(
+        title=remedy.title,
+        why=why + remedy.why,
+        evidence=evidence,
+        predicted=predicted,
+        code=remedy.code(case, hot) if form is None else form.code,
+        caveat=remedy.caveat,
+    )
+
+
+def _whole_samples(case: Case) -> StoredForm | None:
+    """Code that stores whole samples, and runs as it is pasted: where they stay the same and memory holds them."""
+    form, free = stored_form(case), case.system.mem_available_min_bytes
+    if isinstance(form, str) or free is None or form.nbytes > free:
+        return None
+    return form
+
+
+def _hardly_waited_for(found: Advice, part: float) -> Advice:
+    why = f"{found.why} But fetching is only {percent(part)} of what the loop waits for."
+    return replace(found, why=why, code="# nothing to change\n", rejected=True)
+
+
+def _part(hot: Hot) -> str:
+    return percent(hot.share)
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low * 100:.0f} to {percent(high)}"
+
+
+def _from(place: str | None) -> str:
+    return f", called from {place}" if place is not None else ""
+
+
+def _capital(name: str) -> str:
+    return name if name.startswith(("ast.", "copy.", "numpy.", "pandas.", "torch")) else name[:1].upper() + name[1:]

@@ -26,9 +26,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...profiler.inspection import Attribute
+from ..batched.getitems_code import samples_an_epoch
 from ..case import Advice, Case, Outcome
 from ..fetching import data_parts, names_used
-from ..getitems_code import samples_an_epoch
 from ..model import Range
 from ..words import Source, count, dataset_class, identifier, loader_code
 

@@ -26,7 +26,7 @@ import numpy as np
 from ..case import SAME, Advice, Case, Outcome
 from ..evidence import batches_a_pass, making_us, rebuilt
 from ..model import Range
-from ..stages import startup_ns
+from ..stage_model.stages import startup_ns
 from ..words import count, figure, loader_code, percent, us
 
 NAME = "loader-rebuilt"

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..case import Advice, Case, Outcome
-from ..verdict import first_of_epoch
+from ..stage_model.verdict import first_of_epoch
 from ..words import DROP, Source, count, loader_code, percent, us
 
 NAME = "sampler"

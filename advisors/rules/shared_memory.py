@@ -2,8 +2,8 @@
 
 What it looks for
     Batches in flight (num_workers × prefetch_factor of them) that need more than 80 % of /dev/shm (FULL), a /dev/shm
-    that was more than 80 % full, or a process with more than 80 % of the 1,024 file descriptors that are the usual
-    limit, because its batches hold many tensors.
+    that was more than 80 % full, or a process with more than 80 % of the file descriptors it may hold (where that was
+    not recorded, of 1,024, the usual limit), because its batches hold many tensors.
 
 Why it matters
     A worker that cannot get shared memory dies with "Bus error", and one without file descriptors with "Too many open
@@ -31,7 +31,7 @@ NAME = "shared-memory"
 KIND = "safety"
 
 FULL = 0.8  # CAUSES.md row 48
-# The soft limit of Linux distributions (RLIMIT_NOFILE); the recorded process's own is not known.
+# The usual soft limit of Linux distributions (RLIMIT_NOFILE), where the process's own was not recorded.
 DESCRIPTORS = 1024
 # Descriptors are only laid to the loader if its tensors in flight can be that many.
 LOADERS_SHARE = 0.5
@@ -98,18 +98,26 @@ def _grown(case: Case) -> int:
     return int(fds.max()) - int(fds[0]) if len(fds) else 0
 
 
+def _limit(case: Case) -> tuple[int, str]:
+    """How many files the process may hold open, and a sentence that says so."""
+    own = case.process.fd_limit
+    if own is not None and own > 0:
+        return own, f"It may hold {count(own)}."
+    return DESCRIPTORS, f"The usual limit is {count(DESCRIPTORS)}."
+
+
 def _kept(case: Case, open_now: int, many: float) -> Advice:
     grown = _grown(case)
     return Advice(
         title="Batches are kept, and each holds file descriptors",
         why=f"The training process came to hold {count(grown)} more open files while it looped, {count(open_now)} in "
-        f"all. Each tensor from a worker that is kept (in a list, say) keeps one: {count(many)} a batch. The usual "
-        f"limit is {count(DESCRIPTORS)}.",
+        f"all. Each tensor from a worker that is kept (in a list, say) keeps one: {count(many)} a batch. "
+        f"{_limit(case)[1]}",
         evidence={
             "open files": count(open_now),
             "of them since the loop began": count(grown),
             "tensors": f"{count(many)} a batch",
-            "usual limit": f"{count(DESCRIPTORS)} files (ulimit -n)",
+            "limit": f"{count(_limit(case)[0])} files (ulimit -n)",
         },
         predicted=SAME,
         code="# keep copies, not what came from the worker:\n"
@@ -124,7 +132,7 @@ def _kept(case: Case, open_now: int, many: float) -> Advice:
 def _descriptors(case: Case) -> Iterator[Outcome]:
     open_now = [p.fds_max for p in case.system.processes if p.pid == case.process.pid and p.fds_max is not None]
     many = tensors(case)
-    if not open_now or many is None or max(open_now) <= FULL * DESCRIPTORS:
+    if not open_now or many is None or max(open_now) <= FULL * _limit(case)[0]:
         return
     flight = case.num_workers * prefetch_factor(case) * many
     if flight < LOADERS_SHARE * max(open_now):
@@ -134,11 +142,11 @@ def _descriptors(case: Case) -> Iterator[Outcome]:
     yield Advice(
         title="File descriptors are about to run out",
         why=f"The training process holds {count(max(open_now))} open files. Each tensor on its way from a worker is "
-        f"one: {count(many)} a batch, up to {count(flight)} in flight. The usual limit is {count(DESCRIPTORS)}.",
+        f"one: {count(many)} a batch, up to {count(flight)} in flight. {_limit(case)[1]}",
         evidence={
             "open files": count(max(open_now)),
             "tensors in flight": f"{count(flight)} ({count(many)} a batch)",
-            "usual limit": f"{count(DESCRIPTORS)} files (ulimit -n)",
+            "limit": f"{count(_limit(case)[0])} files (ulimit -n)",
         },
         predicted=SAME,
         code="import torch\n\n"

@@ -25,7 +25,7 @@ from ...profiler.inspection import Attribute
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..evidence import start_method
 from ..inputs import PACKED_LIST, Held, heavy_attributes
-from ..stages import startup_ns
+from ..stage_model.stages import startup_ns
 from ..words import count, loader_code, percent, size, us
 
 NAME = "worker-startup"

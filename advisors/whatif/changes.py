@@ -114,14 +114,20 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
     if any(high > 0 for _, high in constants.values()):
         kinds.add("stage")
 
-    def of(chosen: Mapping[str, Pair], share: float) -> dict[str, float]:
-        return {stage: low + (high - low) * share for stage, (low, high) in chosen.items()}
+    def of(chosen: Mapping[str, Pair], which: int) -> dict[str, float]:
+        return {stage: (low, _middle(low, high), high)[which] for stage, (low, high) in chosen.items()}
 
     best, middle, worst = (
-        replace(made, factors=of(pairs, x), constants_ns=of(constants, x), cpus=cpus[0] + (cpus[1] - cpus[0]) * x)
-        for x in (0.0, 0.5, 1.0)
+        replace(made, factors=of(pairs, which), constants_ns=of(constants, which), cpus=cores)
+        for which, cores in enumerate((cpus[0], (cpus[0] + cpus[1]) / 2, cpus[1]))
     )
     return Plans(best, middle, worst, frozenset(kinds))
+
+
+def _middle(low: float, high: float) -> float:
+    """The middle of a range of times: their geometric mean, as the gain is a ratio. Of a range that reaches down to
+    next to nothing, a tenth of its upper end stands for the lower."""
+    return math.sqrt(max(low, high / 10) * high)
 
 
 def _with_argument(plan: Plan, name: str, value: Any, workload: Workload) -> Plan:

@@ -19,7 +19,7 @@ BATCHES = 720
 SEED = 20_250_131
 # Of a long epoch, the part set apart as its start: until then the queue fills.
 HEAD_SHARE = 0.25
-# Blocks for the uncertainty of a ratio (see advisors.verdict.BLOCKS).
+# Blocks for the uncertainty of a ratio (see advisors.stage_model.verdict.BLOCKS).
 BLOCKS = 16
 
 
@@ -116,6 +116,7 @@ def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Con
     index = w.index_ns[rows] * f("index") + plan.constant_ns("index")
     work_cpu = w.fetch_cpu_ns[rows] * f("fetch") + w.collate_cpu_ns[rows] * f("collate")
     work_cpu = work_cpu + plan.constant_ns("fetch") + plan.constant_ns("collate")
+    left = _left(work_cpu, w.fetch_cpu_ns[rows] + w.collate_cpu_ns[rows])
     work_idle = (w.fetch_idle_ns[rows] * f("fetch") + w.collate_idle_ns[rows] * f("collate")) * contention.fetch
     model = costs.handover(w.tensors, w.data_bytes, w.pickled_bytes, w.speed)
     transfer = f("transfer")
@@ -130,11 +131,13 @@ def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Con
         pack = w.pack_ns[rows] if w.num_workers else zeros + model.pack_ns
         unpack = w.unpack_ns[rows] if w.num_workers else zeros + model.unpack_ns
         # A feeder thread packs while the worker goes on, but both want the interpreter: what packing needs to compute
-        # keeps the worker, what was measured beyond that was waiting for its turn.
+        # keeps the worker, what was measured beyond that was waiting for its turn. Unpacking asks a thread of the
+        # worker for each tensor, which waits for its turn likewise: with less work in the worker, both wait less.
         own = np.minimum(pack, model.pack_ns)
-        send = (pack - own) * transfer
+        send = (pack - own) * left * transfer
         work_cpu = work_cpu + own * transfer
-        unpack = unpack * transfer * f("unpack")
+        asked = np.minimum(unpack, model.unpack_ns)
+        unpack = (asked + (unpack - asked) * left) * transfer * f("unpack")
         receive = index + (w.receive_ns if w.num_workers else model.receive_ns) * transfer
         if not plan.pin_memory:
             receive = receive + unpack
@@ -149,6 +152,12 @@ def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Con
         compute_cpu=compute_cpu.tolist(),
         compute_idle=compute_idle.tolist(),
     )
+
+
+def _left(work: Floats, before: Floats) -> float:
+    """How much of the computing in a worker is left, at most all of it."""
+    total = float(before.sum())
+    return min(1.0, float(work.sum()) / total) if total > 0 else 1.0
 
 
 def _compute(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Contention) -> tuple[Floats, Floats]:

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...profiler.run import LoaderRun, ProcessRun, Run
-from ..core_wait import core_wait_ratio, system_of, waiting_share
-from ..stages import cpu_share, startup_ns
-from ..summary import effective_cpus
-from ..verdict import MINIMUM_BATCHES
+from ..stage_model.core_wait import core_wait_ratio, system_of, waiting_share
+from ..stage_model.stages import cpu_share, startup_ns
+from ..stage_model.summary import effective_cpus
+from ..stage_model.verdict import MINIMUM_BATCHES
 from . import costs
 from .costs import StartMethod
 
@@ -33,6 +33,11 @@ MINOR = 0.5
 LEAST_COMPUTING = 0.02
 # Ending workers may take so many times as long as usual; a longer pause between epochs is the user's (validation).
 STOP_AT_MOST = 6.0
+
+
+# Two threads that compute take the interpreter in turns of this length (sys.getswitchinterval): making a batch waits
+# for it about as long as it computes, and one turn more.
+SWITCH_NS = 5e6
 
 
 class TooLittle(Exception):
@@ -142,6 +147,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         # A feeder thread packs one batch while the next is made: both want the interpreter, and waiting for it is no
         # latency. The simulation lets packing keep the worker instead.
         own = np.minimum(s["pack_ns"].clip(0), costs.handover(tensors, data_bytes, pickled, speed).pack_ns)
+        own = np.minimum(own, fetch_cpu + collate_cpu + SWITCH_NS)  # who computes little seldom needs the interpreter
         fetch_idle, own = (fetch_idle - own).clip(0), (own - fetch_idle).clip(0)
         collate_idle = (collate_idle - own).clip(0)
     method = costs.method_of(loader.config.get("start_method") or process.start_method, process.python)

@@ -13,10 +13,12 @@ from ..schema import Schema
 class LaneTail:
     """Follows the segments of one lane. A file that is no such lane gives nothing; a damaged one, nothing more."""
 
-    def __init__(self, directory: Path, name: str, schema: Schema) -> None:
+    def __init__(self, directory: Path, name: str, schema: Schema, at_most: int | None = None) -> None:
+        """`at_most`: of more new records in a segment than this, only the latest are taken."""
         self.directory = directory
         self.name = name
         self.schema = schema
+        self.at_most = at_most
         self.given_up: str | None = None
         self._number: int | None = None  # of the segment being read
         self._taken = 0  # records taken from it
@@ -57,6 +59,9 @@ class LaneTail:
             if not known or not capacity:
                 return False  # its header is being written; or it is not such a lane, and never gives anything
             fresh = min(committed, capacity) - self._taken
+            if self.at_most is not None and fresh > self.at_most:
+                self._taken += fresh - self.at_most
+                fresh = self.at_most
             if fresh > 0:
                 os.lseek(fd, HEADER_BYTES + self._taken * record_bytes, os.SEEK_SET)
                 data = os.read(fd, fresh * record_bytes)

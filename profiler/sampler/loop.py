@@ -27,6 +27,7 @@ from .processes import Probe, Usage, probe
 from .reasons import Reasons
 from .registry import Registry, Worker
 from .smaps import Turns
+from .stacks import Bursts
 
 INTERVAL_S = 0.2
 NOBODY_NS = 10_000_000_000  # how long it waits for the first process to register
@@ -74,7 +75,7 @@ def _arguments(argv: list[str]) -> tuple[Path, Path, float]:
 
 
 class Sampler:
-    """Owns the system directory: `sampler.json`, `host.json` and the lanes machine, core, process and gpu."""
+    """Owns the system directory: `sampler.json`, `host.json`, the lanes machine, core, process and gpu, and bursts."""
 
     def __init__(self, run: Path, system: Path, interval_s: float, root: Path = Path("/")) -> None:
         """Writes both JSON files. Raises OSError where it cannot."""
@@ -95,6 +96,7 @@ class Sampler:
         self.machine = Machine(root, self.reasons, container)
         self.registry = Registry(run, host.host_name(), boot_id(root / "proc/sys/kernel/random/boot_id"), self._probe)
         self._host = host.facts(root, container, self.gpus)
+        self.bursts = Bursts(run, system, self.reasons, _cores(container.cpu_quota), root)
         self._tell_host()
         self.budget = Budget(LANES_BYTES)
         self._mapped = can_map(system)
@@ -137,6 +139,7 @@ class Sampler:
             return False  # the run was removed
         self.registry.update()
         self._sample_processes(now)
+        self.bursts.tick(now, self.registry.living)
         machine, busy = self.machine.sample(now)
         _record(self.machine_lane, now, *machine)
         _record(self.core_lane, now, *busy)
@@ -148,7 +151,11 @@ class Sampler:
         return not any(lane.stopped for lane in self._lanes())
 
     def close(self) -> None:
-        """Seal the lanes and say that it has ended. Never raises."""
+        """End a burst at work, seal the lanes and say that it has ended. Never raises."""
+        self.bursts.close()
+        if self.reasons.changed:
+            with suppress(OSError):
+                self._tell_host()
         if self.gpus is not None:
             self.gpus.close()
         for lane in self._lanes():
@@ -220,6 +227,12 @@ class Sampler:
     def _tell_host(self) -> None:
         self.reasons.changed = False
         self._tell("host.json", {**self._host, "reasons": dict(self.reasons.sentences)})
+
+
+def _cores(quota: float | None) -> float:
+    """How many cores a training process may use, as far as the sampler is under the same limits."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return float(cores) if quota is None else min(float(cores), quota)
 
 
 def _record(lane: Lane, *values: float) -> None:

@@ -46,7 +46,7 @@ class Machine:
         machine = (
             *(total, available, swap, cached, disk_read, disk_write, received, sent, shm_total, shm_used),
             -1 if self._container.mem_limit_bytes is None else self._container.mem_limit_bytes,
-            *(charged, throttled_ns, throttled, switches, time.process_time_ns(), self._own_rss()),
+            *(charged, throttled_ns, throttled, switches, _own_cpu_ns(), self._own_rss()),
             *cpu,
             NAN if self._container.cpu_quota is None else self._container.cpu_quota,
             self._load(),
@@ -231,3 +231,9 @@ def shares(before: tuple[int, ...] | None, now: tuple[int, ...] | None) -> tuple
     if not whole:
         return NAN, NAN, NAN, NAN
     return 100 * gone[0] / whole, 100 * gone[1] / whole, 100 * gone[2] / whole, 100 * gone[3] / whole
+
+
+def _own_cpu_ns() -> int:
+    """CPU time of the sampler, and of the stack readers that have ended."""
+    children = os.times()
+    return time.process_time_ns() + int((children.children_user + children.children_system) * 1e9)

@@ -39,6 +39,7 @@ class Main:
     ended: bool = False
     stamp: tuple[int, int] = (-1, -1)
     workers: dict[int, Worker] = field(default_factory=dict)
+    stacks: str = "on"  # whether bursts of stacks are taken by themselves: "on", "off" or "eager"
 
 
 class Registry:
@@ -108,6 +109,7 @@ class Registry:
         if told is None:
             return
         main.stamp = (found.st_ino, found.st_mtime_ns)
+        main.stacks = str(told.get("stacks", "on"))
         if told.get("ended_clock_ns") is not None:
             self.drop(main)
 

@@ -9,12 +9,13 @@
   // The colours are the style sheet's, so that light, dark and print need no list of their own here.
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  function themed() {
+  function themed(layout) {
     const change = {
       "font.color": color("--text"), "hoverlabel.bgcolor": color("--card"), "hoverlabel.font.color": color("--text"),
       "hoverlabel.bordercolor": color("--line"), "modebar.color": color("--dim"),
       "modebar.activecolor": color("--text"), "modebar.bgcolor": "rgba(0,0,0,0)",
     };
+    if (!layout.xaxis) return change;
     for (const axis of AXES) {
       for (const part of ["gridcolor", "linecolor", "zerolinecolor"]) change[`${axis}.${part}`] = color("--grid");
     }
@@ -24,7 +25,7 @@
   function withTheme(layout) {
     const full = { ...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", autosize: true,
       font: { family: getComputedStyle(document.body).fontFamily, size: 13 } };
-    for (const [path, value] of Object.entries(themed())) {
+    for (const [path, value] of Object.entries(themed(layout))) {
       const names = path.split(".");
       let at = full;
       for (const name of names.slice(0, -1)) { at[name] = { ...at[name] }; at = at[name]; }
@@ -36,7 +37,7 @@
       full.legend = { ...full.legend, font: { size: 11 } };
       full.font.size = 11;
     }
-    if (full.xaxis.rangeslider) full.xaxis.rangeslider.bgcolor = "rgba(128,128,128,0.12)";
+    if (full.xaxis?.rangeslider) full.xaxis.rangeslider.bgcolor = "rgba(128,128,128,0.12)";
     return full;
   }
 
@@ -45,15 +46,26 @@
   const config = { responsive: true, displaylogo: false, plotlyServerURL: "", displayModeBar: narrow ? false : "hover",
     modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]] };
 
+  const boxed = { ...config, modeBarButtons: [["toImage"]] };  // without axes there is nothing to zoom by a drag
+
   async function drawAll() {
     for (const place of plots) {
       const figure = figures[place.id];
-      await Plotly.newPlot(place, figure.data, withTheme(figure.layout), config);
+      await Plotly.newPlot(place, figure.data, withTheme(figure.layout), figure.layout.xaxis ? config : boxed);
       place.dataset.drawn = "yes";
     }
     document.documentElement.dataset.ready = "yes";
   }
-  const repaint = (more = {}) => { for (const place of plots) if (place.dataset.drawn) Plotly.relayout(place, { ...themed(), ...more }); };
+  const repaint = (more = {}) => { for (const place of plots) if (place.dataset.drawn) Plotly.relayout(place, { ...themed(figures[place.id].layout), ...more }); };
+
+  for (const group of document.querySelectorAll(".switch")) {
+    group.addEventListener("change", (event) => {
+      const place = document.getElementById(group.dataset.plot);
+      const chosen = Number(event.target.value);
+      Plotly.restyle(place, { visible: figures[place.id].data.map((_, number) => number === chosen) });
+      said.textContent = `${place.getAttribute("aria-label")}: ${event.target.parentElement.textContent.trim()}`;
+    });
+  }
 
   drawAll();
   dark.addEventListener("change", () => repaint());

@@ -167,6 +167,38 @@ class SlowFirst(Map):
         return index
 
 
+class Chain:
+    def __init__(self, steps: list[Any]) -> None:
+        self.steps = steps
+
+    def __call__(self, value: Any) -> Any:
+        for step in self.steps:
+            value = step(value)
+        return value
+
+
+def add_noise(value: Any) -> Any:
+    return value + torch.rand(1) + random.random()
+
+
+def fail_at_half(value: Any) -> Any:
+    if value.numel() == N // 2:
+        raise ValueError("cannot be transformed")
+    return value
+
+
+class Transformed(Map):
+    """Reads a file, and hands it to a chain of callables; long enough to be looked at."""
+
+    def __init__(self, last: Any = torch.neg) -> None:
+        self.transform = Chain([add_noise, last, add_noise])
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(0.0005)
+        with open(__file__, "rb") as file:
+            return self.transform(torch.full((index,), float(len(file.read()))))
+
+
 class Hanging(Map):
     def __getitem__(self, index: int) -> Any:
         if index == N // 2:
@@ -274,6 +306,10 @@ simple("stops_in_dataset", lambda: DataLoader(Failing(StopIteration("odd")), bat
 simple("times_out", lambda: DataLoader(Hanging(), batch_size=4, num_workers=1, timeout=1))
 simple("warns", lambda: DataLoader(Warning_(), batch_size=4))
 simple("warns_collate", lambda: DataLoader(Map(), batch_size=12, collate_fn=warning_collate))
+simple("transformed", lambda: DataLoader(Transformed(), batch_size=1), epochs=2)
+simple("transformed_workers", lambda: DataLoader(Transformed(), batch_size=1, num_workers=2), epochs=2)
+simple("fails_transform", lambda: DataLoader(Transformed(fail_at_half), batch_size=1))
+simple("fails_transform_workers", lambda: DataLoader(Transformed(fail_at_half), batch_size=1, num_workers=2))
 simple("plain_list", lambda: [torch.ones(2) * i for i in range(5)], epochs=2)
 simple("plain_generator", lambda: (torch.ones(2) * i for i in range(5)), epochs=2)
 

@@ -322,6 +322,7 @@ def test_detail_is_sampled_in_fast_loops_only() -> None:
     assert (got["own_ns"][~np.isnan(got["own_ns"])] > 0).all()
 
 
+@pytest.mark.usefixtures("nothing_left_over")
 def test_a_loader_built_again_is_the_same_loader() -> None:
     dataset = Slow(8)
     loaderscope.watch_all()
@@ -339,6 +340,7 @@ def test_a_loader_built_again_is_the_same_loader() -> None:
     assert list(rows["instance"]) == [0, 1, 2]
 
 
+@pytest.mark.usefixtures("nothing_left_over")
 def test_watch_all_takes_over_what_is_under_way() -> None:
     loader = DataLoader(Slow(40), batch_size=BATCH, num_workers=1, persistent_workers=True)
     for _ in loader:

@@ -61,6 +61,8 @@ def examine(root, **how):
         "start_method": lambda: "fork",
         "affinity": lambda: 8,
         "why_python": "",
+        "read_stacks": lambda program: None,
+        "py_spy": "/bin/py-spy",
         **how,
     }
     return {check.name: check for check in checks(root, **how)}
@@ -80,7 +82,7 @@ def test_a_healthy_machine(healthy):
         "start method": True,
         "process counters": True,
         "process memory": True,
-        "ptrace": True,
+        "stacks": True,
         "library threads": True,
         "hot path": True,
     }
@@ -196,17 +198,19 @@ def test_shared_memory(size, free, total, ok):
     assert check.ok is ok and (check.mend is None) == (ok is True)
 
 
-@pytest.mark.parametrize(
-    ("scope", "capabilities", "ok"),
-    [("0", 0, True), ("1", 0, None), ("1", 1 << doctor.CAP_SYS_PTRACE, True), ("3", 1 << doctor.CAP_SYS_PTRACE, None)],
-)
-def test_ptrace(healthy, scope, capabilities, ok):
-    write(
-        healthy,
-        {"proc/sys/kernel/yama/ptrace_scope": scope, "proc/self/status": f"Name: x\nCapEff:\t{capabilities:016x}\n"},
-    )
-    check = doctor.ptrace(healthy)
-    assert check.ok is ok and (check.mend is None) == (ok is True)
+def test_stacks(healthy):
+    def check(why=None, program="/bin/py-spy"):
+        return doctor.stacks(healthy, program, lambda given: why)
+
+    assert check().ok is True and check().mend is None and "ptrace_scope" not in check().finding
+    missing = check(program=None)
+    assert missing.ok is None and "pip install py-spy" in missing.mend
+    write(healthy, {"proc/sys/kernel/yama/ptrace_scope": "1\n"})
+    assert check().ok is True and "ptrace_scope 1" in check().finding
+    denied = check("only root may read stacks here (ptrace_scope 2): sudo sysctl kernel.yama.ptrace_scope=1")
+    assert denied.ok is None and "only root" in denied.finding and denied.mend.startswith("sudo sysctl")
+    odd = check("py-spy did not answer within 20 s")
+    assert odd.ok is None and "did not answer" in odd.finding and "unaffected" in odd.mend
 
 
 def test_a_run_directory_that_cannot_be_mapped_still_records(healthy):

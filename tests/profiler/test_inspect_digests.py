@@ -137,6 +137,7 @@ def test_a_stream_in_main() -> None:
     assert first[0] != first[1]
 
 
+@pytest.mark.usefixtures("nothing_left_over")
 def test_a_stream_found_at_work_has_none() -> None:
     iterator = iter(DataLoader(Stream(), batch_size=4))
     next(iterator)

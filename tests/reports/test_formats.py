@@ -54,7 +54,7 @@ def test_parquet_goes_into_a_folder(runs: Path, tmp_path: Path, capsys: Capture)
     pytest.importorskip("pyarrow")
     assert main(["report", SLOW, "--format", "parquet", "-o", str(tmp_path / "new" / "tables")]) == 0
     assert sorted(path.name for path in (tmp_path / "new" / "tables").iterdir()) == [
-        "batches.parquet", "epochs.parquet", "gpu.parquet", "machine.parquet", "process.parquet",
+        "batches.parquet", "epochs.parquet", "functions.parquet", "gpu.parquet", "machine.parquet", "process.parquet",
     ]  # fmt: skip
     assert "-o tables" in fails(capsys, "report", SLOW, "--format", "parquet")
 
@@ -88,6 +88,10 @@ def test_unwritable_output(runs: Path, tmp_path: Path, capsys: Capture, format_:
     assert f"{target} cannot be written: Not a directory" in fails(
         capsys, "report", SLOW, "--format", format_, "-o", str(target)
     )
+
+
+def test_speedscope_of_a_run_without_stacks_says_why(runs: Path, capsys: Capture) -> None:
+    assert "this run holds no stacks: " in fails(capsys, "report", SLOW, "--format", "speedscope")
 
 
 def test_a_text_does_not_go_into_a_folder(runs: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 
 from builders import RunBuilder, epoch_row, loop
-from loaderscope.advisors.model import Report
+from inside_samples import CODE, NO_CODE
+from loaderscope.advisors.model import FlameNode, Report
 from loaderscope.advisors.report import build_report
 from loaderscope.profiler.errors import UsageError
 from loaderscope.profiler.run import Run, open_run
 from loaderscope.reports.html import render_html
+from loaderscope.reports.html_code import Room, flame_figure, kept
 from loaderscope.reports.html_loader import loader_figures
 from loaderscope.reports.html_plot import plain
 from loaderscope.reports.html_system import system_figures
@@ -98,7 +100,7 @@ def test_everything_is_there(page: Page) -> None:
         assert part in shown, part
     plots = [found["id"] for found in page.having("div", **{"class": "plot"})]
     assert plots == [
-        "loader0-stages", "loader0-timeline", "loader0-distributions", "loader0-history", "system-cpu",
+        "loader0-stages", "loader0-timeline", "loader0-distributions", "loader0-history", "loader0-flame", "system-cpu",
         "system-processes", "system-memory", "system-io", "system-gpu", "system-gpu-memory",
     ]  # fmt: skip
     assert set(json.loads(page.scripts[0])) == set(plots)
@@ -190,6 +192,78 @@ def test_the_time_line_shows_what_was_recorded(run: Run, report: Report) -> None
     assert begins == pytest.approx(expected.tolist(), abs=1e-4)
 
 
+def test_functions_transforms_and_storage_are_in_tables(page: Page) -> None:
+    shown = " ".join(page.text.split())
+    for part in (
+        "PIL ImageFile.load71 % (66–75 %)70 %ImageFile.py:425librarypatches.py:41",
+        "fetch: 1,204 samples in 2 bursts, 16.0 s in all; the GIL was held in 31 % of them", "yours",
+        "ColorJitter1.31 ms64 %640dataset.transform", ".png64013.0 kB15.1 kB", "/datanfs4 (network)40",
+        "lmdb/data/masks.lmdb2.10 GB", "032013.1 kB12.9 kB0.5", "the page cache may use 12.0 GB: it fits",
+    ):  # fmt: skip
+        assert part in shown, part
+    assert len(page.having("input", type="radio")) == 2
+    assert "image.load()" in page.codes
+
+
+def test_a_page_without_functions_has_none_of_it(run: Run, report: Report) -> None:
+    bare = replace(report.loaders[0], code=None, transforms=(), storage=None)
+    page = Page(render_html(replace(report, loaders=(bare,)), run))
+    assert not page.having("fieldset") and not page.having("ul", **{"class": "legend"})
+    assert "Which functions" not in page.text and "What is read" not in page.text
+    reason = Page(render_html(replace(report, loaders=(replace(bare, code=NO_CODE),)), run))
+    assert "functions: py-spy is not installed: pip install py-spy" in reason.text
+    assert "Which functions" not in reason.text
+
+
+def test_the_flame_graph_is_one_tree_a_stage() -> None:
+    figure = flame_figure("x", CODE, Room())
+    assert figure is not None and figure.switch == ("fetch", "collate")
+    go.Figure({"data": figure.data, "layout": figure.layout})
+    fetch = figure.data[0]
+    assert [trace["visible"] for trace in figure.data] == [True, False]
+    assert fetch["labels"] == ["fetch", "Patches.__getitem__", "ImageFile.load", "inflate", "Image.open", "normalise"]
+    assert fetch["parents"] == ["", "r", "0", "1", "0", "0"]
+    assert fetch["values"] == [1204, 1180, 855, 140, 72, 110]
+    assert [row[3] for row in fetch["customdata"]] == ["stage", "yours", "library", "compiled", "library", "yours"]
+    assert fetch["marker"]["pattern"]["shape"] == ["", "/", "", ".", "", "/"]
+    assert fetch["customdata"][2][:3] == ["ImageFile.py:425", "71 %", "855"]
+
+
+def node(parent: int, samples: int) -> FlameNode:
+    return FlameNode(f"f{samples}", None, None, False, False, parent, samples)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "limit", "expected"),
+    [
+        ([(-1, 10), (0, 6), (0, 4), (1, 5)], 9, [(-1, 10), (0, 6), (0, 4), (1, 5)]),
+        ([(-1, 10), (0, 6), (0, 4), (1, 5)], 2, [(-1, 10), (0, 6)]),  # the least seen goes first
+        ([(-1, 10), (0, 1), (0, 4), (2, 3)], 3, [(-1, 10), (0, 4), (1, 3)]),  # renumbered
+        ([(-1, 2), (0, 6), (0, 4)], 9, [(-1, 10), (0, 6), (0, 4)]),  # never less than what is below
+        ([(5, 10), (1, 3), (-2, 3), (-1, 0), (3, 9), (-1, 7)], 9, [(-1, 7)]),  # senseless parents
+        ([(-1, 5)], 0, []),
+    ],
+)
+def test_what_is_kept_of_a_flame_graph(
+    nodes: list[tuple[int, int]], limit: int, expected: list[tuple[int, int]]
+) -> None:
+    assert [(n.parent, n.samples) for n in kept([node(*each) for each in nodes], limit)] == expected
+
+
+def test_flame_graphs_of_many_loaders_stay_within_the_size(run: Run, report: Report) -> None:
+    stage = replace(CODE.stages["fetch"], flame=tuple(
+        FlameNode("some_function_name" * 4, f"/a/long/path/{n}.py" * 3, n, n % 2 == 0, False, n - 1, 2_000 - n)
+        for n in range(600)
+    ))  # fmt: skip
+    code = replace(CODE, stages=dict.fromkeys(("fetch", "collate", "pack", "pin", "wait", "compute"), stage))
+    loaders = tuple(replace(report.loaders[0], index=n, code=code) for n in range(16))
+    columns = tuple(replace(run.loaders[0], index=n) for n in range(16))
+    text = render_html(replace(report, loaders=loaders), replace(run, processes=(
+        replace(run.processes[0], loaders=columns),)))  # fmt: skip
+    assert len(text.encode()) <= MAX_BYTES
+    assert text.count('id="loader0-flame"') == 1 and 'id="loader15-flame"' not in text
+
+
 def test_distributions_add_up(run: Run, report: Report) -> None:
     (figure,) = (f for f in loader_figures("x", report.loaders[0], run.loaders[0]) if f.id == "x-distributions")
     for trace in figure.data:
@@ -231,7 +305,8 @@ def test_little_or_senseless_data(tmp_path: Path, make: Any) -> None:
 
 def test_a_report_without_its_columns(run: Run, report: Report) -> None:
     """Read from JSON, with another run at hand: tables, and the plot that needs no columns."""
-    page = Page(render_html(replace(report, loaders=(replace(report.loaders[0], pid=1),)), replace(run, systems=())))
+    other = replace(report.loaders[0], pid=1, code=None)
+    page = Page(render_html(replace(report, loaders=(other,)), replace(run, systems=())))
     assert [found["id"] for found in page.having("div", **{"class": "plot"})] == ["loader0-stages"]
 
 

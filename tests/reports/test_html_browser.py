@@ -128,7 +128,7 @@ def test_every_plot_is_drawn(opened: tuple[Seen, str]) -> None:
         "[...document.querySelectorAll('.plot')].map(place => [place.id,"
         " place.querySelectorAll('.main-svg .trace path').length, place.getBoundingClientRect().width])"
     )
-    assert len(drawn) == (0 if "compare" in uri else 10)
+    assert len(drawn) == (0 if "compare" in uri else 11)
     for name, paths, width in drawn:
         assert paths > (500 if "timeline" in name else 0), name
         assert width <= seen.page.viewport_size["width"]
@@ -158,6 +158,44 @@ def test_the_time_line_zooms(visit: Any) -> None:
     page.mouse.up()
     until(page, f"{span} < {before} * 0.5")
     assert page.evaluate(span) == pytest.approx(before * 0.2, rel=0.2)
+
+
+BOXES = "[...document.querySelectorAll('#loader0-flame g.slice')].map(each => each.textContent)"
+
+
+def test_the_flame_graph_zooms_by_a_click_and_back(visit: Any) -> None:
+    page = visit("report").page
+    page.locator("#loader0-flame").scroll_into_view_if_needed()
+    whole = page.evaluate(BOXES)
+    assert whole[:3] == ["fetch", "Patches.__getitem__", "ImageFile.load"] and len(whole) == 6
+    page.locator("#loader0-flame g.slice", has_text="ImageFile.load").click()
+    until(page, f"({BOXES})[0] === 'ImageFile.load'")
+    assert page.evaluate(BOXES) == ["ImageFile.load", "inflate"]
+    page.wait_for_timeout(1_000)  # it moves for 750 ms, and takes no click meanwhile
+    page.locator("#loader0-flame g.pathbar", has_text="fetch").click()
+    until(page, f"({BOXES})[0] === 'fetch'")
+
+
+def test_the_stage_of_the_flame_graph_is_chosen_by_keyboard(visit: Any) -> None:
+    page = visit("report").page
+    page.locator(".switch input").first.focus()
+    page.keyboard.press("ArrowRight")
+    until(page, f"({BOXES})[0] === 'collate'")
+    assert page.locator("#said").text_content() == "Flame graph: what called what, ImageNet: collate"
+
+
+@pytest.mark.parametrize("name", ["report", "hostile"])
+def test_a_box_says_what_it_is(visit: Any, name: str) -> None:
+    page = visit(name).page
+    page.locator("#loader0-flame").scroll_into_view_if_needed()
+    page.locator("#loader0-flame g.slice").nth(1).hover()
+    said = "document.querySelector('#loader0-flame .hoverlayer text')?.textContent"
+    until(page, f"Boolean({said})")
+    words = page.evaluate(said)
+    assert words.endswith("98 % of the stage, 1,180 samplesyours")
+    assert words.startswith(
+        "Patches.__getitem__patches.py:41" if name == "report" else "<script>alert('owned')</script>"
+    )
 
 
 def test_no_button_sends_anything(visit: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,27 @@ def test_everything_is_there(report: Report) -> None:
     for part in ("predicted ×1.35 (1.22–1.41)", "measured ×1.02", "correctness: ", "safety: ", "(the limit)",
                  "whether reads came from disk", "num\\_workers", "Each worker holds 120 MB"):  # fmt: skip
         assert part in text
+
+
+def test_functions_transforms_and_storage(report: Report) -> None:
+    tokens = parsed(render_markdown(report))
+    cells = [b.content for a, b in pairwise(tokens) if a.type == "td_open"]
+    at = cells.index("PIL ImageFile.load")
+    assert cells[at - 2 : at + 3] == [
+        "71 % (66–75 %)",
+        "70 %",
+        "PIL ImageFile.load",
+        "ImageFile.py:425",
+        "patches.py:41",
+    ]
+    at = cells.index("patches.py:41: image.load()")
+    assert cells[at + 1] == "yours"
+    assert cells[cells.index("2\\. ColorJitter") + 2] == "64 %"
+    assert "reading 3.0 %, decoding 95 %, the rest 2.0 %" in cells
+    headings = [b.content for a, b in pairwise(tokens) if a.type == "heading_open"]
+    assert [each for each in headings if each.startswith(("Inside", "The tr", "What is"))] == [
+        "Inside fetch", "Inside collate", "The transforms", "What is read",
+    ]  # fmt: skip
 
 
 def test_tables_are_tables(report: Report) -> None:
@@ -102,7 +124,7 @@ def test_no_code_closes_its_fence(code: str) -> None:
 
 def test_a_long_report_is_cut_and_says_so(report: Report) -> None:
     many = tuple(advice(f"Advice {n}", change=Change({}, "x = 1\n" * 400)) for n in range(60))
-    long = replace(report, loaders=(replace(report.loaders[0], recommendations=many),))
+    long = replace(report, loaders=(replace(report.loaders[0], recommendations=many, code=None, storage=None),))
     text = render_markdown(long)
     assert len(text.encode()) <= MAX_BYTES
     assert "Some parts did not fit here" in text

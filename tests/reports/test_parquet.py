@@ -33,7 +33,7 @@ def tables(run: Run, report: Report | None = None) -> dict[str, Any]:
 
 def test_each_table_holds_what_was_recorded(run: Run) -> None:
     found = tables(run)
-    assert list(found) == ["batches", "epochs", "machine", "process", "gpu"]
+    assert list(found) == ["batches", "epochs", "machine", "process", "gpu", "functions"]
     batches, loader = found["batches"], run.loaders[0]
     assert batches.num_rows == 60
     for name in ("t_ns", "wait_ns", "fetch_ns", "worker", "samples"):
@@ -43,6 +43,20 @@ def test_each_table_holds_what_was_recorded(run: Run) -> None:
     assert found["machine"]["mem_available_bytes"].to_pylist()[:2] == [41_000_000_000, 40_900_000_000]
     assert found["gpu"].num_rows == 20 and found["process"].num_rows == 100 and found["epochs"].num_rows == 1
     assert set(found["machine"]["host"].to_pylist()) == {"elsewhere"}
+
+
+def test_functions_are_those_of_the_report(run: Run) -> None:
+    report = full_report(run)
+    found = tables(run, report)["functions"].to_pylist()
+    stage = report.loaders[0].code
+    assert stage is not None
+    assert len(found) == sum(len(each.hot) + len(each.lines) for each in stage.stages.values())
+    first = found[0]
+    assert (first["stage"], first["kind"], first["function"], first["total_share"]) == (
+        "fetch", "function", "ImageFile.load", 0.71,
+    )  # fmt: skip
+    assert (first["loader_name"], first["pid"], first["samples"], first["own"]) == ("ImageNet", 4000, 1204, False)
+    assert tables(run)["functions"].num_rows == 0
 
 
 def test_what_was_not_measured_is_null(run: Run) -> None:

@@ -96,8 +96,9 @@ def report_of(case: str, tmp_path: Path) -> Report:
     run = RunBuilder(tmp_path)
     CASES[case](run)
     report = build_report(open_run(run.path), advice=False)
-    loaders = tuple(replace(each, capacities={}, limit=None) for each in report.loaders)
-    return replace(report, loaders=loaders)  # advice and capacities: see test_advice_text.py
+    # Advice and capacities: see test_advice_text.py; functions, transforms and storage: see test_inside_text.py.
+    bare: dict[str, Any] = {"capacities": {}, "limit": None, "code": None, "transforms": (), "storage": None}
+    return replace(report, loaders=tuple(replace(each, **bare) for each in report.loaders))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import platform
 import shutil
+import threading
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ from textual.widgets import ContentSwitcher, OptionList
 
 from builders import T0, RunBuilder
 from dashboard_samples import CODE, dashboard, refresh, sampled, train
+from loaderscope.profiler.errors import UsageError
+from loaderscope.profiler.stacks import Burst
 from loaderscope.tui.app import Dashboard
 from loaderscope.tui.bars import Banner, Scrubber
 from loaderscope.tui.help import KEYS, HelpScreen
@@ -56,7 +60,8 @@ def path(runs_dir: Path) -> Path:
 def test_screens_by_number_and_by_click(path: Path) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         switcher = app.query_one(ContentSwitcher)
-        words = {"2": "Evidence", "3": "head of line", "4": "page cache", "5": "Slowest", "1": "Verdict"}
+        words = {"2": "Evidence", "3": "head of line", "4": "page cache", "5": "Slowest", "6": "ImageFile.load",
+                 "1": "Verdict"}  # fmt: skip
         for key, word in words.items():
             await press(app, pilot, key)
             assert switcher.current == f"view{int(key) - 1}"
@@ -208,6 +213,85 @@ def test_the_slowest_are_sorted_by_each_stage(path: Path) -> None:
     with_dashboard(path, act)
 
 
+def seen_live(app: Dashboard) -> None:
+    """The run as if it were live: its own state follows from processes, which a made-up run has not."""
+    assert app.snapshot is not None
+    app.snapshot = replace(app.snapshot, state="live")
+
+
+def test_s_takes_stacks_of_a_live_run(path: Path) -> None:
+    asked: list[Path] = []
+    go = threading.Event()
+
+    def take(path: Path) -> Burst:
+        asked.append(path)
+        assert go.wait(30)
+        return Burst(0, 0, 1, 25.0, False, "asked", (), (), {4000: 200, 5000: 199}, {})
+
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        app._take = take
+        await press(app, pilot, "6")
+        assert "2,410 samples in 2 bursts" in shown(app)
+        seen_live(app)
+        await pilot.press("s")
+        await pilot.press("s")  # once is enough
+        await pilot.pause()
+        assert "taking stacks…" in shown(app)
+        go.set()
+        while app._taker is not None:
+            await pilot.pause(0.02)
+        await pilot.pause()
+        assert "taken: 399 samples of 2 processes" in shown(app)
+        assert asked == [path]
+
+    with_dashboard(path, act)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (UsageError("not permitted: see \x1b[2J doctor"), "not permitted: see"),
+        (ZeroDivisionError("x"), "no stacks: Zero"),
+    ],
+)
+def test_stacks_that_cannot_be_taken_say_why(path: Path, error: Exception, said: str) -> None:
+    def take(path: Path) -> Burst:
+        raise error
+
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        app._take = take
+        await press(app, pilot, "6")
+        seen_live(app)
+        await pilot.press("s")
+        while app._taker is not None:
+            await pilot.pause(0.02)
+        await pilot.pause()
+        assert said in shown(app)
+
+    with_dashboard(path, act)
+
+
+def test_a_run_that_ended_shows_what_was_recorded(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "6")
+        assert "recorded; stacks can be taken of a live run only" in shown(app)
+        await press(app, pilot, "s")
+        assert app._taker is None
+        assert "stacks can be taken of a live run only" in shown(app)
+        assert "GIL held 31 %" in shown(app) and "▸    9.0 %" in shown(app)
+
+    with_dashboard(path, act)
+
+
+def test_s_still_sorts_batches(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "6", "5", "s")
+        assert app._taker is None
+        assert "Slowest batches by fetch" in shown(app)
+
+    with_dashboard(path, act)
+
+
 def test_themes_switch_and_every_one_draws(path: Path) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         await press(app, pilot, "t")
@@ -244,7 +328,7 @@ def test_a_run_removed_while_shown_stays(path: Path) -> None:
         assert app.snapshot.state == "removed"
         assert "directory was removed" in shown(app)
         assert "input-bound" in shown(app)
-        for key in ("2", "3", "4", "5", "1", "left", "space", "l"):
+        for key in ("2", "3", "4", "5", "6", "1", "left", "space", "l"):
             await press(app, pilot, key)
 
     with_dashboard(path, act)
@@ -267,7 +351,7 @@ def test_an_empty_run_waits(runs_dir: Path) -> None:
     async def whole() -> None:
         app = dashboard(run.path)
         async with app.run_test(size=(80, 24)) as pilot:
-            for key in ("1", "2", "3", "4", "5", "left", "space", "c", "l", "r", "home", "s", "1"):
+            for key in ("1", "2", "3", "4", "5", "6", "left", "space", "c", "l", "r", "home", "s", "1"):
                 await pilot.press(key)
                 snapshot = app.reader.step()
                 assert snapshot is not None
@@ -281,7 +365,7 @@ def test_an_empty_run_waits(runs_dir: Path) -> None:
 @pytest.mark.parametrize("size", [(20, 6), (40, 12), (80, 24), (240, 70)])
 def test_it_draws_at_any_size_and_through_a_storm_of_them(path: Path, size: tuple[int, int]) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        for number in range(1, 6):
+        for number in range(1, 7):
             await press(app, pilot, str(number))
         for step in range(30):
             await pilot.resize_terminal(max(1, size[0] - step * 7 % 40), max(1, size[1] - step * 3 % 9))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ...advisors.verdict import first_of_epoch
-from ...advisors.waiting import waiting
+from ...advisors.stage_model.verdict import first_of_epoch
+from ...advisors.stage_model.waiting import waiting
 from ...profiler.columns import Columns
 from ...profiler.folding import Fold
 from ...profiler.run import LoaderRun

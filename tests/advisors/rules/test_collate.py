@@ -21,6 +21,7 @@ from rule_cases1 import (
     worker_loop,
     workers_config,
 )
+from stack_cases import seen
 
 NAME = "collate"
 
@@ -120,6 +121,12 @@ def test_silent_for_torchs_own(tmp_path: Path) -> None:
 def test_no_guess_without_a_cause(tmp_path: Path, source: list[str]) -> None:
     recommended, _, unmeasured = judged(NAME, slow_case(tmp_path, source))
     assert recommended == [] and len(unmeasured) == 1
+
+
+def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
+    stacks = (("join /home/u/train.py:8 > einsum site/opt_einsum/x.py:3", 80), ("join /home/u/train.py:9", 20))
+    _, _, unmeasured = judged(NAME, seen(slow_case(tmp_path, PLAIN), *stacks, stage="collate"))
+    assert "80 % of it is opt_einsum's einsum at train.py:8" in only(unmeasured).reason
 
 
 def test_hostile_names_stay_out_of_the_code(tmp_path: Path) -> None:

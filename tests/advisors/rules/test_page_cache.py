@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from torch.utils.data import DataLoader, Dataset
 
-from advice_cases import FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of, unmeasured
+from advice_cases import FakeWhatIf, advice, case_of, check_doc, outcomes, rejection, rows_of, unmeasured
 from builders import MS
 from loaderscope.advisors.case import Case
+from storage_cases import looks_of, memory, stored_case
 
 NAME = "page-cache"
 
@@ -55,7 +58,7 @@ def test_it_speaks_where_later_epochs_read_all_again(tmp_path: Path, workers: in
 
     assert found.evidence["read from the disk in the first epoch"].endswith(("GB", "MB"))
     assert "93 %" in found.why or "92 %" in found.why
-    assert whatif.asked[0]["fetch"] == (pytest.approx(0.3), pytest.approx(0.79))
+    assert whatif.asked[0]["fetch"] == (pytest.approx(0.3), pytest.approx(0.3 + 0.4 * 0.7))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +66,7 @@ def test_it_speaks_where_later_epochs_read_all_again(tmp_path: Path, workers: in
     [
         ((1e9,), {}),  # one cold epoch proves nothing
         ((1e9, 0.5e9), {}),
-        ((1e9, 0.0), {}),
+        ((3e7, 0.0), {}),
         ((1e7, 1e7), {}),  # too little to matter
         ((1e9, 1e9), {"idle": 0.1}),  # fetching computes
         ((1e9,), {"sampled": False}),
@@ -75,3 +78,70 @@ def test_it_is_silent_one_step_away(tmp_path: Path, reads: tuple[float, ...], op
 
 def test_without_the_sampler_it_cannot_say(tmp_path: Path) -> None:
     assert "system sampler" in unmeasured(NAME, case(tmp_path, 1e9, 1e9, sampled=False))
+
+
+class Files(Dataset[Any]):
+    """Ten thousand files of 1 MB: 10 GB."""
+
+    def __init__(self) -> None:
+        self.files = [f"data/{n}.png" for n in range(10_000)]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> int:
+        return len(self.files[index])
+
+
+def first_epoch(tmp_path: Path, total: float, disk: int = 1_000_000, limit: float | None = None) -> Case:
+    """In its first epoch, on a machine with so much memory."""
+    system = memory(total, **({} if limit is None else {"cgroup_mem_limit_bytes": int(limit)}))
+    return stored_case(
+        tmp_path, DataLoader(Files(), batch_size=4), looks_of(mean_bytes=1_000_000, disk=disk), system=system
+    )
+
+
+def test_before_a_second_epoch_sizes_tell(tmp_path: Path) -> None:
+    found = advice(NAME, first_epoch(tmp_path, 8e9))
+
+    assert "will be thrown out" in found.why
+    assert found.evidence["the data set"] == "about 10.0 GB"
+    assert found.evidence["memory for the page cache"] == "7.00 GB"  # 1 GB is held by processes
+
+
+def test_the_containers_limit_counts_not_the_machines_memory(tmp_path: Path) -> None:
+    assert "will be thrown out" in advice(NAME, first_epoch(tmp_path, 256e9, limit=6e9)).why
+
+
+def test_a_first_cold_epoch_that_fits_is_left_alone(tmp_path: Path) -> None:
+    found = rejection(NAME, first_epoch(tmp_path, 64e9))
+
+    assert "the next ones will not" in found.why and found.predicted.mid == 1.0
+
+
+@pytest.mark.parametrize(
+    ("total", "disk"),
+    [
+        (8e9, 500_000),  # half of it comes from memory already
+        (12e9, 1_000_000),  # it may just fit
+    ],
+)
+def test_a_first_epoch_is_silent_one_step_away(tmp_path: Path, total: float, disk: int) -> None:
+    assert outcomes(NAME, first_epoch(tmp_path, total, disk)) == []
+
+
+def test_a_cold_first_epoch_is_told_from_warm_later_ones(tmp_path: Path) -> None:
+    found = rejection(NAME, case(tmp_path, 1e9, 0.0, 0.0))
+
+    assert "Only the first epoch" in found.why and found.evidence["in later epochs"].startswith(("0 B", "2", "1", "5"))
+
+
+def test_waiting_for_a_core_is_no_part_of_what_fetching_does(tmp_path: Path) -> None:
+    whatif = FakeWhatIf()
+    before = case(tmp_path, 1e9, 1e9, idle=0.7, whatif=whatif)
+    assert before.report.waiting is not None
+    waiting = replace(before.report.waiting, fetch_core_wait_share=0.5)
+
+    found = advice(NAME, replace(before, report=replace(before.report, waiting=waiting)))
+
+    assert found.evidence["fetching waits"] == "40 %" and whatif.asked[0]["fetch"][0] == pytest.approx(0.6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,23 @@ def test_batches_that_are_kept(tmp_path: Path) -> None:
     assert advice.title == "Batches are kept, and each holds file descriptors"
     assert advice.evidence["of them since the loop began"] == "855"
     assert "clone()" in advice.code
+
+
+def with_limit(case: Case, limit: int | None) -> Case:
+    return replace(case, process=replace(case.process, fd_limit=limit))
+
+
+@pytest.mark.parametrize(
+    ("limit", "speaks"), [(None, True), (1024, True), (1100, True), (4096, False), (1 << 20, False)]
+)
+def test_the_process_s_own_limit_counts(tmp_path: Path, limit: int | None, speaks: bool) -> None:
+    found = judged(NAME, with_limit(held(tmp_path, total=16_000 * MB, fds=900, tensors=60), limit))[0]
+    assert bool(found) is speaks
+    if speaks:
+        assert f"{limit or 1024:,}" in only(found).why
+
+
+def test_a_low_limit_is_reached_early(tmp_path: Path) -> None:
+    few = held(tmp_path, total=16_000 * MB, fds=230, tensors=60)
+    assert judged(NAME, few) == ([], [], [])
+    assert only(judged(NAME, with_limit(few, 256))[0]).evidence["limit"] == "256 files (ulimit -n)"

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from advice_cases import FakeWhatIf, advice, case_of, check_doc, outcomes, rejection, rows_of, unmeasured
 from builders import MS, T0
 from loaderscope.advisors.case import Case
+from storage_cases import pasted
 
 NAME = "storage-format"
 
@@ -83,21 +84,18 @@ def test_files_that_are_waited_for_are_packed(tmp_path: Path) -> None:
     assert found.evidence["of it from the disk"] == "60.0 MB"
 
 
-def test_the_packed_files_are_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_list_that_files_can_stand_in_for_the_files_are_packed_all_the_same(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path, 0.8, system=reading(90_000_000, 60_000_000)))
-    monkeypatch.chdir(tmp_path)
     names = []
     for n in range(5):
-        Path(f"{n}.png").write_bytes(bytes([n]) * n * 10)
-        names.append(f"{n}.png")
-    dataset = Pictures(names)
+        names.append(str(tmp_path / f"{n}.png"))
+        Path(names[-1]).write_bytes(bytes([n]) * n * 10)
 
-    exec(found.code, {"dataset": dataset})
+    loader = pasted(found.code, Pictures(names))
 
-    packed: Any = dataset.packed  # type: ignore[attr-defined]
+    packed = loader.dataset.packed_files
     assert [packed[n].read() for n in range(5)] == [Path(name).read_bytes() for name in names]
     assert isinstance(packed[2], io.BytesIO)
-    packed.map.close()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Functions known to be slow: how they are found in stacks or source, and what to use instead."""

@@ -1,0 +1,1 @@
+"""What stack samples show: functions, lines, libraries and flame graphs of each stage."""

@@ -1,0 +1,74 @@
+"""The text of a line of the user's code: from the source recorded with the run, or from the file where it still is.
+
+A C function shows in a stack as the Python line that calls it, so the line's text is what names it. A file is read only
+on the machine that recorded the run, only if it has not changed since the process began, and only to be shown or
+searched.
+"""
+
+from __future__ import annotations
+
+import socket
+import stat
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from ...profiler.inspection import Part
+from ...profiler.metadata import clean
+from ...profiler.run import LoaderRun, ProcessRun
+
+MAX_FILE_BYTES = 2 << 20
+MAX_LINE = 200
+_SUFFIXES = (".py", ".pyw")
+
+
+class SourceLines:
+    """Lines by (file, number). `here` names the machine that reads."""
+
+    def __init__(self, process: ProcessRun, loader: LoaderRun, here: str | None = None) -> None:
+        self._recorded: dict[tuple[str, int], str] = {}
+        seen = loader.inspection
+        for part in (*_all(seen.dataset), *_all(seen.collate)):
+            # The place is that of the first of these that the class has.
+            source = part.getitem or part.getitems or part.iter or part.call
+            if part.file and part.line:
+                self._recorded.update({(part.file, part.line + n): text for n, text in enumerate(source)})
+        self._same_machine = process.host is not None and process.host == (here or socket.gethostname())
+        self._began_ns = process.unix_ns
+
+    def text(self, file: str | None, line: int | None) -> str | None:
+        """The line without indentation, clean enough to print; None where it cannot be had."""
+        if not file or not line or line < 1:
+            return None
+        found = self._recorded.get((file, line))
+        if found is None and self._same_machine and self._began_ns is not None:
+            found = _line_of_file(file, line, self._began_ns)
+        text = clean(found.strip(), MAX_LINE) if found is not None else ""
+        return text or None
+
+
+def _all(part: Part | None) -> Iterable[Part]:
+    if part is not None:
+        yield part
+        for child in part.children:
+            yield from _all(child)
+
+
+def _line_of_file(file: str, line: int, began_ns: int) -> str | None:
+    if not file.endswith(_SUFFIXES) or not Path(file).is_absolute():
+        return None
+    try:
+        status = Path(file).stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES or status.st_mtime_ns > began_ns:
+            return None
+        lines = _lines(file, status.st_mtime_ns, status.st_size)
+    except (OSError, ValueError):
+        return None
+    return lines[line - 1] if line <= len(lines) else None
+
+
+@lru_cache(maxsize=32)
+def _lines(file: str, mtime_ns: int, size: int) -> tuple[str, ...]:
+    """The file's lines; time and size are part of the question, so that a changed file is read again."""
+    with Path(file).open(encoding="utf-8", errors="replace") as opened:
+        return tuple(opened.read(MAX_FILE_BYTES).split("\n"))

@@ -1,0 +1,1 @@
+"""From a run's columns to stages, their capacities, what is waited for, and a verdict."""

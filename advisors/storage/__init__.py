@@ -1,0 +1,1 @@
+"""What is read, and which layout of the data fits."""

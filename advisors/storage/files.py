@@ -1,0 +1,144 @@
+"""Which files and containers a loader's data set lies in, and how large it is as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...profiler.inspection import Attribute, Part
+from ...profiler.looks import Looks
+from ...profiler.run import LoaderRun
+from ..model import Container
+
+# What attributes say of storage: kinds of `inspection.Attribute` → kinds of `Container`.
+_ATTRIBUTES = {"memmap": "memmap", "hdf5": "hdf5", "lmdb": "lmdb", "arrow": "arrow", "hf": "arrow", "zarr": "zarr"}
+# Libraries that open files past Python's own `open`, by names in the source.
+_LIBRARIES = {"h5py": "hdf5", "sqlite3": "sqlite", "lmdb": "lmdb", "ParquetFile": "parquet"}
+# Files that hold many samples, by suffix.
+SUFFIXES = {
+    ".h5": "hdf5", ".hdf5": "hdf5", ".he5": "hdf5", ".nc": "hdf5", ".tar": "tar", ".tgz": "tar", ".tar.gz": "tar",
+    ".zip": "zip", ".lmdb": "lmdb", ".mdb": "lmdb", ".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite",
+    ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".npz": "npz", ".npy": "npy", ".jsonl": "lines",
+    ".ndjson": "lines", ".tfrecord": "records", ".bin": "file", ".dat": "file",
+}  # fmt: skip
+# A file with fewer samples than this is one of many small ones; with more, it holds many.
+MANY = 4
+
+
+def parts_of(part: Part | None) -> Iterator[Part]:
+    """The data set and the sets it wraps."""
+    waiting = [part] if part is not None else []
+    while waiting:
+        found = waiting.pop(0)
+        yield found
+        waiting += found.children
+
+
+def attributes_of(loader: LoaderRun) -> Iterator[Attribute]:
+    """All attributes of the data set and of the sets it wraps."""
+    for part in parts_of(loader.inspection.dataset):
+        yield from part.attributes
+
+
+def is_stored(loader: LoaderRun) -> bool:
+    """Whether its data set lists files or holds a container."""
+    return any(a.kind == "paths" or a.kind in _ATTRIBUTES for a in attributes_of(loader))
+
+
+def length_of(loader: LoaderRun) -> int | None:
+    """Samples of the data set; None where it does not say."""
+    told = loader.config.get("dataset_len")
+    if isinstance(told, int) and not isinstance(told, bool) and told > 0:
+        return told
+    part = loader.inspection.dataset
+    return part.length if part is not None and part.length else None
+
+
+def listed(loader: LoaderRun) -> int | None:
+    """How many files the data set lists, in all lists of them that its access methods use."""
+    found = 0
+    for part in parts_of(loader.inspection.dataset):
+        lists = [a for a in part.attributes if a.kind == "paths" and a.length]
+        found += sum(a.length or 0 for a in lists if a.name in part.names) or max(
+            (a.length or 0 for a in lists), default=0
+        )
+    return found or None
+
+
+def containers_of(loader: LoaderRun) -> tuple[Container, ...]:
+    """Containers seen open, those that an attribute holds, and those whose library the source names; each kind of the
+    latter only where no file of it was seen. Their path is then the attribute ("dataset.path")."""
+    found = {c.path: Container(c.kind, c.path, c.bytes) for c in loader.looks.containers}
+    kinds = {c.kind for c in found.values()}
+    kinds |= {"memmap", "npy"} if kinds & {"memmap", "npy"} else set()
+    for attribute in attributes_of(loader):
+        kind = _ATTRIBUTES.get(attribute.kind)
+        if kind is not None and kind not in kinds:
+            path = f"dataset.{attribute.name}"
+            found.setdefault(path, Container(kind, path, attribute.nbytes))
+    if loader.looks.samples:  # otherwise nothing shows that what the source names is read at all
+        kinds |= {c.kind for c in found.values()}
+        for part in parts_of(loader.inspection.dataset):
+            for name, kind in _LIBRARIES.items():
+                if name in part.names and kind not in kinds:
+                    path = f"dataset.{_text_of(part) or name}"
+                    found.setdefault(path, Container(kind, path, None))
+    return tuple(found.values())
+
+
+def _text_of(part: Part) -> str | None:
+    """The one attribute that holds a text: the path, most likely."""
+    texts = [a.name for a in part.attributes if a.kind == "text" and a.name in part.names]
+    return texts[0] if len(texts) == 1 else None
+
+
+def main_suffix(looks: Looks) -> str | None:
+    """The suffix of more than half of the opens, lower case, "" for files without; None where there is none."""
+    for suffix, totals in looks.suffixes.items():
+        if totals.opens * 2 > looks.opens > 0:
+            return suffix.lower()
+    return None
+
+
+def few_files(loader: LoaderRun) -> bool:
+    """Whether what is opened for samples is few files again and again: each holds MANY samples or more.
+
+    Files are counted a process, so workers count each again: then more samples are asked for. A data set that has been
+    looked at many times over opens its files again too, so its length is what the files are compared with.
+    """
+    looks, length = loader.looks, length_of(loader)
+    if not looks.opens or looks.reopened * 2 < looks.opens:
+        return False
+    named = listed(loader)
+    if named is not None and main_suffix(looks) not in SUFFIXES:
+        return False  # pictures and the like: one that is used for several samples is still read for each
+    files = named or looks.distinct / max(1, loader.num_workers)
+    return files * MANY <= (length if length is not None else looks.samples)
+
+
+def dataset_bytes(loader: LoaderRun) -> tuple[float | None, str]:
+    """(estimated size of all that the data set reads, why it is not known)."""
+    looks, length = loader.looks, length_of(loader)
+    sizes = {c.path: c.bytes for c in containers_of(loader)}
+    opens_a_sample = looks.opens / looks.samples if looks.samples else 0.0
+    in_files = 0.0
+    if opens_a_sample >= 0.5:
+        sized = sum(t.sized for t in looks.suffixes.values())
+        if not sized:
+            return None, "the sizes of its files were not seen"
+        mean = sum(t.bytes for t in looks.suffixes.values()) / sized
+        if few_files(loader):
+            count = float(listed(loader) or looks.distinct / max(1, loader.num_workers))
+        elif length is None and listed(loader) is None:
+            return None, "its length is not known"
+        else:
+            count = float(listed(loader) or (length or 0) * opens_a_sample)
+        in_files = mean * count
+        sizes = {path: n for path, n in sizes.items() if not path.lower().endswith(_suffixes(looks))}
+    known = [n for n in sizes.values() if n is not None]
+    if not in_files and not known:
+        return None, "no file or container of it was seen" if not sizes else "the size of its container is not known"
+    return in_files + float(sum(known)), ""
+
+
+def _suffixes(looks: Looks) -> tuple[str, ...]:
+    return tuple(suffix.lower() for suffix in looks.suffixes if suffix) or ("\0",)

@@ -1,0 +1,268 @@
+"""What fetching reads, and which part of fetching is reading, decoding and the rest.
+
+Reading is waiting for files and copying their bytes. What is waited for is 1 - CPU / wall, less what a core was waited
+for. Opening a file and copying it out of the page cache is CPU time too: OPEN_US a file and bytes ÷ COPY_BYTES_PER_US,
+both measured on two cores of a cloud machine (x86-64, ext4 and overlay; `open`, `read` and `close` of 1 kB to 2 MB of
+warm files took 10 µs and 60 µs a MB), at most all CPU time of fetch. Decoding is the rest of the CPU time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...profiler.columns import Columns
+from ...profiler.looks import Looks
+from ...profiler.run import LoaderRun, ProcessRun, Run, SystemRun
+from ..model import EpochReads, FileKind, Mount, Stage, StorageSummary
+from ..stage_model.core_wait import core_wait_ratio, system_of, waiting_share
+from ..stage_model.stages import cpu_share
+from .disk_reads import reads_of, whole_epochs
+from .files import containers_of, dataset_bytes, is_stored
+
+OPEN_US = 12.0
+COPY_BYTES_PER_US = 10_000.0
+# Of what is read, less than this from the disk: the page cache gives it all.
+FROM_CACHE = 0.01
+
+_MOUNTS = {
+    "local": ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "apfs", "hfs", "ntfs", "ntfs3",
+              "vfat", "exfat", "jfs", "reiserfs", "squashfs", "erofs", "iso9660"),
+    "overlay": ("overlay", "overlayfs", "aufs", "unionfs"),
+    "network": ("nfs", "nfs3", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "lustre", "gpfs", "ceph", "beegfs", "9p",
+                "afs", "orangefs", "pvfs2", "glusterfs", "wekafs", "virtiofs", "gfs2", "ocfs2", "panfs"),
+    "memory": ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"),
+}  # fmt: skip
+_NO_SAMPLER = "the system sampler recorded nothing"
+_NO_LOOKS = "no batch was looked at in detail for it"
+
+
+def storage_of(run: Run, process: ProcessRun, loader: LoaderRun, stages: Mapping[str, Stage]) -> StorageSummary | None:
+    """The loader's storage summary; None where nothing of it was recorded."""
+    looks = loader.looks
+    if not looks.samples and not looks.reasons and not is_stored(loader):
+        return None
+    system = system_of(run, process)
+    told = _Told(loader, system)
+    reasons = told.reasons
+    mounts = tuple(Mount(m.path, m.type, mount_kind(m.type), m.opens) for m in looks.mounts)
+    containers = containers_of(loader)
+    opens = told.opens
+    total, why = dataset_bytes(loader)
+    if total is None:
+        reasons["dataset_bytes"] = why
+    memory = _memory_bytes(system, sum(c.bytes or 0 for c in containers))
+    if memory is None:
+        reasons["memory_bytes"] = _NO_SAMPLER if system is None else "how much memory there is was not sampled"
+    split = _split(run, process, loader, stages, told, mounts)
+    if isinstance(split, str):
+        for name in ("reading_share", "decoding_share", "other_share"):
+            reasons[name] = split
+        split = _Split(None, None, None, None)
+    waited = None
+    if split.waited is not None and opens and told.sample_us is not None:
+        waited = split.waited * told.sample_us / opens
+    elif opens == 0:
+        reasons["wait_us_per_open"] = "no file was seen opened"
+    else:
+        unknown = "what fetching waits for was not measured"
+        reasons["wait_us_per_open"] = reasons.get("opens_per_sample", unknown)
+    return StorageSummary(
+        samples=looks.samples,
+        opens_per_sample=opens,
+        reopened_share=looks.reopened / looks.opens if looks.opens else None,
+        read_bytes_per_sample=told.read,
+        disk_bytes_per_sample=told.disk,
+        read_calls_per_sample=told.calls,
+        wait_us_per_open=waited,
+        sequential_share=looks.sequential / looks.opens if looks.opens else None,
+        directories=looks.directories if looks.opens else None,
+        kinds=_kinds(looks),
+        mounts=mounts,
+        containers=containers,
+        epochs=_epochs(loader, system),
+        dataset_bytes=total,
+        memory_bytes=memory,
+        reading_share=split.reading,
+        decoding_share=split.decoding,
+        other_share=split.other,
+        reasons=reasons,
+    )
+
+
+def mount_kind(type_: str) -> str:
+    """local, overlay, network, fuse, memory or other, of a file system's type as the kernel names it."""
+    name = type_.lower()
+    if name.partition(".")[0] in ("fuse", "fuseblk"):
+        return "fuse"
+    return next((found for found, names in _MOUNTS.items() if name in names), "other")
+
+
+class _Told:
+    """Figures a sample: from the looks, else from the sampler's counters."""
+
+    def __init__(self, loader: LoaderRun, system: SystemRun | None) -> None:
+        looks = loader.looks
+        self.reasons = dict(looks.reasons)
+        samples = _samples(loader)
+        sampled = reads_of(system, loader) if system is not None and samples else None
+        self.any_bytes = sampled.any_bytes if sampled is not None else None
+        self.read = _a_sample(looks, "read_bytes")
+        self.disk = _a_sample(looks, "disk_bytes")
+        if sampled is not None and samples:
+            self.read = sampled.any_bytes / samples if self.read is None else self.read
+            if self.disk is None and sampled.disk_bytes is not None:
+                self.disk = sampled.disk_bytes / samples
+        self.calls = _a_sample(looks, "read_calls")
+        self.faults = _a_sample(looks, "major_faults")
+        seen = looks.samples > 0 and not (looks.opens == 0 and "opens" in looks.reasons)
+        self.opens = looks.opens / looks.samples if seen else None
+        self.sample_us = _sample_us(loader, samples)
+        for name, value in (
+            ("opens_per_sample", self.opens),
+            ("read_bytes_per_sample", self.read),
+            ("disk_bytes_per_sample", self.disk),
+            ("read_calls_per_sample", self.calls),
+        ):
+            if value is None:
+                short = name.removesuffix("_per_sample")
+                self.reasons.setdefault(name, looks.reasons.get(short) or looks.reasons.get("looks", _NO_LOOKS))
+        for name in ("reopened_share", "sequential_share", "directories"):
+            if not looks.opens:
+                self.reasons.setdefault(name, "no file was seen opened" if seen else self.reasons["opens_per_sample"])
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Shares of fetch; `waited` is the part of reading that is waiting."""
+
+    reading: float | None
+    decoding: float | None
+    other: float | None
+    waited: float | None
+
+
+def _split(
+    run: Run,
+    process: ProcessRun,
+    loader: LoaderRun,
+    stages: Mapping[str, Stage],
+    told: _Told,
+    mounts: tuple[Mount, ...],
+) -> _Split | str:
+    """The three shares of fetch, or why they are not known."""
+    fetch = stages.get("fetch")
+    if fetch is None or not fetch.count or told.sample_us is None:
+        return "fetching was not timed"
+    cpu = cpu_share(loader.batches["fetch_ns"], loader.batches["fetch_cpu_ns"])
+    if cpu is None:
+        return "no CPU time of fetching was recorded"
+    if told.opens is None and told.read is None and told.disk is None:
+        return "what fetching reads was not measured: neither looked at nor sampled"
+    io = waiting_share(1 - cpu, core_wait_ratio(run, process, loader, in_main=not loader.num_workers))
+    assert io is not None
+    reads = any((told.opens, told.read, told.disk, told.faults))
+    copied_us = (told.opens or 0.0) * OPEN_US + (told.read or 0.0) / COPY_BYTES_PER_US
+    copying = min(cpu, copied_us / max(told.sample_us, 1e-3))
+    waited = io if reads and not _all_cached(told, mounts) else 0.0
+    reading = min(1.0, waited + copying)
+    decoding = min(1.0 - reading, cpu - copying)
+    return _Split(reading, decoding, max(0.0, 1.0 - reading - decoding), waited)
+
+
+def _all_cached(told: _Told, mounts: tuple[Mount, ...]) -> bool:
+    """Whether no file can have been waited for: all lie on disks whose reads are counted, and none was counted."""
+    if told.disk is None or not mounts or any(m.kind not in ("local", "overlay", "memory") for m in mounts):
+        return False
+    return told.disk <= FROM_CACHE * (told.read or 0.0) and not told.faults
+
+
+def _samples(loader: LoaderRun) -> float:
+    values = loader.batches["samples"]
+    fold = loader.folded.columns.get("samples")
+    return float(values[values > 0].sum()) + (fold.total if fold is not None else 0.0)
+
+
+def _sample_us(loader: LoaderRun, samples: float) -> float | None:
+    looks = loader.looks
+    if looks.samples and looks.fetch_ns > 0:
+        return looks.fetch_ns / looks.samples / 1e3
+    values = loader.batches["fetch_ns"]
+    values = values[values >= 0]
+    if not len(values) or not samples or not loader.count:
+        return None
+    return float(values.mean()) * loader.count / samples / 1e3
+
+
+def _a_sample(looks: Looks, name: str) -> float | None:
+    known = [epoch for epoch in looks.epochs if getattr(epoch, name) >= 0 and epoch.samples > 0]
+    samples = sum(epoch.samples for epoch in known)
+    return sum(float(getattr(epoch, name)) for epoch in known) / samples if samples else None
+
+
+def _kinds(looks: Looks) -> tuple[FileKind, ...]:
+    found = [
+        FileKind(suffix.lower(), t.opens, t.bytes / t.sized if t.sized else None, t.max_bytes if t.sized else None)
+        for suffix, t in looks.suffixes.items()
+    ]
+    return tuple(sorted(found, key=lambda kind: (-kind.opens, kind.suffix)))
+
+
+def _epochs(loader: LoaderRun, system: SystemRun | None) -> tuple[EpochReads, ...]:
+    found = []
+    for epoch in sorted(loader.looks.epochs, key=lambda each: each.epoch):
+        if epoch.samples > 0:
+            counts = [epoch.read_bytes, epoch.disk_bytes, epoch.major_faults]
+            read, disk, faults = (count / epoch.samples if count >= 0 else None for count in counts)
+            found.append(EpochReads(epoch.epoch, epoch.samples, read, disk, faults))
+    if found or system is None:
+        return tuple(found)
+    numbers, samples = loader.batches["epoch"], loader.batches["samples"]
+    for number, begin, end in whole_epochs(loader)[:16]:
+        count = int(samples[(numbers == number) & (samples > 0)].sum())
+        reads = reads_of(system, loader, begin, end)
+        if count and reads is not None:
+            disk = reads.disk_bytes / count if reads.disk_bytes is not None else None
+            found.append(EpochReads(number, count, reads.any_bytes / count, disk, None))
+    return tuple(found)
+
+
+def _memory_bytes(system: SystemRun | None, mapped: float) -> int | None:
+    """min(the container's limit, the machine's memory) - what the run's processes hold, at most what is available.
+
+    Pages of files that are mapped count as held where they are counted at all: they are page cache, so up to `mapped`
+    bytes are not taken off.
+    """
+    if system is None:
+        return None
+    machine = system.machine
+    totals = [_most(machine, "mem_total_bytes") or system.mem_total_bytes]
+    totals.append(_most(machine, "cgroup_mem_limit_bytes") or system.cgroup_mem_limit_bytes)
+    known = [total for total in totals if total]
+    if not known:
+        return None
+    left = min(known) - max(0.0, _held_bytes(system.process) - mapped)
+    available = machine["mem_available_bytes"]
+    available = available[available >= 0]
+    if len(available):
+        left = min(left, float(available.min()))
+    return int(max(0.0, left))
+
+
+def _held_bytes(process: Columns) -> float:
+    """Peak of PSS (USS where it is not told) of every process, a worker and its later namesakes counted once."""
+    most: dict[tuple[int, int, int, int], float] = {}
+    rows = zip(
+        process["owner_pid"], process["role"], process["loader"], process["worker"],
+        process["pss_bytes"], process["uss_bytes"], strict=True,
+    )  # fmt: skip
+    for owner, role, loader, worker, pss, uss in rows:
+        place = int(owner), int(role), int(loader), int(worker)
+        most[place] = max(most.get(place, 0.0), float(pss if pss >= 0 else max(uss, 0)))
+    return sum(most.values())
+
+
+def _most(columns: Columns, name: str) -> int | None:
+    values = columns[name]
+    values = values[values >= 0]
+    return int(values.max()) if len(values) else None

@@ -1,0 +1,72 @@
+"""A reproducible sample of the files, and reading them without surprises."""
+
+from __future__ import annotations
+
+import os
+import random
+import stat
+import time
+
+from .bounds import Bounds
+from .source import Data
+
+_PIECE = 4 << 20
+
+
+class Unreadable(Exception):
+    """A file that cannot be part of the sample; the text says why, in a few words."""
+
+
+class OutOfTime(Exception):
+    """The time for copying ended within a file."""
+
+
+def choose(data: Data, bounds: Bounds, seed: int) -> tuple[list[str], int]:
+    """Paths in random order within the bounds, and how many files were passed over as larger than the byte bound.
+
+    The order is random so that however early copying has to stop, what was copied is a fair sample.
+    """
+    order = list(data.files)
+    random.Random(seed).shuffle(order)
+    chosen: list[str] = []
+    total = too_large = 0
+    for path, size in order:
+        if len(chosen) >= bounds.max_files:
+            break
+        if size > bounds.max_bytes:
+            too_large += 1
+            continue
+        if total + size > bounds.max_bytes:
+            break
+        total += size
+        chosen.append(path)
+    return chosen, too_large
+
+
+def read_original(path: str, limit: int, deadline: float) -> bytes:
+    """The file's bytes. Raises Unreadable, and OutOfTime where slow storage would take it past the deadline."""
+    try:
+        # Whatever has taken the file's place since the walk, a pipe or a link, must neither block nor lead elsewhere.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise Unreadable(f"cannot be opened ({error.strerror or error})") from error
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise Unreadable("is not a file any more")
+        if about.st_size > limit:
+            raise Unreadable("has grown beyond the bound on bytes")
+        pieces, left = [], about.st_size
+        while left > 0:
+            if time.monotonic() > deadline:
+                raise OutOfTime
+            piece = os.read(handle, min(left, _PIECE))
+            if not piece:
+                break
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces)
+    except OSError as error:
+        raise Unreadable(f"cannot be read ({error.strerror or error})") from error
+    finally:
+        os.close(handle)

@@ -1,0 +1,202 @@
+"""Which files a probe is about: those of a folder, or those that a recorded run was seen to read.
+
+Nothing here is written to, no symbolic link is followed, and hidden names are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...profiler.errors import UsageError
+from ...profiler.metadata import clean
+from ...profiler.run import LoaderRun, Run, open_run
+from ...profiler.runs import find_run
+
+# A walk keeps a path and a size a file: more than this is not looked at.
+MAX_ENTRIES = 200_000
+
+# Files that hold many samples: packing them once more is not what a probe of small files is about.
+CONTAINERS = frozenset((".lmdb", ".mdb", ".h5", ".hdf5", ".he5", ".parquet", ".arrow", ".feather", ".tar", ".tgz",
+                        ".zip", ".tfrecord", ".sqlite", ".db"))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Data:
+    """Files of one suffix. `files` are (path, bytes) in the order of paths; `count` and `bytes` are of the whole.
+
+    `folders` hold them: nothing may be written there. `partial` is true where the walk was stopped before its end.
+    """
+
+    shown: str
+    suffix: str
+    files: tuple[tuple[str, int], ...]
+    count: int
+    bytes: int
+    folders: tuple[Path, ...]
+    partial: bool
+    notes: tuple[str, ...] = ()
+
+
+def find_data(source: Run | str | os.PathLike[str], seconds: float) -> Data:
+    """The files of a folder, or of a run (its value, id, path or "latest").
+
+    An existing folder without run.json is data; everything else is looked up as a run. The walk takes about `seconds`
+    at most. Raises UsageError, RunNotFound, RunUnreadable.
+    """
+    deadline = time.monotonic() + seconds
+    if isinstance(source, Run):
+        return _of_run(source, deadline)
+    path = Path(source)
+    try:
+        is_data = path.is_dir() and not (path / "run.json").exists()
+    except (OSError, ValueError):
+        is_data = False
+    if is_data:
+        return _of_folder(path.absolute(), deadline)
+    if path.is_file():
+        raise UsageError(f"{clean(source, 200)} is a file: name the folder that holds the data, or a run")
+    return _of_run(open_run(find_run(source)), deadline)
+
+
+def _of_folder(path: Path, deadline: float) -> Data:
+    walk = _Walk(deadline)
+    found: dict[str, list[tuple[str, int]]] = {}
+    for name, size in walk.files(path, deep=True):
+        found.setdefault(suffix_of(name), []).append((name, size))
+    if not found:
+        why = f" ({walk.unreadable} folders cannot be read)" if walk.unreadable else ""
+        raise UsageError(f"there are no files in {clean(path, 200)}{why}")
+    suffix = min(found, key=lambda each: (-len(found[each]), each))
+    _refuse_containers(suffix, len(found[suffix]), clean(path, 200))
+    others = sum(map(len, found.values())) - len(found[suffix])
+    notes = [f"{others:,} files of other kinds were left out"] if others else []
+    if walk.unreadable:
+        notes.append(f"{walk.unreadable:,} folders cannot be read and were left out")
+    files = tuple(sorted(found[suffix]))
+    total = sum(size for _, size in files)
+    return Data(clean(path), suffix, files, len(files), total, (path,), walk.stopped, tuple(notes))
+
+
+def _of_run(run: Run, deadline: float) -> Data:
+    loader = _most_files(run)
+    if loader is None:
+        containers = sorted({clean(each.kind, 20) for other in run.loaders for each in other.looks.containers})
+        if containers:
+            raise UsageError(
+                f"run {run.id} reads its samples from {' and '.join(containers)}: they are packed already, there are "
+                "no single files to probe"
+            )
+        raise UsageError(f"run {run.id} was not seen to open any files: name the folder of the data instead")
+    opens = {name: totals.opens for name, totals in loader.looks.suffixes.items() if totals.opens > 0}
+    plain = {name: number for name, number in opens.items() if name not in CONTAINERS}
+    suffix = min(plain or opens, key=lambda each: (-opens[each], each))
+    _refuse_containers(suffix, opens[suffix], f"run {run.id}")
+    told = [Path(name) for name in loader.looks.folders]
+    folders = tuple(path for path in told if path.is_absolute() and _is_folder(path))
+    if not folders:
+        some = f", such as {clean(told[0], 160)}," if told else ""
+        raise UsageError(
+            f"the folders that run {run.id} read from{some} are not on this machine: name a folder instead"
+        )
+    walk = _Walk(deadline)
+    files = tuple(
+        sorted({each for folder in folders for each in walk.files(folder, deep=False) if suffix_of(each[0]) == suffix})
+    )
+    if not files:
+        raise UsageError(f"the folders that run {run.id} read from hold no {suffix or 'such'} files any more")
+    total, notes = sum(size for _, size in files), []
+    count = _length(loader, suffix) if loader.looks.directories > len(folders) else None
+    if count is not None and count > len(files):  # its other folders are not known, but how many samples there are is
+        total, notes = round(total * count / len(files)), ["the whole data set's size is that of its mean file"]
+    else:
+        count = len(files)
+    partial = walk.stopped or (count == len(files) and loader.looks.directories > len(folders))
+    host = next((process.host for process in run.processes if loader in process.loaders), None)
+    if host is not None and host != platform.node():
+        notes.append(f"the run was recorded on {clean(host, 60)}; its folders were found on this machine too")
+    return Data(f"run {run.id}", suffix, files, count, total, folders, partial, tuple(notes))
+
+
+def _most_files(run: Run) -> LoaderRun | None:
+    """The loader that was seen to open the most files."""
+    opened = [(sum(each.opens for each in loader.looks.suffixes.values()), loader) for loader in run.loaders]
+    most = max(opened, key=lambda each: each[0], default=None)
+    return most[1] if most is not None and most[0] else None
+
+
+def _length(loader: LoaderRun, suffix: str) -> int | None:
+    """Files of the whole data set, from its length and the opens a sample."""
+    dataset, looks = loader.inspection.dataset, loader.looks
+    if dataset is None or not dataset.length or not looks.samples:
+        return None
+    return round(dataset.length * looks.suffixes[suffix].opens / looks.samples)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _refuse_containers(suffix: str, number: int, where: str) -> None:
+    if suffix in CONTAINERS:
+        raise UsageError(f"the {number:,} {suffix} files of {where} hold many samples each: they are packed already")
+
+
+def suffix_of(name: str) -> str:
+    """The suffix in lower case with its dot, "" for none."""
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a Path for each of many files costs more than the walk
+
+
+class _Walk:
+    """A bounded walk in the order of names, so that the same folder gives the same files."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.left = MAX_ENTRIES
+        self.found = False
+        self.stopped = False
+        self.unreadable = 0
+
+    def files(self, root: Path, *, deep: bool) -> Iterator[tuple[str, int]]:
+        """(path, bytes) of the regular files below `root`, or directly in it."""
+        waiting = [os.fspath(root)]
+        while waiting and not self.stopped:
+            folder = waiting.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    listed = sorted(self._some(entries), key=lambda entry: entry.name)
+            except OSError:
+                self.unreadable += 1
+                continue
+            below = []
+            for entry in listed:
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        below.append(entry.path)
+                    elif stat.S_ISREG((about := entry.stat(follow_symlinks=False)).st_mode):
+                        self.found = True
+                        yield entry.path, about.st_size
+                except OSError:  # gone meanwhile
+                    continue
+                if self.found and time.monotonic() > self.deadline:
+                    self.stopped = True
+                    break
+            if deep:
+                waiting += reversed(below)
+
+    def _some(self, entries: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
+        for entry in entries:
+            if self.left == 0:
+                self.stopped = True
+                return
+            self.left -= 1
+            if not entry.name.startswith("."):
+                yield entry

@@ -1,0 +1,107 @@
+"""A training process of benchmarks/inside.py: records one case, compares its two loops, or measures them in turn.
+
+    python inside_side.py record | check | measure CASE FOLDER
+
+Files are made below FOLDER by the first process. Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+
+from known_answers_side import block
+from known_cases import hot_pictures, hot_python, hot_tables, hot_text, storage_containers, storage_files
+from known_cases.case import Case, Training
+from known_cases.hot_case import Hot
+from known_cases.storage_case import Layout
+
+INSIDE: dict[str, Hot | Layout] = {
+    case.name: case
+    for module in (hot_pictures, hot_text, hot_tables, hot_python, storage_files, storage_containers)
+    for case in module.CASES
+}
+
+RECORD_S = 6.0  # the first burst begins after a second and takes about two
+MEASURE_S = 6.0
+LEAST_ROUNDS, MOST_ROUNDS = 3, 9
+CHECKED = 5  # samples
+
+
+def record(case: Case, folder: str) -> dict[str, Any]:
+    """Loops under Loaderscope until enough is recorded."""
+    import loaderscope
+
+    training = case.build(folder=folder)
+    training.loader = loaderscope.watch(training.loader)
+    batches = blocks = 0
+    began = time.perf_counter()
+    while blocks < case.least_blocks or time.perf_counter() - began < RECORD_S:
+        batches += block(training)[0]
+        blocks += 1
+    return {"batches": batches, "blocks": blocks, "seconds": round(time.perf_counter() - began, 2)}
+
+
+def check(case: Case, folder: str) -> dict[str, Any]:
+    """The greatest mean difference of a few samples of both loops."""
+    tolerance = case.tolerance if isinstance(case, Hot) else 0.0
+    slow = case.build(folder=folder).loader.dataset
+    fast = case.build(folder=folder, **case.fix).loader.dataset
+    assert len(slow) == len(fast), (len(slow), len(fast))
+    difference = 0.0
+    for index in np.linspace(0, len(slow) - 1, CHECKED).astype(int).tolist():
+        one, other = (torch.as_tensor(dataset[index]) for dataset in (slow, fast))
+        assert (one.shape, one.dtype) == (other.shape, other.dtype), (one.shape, other.shape, one.dtype, other.dtype)
+        difference = max(difference, (one.double() - other.double()).abs().mean().item())
+    return {"difference": difference, "equal": tolerance is None or difference <= tolerance}
+
+
+def measure(case: Case, folder: str) -> dict[str, Any]:
+    """Both loops once a round, in an order that turns round each time; ratios are taken within a round.
+
+    Loops are made once, and their first epoch, in which workers start and files are first read, does not count.
+    """
+    loops = {"before": case.build(folder=folder), "better": case.build(folder=folder, **case.fix)}
+    for training in loops.values():
+        block(training)
+    rates: dict[str, list[float]] = {name: [] for name in loops}
+    order = list(loops)
+    began = time.perf_counter()
+    rounds = 0
+    while rounds < LEAST_ROUNDS or (rounds < MOST_ROUNDS and time.perf_counter() - began < MEASURE_S):
+        for name in order:
+            rates[name].append(samples_per_s(loops[name]))
+            gc.collect()
+        order.reverse()
+        rounds += 1
+    ratios = [better / before for before, better in zip(rates["before"], rates["better"], strict=True)]
+    return {
+        "samples_per_s": {name: round(median(each), 1) for name, each in rates.items()},
+        "gain": round(median(ratios), 4),
+        "rounds": rounds,
+    }
+
+
+def samples_per_s(training: Training) -> float:
+    batches, seconds = block(training)
+    return batches * training.size / seconds
+
+
+def main(args: list[str]) -> int:
+    # As in known_answers_side.py: other work of this machine shall not decide what is slow.
+    torch.set_num_threads(1)
+    mode, name, folder = args
+    found = {"record": record, "check": check, "measure": measure}[mode](INSIDE[name], folder)
+    print(json.dumps(found), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,43 @@
+"""Rich's layout as plain text: as wide as asked, with colours or without, in ASCII where nothing else can be shown."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+
+from rich.console import Console, RenderableType
+
+MIN_WIDTH = 40
+MAX_WIDTH = 140
+
+# For terminals without Unicode; one character for one, so that columns stay aligned.
+_ASCII = str.maketrans("█▉▊▋▌▍▎▏●·µ×–—…→─’\N{REPLACEMENT CHARACTER}", "#######" + ".*-ux--.>-'?")
+
+
+def fitting_width(width: int) -> int:
+    """The width to lay out for, where so many columns are there."""
+    return max(MIN_WIDTH, min(width, MAX_WIDTH))
+
+
+def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: bool) -> str:
+    """The parts below each other, without spaces at the ends of lines. No text in them is read as markup."""
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        color_system="standard" if color else None,
+        force_terminal=color,
+        no_color=not color,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
+    )
+    for part in parts:
+        console.print(part, crop=False)  # code is shown whole, however long its lines; all else wraps
+    output = console.file
+    assert isinstance(output, io.StringIO)
+    text = "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
+    if not unicode:
+        text = text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+    return text

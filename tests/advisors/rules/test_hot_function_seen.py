@@ -1,0 +1,365 @@
+"""hot-function with stacks: each known function is named with its share, and nothing one step away from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from advice_cases import US, FakeWhatIf, advice, case_of, outcomes, rejection, rows_of, unmeasured
+from loaderscope.advisors.case import Case
+from loaderscope.advisors.hot.families import FAMILIES
+from loaderscope.advisors.model import Range
+from stack_cases import OWN, seen
+
+NAME = "hot-function"
+GETITEM = f"Pictures.__getitem__ {OWN}:41"
+PIL = "ImageFile.load site/PIL/ImageFile.py:425"
+PNG = "PngImageFile._open site/PIL/PngImagePlugin.py:700"
+JPEG = "JpegImageFile._open site/PIL/JpegImagePlugin.py:360"
+
+
+class Plain(Dataset[Any]):
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, index: int) -> Any:
+        return np.linalg.svd(np.zeros((3, 3)))
+
+
+class Tensors(Plain):
+    def __init__(self) -> None:
+        self.values = torch.randn(40, 30)
+
+
+class Listed(Plain):
+    def __init__(self, suffix: str) -> None:
+        self.paths = [f"data/{n}{suffix}" for n in range(40)]
+
+
+_MADE: dict[tuple[Any, ...], Case] = {}  # recording one takes longer than judging it
+
+
+def case(
+    tmp_path: Path, dataset: Any = None, sample_us: float = 2000.0, *, idle: float = 0.02, more_ms: float = 0.05,
+    compute_ms: float = 0.1, whatif: FakeWhatIf | None = None, **options: Any,
+) -> Case:  # fmt: skip
+    """A loop over four samples a batch that mostly waits for fetching them."""
+    paths = getattr(dataset, "paths", [""])[0]
+    key = (type(dataset), paths, sample_us, idle, more_ms, compute_ms, repr(options))
+    if key not in _MADE:
+        fetch = round(sample_us * 4 * US)
+        rows, epochs = rows_of(
+            wait_ms=fetch / 1e6 + more_ms, compute_ms=compute_ms, fetch_ns=fetch, collate_ns=10 * US, samples=4,
+            fetch_cpu_ns=round(fetch * (1 - idle)),
+        )  # fmt: skip
+        _MADE[key] = case_of(tmp_path, rows, epochs, loader=DataLoader(dataset or Plain(), batch_size=4), **options)
+    return replace(_MADE[key], whatif=cast("Any", whatif or FakeWhatIf()))
+
+
+# Family → (frames below __getitem__, words of the advice, a like call that is not it).
+SEEN = {
+    "picture": (PIL, "PIL's decoder", "Image.crop site/PIL/Image.py:1200"),
+    "resize": ("Image.resize site/PIL/Image.py:2440", "esizing", "Image.rotate site/PIL/Image.py:2500"),
+    "transforms": ("to_tensor site/torchvision/transforms/functional.py:100", "torchvision",
+                   "read_file site/torchvision/io/image.py:10"),
+    "ply": ("PlyData.read site/plyfile.py:300", "plyfile", "read site/meshio/ply.py:3"),
+    "csv": ("DictReader.__next__ std/csv.py:111", "csv", f"Reader.__next__ {OWN}:90"),
+    "loadtxt": ("loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read site/numpy/lib/_npyio_impl.py:1035", "loadtxt",
+                "savetxt site/numpy/other.py:1384"),
+    "read_csv": ("read_csv site/pandas/io/parsers/readers.py:1866", "read_csv",
+                 "merge site/pandas/core/reshape/x.py:1"),
+    "rows": ("_LocationIndexer.__getitem__ site/pandas/core/indexing.py:1342", "iloc",
+             "DataFrame.sum site/pandas/core/frame.py:1"),
+    "json": ("loads std/json/__init__.py:346 > JSONDecoder.raw_decode std/json/decoder.py:353", "json",
+             "loads site/ujson_like/x.py:3"),
+    "literal": ("literal_eval std/ast.py:64 > parse std/ast.py:50", "literal_eval", "format std/string.py:50"),
+    "yaml": ("safe_load site/yaml/__init__.py:125", "YAML", "load site/tomli/x.py:3"),
+    "xml": ("XML std/xml/etree/ElementTree.py:1338", "XML", "escape std/html/__init__.py:3"),
+    "npz": ("NpzFile.__getitem__ site/numpy/lib/_npyio_impl.py:257 > ZipExtFile.read std/zipfile.py:955", "npz",
+            "dot site/numpy/linalg/x.py:3"),
+    "npy": ("load site/numpy/lib/_npyio_impl.py:456 > read_array site/numpy/lib/_format_impl.py:8"
+            " > literal_eval std/ast.py:64", ".npy", "pad site/numpy/lib/_arraypad_impl.py:4"),
+    "compressed": ("decompress std/gzip.py:606", "gzip", "b64decode std/base64.py:80"),
+    "pickle": ("load site/joblib/numpy_pickle.py:600", "pickle", "run site/threadpoolctl.py:1"),
+    "torch-load": ("load site/torch/serialization.py:1601", "torch.load", "load site/torch/hub.py:1"),
+    "h5-open": ("File.__init__ site/h5py/_hl/files.py:500 > make_fid site/h5py/_hl/files.py:230", "Keep the HDF5",
+                "open site/lmdb/cffi.py:3"),
+    "h5": ("Dataset.__getitem__ site/h5py/_hl/dataset.py:872", "HDF5", "get site/lmdb/cffi.py:3"),
+    "zarr": ("Array.__getitem__ site/zarr/core.py:800", "zarr", "get site/lmdb/cffi.py:3"),
+    "hf": ("Dataset.__getitem__ site/datasets/arrow_dataset.py:3161", "Hugging Face", "get site/lmdb/cffi.py:3"),
+    "tokens": ("PreTrainedTokenizer.encode site/transformers/tokenization_utils_base.py:2", "okenis",
+               "get site/lmdb/cffi.py:3"),
+    "re": ("findall std/re/__init__.py:216", "regular expression", "wrap std/textwrap.py:1"),
+    "sound": ("resample_poly site/scipy/signal/_signaltools.py:3800", "esampl", "solve site/scipy/linalg/_basic.py:2"),
+    "deepcopy": ("deepcopy std/copy.py:146", "deepcopy", "reduce std/functools.py:1"),
+    "generator": ("Generator.__init__ site/numpy/random/_x.py:1", "generator", "shuffle std/random.py:1"),
+    "lock": ("Semaphore.acquire std/threading.py:468", "lock", "Thread.start std/threading.py:960"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", SEEN)
+def test_a_known_function_is_named_with_its_share(tmp_path: Path, key: str) -> None:
+    frames, word, _ = SEEN[key]
+    whatif = FakeWhatIf()
+
+    found = advice(NAME, seen(case(tmp_path, whatif=whatif), (f"{GETITEM} > {frames}", 160), (GETITEM, 40)))
+
+    assert word in f"{found.title} {found.why}" and "80 % of fetch, called from patches.py:41" in found.why
+    assert found.evidence["part of fetch"].startswith("80 %") and "200 stack samples" in found.evidence["seen in"]
+    best, worst = whatif.asked[-1]["fetch"]
+    family = next(f for f in FAMILIES if f.key == key)
+    # At best all that may go with it goes; at worst only the lower bound of its own share.
+    assert 0 <= best <= 0.2 + 0.8 * family.left[0] + 0.01
+    assert worst == pytest.approx(1 - 0.7392 * (1 - family.left[1]), abs=0.01)
+
+
+@pytest.mark.parametrize("key", SEEN)
+def test_what_is_only_like_it_is_named_but_not_advised_on(tmp_path: Path, key: str) -> None:
+    other = SEEN[key][2]
+
+    reason = unmeasured(NAME, seen(case(tmp_path), (f"{GETITEM} > {other}", 160), (GETITEM, 40)))
+
+    assert "80 % of fetch" in reason and "no better alternative is known" in reason
+    assert other.partition(" ")[0] in reason
+
+
+TEXTS = {
+    "csv": ("for row in csv.reader(file):", "csv", "for row in reader_of(file):"),
+    "json": ("record = json.loads(text)", "json", "record = parsed(text)"),
+    "compressed": ("raw = zlib.decompress(self.blobs[index])", "zlib", "raw = zlib.crc32(self.blobs[index])"),
+    "pickle": ("points = pickle.loads(blob)", "pickle", "points = pickle.dumps(blob)"),
+    "cv2": ("image = cv2.imread(self.paths[index])", "OpenCV", "image = cv2.blur(image)"),
+    "xml": ("root = ET.parse(path)", "XML", "root = tree(path)"),
+    "tokens": ("ids = self.tokenizer(text)", "okenis", "ids = self.lookup(text)"),
+    "re": ("words = re.findall(PATTERN, text)", "regular expression", "words = text.split()"),
+    "generator": ("rng = np.random.default_rng(index)", "generator", "x = rng.normal(size=8)"),
+    "deepcopy": ("sample = copy.deepcopy(self.template)", "deepcopy", "sample = dict(self.template)"),
+    "lock": ("with self.lock:", "lock", "with self.clock():"),
+    "elements": ("total += signal[n].item()", "element", "total += signal.sum()"),
+}
+
+
+@pytest.mark.parametrize("key", TEXTS)
+def test_compiled_code_is_known_by_the_line_that_calls_it(tmp_path: Path, key: str) -> None:
+    text, word, _ = TEXTS[key]
+
+    found = advice(NAME, seen(case(tmp_path, Tensors()), (GETITEM, 100), text=text))
+
+    assert word in f"{found.title} {found.why}" and "100 % of fetch, called from patches.py:41" in found.why
+    assert text in found.code
+
+
+@pytest.mark.parametrize("key", TEXTS)
+def test_other_lines_are_only_named(tmp_path: Path, key: str) -> None:
+    reason = unmeasured(NAME, seen(case(tmp_path, Tensors()), (GETITEM, 100), text=TEXTS[key][2]))
+
+    assert "Pictures.__getitem__ takes 100 % of fetch" in reason and "patches.py:41" in reason
+
+
+def test_helpers_of_a_call_are_a_part_of_it_but_own_functions_are_not(tmp_path: Path) -> None:
+    helper, own = "errstate.inner site/numpy/_core/_ufunc_config.py:511", f"mixed {OWN}:7"
+    made = seen(
+        case(tmp_path),
+        (GETITEM, 50),
+        (f"{GETITEM} > {helper}", 20),
+        (f"{GETITEM} > {own}", 30),
+        text="default_rng(index)",
+    )
+    # The text of every own line is the same here, but only one of them is called from line 41.
+    stage = made.report.code.stages["fetch"]  # type: ignore[union-attr]
+    lines = tuple(replace(line, text=None if line.line == 7 else line.text) for line in stage.lines)
+    code = replace(made.report.code, stages={"fetch": replace(stage, lines=lines)})  # type: ignore[type-var]
+
+    found = advice(NAME, replace(made, report=replace(made.report, code=code)))
+
+    assert "70 % of fetch" in found.why
+
+
+def test_every_family_is_tried_here() -> None:
+    tried = {*SEEN, *TEXTS, "png", "jpeg", "jpeg-small", "wait"}
+
+    assert tried == {family.key for family in FAMILIES}
+
+
+def test_elements_of_what_is_no_tensor_are_not_advised_on(tmp_path: Path) -> None:
+    unmeasured(NAME, seen(case(tmp_path), (GETITEM, 100), text="total += values[n].item()"))
+
+
+@pytest.mark.parametrize(
+    ("plugin", "suffix", "word"),
+    [
+        (PNG, ".bin", "PNG"),
+        (JPEG, ".bin", "JPEG"),
+        (PIL, ".png", "PNG"),
+        (PIL, ".JPG", "JPEG"),
+        (PIL, ".webp", "PIL's decoder"),
+    ],
+)
+def test_the_kind_of_picture_is_known_by_its_plugin_or_its_suffix(
+    tmp_path: Path, plugin: str, suffix: str, word: str
+) -> None:
+    made = case(tmp_path, Listed(suffix))
+
+    found = advice(NAME, seen(made, (f"{GETITEM} > {PIL}", 90), (f"{GETITEM} > {plugin}", 10)))
+
+    assert word in found.why
+
+
+def test_jpeg_that_is_made_small_afterwards_is_stored_small(tmp_path: Path) -> None:
+    resize = f"{GETITEM} > Image.resize site/PIL/Image.py:2440"
+    stacks = ((f"{GETITEM} > {PIL}", 60), (f"{GETITEM} > {JPEG}", 5), (resize, 35))
+
+    small = advice(NAME, seen(case(tmp_path / "a"), *stacks))
+    whole = advice(NAME, seen(case(tmp_path / "b"), *stacks[:2]))
+
+    assert "size that is used" in small.title and "draft" in small.code and "faster decoder" in whole.title
+
+
+def test_decoding_inside_a_resize_is_decoding(tmp_path: Path) -> None:
+    lazily = f"{GETITEM} > Image.resize site/PIL/Image.py:2440"
+
+    found = advice(NAME, seen(case(tmp_path, Listed(".png")), (f"{lazily} > {PIL}", 90), (lazily, 10)))
+
+    assert "PNG decoder takes 90 % of fetch" in found.why
+
+
+def test_a_wrapper_counts_only_what_nothing_else_explains(tmp_path: Path) -> None:
+    table = f"{GETITEM} > Dataset.__getitem__ site/datasets/arrow_dataset.py:3161"
+
+    found = advice(NAME, seen(case(tmp_path, Listed(".png")), (f"{table} > {PIL}", 70), (table, 30)))
+
+    assert "PNG decoder takes 70 % of fetch" in found.why
+
+
+def test_what_a_known_function_calls_is_its_own(tmp_path: Path) -> None:
+    header = f"{GETITEM} > load site/numpy/lib/_npyio_impl.py:456 > literal_eval std/ast.py:64"
+
+    assert ".npy" in advice(NAME, seen(case(tmp_path), (header, 100))).why
+
+
+def test_the_source_names_it_where_no_line_is_known(tmp_path: Path) -> None:
+    plain = case(tmp_path, inspection={"dataset": {"type": "t.P", "name": "P", "names": ["zlib", "decompress"]}})
+
+    assert "zlib" in advice(NAME, seen(plain, (GETITEM, 100))).why
+
+
+def test_an_own_function_is_named_with_its_hottest_line_and_a_bound(tmp_path: Path) -> None:
+    whatif = FakeWhatIf()
+    inner = f"{GETITEM} > smoothed {OWN}"
+    made = seen(case(tmp_path, whatif=whatif), (f"{inner}:12", 30), (f"{inner}:13", 65), (GETITEM, 5))
+
+    reason = unmeasured(NAME, made)
+
+    assert "smoothed takes 95 % of fetch (89 to 98 %), most of it at patches.py:13" in reason
+    assert "×2.00" in reason and whatif.asked[-1]["fetch"] == pytest.approx(1 - 0.978, abs=1e-3)
+
+
+def test_a_librarys_function_is_named_by_how_it_is_called(tmp_path: Path) -> None:
+    deep = f"{GETITEM} > solve site/scipy/linalg/_basic.py:200 > inner site/scipy/linalg/x.py:3"
+
+    assert "scipy's solve takes 90 %" in unmeasured(NAME, seen(case(tmp_path), (deep, 90), (GETITEM, 10)))
+
+
+def test_where_nothing_stands_out_that_is_said(tmp_path: Path) -> None:
+    stacks = [(f"{GETITEM} > step{n} {OWN}:{60 + n}", 10) for n in range(10)]
+
+    reason = unmeasured(NAME, seen(case(tmp_path), *stacks))
+
+    assert "no function stands out" in reason and "10 %" in reason
+
+
+@pytest.mark.parametrize("frames", ["request site/urllib3/x.py:3", "SSLSocket.read std/ssl.py:1", "get std/queue.py:1"])
+def test_waiting_is_no_work(tmp_path: Path, frames: str) -> None:
+    reason = unmeasured(NAME, seen(case(tmp_path, idle=0.9), (f"{GETITEM} > {frames}", 90), (GETITEM, 10)))
+
+    assert "more workers" in reason and "90 % of fetch" in reason
+
+
+def test_sleep_is_waiting(tmp_path: Path) -> None:
+    assert "more workers" in unmeasured(NAME, seen(case(tmp_path), (GETITEM, 90), text="time.sleep(0.001)"))
+
+
+def test_a_gain_that_cannot_be_is_advised_against(tmp_path: Path) -> None:
+    whatif = FakeWhatIf(Range(1.0, 1.01, 1.02))
+    made = case(tmp_path, whatif=whatif)
+
+    found = rejection(NAME, seen(made, (f"{GETITEM} > deepcopy std/copy.py:146", 50), (GETITEM, 50)))
+
+    assert "not worth it" in found.title and "×1.01" in found.why
+
+
+def test_storing_is_not_free_where_the_part_is_short(tmp_path: Path) -> None:
+    whatif = FakeWhatIf()
+    made = case(tmp_path, sample_us=12.0, whatif=whatif)
+
+    advice(NAME, seen(made, (f"{GETITEM} > loads std/json/__init__.py:3", 999)))
+
+    best, worst = whatif.asked[-1]["fetch"]
+    assert best == pytest.approx(1 / 12, abs=0.005) and worst == pytest.approx(10 / 12, abs=0.005)
+
+
+def test_freeing_what_was_made_may_go_with_it(tmp_path: Path) -> None:
+    whatif = FakeWhatIf()
+    stacks = ((GETITEM, 550), ("", 450))
+
+    found = advice(NAME, seen(case(tmp_path, whatif=whatif), *stacks, text="pickle.loads(blob)"))
+
+    best, worst = whatif.asked[-1]["fetch"]
+    assert "55 % of fetch" in found.why and best < 0.02 and worst > 0.7
+
+
+def test_what_is_known_is_advised_on_beside_something_larger(tmp_path: Path) -> None:
+    own = f"{GETITEM} > smoothed {OWN}:13"
+    known = f"{GETITEM} > deepcopy std/copy.py:146"
+
+    assert "deepcopy" in advice(NAME, seen(case(tmp_path / "a"), (own, 70), (known, 30))).why
+    assert "smoothed" in unmeasured(NAME, seen(case(tmp_path / "b"), (own, 85), (known, 15)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"compute_ms": 500.0},  # loading is not what limits training
+        {"sample_us": 2.0, "more_ms": 0.0},  # only looked up
+    ],
+)
+def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> None:
+    assert outcomes(NAME, seen(case(tmp_path, **options), (f"{GETITEM} > {PIL}", 100))) == []
+
+
+def test_what_is_hardly_waited_for_is_advised_on_only_if_that_gains(tmp_path: Path) -> None:
+    stacks = (f"{GETITEM} > deepcopy std/copy.py:146", 100)
+
+    gains = advice(NAME, seen(case(tmp_path, more_ms=80.0), stacks))
+    none = rejection(NAME, seen(case(tmp_path, more_ms=80.0, whatif=FakeWhatIf(Range(1.0, 1.1, 1.2))), stacks))
+
+    assert "deepcopy" in gains.why and "only 9.1 % of what the loop waits for" in none.why
+
+
+def test_few_samples_prove_nothing(tmp_path: Path) -> None:
+    reason = unmeasured(NAME, seen(case(tmp_path), (f"{GETITEM} > deepcopy std/copy.py:146", 20)))
+
+    assert "stacks were not recorded" in reason
+
+
+def test_a_little_waiting_does_not_hide_what_computes(tmp_path: Path) -> None:
+    stacks = ((f"{GETITEM} > get std/queue.py:1", 10), (f"{GETITEM} > smoothed {OWN}:13", 90))
+
+    assert "smoothed takes 90 %" in unmeasured(NAME, seen(case(tmp_path), *stacks))
+
+
+def test_names_of_a_run_are_clean(tmp_path: Path) -> None:
+    assert unmeasured(NAME, seen(case(tmp_path), (f"{GETITEM} > evil\x1b[2J {OWN}\r\n:13", 90))).isprintable()
+
+
+def test_names_of_a_run_stay_in_their_comment(tmp_path: Path) -> None:
+    evil = seen(case(tmp_path), (f"f\nimport os {OWN}:41", 100), text='pickle.loads(x)\nimport os; os.remove("x")')
+
+    for line in advice(NAME, evil).code.splitlines():
+        assert "os.remove" not in line or line.startswith("#")

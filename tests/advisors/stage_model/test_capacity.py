@@ -1,0 +1,72 @@
+"""What each stage could sustain, and which one is the narrowest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import MS, RunBuilder, loop
+from loaderscope.advisors.model import Capacity
+from loaderscope.advisors.stage_model.capacity import capacities
+from loaderscope.advisors.stage_model.stages import stages
+from loaderscope.profiler.run import open_run
+
+
+def found(
+    tmp_path: Path, cpus: float | None = 8.0, workers: int = 0, **columns: Any
+) -> tuple[dict[str, Capacity], str | None]:
+    wait, compute = columns.pop("wait_ms", 5), columns.pop("compute_ms", 5)
+    run = RunBuilder(tmp_path)
+    run.process().loader(loop(50, wait, compute, **columns), config={"num_workers": workers})
+    opened = open_run(run.path)
+    process = opened.processes[0]
+    return capacities(opened, process, process.loaders[0], stages(process.loaders[0], process.device), cpus)
+
+
+def test_without_workers_one_batch_after_another(tmp_path: Path) -> None:
+    figures, limit = found(
+        tmp_path, index_ns=MS, fetch_ns=8 * MS, fetch_cpu_ns=0, collate_ns=2 * MS, collate_cpu_ns=2 * MS
+    )
+    assert figures["index"].batches_per_s == pytest.approx(1000)
+    assert figures["fetch+collate"].batches_per_s == pytest.approx(100)
+    assert "waiting (20 % of the time on a CPU)" in figures["fetch+collate"].how
+    assert figures["compute"].batches_per_s == pytest.approx(200)
+    assert limit == "fetch+collate"
+    assert "workers" not in figures
+
+
+def test_workers_that_wait_are_as_fast_as_they_are_many(tmp_path: Path) -> None:
+    figures, limit = found(
+        tmp_path, cpus=2, workers=8, fetch_ns=20 * MS, fetch_cpu_ns=MS, pack_ns=MS, unpack_ns=MS // 2, t_fetch_ns=1
+    )
+    assert figures["workers"].batches_per_s == pytest.approx(400)
+    assert figures["pack"].batches_per_s == pytest.approx(8000)
+    assert figures["unpack"].batches_per_s == pytest.approx(2000)
+    assert limit == "compute"
+
+
+def test_workers_that_compute_are_as_fast_as_the_cores(tmp_path: Path) -> None:
+    figures, limit = found(tmp_path, cpus=2, workers=8, fetch_ns=40 * MS, fetch_cpu_ns=20 * MS, t_fetch_ns=1)
+    assert figures["workers"].batches_per_s == pytest.approx(100)
+    assert "limited by 2 CPUs" in figures["workers"].how
+    assert limit == "workers"
+
+
+def test_unknown_cores_limit_nothing(tmp_path: Path) -> None:
+    figures, _ = found(tmp_path, cpus=None, workers=8, fetch_ns=40 * MS, fetch_cpu_ns=20 * MS, t_fetch_ns=1)
+    assert figures["workers"].batches_per_s == pytest.approx(200)
+
+
+def test_waiting_the_device_does_not_feel_is_its_computing(tmp_path: Path) -> None:
+    figures, _ = found(tmp_path, fetch_ns=MS, wait_ms=6, compute_ms=2, stall_ns=2 * MS)
+    assert figures["compute"].batches_per_s == pytest.approx(1e3 / 6)
+
+
+def test_what_was_not_measured_says_why(tmp_path: Path) -> None:
+    figures, limit = found(tmp_path)
+    assert figures["fetch+collate"].batches_per_s is None
+    assert figures["h2d"] == Capacity(None, "no device")
+    assert figures["pin"] == Capacity(None, "pin_memory is off")
+    assert limit == "compute"

@@ -1,0 +1,108 @@
+"""Stage statistics against numbers worked out by hand or by NumPy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from builders import MS, RunBuilder, epoch_row, loop
+from loaderscope.advisors.stage_model.stages import quantiles, stage, stages
+from loaderscope.profiler.folding import Totals
+from loaderscope.profiler.run import LoaderRun, open_run
+
+
+def loader_of(tmp_path: Path, *lanes: list[dict[str, object]], **facts: object) -> LoaderRun:
+    run = RunBuilder(tmp_path)
+    run.process().loader(*lanes, **facts)  # type: ignore[arg-type]
+    return open_run(run.path).loaders[0]
+
+
+def test_mean_percentiles_and_share(tmp_path: Path) -> None:
+    rows = loop(101, wait_ms=2, compute_ms=6, fetch_ns=lambda n, t, w: n * 1000)
+    found = stages(loader_of(tmp_path, rows), None)
+    fetch = found["fetch"]
+    assert (fetch.count, fetch.mean_us, fetch.p50_us, fetch.p95_us, fetch.p99_us) == (101, 50, 50, 95, 99)
+    assert fetch.total_s == pytest.approx(101 * 50e-6)
+    assert found["wait"].share == pytest.approx(0.25)
+    assert found["compute"].share == pytest.approx(0.75)
+
+
+def test_workers_side_by_side_may_exceed_the_step(tmp_path: Path) -> None:
+    found = stages(loader_of(tmp_path, loop(30, wait_ms=1, compute_ms=9, fetch_ns=25 * MS)), None)
+    assert found["fetch"].share == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 1000])
+def test_quantiles_are_numpys(count: int) -> None:
+    values = np.random.default_rng(count).integers(0, 10**9, count)
+    assert quantiles(values) == pytest.approx(np.quantile(values, [0.5, 0.95, 0.99]))
+
+
+def test_folded_detail_counts_exactly_and_bins_approximate(tmp_path: Path) -> None:
+    waits = np.random.default_rng(0).gamma(3, 200_000, 30_000).astype(int)
+    rows = loop(30_000)
+    for row, wait in zip(rows, waits, strict=True):
+        row["wait_ns"] = int(wait)
+    loader = loader_of(tmp_path, rows, max_bytes=3 << 20)
+    assert loader.folded.records > 10_000
+    found = stages(loader, None)["wait"]
+    assert found.count == 30_000
+    assert found.mean_us == pytest.approx(waits.mean() / 1e3, rel=1e-12)
+    for got, share in ((found.p50_us, 50), (found.p95_us, 95), (found.p99_us, 99)):
+        assert got == pytest.approx(np.percentile(waits, share) / 1e3, rel=0.05)
+
+
+def test_only_folded_detail_is_left() -> None:
+    totals = Totals()
+    totals.add(np.full(100, 5000))
+    found = stage(np.empty(0, np.int64), totals, 1e6)
+    assert (found.count, found.mean_us, found.p50_us) == (100, 5, 5)
+
+
+def test_cpu_time_is_related_to_the_batches_it_was_measured_on(tmp_path: Path) -> None:
+    """Detail is taken of the slow batches first: their CPU mean must not be held against the mean of all."""
+    rows = loop(
+        100,
+        wait_ms=1,
+        compute_ms=1,
+        fetch_ns=lambda n, t, w: 10 * MS if n < 10 else 1 * MS,
+        fetch_cpu_ns=lambda n, t, w: 5 * MS if n < 10 else None,
+    )
+    found = stages(loader_of(tmp_path, rows), None)
+    assert found["fetch_cpu"].count == 10
+    assert found["fetch_cpu"].share == pytest.approx((found["fetch"].share or 0) / 2)
+
+
+def test_startup_is_an_epochs_not_a_batchs(tmp_path: Path) -> None:
+    one, two = loop(20, epoch=0), loop(20, epoch=1, start_ns=10**13)
+    epochs = [epoch_row(one, startup_ms=40), epoch_row(two, startup_ms=20)]
+    found = stages(loader_of(tmp_path, one + two, epochs=epochs), None)["startup"]
+    assert (found.count, found.mean_us) == (2, 30_000)
+    assert found.share == pytest.approx(60 / 400)
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "device", "reason"),
+    [
+        ("h2d", {}, None, "no device"),
+        ("h2d", {}, "NVIDIA H200", "not measured"),
+        ("h2d", {"reasons": {"h2d": "CUDA events failed"}}, "NVIDIA H200", "CUDA events failed"),
+        ("pack", {}, None, "no workers"),
+        ("pin", {}, None, "pin_memory is off"),
+        ("pin", {"config": {"pin_memory": True}}, None, "not measured"),
+        ("collate", {"config": {"batch_size": None}}, None, "batch_size=None: the data set makes the batches"),
+        ("fetch", {"kind": "iterable"}, None, "not a DataLoader: only waiting and computing are seen"),
+        ("stall", {}, None, "no device: equals wait"),
+    ],
+)
+def test_reasons(tmp_path: Path, name: str, facts: dict[str, object], device: str | None, reason: str) -> None:
+    found = stages(loader_of(tmp_path, loop(5), **facts), device)[name]
+    assert found.reason == reason
+    assert (found.count == 0) == (found.mean_us is None) == (name != "stall")
+
+
+def test_no_batches_at_all(tmp_path: Path) -> None:
+    found = stages(loader_of(tmp_path), None)
+    assert all(each.count == 0 and each.reason for each in found.values())

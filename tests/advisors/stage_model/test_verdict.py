@@ -1,0 +1,138 @@
+"""The verdict and the headroom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import MS, T0, RunBuilder, epoch_row, loop
+from loaderscope.advisors.model import Basis, Verdict
+from loaderscope.advisors.stage_model.verdict import first_of_epoch, headroom, lost_time, share_with_range, verdict
+from loaderscope.profiler.run import LoaderRun, open_run
+
+
+def loader_of(tmp_path: Path, rows: list[dict[str, Any]], **facts: Any) -> LoaderRun:
+    run = RunBuilder(tmp_path)
+    run.process().loader(rows, **facts)
+    return open_run(run.path).loaders[0]
+
+
+def judge(tmp_path: Path, rows: list[dict[str, Any]], **facts: Any) -> tuple[Verdict, Basis]:
+    loader = loader_of(tmp_path, rows, **facts)
+    return verdict(loader, lost_time(loader))
+
+
+@pytest.mark.parametrize(
+    ("wait", "expected"), [(50, "input-bound"), (10, "input-bound"), (9, "balanced"), (6, "balanced"),
+                           (5, "compute-bound"), (0.1, "compute-bound")]
+)  # fmt: skip
+def test_thresholds(tmp_path: Path, wait: float, expected: str) -> None:
+    found, basis = judge(tmp_path, loop(200, wait_ms=wait, compute_ms=100 - wait))
+    assert found == expected
+    assert basis.stall_share == pytest.approx(wait / 100)
+    assert basis.steady_batches == 199
+
+
+@pytest.mark.parametrize(("batches", "short"), [(0, True), (1, True), (19, True), (20, False)])
+def test_too_short_says_what_to_do(tmp_path: Path, batches: int, short: bool) -> None:
+    found, basis = judge(tmp_path, loop(batches) if batches else [])
+    assert (found == "too-short") is short
+    if short:
+        assert ("at least 20" in basis.sentence) or ("iterate over" in basis.sentence)
+        assert basis.stall_share is None
+
+
+def test_the_first_batch_of_each_epoch_is_set_apart(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    for epoch in range(3):
+        rows += loop(40, wait_ms=1, compute_ms=99, epoch=epoch, start_ns=T0 + epoch * 10**11, first_wait_ms=300)
+    found, basis = judge(tmp_path, rows)
+    assert basis.stall_share == pytest.approx(0.01)
+    assert found == "compute-bound"
+    assert basis.epoch_start_share == pytest.approx(600 / (3 * 4000 + 900 - 3), rel=0.01)
+
+
+def test_repeated_epoch_starts_alone_make_a_loop_input_bound(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    for epoch in range(5):
+        rows += loop(20, wait_ms=0.1, compute_ms=10, epoch=epoch, start_ns=T0 + epoch * 10**11, first_wait_ms=500)
+    found, basis = judge(tmp_path, rows)
+    assert found == "input-bound"
+    assert basis.sentence.startswith("Epoch starts cost ")
+
+
+def test_time_in_iter_counts_for_epoch_starts_and_headroom(tmp_path: Path) -> None:
+    """Starting workers happens in iter(), before any wait."""
+    rows, epochs = [], []
+    for epoch in range(4):
+        each = loop(25, wait_ms=0, compute_ms=10, epoch=epoch, start_ns=T0 + epoch * 10**11)
+        rows += each
+        epochs.append(epoch_row(each, startup_ms=250))
+    loader = loader_of(tmp_path, rows, epochs=epochs)
+    lost = lost_time(loader)
+    assert headroom(loader, lost) == pytest.approx(2.0)
+    found, basis = verdict(loader, lost)
+    assert basis.epoch_start_share == pytest.approx(0.75 / 1.75)
+    assert found == "input-bound"
+
+
+def test_on_a_device_only_stall_is_lost(tmp_path: Path) -> None:
+    rows = loop(100, wait_ms=50, compute_ms=50, stall_ns=2 * MS)
+    loader = loader_of(tmp_path, rows)
+    lost = lost_time(loader)
+    found, basis = verdict(loader, lost)
+    assert (found, basis.lost) == ("compute-bound", "stall")
+    assert "device" in basis.sentence
+    assert headroom(loader, lost) == pytest.approx(100 / 98)
+
+
+def test_stall_never_exceeds_wait(tmp_path: Path) -> None:
+    loader = loader_of(tmp_path, loop(30, wait_ms=1, compute_ms=1, stall_ns=50 * MS))
+    assert headroom(loader, lost_time(loader)) == pytest.approx(2)
+
+
+def test_headroom_counts_folded_batches(tmp_path: Path) -> None:
+    loader = loader_of(tmp_path, loop(20_000, wait_ms=3, compute_ms=1), max_bytes=3 << 20)
+    assert loader.folded.records
+    assert headroom(loader, lost_time(loader)) == pytest.approx(4, rel=1e-3)
+
+
+def test_headroom_is_unknown_where_nothing_is_left(tmp_path: Path) -> None:
+    loader = loader_of(tmp_path, loop(30, wait_ms=5, compute_ms=0))
+    assert headroom(loader, lost_time(loader)) is None
+
+
+def test_a_verdict_near_a_threshold_is_of_low_confidence(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = loop(400, wait_ms=10, compute_ms=88)
+    t = T0
+    for row in rows:
+        row["t_ns"], row["wait_ns"] = t, int(rng.gamma(0.5, 20 * MS))
+        t += row["wait_ns"] + 88 * MS
+    assert judge(tmp_path, rows)[1].confidence == "low"
+    assert judge(tmp_path / "clear", loop(400, wait_ms=50, compute_ms=50))[1].confidence == "high"
+    assert judge(tmp_path / "few", loop(40, wait_ms=50, compute_ms=50))[1].confidence == "medium"
+
+
+def test_the_range_covers_the_true_share() -> None:
+    """Correlated steps (slow phases) must widen it: coverage over many made-up runs, 95 % nominal."""
+    rng = np.random.default_rng(7)
+    covered = 0
+    for _ in range(300):
+        phases = np.repeat(rng.gamma(2, 1, 100), 10)  # ten batches a phase
+        gone = phases * rng.gamma(4, 0.25, 1000)
+        _, low, high = share_with_range(gone, gone + 8)
+        covered += low <= 2 / 10 <= high
+    assert 0.85 <= covered / 300 <= 1
+
+
+def test_first_of_epoch() -> None:
+    def flags(*epochs: int) -> list[int]:
+        return np.flatnonzero(first_of_epoch(np.array(epochs, np.int32))).tolist()
+
+    assert flags() == []
+    assert flags(0, 0, 1, 1, 3) == [0, 2, 4]
+    assert flags(0, 1, 0, 1, 2) == [0, 1, 4]

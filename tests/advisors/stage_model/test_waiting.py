@@ -1,0 +1,135 @@
+"""Where waiting came from, on batches whose history is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import MS, RunBuilder, loop
+from loaderscope.advisors.model import Waiting
+from loaderscope.advisors.stage_model.verdict import first_of_epoch
+from loaderscope.advisors.stage_model.waiting import waiting
+from loaderscope.profiler.run import open_run
+
+
+def waiting_of(tmp_path: Path, rows: list[dict[str, Any]]) -> Waiting:
+    run = RunBuilder(tmp_path)
+    run.process().loader(rows)
+    loader = open_run(run.path).loaders[0]
+    found = waiting(loader, first_of_epoch(loader.batches["epoch"]))
+    assert found is not None
+    return found
+
+
+def seconds(found: Waiting) -> dict[str, float]:
+    return {name: round(cause.seconds * 1000, 6) for name, cause in found.causes.items()}
+
+
+def history(ms_before_next: float, **parts: float) -> dict[str, Any]:
+    """Columns of a batch whose fetching began so long before next(), all in ms; `queued` is derived when absent."""
+    fetch, collate, pack = parts.get("fetch", 0), parts.get("collate", 0), parts.get("pack", 0)
+    unpack, pin = parts.get("unpack", 0), parts.get("pin")
+    wait = parts["wait"]
+    sent = -ms_before_next + fetch + collate + pack
+    queued = wait - sent - unpack - (pin or 0)
+    columns: dict[str, Any] = {
+        "t_fetch_ns": lambda n, t, w: t - round(ms_before_next * MS),
+        "fetch_ns": round(fetch * MS),
+        "collate_ns": round(collate * MS),
+        "pack_ns": round(pack * MS),
+        "unpack_ns": round(unpack * MS),
+        "queued_ns": round(queued * MS),
+    }
+    if pin is not None:
+        columns["pin_ns"] = round(pin * MS)
+    return columns
+
+
+def after_the_first(found: dict[str, float], first_wait: float) -> dict[str, float]:
+    """Without the startup, which is the first batch's wait."""
+    assert found.pop("startup") == pytest.approx(first_wait)
+    return found
+
+
+def test_without_workers_waiting_is_the_work_itself(tmp_path: Path) -> None:
+    rows = loop(10, wait_ms=10, index_ns=1 * MS, fetch_ns=6 * MS, collate_ns=2 * MS)
+    assert seconds(waiting_of(tmp_path, rows)) == {"index": 10, "fetch": 60, "collate": 20, "other": 10}
+
+
+def test_without_workers_parts_never_exceed_the_wait(tmp_path: Path) -> None:
+    rows = loop(1, wait_ms=5, fetch_ns=9 * MS, collate_ns=2 * MS)
+    assert seconds(waiting_of(tmp_path, rows)) == {"fetch": 5}
+
+
+@pytest.mark.parametrize(
+    ("before", "parts", "expected"),
+    [
+        # Fetching began 4 ms after next(): the workers were busy until then.
+        (-4, {"wait": 20, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2},
+         {"workers-busy": 4, "fetch": 8, "collate": 3, "hand-over": 1, "queue": 2, "unpack": 2}),
+        # Half of the fetch was over when next() was entered.
+        (4, {"wait": 10, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2},
+         {"fetch": 4, "collate": 3, "hand-over": 1, "unpack": 2}),
+        # Everything was over: what remains is taking it from the queue and rebuilding it.
+        (50, {"wait": 3, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2}, {"queue": 1, "unpack": 2}),
+        # Ready and pinned in the background long before: nothing of that is waiting.
+        (50, {"wait": 0.5, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2, "pin": 4}, {"other": 0.5}),
+        # Pinned while the loop waited.
+        (0, {"wait": 20, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2, "pin": 4},
+         {"fetch": 8, "collate": 3, "hand-over": 1, "queue": 2, "unpack": 2, "pin": 4}),
+    ],
+)  # fmt: skip
+def test_with_workers_the_wait_is_laid_over_the_batchs_history(
+    tmp_path: Path, before: float, parts: dict[str, float], expected: dict[str, float]
+) -> None:
+    rows = loop(2, wait_ms=parts["wait"], compute_ms=100, **history(before, **parts))
+    assert after_the_first(seconds(waiting_of(tmp_path, rows)), parts["wait"]) == pytest.approx(expected)
+
+
+def test_busy_workers_are_divided_by_what_they_do(tmp_path: Path) -> None:
+    rows = loop(101, wait_ms=20, **history(-10, wait=20, fetch=6, collate=2, pack=2, unpack=0))
+    found = waiting_of(tmp_path, rows)
+    share = 100 / 101  # the first wait is startup
+    assert found.causes["workers-busy"].share == pytest.approx(0.5 * share)
+    assert found.work["fetch"] == pytest.approx((0.5 * 0.6 + 0.3) * share)
+    assert found.work["collate"] == pytest.approx((0.5 * 0.2 + 0.1) * share)
+    assert found.work["pack"] == pytest.approx(0.5 * 0.2 * share)
+
+
+def test_causes_add_up_whatever_the_numbers(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+
+    def some(scale: float, missing: float = 0.2) -> Any:
+        return lambda n, t, w: int(rng.gamma(1, scale * MS)) if rng.random() > missing else None
+
+    rows = loop(
+        3000, wait_ms=3, compute_ms=2, fetch_ns=some(3), collate_ns=some(1), pack_ns=some(1), unpack_ns=some(1),
+        queued_ns=some(2), pin_ns=some(1, 0.7), index_ns=some(0.1),
+        t_fetch_ns=lambda n, t, w: t + int(rng.normal(0, 5 * MS)) if rng.random() > 0.3 else None,
+    )  # fmt: skip
+    found = waiting_of(tmp_path, rows)
+    assert all(cause.seconds >= 0 for cause in found.causes.values())
+    assert sum(cause.seconds for cause in found.causes.values()) == pytest.approx(9.0)
+    assert sum(cause.share for cause in found.causes.values()) == pytest.approx(1)
+
+
+def test_waiting_for_io_is_told_from_computing(tmp_path: Path) -> None:
+    rows = loop(40, wait_ms=10, fetch_ns=8 * MS, fetch_cpu_ns=lambda n, t, w: 2 * MS if n % 4 == 0 else None)
+    found = waiting_of(tmp_path, rows)
+    assert found.fetch_idle_share == pytest.approx(0.75)
+    assert found.collate_idle_share is None
+
+
+def test_nothing_to_say_without_batches(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path)
+    run.process().loader()
+    loader = open_run(run.path).loaders[0]
+    assert waiting(loader, np.zeros(0, np.bool_)) is None
+
+
+def test_what_was_not_seen_is_not_called_bookkeeping(tmp_path: Path) -> None:
+    """A plain iterable: nothing inside next() was measured."""
+    assert seconds(waiting_of(tmp_path, loop(10, wait_ms=2))) == {"unknown": 20}

@@ -1,0 +1,258 @@
+"""What fetching reads: shares of reading and decoding, sizes of the data set and of the memory there is for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from torch.utils.data import DataLoader, Dataset
+
+from advice_cases import case_of, rows_of
+from builders import MS, T0
+from loaderscope.advisors.model import StorageSummary
+from loaderscope.advisors.storage.files import few_files, main_suffix
+from loaderscope.advisors.storage.summary import COPY_BYTES_PER_US, OPEN_US, mount_kind
+from loaderscope.profiler.looks import EpochTotals, Looks, MountTotals, SuffixTotals
+from storage_cases import SAMPLES, looked, looks_of, memory, stored_case
+
+
+class Listed(Dataset[Any]):
+    def __init__(self, count: int = 1000, suffix: str = ".png") -> None:
+        self.files = [f"data/{n}{suffix}" for n in range(count)]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> int:
+        return len(self.files[index])
+
+
+class Patches(Listed):
+    def __len__(self) -> int:
+        return 16 * len(self.files)
+
+
+class Numbers(Dataset[Any]):
+    def __init__(self, length: int = 1000) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+def summary(tmp_path: Path, looks: Looks | None, dataset: Dataset[Any] | None = None, **options: Any) -> StorageSummary:
+    loader = DataLoader(dataset if dataset is not None else Listed(), batch_size=4)
+    found = stored_case(tmp_path, loader, looks, **options).report.storage
+    assert found is not None
+    return found
+
+
+def shares(found: StorageSummary) -> tuple[float, float, float]:
+    assert found.reading_share is not None and found.decoding_share is not None and found.other_share is not None
+    return found.reading_share, found.decoding_share, found.other_share
+
+
+def test_nothing_is_said_of_data_that_is_not_stored(tmp_path: Path) -> None:
+    assert stored_case(tmp_path, DataLoader(Numbers(), batch_size=4)).report.storage is None
+
+
+def test_waiting_for_files_is_reading_and_computing_is_decoding(tmp_path: Path) -> None:
+    found = summary(tmp_path, looks_of(idle=0.8, fetch_ms=5.0))
+
+    copying = (OPEN_US + 100_000 / COPY_BYTES_PER_US) / 5000
+    reading, decoding, other = shares(found)
+    assert reading == pytest.approx(0.8 + copying) and decoding == pytest.approx(0.2 - copying) and other == 0
+    assert found.opens_per_sample == 1.0 and found.read_bytes_per_sample == found.disk_bytes_per_sample == 100_000
+    assert found.read_calls_per_sample == 2.0 and found.wait_us_per_open == pytest.approx(4000)
+
+
+def test_copying_from_the_page_cache_is_reading_but_never_more_than_the_cpu_time(tmp_path: Path) -> None:
+    small = summary(tmp_path / "a", looks_of(fetch_ms=0.02, mean_bytes=5_000_000, disk=0, idle=0.0), idle=0.0)
+
+    assert shares(small) == (pytest.approx(1.0), pytest.approx(0.0), pytest.approx(0.0))
+
+
+def test_waiting_without_any_disk_is_not_for_files(tmp_path: Path) -> None:
+    reading, _, other = shares(summary(tmp_path / "a", looks_of(disk=0)))
+    assert reading < 0.01 and other == pytest.approx(0.8)
+
+    assert shares(summary(tmp_path / "b", looks_of(disk=0, mount="nfs4")))[0] > 0.8
+    assert shares(summary(tmp_path / "c", looks_of(disk=0, faults=3)))[0] > 0.8
+    assert shares(summary(tmp_path / "d", replace(looks_of(disk=0), mounts=())))[0] > 0.8
+
+
+def test_a_set_that_reads_nothing_waits_for_something_else(tmp_path: Path) -> None:
+    found = summary(tmp_path, looks_of(None, read=0), Numbers())
+
+    assert shares(found) == (0.0, pytest.approx(0.2), pytest.approx(0.8))
+    assert found.wait_us_per_open is None and found.reasons["wait_us_per_open"] == "no file was seen opened"
+
+
+def test_without_looks_the_samplers_counters_stand_in(tmp_path: Path) -> None:
+    rows = [
+        {"t_ns": T0 + n * 200 * MS, "pid": 4000, "owner_pid": 4000, "role": 0, "read_all_bytes": n * 24_000,
+         "read_disk_bytes": n * 12_000}
+        for n in range(10)
+    ]  # fmt: skip
+    found = summary(tmp_path, None, system={"process": rows, "machine": memory()["machine"]})
+
+    assert found.samples == 0 and found.opens_per_sample is None and "opens_per_sample" in found.reasons
+    assert found.read_bytes_per_sample == pytest.approx(9 * 24_000 / 240)
+    assert found.disk_bytes_per_sample == pytest.approx(9 * 12_000 / 240)
+    assert found.reading_share == pytest.approx(0.8, abs=0.05)
+    (epoch,) = found.epochs
+    assert epoch.samples == 240 and epoch.read_bytes == pytest.approx(2 * (epoch.disk_bytes or 0))
+
+
+def test_what_was_not_measured_has_a_reason(tmp_path: Path) -> None:
+    found = summary(tmp_path, None)
+
+    for name in ("opens_per_sample", "read_bytes_per_sample", "disk_bytes_per_sample", "read_calls_per_sample",
+                 "wait_us_per_open", "reopened_share", "sequential_share", "directories", "dataset_bytes",
+                 "memory_bytes", "reading_share", "decoding_share", "other_share"):  # fmt: skip
+        assert getattr(found, name) is None and found.reasons[name], name
+
+
+def test_the_reason_looks_give_is_passed_on(tmp_path: Path) -> None:
+    told = replace(looks_of(None, read=0), epochs=(EpochTotals(0, 100, SAMPLES, 1, 1, 0, -1, -1, -1, -1),))
+    found = summary(tmp_path, replace(told, reasons={"read_bytes": "no procfs here"}))
+
+    assert found.read_bytes_per_sample is None and found.reasons["read_bytes_per_sample"] == "no procfs here"
+
+
+def test_epochs_are_told_a_sample(tmp_path: Path) -> None:
+    epochs = (EpochTotals(1, 2, 10, 1, 1, 10, 1000, 20, 0, -1), EpochTotals(0, 2, 10, 1, 1, 10, 1000, 20, 1000, 5))
+    cold, warm = summary(tmp_path, replace(looks_of(), epochs=epochs)).epochs
+
+    assert (cold.epoch, cold.read_bytes, cold.disk_bytes, cold.major_faults) == (0, 100.0, 100.0, 0.5)
+    assert (warm.epoch, warm.read_bytes, warm.disk_bytes, warm.major_faults) == (1, 100.0, 0.0, None)
+
+
+def test_kinds_and_mounts(tmp_path: Path) -> None:
+    looks = replace(
+        looks_of(),
+        suffixes={".JSON": SuffixTotals(3, 0, 0, 0), ".png": SuffixTotals(9, 4, 400, 200)},
+        mounts=(MountTotals("/data", "lustre", 9),),
+    )
+    found = summary(tmp_path, looks)
+
+    assert [(k.suffix, k.opens, k.mean_bytes, k.max_bytes) for k in found.kinds] == [
+        (".png", 9, 100.0, 200),
+        (".json", 3, None, None),
+    ]
+    assert [(m.path, m.type, m.kind, m.opens) for m in found.mounts] == [("/data", "lustre", "network", 9)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "kind"),
+    [("ext4", "local"), ("xfs", "local"), ("apfs", "local"), ("overlay", "overlay"), ("nfs4", "network"),
+     ("CIFS", "network"), ("9p", "network"), ("fuse.sshfs", "fuse"), ("fuse", "fuse"), ("tmpfs", "memory"),
+     ("made-up", "other"), ("", "other")],
+)  # fmt: skip
+def test_kinds_of_file_systems(type_: str, kind: str) -> None:
+    assert mount_kind(type_) == kind
+
+
+def test_the_size_of_the_data_set_is_that_of_all_files_it_lists(tmp_path: Path) -> None:
+    assert summary(tmp_path / "a", looks_of()).dataset_bytes == 1000 * 100_000
+    # No list of files: its length, and as many files a sample as were opened.
+    assert summary(tmp_path / "b", looks_of(opens=800), Numbers()).dataset_bytes == 2 * 1000 * 100_000
+    # The same few files again and again.
+    assert summary(tmp_path / "c", looks_of(distinct=10), Numbers()).dataset_bytes == 10 * 100_000
+
+
+def test_the_size_of_containers_is_their_own(tmp_path: Path) -> None:
+    files = (("lmdb", "/data/a.mdb", 700), ("lmdb", "/data/b.mdb", 300), ("hdf5", "/data/c.h5", None))
+    found = summary(tmp_path, looks_of(None, read=100, containers=files), Numbers())
+
+    assert found.dataset_bytes == 1000 and [c.path for c in found.containers] == [path for _, path, _ in files]
+
+
+def test_a_container_held_by_the_data_set_is_named(tmp_path: Path) -> None:
+    class Mapped(Dataset[Any]):
+        def __init__(self) -> None:
+            self.rows = np.memmap(tmp_path / "x.bin", np.float32, "w+", shape=(50, 10))
+
+        def __len__(self) -> int:
+            return 50
+
+        def __getitem__(self, index: int) -> Any:
+            return np.array(self.rows[index])
+
+    (found,) = summary(tmp_path, looks_of(None, read=0), Mapped()).containers
+    assert (found.kind, found.path, found.bytes) == ("memmap", "dataset.rows", 2000)
+
+    seen = looks_of(None, read=0, containers=(("npy", "/data/rows.npy", 2128),))
+    (found,) = summary(tmp_path / "b", seen, Mapped()).containers
+    assert found.path == "/data/rows.npy"
+
+
+def test_memory_is_what_processes_leave_of_the_containers_limit(tmp_path: Path) -> None:
+    limit = {"cgroup_mem_limit_bytes": 8_000_000_000}
+    assert summary(tmp_path / "a", looks_of(), system=memory()).memory_bytes == 31_000_000_000
+    assert summary(tmp_path / "b", looks_of(), system=memory(**limit)).memory_bytes == 7_000_000_000
+    little = memory(**limit, mem_available_bytes=2_000_000_000)
+    assert summary(tmp_path / "c", looks_of(), system=little).memory_bytes == 2_000_000_000
+
+
+def test_few_files_are_told_from_many(tmp_path: Path) -> None:
+    def few(name: str, looks: Looks, dataset: Dataset[Any]) -> bool:
+        return few_files(stored_case(tmp_path / name, DataLoader(dataset, batch_size=4), looks).loader)
+
+    assert few("a", looks_of(".tar", distinct=2), Numbers())
+    assert not few("b", looks_of(".png"), Numbers())
+    # A small data set that was gone through often opens its files again, too.
+    assert not few("c", looks_of(".png", distinct=40), Listed(40))
+    assert not few("d", looks_of(None, read=0), Numbers())
+    # Patches of pictures: each file is read for sixteen samples, but holds no samples to be looked up.
+    assert not few("e", looks_of(".png", distinct=40), Patches(40))
+    assert few("f", looks_of(".h5", distinct=40), Patches(40, ".h5"))
+
+
+def test_the_main_suffix_has_more_than_half_of_the_opens() -> None:
+    both = {".png": SuffixTotals(5, 0, 0, 0), ".XML": SuffixTotals(5, 0, 0, 0)}
+    assert main_suffix(Looks(opens=10, suffixes=both)) is None
+    assert main_suffix(Looks(opens=11, suffixes={**both, ".XML": SuffixTotals(6, 0, 0, 0)})) == ".xml"
+    assert main_suffix(Looks()) is None
+
+
+def test_a_loop_without_timed_fetching_has_no_shares(tmp_path: Path) -> None:
+    rows, epochs = rows_of(1, wait_ms=20.0)
+    case = looked(case_of(tmp_path, rows, epochs, loader=DataLoader(Listed(), batch_size=4)), looks_of())
+
+    storage = case.report.storage
+    assert storage is not None and storage.reading_share is None and storage.opens_per_sample == 1.0
+    assert storage.reasons["reading_share"]
+
+
+class Rows(Dataset[Any]):
+    """An HDF5 file that is opened past Python's `open`."""
+
+    def __init__(self) -> None:
+        self.path = "/data/rows.h5"
+        self.rows: Any = None
+
+    def __len__(self) -> int:
+        return 100
+
+    def __getitem__(self, index: int) -> Any:
+        import h5py
+
+        if self.rows is None:
+            self.rows = h5py.File(self.path)["rows"]
+        return self.rows[index]
+
+
+def test_a_library_that_opens_files_itself_is_named_by_the_source(tmp_path: Path) -> None:
+    (found,) = summary(tmp_path / "a", looks_of(None, read=100), Rows(), batch=0).containers
+    assert (found.kind, found.path, found.bytes) == ("hdf5", "dataset.path", None)
+
+    seen = looks_of(None, read=100, containers=(("hdf5", "/data/rows.h5", 9),))
+    (found,) = summary(tmp_path / "b", seen, Rows(), batch=0).containers
+    assert found.path == "/data/rows.h5"

@@ -1,0 +1,159 @@
+"""Converting: what is left out is counted, and a full disk or a broken layout is told, not hidden."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loaderscope.advisors.storage_probe.convert import check, convert
+from loaderscope.advisors.storage_probe.decoded import DecodedLmdb, MappedArray
+from loaderscope.advisors.storage_probe.decoders import Decoder
+from loaderscope.advisors.storage_probe.encoded import Files
+from loaderscope.advisors.storage_probe.layout import Layout
+from loaderscope.advisors.storage_probe.tars import Tar
+from loaderscope.profiler.errors import UsageError
+
+BYTES = 1 << 20
+
+
+def soon() -> float:
+    return time.monotonic() + 20
+
+
+def sources(folder: Path, *contents: bytes) -> list[str]:
+    folder.mkdir(exist_ok=True)
+    paths = [folder / f"{n}" for n in range(len(contents))]
+    for path, data in zip(paths, contents, strict=True):
+        path.write_bytes(data)
+    return [str(path) for path in paths]
+
+
+def made(folder: Path, *kinds: type[Layout], max_bytes: int = BYTES) -> list[Layout]:
+    folder.mkdir()
+    return [kind(folder, max_bytes, 100) for kind in kinds]
+
+
+ROW = Decoder("json", "rows", lambda data: np.array(json.loads(data), np.uint8))
+
+
+def read(layout: Layout) -> list[Any]:
+    with layout.reading() as reading:
+        return list(reading(range(layout.count)))
+
+
+def test_broken_files_are_left_out_of_every_layout_and_counted(tmp_path: Path) -> None:
+    paths = sources(tmp_path / "data", b"[1,2]", b"broken", b"[3,4]")
+    layouts = made(tmp_path / "out", Files, Tar, MappedArray)
+    done = convert([*paths, str(tmp_path / "gone")], layouts, ROW, BYTES, soon())
+    assert (done.count, done.decoded, done.bytes) == (2, 2, 10)
+    assert done.skipped == {"does not decode (JSONDecodeError)": 1, "cannot be opened (No such file or directory)": 1}
+    assert read(layouts[0]) == read(layouts[1]) == [b"[1,2]", b"[3,4]"]
+    np.testing.assert_array_equal(read(layouts[2]), [[1, 2], [3, 4]])
+    assert done.encoded_checks == [check(b"[1,2]"), check(b"[3,4]")]
+    assert all(layout.convert_s > 0 and layout.source_bytes == 10 for layout in layouts)
+
+
+def test_layouts_that_cannot_hold_the_samples_say_why_and_the_others_go_on(tmp_path: Path) -> None:
+    paths = sources(tmp_path / "data", b"[1,2]", b"[1,2,3]", b"[1,2]")
+    layouts = made(tmp_path / "out", Files, MappedArray, DecodedLmdb)
+    done = convert(paths, layouts, ROW, BYTES, soon())
+    assert done.count == 3
+    assert layouts[1].reason is not None
+    assert "(2,) uint8 and (3,) uint8" in layouts[1].reason
+    assert not layouts[1].folder.exists()
+    assert [array.tolist() for array in read(layouts[2])] == [[1, 2], [1, 2, 3], [1, 2]]
+
+
+def test_samples_that_are_no_arrays_have_no_decoded_layout(tmp_path: Path) -> None:
+    layouts = made(tmp_path / "out", Files, MappedArray)
+    paths = sources(tmp_path / "data", b'{"a": 1}', b"{}")
+    assert convert(paths, layouts, Decoder("json", "texts", json.loads), BYTES, soon()).decoded == 2
+    assert layouts[1].reason == "samples do not decode to one array each"
+
+
+def test_decoded_layouts_stop_at_the_bound_and_the_others_go_on(tmp_path: Path) -> None:
+    blow_up = Decoder("x", "x", lambda data: np.full(400, data[0], np.uint8))
+    layouts = made(tmp_path / "out", Files, MappedArray, max_bytes=1000)
+    done = convert(sources(tmp_path / "data", b"a", b"b", b"c", b"d"), layouts, blow_up, 1000, soon())
+    assert (layouts[0].count, layouts[1].count) == (4, 2)
+    assert layouts[1].source_bytes == 2
+    assert len(done.decoded_checks) >= 2
+    assert [row[0] for row in read(layouts[1])] == [ord("a"), ord("b")]
+    too_big = made(tmp_path / "more", Files, MappedArray, max_bytes=100)
+    convert(sources(tmp_path / "data", b"a"), too_big, blow_up, 100, soon())
+    assert too_big[1].reason is not None
+    assert "raise --bytes" in too_big[1].reason
+
+
+def test_the_time_for_copying_is_kept(tmp_path: Path) -> None:
+    layouts = made(tmp_path / "out", Files)
+    done = convert(sources(tmp_path / "data", b"a"), layouts, None, BYTES, time.monotonic() - 1)
+    assert (done.count, done.stopped) == (0, "the time for copying was over")
+
+
+def test_free_space_is_asked_for_again(tmp_path: Path) -> None:
+    left = iter([1 << 40, 0])
+    paths = sources(tmp_path / "data", *[b"x"] * 40)
+    layouts = made(tmp_path / "out", Files)
+    done = convert(paths, layouts, None, BYTES, soon(), free=lambda path: next(left))
+    assert (done.count, done.stopped) == (16, "free space ran low")
+
+
+def test_a_library_that_fails_is_that_layouts_reason(tmp_path: Path) -> None:
+    class Broken(Tar):
+        name = "broken"
+
+        def store(self, sample: bytes) -> None:
+            raise RuntimeError("it fell\x1b over")
+
+    layouts = made(tmp_path / "out", Files, Broken)
+    assert convert(sources(tmp_path / "data", b"a"), layouts, None, BYTES, soon()).count == 1
+    assert layouts[1].reason is not None
+    assert layouts[1].reason.startswith("writing it failed (RuntimeError: it fell")
+    assert layouts[1].reason.isprintable()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes."""
+    point = tmp_path / "small"
+    point.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(point)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("this user may not mount")
+    yield point
+    subprocess.run(["umount", str(point)], check=True)
+
+
+def test_a_disk_that_becomes_full_ends_the_probe_with_one_sentence(small: Path, tmp_path: Path) -> None:
+    paths = sources(tmp_path / "data", *(os.urandom(300_000) for _ in range(10)))
+    layouts = made(small / "out", Files, Tar, max_bytes=1 << 24)
+    with pytest.raises(UsageError, match="disk became full"):
+        convert(paths, layouts, None, 1 << 24, soon(), free=lambda path: 1 << 40)
+
+
+def test_lmdb_on_a_full_disk_says_the_same(small: Path, tmp_path: Path) -> None:
+    from loaderscope.advisors.storage_probe.encoded import Lmdb
+
+    paths = sources(tmp_path / "data", *(os.urandom(300_000) for _ in range(100)))
+    layouts = made(small / "out", Lmdb, max_bytes=1 << 25)
+    if layouts[0].load() is not None:
+        pytest.skip("no lmdb here")
+    with pytest.raises(UsageError, match="disk became full"):
+        convert(paths, layouts, None, 1 << 25, soon(), free=lambda path: 1 << 40)
+
+
+def test_checksums_tell_shapes_and_types_apart() -> None:
+    array = np.arange(6, dtype=np.int32)
+    assert check(array) == check(array.copy())
+    assert len({check(array), check(array.reshape(2, 3)), check(array.view(np.uint32)), check(array + 1)}) == 4

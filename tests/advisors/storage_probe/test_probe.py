@@ -1,0 +1,190 @@
+"""Whole probes of small real data: true, within bounds, and without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from loaderscope.advisors.storage_probe import StorageProbe, convert, probe, probe_storage, timing
+from loaderscope.profiler.errors import UsageError
+
+SECONDS = 4.0
+
+
+@pytest.fixture
+def temp(tmp_path: Path) -> Path:
+    folder = tmp_path / "temp"
+    folder.mkdir()
+    return folder
+
+
+def arrays(folder: Path, number: int = 30, shape: tuple[int, ...] = (20, 20)) -> Path:
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for n in range(number):
+        np.save(folder / f"{n:03d}.npy", rng.random(shape))
+    return folder
+
+
+def run(data: Path, temp: Path, seconds: float = SECONDS, **bounds: int) -> StorageProbe:
+    return probe_storage(data, temp=temp, max_seconds=seconds, **bounds)
+
+
+def state(folder: Path) -> dict[str, tuple[int, int]]:
+    return {str(p): (p.stat().st_mtime_ns, p.stat().st_size) for p in [folder, *folder.rglob("*")]}
+
+
+def test_a_whole_probe(tmp_path: Path, temp: Path) -> None:
+    data = arrays(tmp_path / "data")
+    (data / "labels.txt").write_text("x")
+    before = state(data)
+    found = run(data, temp)
+    assert state(data) == before
+    assert os.listdir(temp) == []
+    assert (found.suffix, found.whole_files, found.samples, found.decoder) == (".npy", 30, 30, "numpy")
+    assert found.sample_bytes == found.whole_bytes == sum(p.stat().st_size for p in data.glob("*.npy"))
+    assert found.rounds >= 1
+    files = found.layout("files")
+    array = found.layout("array")
+    assert files is not None
+    assert array is not None
+    for each in (files, array):
+        assert each.reason is None
+        assert each.total_warm is not None
+        assert each.total_warm.low <= each.total_warm.median <= each.total_warm.high
+        assert each.total_warm.passes == found.rounds
+    # Reading one array of many is nothing beside opening and parsing a file.
+    assert array.total_warm_factor is not None
+    assert array.total_warm_factor.mid > 2
+    assert (files.read_cold is None) == (found.cold_reason is not None)
+    assert found.reading_warm_share is not None
+    assert 0 < found.reading_warm_share < 1
+    assert len(found.verdict) == 3
+    assert json.loads(found.to_json())["layouts"][0]["name"] == "files"
+
+
+def test_the_bounds_hold(tmp_path: Path, temp: Path) -> None:
+    data = arrays(tmp_path / "data")
+    begun = time.monotonic()
+    found = run(data, temp, seconds=2, max_files=7)
+    assert found.samples == 7
+    assert time.monotonic() - begun < 8  # libraries may have to be imported first
+    assert any("say little" in note for note in found.notes)
+    one = (data / "000.npy").stat().st_size
+    assert run(data, temp, max_bytes=5 * one, seconds=2).samples == 5
+    with pytest.raises(UsageError, match="larger than the bound on bytes"):
+        run(data, temp, max_bytes=100)
+
+
+def test_one_file(tmp_path: Path, temp: Path) -> None:
+    found = run(arrays(tmp_path / "data", 1), temp, seconds=2)
+    assert (found.samples, found.whole_files) == (1, 1)
+    assert found.layouts[0].read_warm is not None
+
+
+def test_files_that_nothing_decodes_are_only_read(tmp_path: Path, temp: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for n in range(20):
+        (tmp_path / f"data/{n}.xyz").write_bytes(os.urandom(500))
+    found = run(tmp_path / "data", temp, seconds=2)
+    assert found.decoder is None
+    assert found.reading_warm_share is None
+    assert {each.form for each in found.layouts} == {"encoded"}
+    assert found.verdict[0].startswith("Files of this kind are not decoded here")
+
+
+def test_broken_samples_are_counted(tmp_path: Path, temp: Path) -> None:
+    data = arrays(tmp_path / "data", 20)
+    (data / "000.npy").write_bytes(b"broken")
+    (data / "001.npy").write_bytes(b"")
+    found = run(data, temp, seconds=2)
+    assert found.samples == 18
+    assert sum(found.skipped.values()) == 2
+    for path in data.iterdir():
+        path.write_bytes(b"broken")
+    with pytest.raises(UsageError, match="no file could be part of the sample: does not decode"):
+        run(data, temp, seconds=2)
+    assert os.listdir(temp) == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("where", ["copying", "timing"])
+def test_nothing_is_left_when_it_is_broken_off(
+    error: type[BaseException], where: str, tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+
+    def break_off(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 3:
+            assert len(os.listdir(temp)) == 1
+            raise error
+
+    if where == "copying":
+        read = convert.read_original
+        monkeypatch.setattr(convert, "read_original", lambda *a: (break_off(), read(*a))[1])
+    else:
+        cold = timing.make_cold
+        monkeypatch.setattr(timing, "make_cold", lambda paths: (break_off(), cold(paths))[1])
+    data = arrays(tmp_path / "data")
+    before = state(data)
+    with pytest.raises(error):
+        run(data, temp)
+    assert os.listdir(temp) == []
+    assert state(data) == before
+
+
+def test_a_layout_that_returns_something_else_gets_no_figures(
+    tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Wrong(probe.MappedArray):
+        def row(self, sample: np.ndarray) -> None:  # type: ignore[type-arg]
+            super().row(sample * 0)
+
+    monkeypatch.setattr(probe, "LAYOUTS", (probe.Files, Wrong))
+    wrong = run(arrays(tmp_path / "data"), temp, seconds=2).layouts[1]
+    assert (wrong.reason, wrong.read_warm) == ("it gave other samples than were stored", None)
+
+
+def test_data_that_cannot_be_written_to_is_probed_all_the_same(tmp_path: Path, temp: Path) -> None:
+    data = arrays(tmp_path / "data", 5)
+    mounted = subprocess.run(["mount", "--bind", "-o", "ro", str(data), str(data)], capture_output=True, check=False)
+    if mounted.returncode:
+        for path in [*data.iterdir(), data]:
+            path.chmod(0o500 if path.is_dir() else 0o400)
+    try:
+        assert run(data, temp, seconds=2).samples == 5
+    finally:
+        if not mounted.returncode:
+            subprocess.run(["umount", str(data)], check=True)
+        data.chmod(0o700)
+
+
+def test_where_there_is_no_room_nothing_is_begun(tmp_path: Path) -> None:
+    point = tmp_path / "small"
+    point.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(point)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("this user may not mount")
+    try:
+        with pytest.raises(UsageError, match="no room for a probe"):
+            run(arrays(tmp_path / "data"), point)
+        assert os.listdir(point) == []
+    finally:
+        subprocess.run(["umount", str(point)], check=True)
+
+
+def test_with_little_room_the_sample_is_smaller(tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "room", lambda path: 2_000_000)
+    found = run(arrays(tmp_path / "data", 200), temp, seconds=3)
+    assert 0 < found.samples < 200
+    assert any("little room" in note for note in found.notes)

@@ -1,0 +1,87 @@
+"""The sample: reproducible, within its bounds, and read without following whatever took a file's place."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from loaderscope.advisors.storage_probe.bounds import Bounds, read_size
+from loaderscope.advisors.storage_probe.sample import OutOfTime, Unreadable, choose, read_original
+from loaderscope.advisors.storage_probe.source import Data, find_data
+from loaderscope.profiler.errors import UsageError
+
+FAR = float("inf")
+
+
+def data(*sizes: int) -> Data:
+    files = tuple((f"/x/{n:04d}", size) for n, size in enumerate(sizes))
+    return Data("x", "", files, len(files), sum(sizes), (Path("/x"),), False)
+
+
+def test_a_seed_decides_the_sample() -> None:
+    first, _ = choose(data(*[10] * 500), Bounds(max_files=20), seed=3)
+    again, _ = choose(data(*[10] * 500), Bounds(max_files=20), seed=3)
+    other, _ = choose(data(*[10] * 500), Bounds(max_files=20), seed=4)
+    assert first == again
+    assert set(first) != set(other)
+    assert len(set(first)) == 20
+
+
+def test_the_sample_keeps_to_files_and_bytes() -> None:
+    chosen, too_large = choose(data(*[10] * 100), Bounds(max_bytes=55), seed=0)
+    assert len(chosen) == 5
+    assert too_large == 0
+    assert len(choose(data(*[0] * 100), Bounds(max_bytes=1, max_files=7), seed=0)[0]) == 7
+
+
+def test_a_huge_sparse_file_is_passed_over(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.bin").write_bytes(b"x")
+    with (tmp_path / "huge.bin").open("wb") as file:
+        file.truncate(1 << 40)
+    chosen, too_large = choose(find_data(tmp_path, 5), Bounds(max_bytes=1 << 20), seed=0)
+    assert sorted(Path(path).name for path in chosen) == ["a.bin", "b.bin", "c.bin"]
+    assert too_large == 1
+
+
+def test_reading_an_original(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(bytes(range(256)) * 40_000)  # several pieces
+    assert read_original(str(path), 1 << 24, FAR) == path.read_bytes()
+    with pytest.raises(Unreadable, match="grown"):
+        read_original(str(path), 100, FAR)
+    with pytest.raises(OutOfTime):
+        read_original(str(path), 1 << 24, time.monotonic() - 1)
+
+
+@pytest.mark.timeout(10)
+def test_what_took_a_files_place_neither_blocks_nor_leads_elsewhere(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/etc/hostname")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "link", "folder", "gone"):
+        with pytest.raises(Unreadable):
+            read_original(str(tmp_path / name), 100, FAR)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("4096", 4096), ("64MB", 64_000_000), ("1.5 GB", 1_500_000_000), ("2GiB", 2 << 30), ("10k", 10_000), ("7b", 7)],
+)
+def test_sizes_are_read_as_people_write_them(text: str, expected: int) -> None:
+    assert read_size(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "1e9", "1 XB", "٣", "1" * 40, "nan"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a size"):
+        read_size(text)
+
+
+@pytest.mark.parametrize("bad", [{"max_bytes": 0}, {"max_files": 0}, {"max_seconds": 0}, {"max_seconds": float("nan")}])
+def test_bounds_that_cannot_be_meant_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        Bounds(**bad)  # type: ignore[arg-type]

@@ -1,0 +1,130 @@
+"""Hot functions, transforms and storage made up for the tests of what shows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from loaderscope.advisors.model import (
+    Code,
+    CodeStage,
+    Container,
+    EpochReads,
+    FileKind,
+    FlameNode,
+    HotSpot,
+    Mount,
+    StorageSummary,
+    TransformTime,
+)
+
+OWN = "/home/someone/patches.py"
+SITE = "/venv/lib/python3.12/site-packages"
+
+
+def spot(function: str, file: str, line: int, share: float, total: float, **more: Any) -> HotSpot:
+    given = {
+        "library": None,
+        "own": False,
+        "native": False,
+        "low": total - 0.05,
+        "high": min(1.0, total + 0.04),
+        **more,
+    }
+    return HotSpot(function, file, line, share=share, total_share=total, **given)
+
+
+FETCH = CodeStage(
+    samples=1_204,
+    gil_share=0.31,
+    hot=(
+        spot("ImageFile.load", f"{SITE}/PIL/ImageFile.py", 425, 0.70, 0.71, library="PIL", called_from="patches.py:41"),
+        spot("inflate", "/lib/x86_64-linux-gnu/libz.so.1", 0, 0.11, 0.12, library="libz", native=True,
+             called_from="patches.py:41"),
+        spot("Patches.__getitem__", OWN, 41, 0.08, 0.98, own=True, text="    image.load()"),
+        spot("normalise", OWN, 52, 0.07, 0.09, own=True, text="    x = (x - MEAN) / STD"),
+        spot("Image.open", f"{SITE}/PIL/Image.py", 3500, 0.03, 0.06, library="PIL", called_from="patches.py:40",
+             low=0.04, high=0.08),
+        spot("forget", f"{SITE}/PIL/Image.py", 1, 0.001, 0.001, library="PIL", low=0.0, high=0.005),
+    ),
+    lines=(
+        spot("Patches.__getitem__", OWN, 41, 0.01, 0.74, own=True, text="    image.load()"),
+        spot("normalise", OWN, 52, 0.07, 0.09, own=True, text="    x = (x - MEAN) / STD"),
+        spot("Patches.__getitem__", OWN, 40, 0.0, 0.06, own=True, low=0.05, high=0.08),
+    ),
+    libraries={"PIL": 0.73, "libz": 0.11, "": 0.16},
+    flame=(
+        FlameNode("Patches.__getitem__", OWN, 41, True, False, -1, 1_180),
+        FlameNode("ImageFile.load", f"{SITE}/PIL/ImageFile.py", 425, False, False, 0, 855),
+        FlameNode("inflate", "/lib/x86_64-linux-gnu/libz.so.1", 0, False, True, 1, 140),
+        FlameNode("Image.open", f"{SITE}/PIL/Image.py", 3500, False, False, 0, 72),
+        FlameNode("normalise", OWN, 52, True, False, 0, 110),
+    ),
+)  # fmt: skip
+COLLATE = CodeStage(
+    samples=90,
+    gil_share=None,
+    hot=(spot("collate_tensor_fn", f"{SITE}/torch/utils/data/_utils/collate.py", 285, 0.9, 0.9, library="torch"),),
+    lines=(),
+    libraries={"torch": 0.9},
+    flame=(FlameNode("default_collate", f"{SITE}/torch/utils/data/_utils/collate.py", 398, False, False, -1, 90),),
+)
+CODE = Code(
+    bursts=2, samples=2_410, seconds=16.0, rate_hz=25.0, native=True, stages={"collate": COLLATE, "fetch": FETCH}
+)
+NO_CODE = Code(0, 0, 0.0, None, False, {}, reason="py-spy is not installed: pip install py-spy")
+
+TRANSFORMS = (
+    TransformTime("dataset.transform", 0, "RandomCrop", 640, 41.0, 0.02),
+    TransformTime("dataset.transform", 1, "ColorJitter", 640, 1_310.0, 0.64),
+    TransformTime("dataset.transform", 2, "ToTensor", 640, 92.0, None),
+)
+
+STORAGE = StorageSummary(
+    samples=640,
+    opens_per_sample=1.0,
+    reopened_share=0.0,
+    read_bytes_per_sample=13_100.0,
+    disk_bytes_per_sample=131.0,
+    read_calls_per_sample=3.0,
+    wait_us_per_open=40.0,
+    sequential_share=0.01,
+    directories=12,
+    kinds=(FileKind(".png", 640, 13_000.0, 15_100), FileKind("", 2, None, None)),
+    mounts=(Mount("/", "overlay", "overlay", 600), Mount("/data", "nfs4", "network", 40)),
+    containers=(Container("lmdb", "/data/masks.lmdb", 2_100_000_000), Container("npz", "/data/meta.npz", None)),
+    epochs=(EpochReads(0, 320, 13_100.0, 12_900.0, 0.5), EpochReads(1, 320, 13_100.0, 0.0, None)),
+    dataset_bytes=15_600_000.0,
+    memory_bytes=12_000_000_000,
+    reading_share=0.03,
+    decoding_share=0.95,
+    other_share=0.02,
+    reasons={"wait_us_per_open": "the kernel counts no I/O waiting here"},
+)
+
+
+def hostile_code(evil: str) -> Code:
+    """Every name and path of it made of markup."""
+    bad = replace(FETCH.hot[0], function=evil, file=f"/{evil}/{evil}", library=evil, called_from=evil, text=evil)
+    stage = replace(
+        FETCH,
+        hot=(bad,),
+        lines=(replace(bad, own=True, library=None),),
+        libraries={evil: 1.0},
+        flame=tuple(replace(node, function=evil, file=evil) for node in FETCH.flame),
+    )
+    return replace(CODE, stages={"fetch": stage, evil: stage}, reason=evil)
+
+
+def hostile_transforms(evil: str) -> tuple[TransformTime, ...]:
+    return (replace(TRANSFORMS[0], chain=evil, name=evil),)
+
+
+def hostile_storage(evil: str) -> StorageSummary:
+    return replace(
+        STORAGE,
+        kinds=(FileKind(evil, 3, 4.0, 5),),
+        mounts=(Mount(evil, evil, evil, 2),),
+        containers=(Container(evil, evil, 1),),
+        reasons={evil: evil},
+    )

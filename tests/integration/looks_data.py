@@ -1,0 +1,279 @@
+"""Data sets whose reading and transforms are known, importable by the workers of every start method."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset, IterableDataset
+
+N = 96
+SIDE = 24
+SLOW_S = 0.002
+
+
+def make_pngs(folder: Path) -> list[str]:
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    paths = [str(folder / f"picture{i}.png") for i in range(N)]
+    for path in paths:
+        Image.fromarray(rng.integers(0, 255, (SIDE, SIDE, 3), dtype=np.uint8)).save(path)
+    return paths
+
+
+def slow(value: Any) -> Any:
+    time.sleep(SLOW_S)
+    return value
+
+
+class Halve:
+    def __call__(self, value: Any) -> Any:
+        return value / 2
+
+
+class Compose:
+    """As torchvision's and albumentations' do it."""
+
+    def __init__(self, transforms: Any) -> None:
+        self.transforms = transforms
+
+    def __call__(self, value: Any) -> Any:
+        for t in self.transforms:
+            value = t(value)
+        return value
+
+
+class SlicingCompose(Compose):
+    """As monai's does it."""
+
+    def __call__(self, value: Any) -> Any:
+        for t in self.transforms[0 : len(self.transforms)]:
+            value = t(value)
+        return value
+
+
+class ModuleCompose(torch.nn.Module):
+    """As torchvision's second version does it."""
+
+    def __init__(self, transforms: Any) -> None:
+        super().__init__()
+        self.transforms = transforms
+
+    def forward(self, value: Any) -> Any:
+        for t in self.transforms:
+            value = t(value)
+        return value
+
+
+class Slow(torch.nn.Module):
+    def forward(self, value: Any) -> Any:
+        return slow(value)
+
+
+class HalveModule(torch.nn.Module):
+    def forward(self, value: Any) -> Any:
+        return value / 2
+
+
+class Files(Dataset):
+    """One file a sample, read by `read`; a pause makes each batch slow enough to be looked at."""
+
+    def __init__(self, paths: list[str], read: Callable[[str], Any], transform: Any = None, pause_s: float = 3e-4):
+        self.paths = paths
+        self.read = read
+        self.transform = transform
+        self.pause_s = pause_s
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(self.pause_s)
+        value = self.read(self.paths[index])
+        return value if self.transform is None else self.transform(value)
+
+
+class BatchedFiles(Files):
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [self[i] for i in indices]
+
+
+class StreamedFiles(IterableDataset):
+    def __init__(self, paths: list[str], read: Callable[[str], Any]) -> None:
+        self.paths = paths
+        self.read = read
+
+    def __iter__(self) -> Iterator[Any]:
+        info = torch.utils.data.get_worker_info()
+        for path in self.paths[info.id if info else 0 :: info.num_workers if info else 1]:
+            time.sleep(3e-4)
+            yield self.read(path)
+
+
+class Values(Dataset):
+    """Values of memory, through a transform."""
+
+    def __init__(self, transform: Any = None, length: int = N) -> None:
+        self.transform = transform
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        value = torch.full((4,), float(index))
+        return value if self.transform is None else self.transform(value)
+
+
+class Around(Dataset):
+    """A data set around another."""
+
+    def __init__(self, inner: Dataset) -> None:
+        self.inner = inner
+
+    def __len__(self) -> int:
+        return len(self.inner)  # type: ignore[arg-type]
+
+    def __getitem__(self, index: int) -> Any:
+        return self.inner[index]
+
+
+class Held(Dataset):
+    """Samples out of one container that each process opens when it first needs it."""
+
+    def __init__(self, path: str, kind: str) -> None:
+        self.path = path
+        self.kind = kind
+        self.source: Any = None
+
+    def __len__(self) -> int:
+        return N
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(3e-4)
+        if self.source is None:
+            self.source = open_container(self.path, self.kind)
+        return torch.as_tensor(np.array(read_sample(self.source, self.kind, index)))
+
+
+class Deadly(Files):
+    def __getitem__(self, index: int) -> Any:
+        if index == N - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getitem__(index)
+
+
+def read_bytes(path: str) -> torch.Tensor:
+    with open(path, "rb") as file:
+        return torch.tensor([len(file.read())], dtype=torch.float32)
+
+
+def read_png(path: str) -> torch.Tensor:
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        return torch.from_numpy(np.array(picture)).float()
+
+
+def read_npz(path: str) -> torch.Tensor:
+    with np.load(path) as arrays:
+        return torch.from_numpy(arrays["x"])
+
+
+def fail_at_7(value: Any) -> Any:
+    if value[0] == 7:
+        raise ValueError("cannot do seven")
+    return value
+
+
+def make_container(folder: Path, kind: str) -> str:
+    """A container of N samples of 64 float32."""
+    values = np.arange(N * 64, dtype=np.float32).reshape(N, 64)
+    path = folder / {"lmdb": "store", "hdf5": "set.h5", "npy": "all.npy", "memmap": "all.dat", "tar": "all.tar",
+                     "arrow": "all.arrow", "sqlite": "all.sqlite"}[kind]  # fmt: skip
+    if kind == "lmdb":
+        import lmdb
+
+        with lmdb.open(str(path), map_size=1 << 24) as store, store.begin(write=True) as change:
+            for i, row in enumerate(values):
+                change.put(str(i).encode(), row.tobytes())
+    elif kind == "hdf5":
+        import h5py
+
+        with h5py.File(path, "w") as file:
+            file["x"] = values
+    elif kind == "npy":
+        np.save(path, values)
+    elif kind == "memmap":
+        values.tofile(path)
+    elif kind == "arrow":
+        import pyarrow as pa
+
+        table = pa.table({"x": list(values)})
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    elif kind == "sqlite":
+        import sqlite3
+
+        base = sqlite3.connect(path)
+        base.execute("create table samples (number integer primary key, value blob)")
+        base.executemany("insert into samples values (?, ?)", [(i, row.tobytes()) for i, row in enumerate(values)])
+        base.commit()
+        base.close()
+    else:
+        with tarfile.open(path, "w") as archive:
+            for i, row in enumerate(values):
+                entry = tarfile.TarInfo(f"{i}.bin")
+                entry.size = row.nbytes
+                archive.addfile(entry, io.BytesIO(row.tobytes()))
+    return str(path)
+
+
+def open_container(path: str, kind: str) -> Any:
+    if kind == "lmdb":
+        import lmdb
+
+        return lmdb.open(path, readonly=True, lock=False)
+    if kind == "hdf5":
+        import h5py
+
+        return h5py.File(path, "r")
+    if kind == "npy":
+        return np.load(path, mmap_mode="r")
+    if kind == "memmap":
+        return np.memmap(path, dtype=np.float32, mode="r", shape=(N, 64))
+    if kind == "arrow":
+        import pyarrow as pa
+
+        return pa.ipc.open_file(pa.memory_map(path)).read_all()
+    if kind == "sqlite":
+        import sqlite3
+
+        return sqlite3.connect(path)
+    return tarfile.open(path)  # held open, as such data sets do
+
+
+def read_sample(source: Any, kind: str, index: int) -> Any:
+    if kind == "lmdb":
+        with source.begin() as look:
+            return np.frombuffer(look.get(str(index).encode()), np.float32)
+    if kind == "hdf5":
+        return source["x"][index]
+    if kind == "arrow":
+        return source["x"][index].values.to_numpy()
+    if kind == "sqlite":
+        (blob,) = source.execute("select value from samples where number = ?", (index,)).fetchone()
+        return np.frombuffer(blob, np.float32)
+    if kind == "tar":
+        return np.frombuffer(source.extractfile(f"{index}.bin").read(), np.float32)
+    return source[index]

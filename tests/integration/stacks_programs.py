@@ -1,0 +1,119 @@
+"""Training programs whose stacks are known. `python stacks_programs.py KIND WORKERS METHOD UNTIL`.
+
+UNTIL is "burst" (train until a burst of stacks is there), or a number of batches. What the program saw is one JSON
+line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+import loaderscope
+
+PATIENCE_S = 90.0
+
+
+def spin(seconds: float) -> int:
+    end = time.perf_counter() + seconds
+    count = 0
+    while time.perf_counter() < end:
+        count += 1
+    return count
+
+
+def fetch_work() -> None:
+    spin(0.004)
+
+
+def collate_work() -> None:
+    spin(0.008)
+
+
+def train_step() -> None:
+    spin(0.006)
+
+
+class Items(Dataset):
+    def __len__(self) -> int:
+        return 1_000_000
+
+    def __getitem__(self, index: int) -> Any:
+        fetch_work()
+        return torch.full((8,), float(index))
+
+
+class ManyItems(Items):
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [self[index] for index in indices]
+
+
+class Stream(IterableDataset):
+    def __iter__(self) -> Any:
+        for index in range(1_000_000):
+            fetch_work()
+            yield torch.full((8,), float(index))
+
+
+def own_collate(samples: list[Any]) -> Any:
+    collate_work()
+    return torch.stack(samples)
+
+
+class Collating:
+    def __call__(self, samples: list[Any]) -> Any:
+        return own_collate(samples)
+
+
+def make_loader(kind: str, workers: int, method: str) -> DataLoader[Any]:
+    dataset = {"getitems": ManyItems, "iterable": Stream}.get(kind, Items)()
+    collate: Any = None if kind in ("default", "off") else Collating() if kind == "object" else own_collate
+    more: dict[str, Any] = {"multiprocessing_context": method, "persistent_workers": True} if workers else {}
+    return DataLoader(dataset, batch_size=4, num_workers=workers, collate_fn=collate, **more)
+
+
+def main() -> None:
+    kind, workers, method, until = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+    torch.set_num_threads(1)
+    deaths: list[int] = []
+    signal.signal(signal.SIGCHLD, lambda number, frame: deaths.append(number))
+    torch.manual_seed(3)
+    loader = make_loader(kind, workers, method)
+    loaderscope.watch(loader, stacks=kind != "off")
+    print("ready", flush=True)
+    total = 0.0
+    begun = time.monotonic()
+    runs = Path(os.environ["LOADERSCOPE_DIR"])
+    for count, batch in enumerate(loader, start=1):
+        total += float(batch.sum())
+        train_step()
+        if until != "burst" and count >= int(until):
+            break
+        if until == "burst" and count % 20 == 0 and list(runs.glob("2*/system-*/stacks-0.json")):
+            break
+        if time.monotonic() - begun > PATIENCE_S:
+            break
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    state = Path("/proc/self/status").read_text().split("State:")[1].split()[0]
+    seen = {
+        "pid": os.getpid(),
+        "total": total if until != "burst" else None,
+        "random": float(torch.rand(1)),
+        "signals": len(deaths),
+        "children": len(children),
+        "fds": len(os.listdir("/proc/self/fd")),
+        "state": state,
+    }
+    print(json.dumps(seen), flush=True)
+
+
+if __name__ == "__main__":
+    main()

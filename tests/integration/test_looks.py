@@ -1,0 +1,373 @@
+"""Looks at real fetching: what was read, out of which files, and what each transform took."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
+
+import loaderscope
+import looks_data as data
+from loaderscope.profiler.containers import held_containers
+from loaderscope.profiler.liveness import Liveness
+from loaderscope.profiler.looks import ChainTotals, Looks
+from loaderscope.profiler.run import read_run
+from loaderscope.profiler.session import close_session
+from loaderscope.profiler.watch import loader_place
+
+PROCESSES = [(0, None), (2, "fork"), (2, "spawn")]
+SLOW_NS = data.SLOW_S * 1e9
+
+
+@pytest.fixture(scope="module")
+def pngs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return data.make_pngs(tmp_path_factory.mktemp("data") / "pngs")
+
+
+_held_before: dict[str, str] = {}
+
+
+@pytest.fixture(autouse=True)
+def held_before() -> None:
+    """Containers this process has open already, by other tests, are none of a loader's here."""
+    _held_before.clear()
+    _held_before.update(held_containers("-"))
+
+
+def looked(loader: Any, epochs: int = 1) -> Looks:
+    """What is seen of a loader that is looped over."""
+    loader = loaderscope.watch(loader)
+    for _ in range(epochs):
+        for _ in loader:
+            pass
+    return looks_of(loader)
+
+
+def looks_of(loader: Any) -> Looks:
+    place = loader_place(loader)
+    assert place is not None
+    folder, index = place
+    loader._iterator = None  # persistent workers end, and write
+    close_session()
+    looks = next(one for one in read_run(folder.parent, Liveness()).loaders if one.index == index).looks
+    return replace(looks, containers=tuple(c for c in looks.containers if c.path not in _held_before))
+
+
+def steps(looks: Looks) -> dict[str, ChainTotals]:
+    return {f"{step.chain} {step.name}": step for step in looks.chains}
+
+
+@pytest.mark.parametrize(("workers", "context"), PROCESSES)
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_one_picture_a_sample(pngs: list[str], workers: int, context: str | None, shuffle: bool) -> None:
+    dataset = data.Files(pngs, data.read_png)
+    torch.manual_seed(1)
+    looks = looked(DataLoader(dataset, 4, shuffle=shuffle, num_workers=workers, multiprocessing_context=context))
+    size = sum(os.path.getsize(path) for path in pngs) / len(pngs)
+    assert looks.samples >= 6 * 4
+    png = looks.suffixes[".png"]
+    others = looks.opens - png.opens  # each fresh interpreter may read a file of its own beside them
+    assert png.opens == looks.samples and others <= workers * (context == "spawn"), looks.suffixes
+    assert looks.distinct == looks.opens and looks.reopened == 0
+    assert looks.directories == len(looks.folders) == 1 + bool(others)
+    assert len(looks.mounts) <= 1 + bool(others)
+    assert looks.folders[os.path.dirname(pngs[0])] == png.opens
+    assert len(looks.suffixes) <= 1 + others and png.sized > 0
+    assert png.bytes / png.sized == pytest.approx(size, rel=0.1)
+    assert png.max_bytes <= max(os.path.getsize(path) for path in pngs)
+    assert sum(mount.opens for mount in looks.mounts) == looks.opens
+    assert any(pngs[0].startswith(mount.path) and mount.type for mount in looks.mounts)
+    share = looks.sequential / looks.opens
+    assert (0.2 < share < 0.8) if shuffle else (share > 0.9)
+    (epoch,) = looks.epochs
+    assert (epoch.epoch, epoch.batches, epoch.samples) == (0, looks.batches, looks.samples)
+    assert epoch.opens == looks.opens
+    assert size <= epoch.read_bytes / epoch.samples <= size + 2000
+    assert 1 <= epoch.read_calls / epoch.samples <= 6
+    assert epoch.disk_bytes >= 0 and epoch.major_faults >= 0
+    assert 0 < epoch.fetch_cpu_ns < epoch.fetch_ns == looks.fetch_ns
+    assert looks.containers == () and looks.reasons == {}
+
+
+@pytest.mark.parametrize(("workers", "persistent"), [(0, False), (2, False), (2, True)])
+def test_epochs_are_told_apart_and_files_known_again(pngs: list[str], workers: int, persistent: bool) -> None:
+    dataset = data.Files(pngs[:16], data.read_png)
+    looks = looked(DataLoader(dataset, 2, num_workers=workers, persistent_workers=persistent), epochs=3)
+    assert [epoch.epoch for epoch in looks.epochs] == [0, 1, 2]
+    assert sum(epoch.samples for epoch in looks.epochs) == looks.samples
+    assert sum(epoch.opens for epoch in looks.epochs) == looks.opens == looks.samples
+    if workers == 0 or persistent:
+        assert looks.reopened > 0
+        assert looks.distinct + looks.reopened == looks.opens
+    else:
+        assert looks.reopened == 0  # each process sees each file once
+
+
+def test_later_epochs_are_added_to_the_last(pngs: list[str]) -> None:
+    looks = looked(DataLoader(data.Files(pngs[:8], data.read_png), 2), epochs=20)
+    assert [epoch.epoch for epoch in looks.epochs][-1] == 15
+    assert len(looks.epochs) <= 16
+
+
+def test_many_directories_and_suffixes(tmp_path: Path) -> None:
+    paths = []
+    for i in range(data.N):
+        folder = tmp_path / f"class{i % 40}"
+        folder.mkdir(exist_ok=True)
+        for suffix in (".txt", ".tar.gz" if i % 2 else ""):
+            (folder / f"sample{i}{suffix}").write_bytes(b"x" * 100)
+        paths.append(str(folder / f"sample{i}.txt"))
+    looks = looked(DataLoader(data.Files(paths, data.read_bytes), 8))
+    assert looks.directories == min(40, looks.distinct)
+    assert looks.suffixes[".txt"].bytes == 100 * looks.suffixes[".txt"].sized
+    assert sum(looks.folders.values()) <= looks.opens
+    assert len(looks.folders) == 32
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_other_ways_of_fetching(pngs: list[str], workers: int) -> None:
+    for loader in (
+        DataLoader(data.BatchedFiles(pngs, data.read_png), 4, num_workers=workers),
+        DataLoader(data.StreamedFiles(pngs, data.read_png), 4, num_workers=workers),
+        DataLoader(data.Files(pngs, data.read_png, pause_s=0.002), None, num_workers=workers),
+        DataLoader(Subset(data.Files(pngs, data.read_png), range(40)), 4, num_workers=workers),
+        DataLoader(ConcatDataset([data.Files(pngs[:40], data.read_png)]), 4, num_workers=workers),
+    ):
+        looks = looked(loader)
+        assert looks.samples >= 4
+        assert looks.opens == looks.samples
+
+
+def test_npz_files_one_a_sample_are_no_containers(tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"{i}.npz") for i in range(data.N)]
+    for path in paths:
+        np.savez(path, x=np.zeros(100, np.float32))
+    looks = looked(DataLoader(data.Files(paths, data.read_npz), 4))
+    assert looks.opens == looks.samples > 0
+    assert looks.containers == ()
+
+
+def test_one_npz_opened_for_each_sample_is_a_container(tmp_path: Path) -> None:
+    path = str(tmp_path / "all.npz")
+    np.savez(path, x=np.zeros(100, np.float32))
+    looks = looked(DataLoader(data.Files([path] * data.N, data.read_npz), 8))
+    assert [(c.kind, c.path, c.bytes) for c in looks.containers] == [("npz", path, os.path.getsize(path))]
+    assert looks.distinct == 1 and looks.reopened == looks.opens - 1
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("kind", ["lmdb", "hdf5", "npy", "memmap", "tar", "arrow", "sqlite"])
+def test_containers(tmp_path: Path, kind: str, workers: int) -> None:
+    if kind in ("lmdb", "arrow"):
+        pytest.importorskip({"lmdb": "lmdb", "arrow": "pyarrow"}[kind])
+    if kind == "hdf5":
+        pytest.importorskip("h5py")
+    path = data.make_container(tmp_path, kind)
+    dataset = data.Held(path, kind)
+    looks = looked(DataLoader(dataset, 8, num_workers=workers))
+    if hasattr(dataset.source, "close"):
+        dataset.source.close()
+    assert [c.kind for c in looks.containers] == [kind]
+    (container,) = looks.containers
+    assert container.path.startswith(path)
+    assert container.bytes == os.path.getsize(container.path)
+    assert looks.opens <= looks.samples / 4
+
+
+CHAINS = {
+    "a list": lambda: (data.Compose([data.slow, data.Halve()]), "dataset.transform", ["slow", "Halve"]),
+    "a tuple": lambda: (data.Compose((data.Halve(), data.slow)), "dataset.transform", ["Halve", "slow"]),
+    "slices": lambda: (data.SlicingCompose([data.Halve(), data.slow]), "dataset.transform", ["Halve", "slow"]),
+    "slices of a tuple": lambda: (data.SlicingCompose((data.Halve(), data.slow)), "dataset.transform",
+                                  ["Halve", "slow"]),
+    "a module": lambda: (data.ModuleCompose([data.Halve(), data.slow]), "dataset.transform", ["Halve", "slow"]),
+    "a module list": lambda: (data.ModuleCompose(torch.nn.ModuleList([data.HalveModule(), data.Slow()])),
+                              "dataset.transform", ["HalveModule", "Slow"]),
+    "nn.Sequential": lambda: (torch.nn.Sequential(data.HalveModule(), data.Slow()), "dataset.transform",
+                              ["HalveModule", "Slow"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "workers", "context"),
+    [*((kind, 0, None) for kind in CHAINS), *((kind, 1, "fork") for kind in CHAINS), ("a tuple", 1, "spawn")],
+)
+def test_chains(kind: str, workers: int, context: str | None) -> None:
+    transform, chain, names = CHAINS[kind]()
+    dataset = data.Values(transform, 64)
+    looks = looked(DataLoader(dataset, 4, num_workers=workers, multiprocessing_context=context))
+    assert [(s.chain, s.position, s.name) for s in looks.chains] == [(chain, 0, names[0]), (chain, 1, names[1])]
+    assert looks.chain_samples == looks.samples >= 12
+    assert looks.chain_fetch_ns == looks.fetch_ns
+    for step in looks.chains:
+        assert step.calls == looks.chain_samples
+    (slow,) = (step.total_ns / step.calls for step in looks.chains if "low" in step.name)
+    (quick,) = (step.total_ns / step.calls for step in looks.chains if "low" not in step.name)
+    assert slow >= SLOW_NS
+    assert 0 < quick < slow
+    assert sum(step.total_ns for step in looks.chains) <= looks.chain_fetch_ns
+
+
+def test_chains_in_chains_and_around() -> None:
+    inner = data.Compose([data.slow, data.Halve()])
+    dataset = data.Around(Subset(data.Values(data.Compose([data.Halve(), inner])), range(40)))
+    found = steps(looked(DataLoader(dataset, 4)))
+    assert list(found) == [
+        "dataset.inner.dataset.transform Halve",
+        "dataset.inner.dataset.transform Compose",
+        "dataset.inner.dataset.transform[1] slow",
+        "dataset.inner.dataset.transform[1] Halve",
+    ]
+    whole, part = (found[f"dataset.inner.dataset.transform{name}"] for name in (" Compose", "[1] slow"))
+    assert whole.total_ns >= part.total_ns >= part.calls * SLOW_NS
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_exception_in_a_transform_is_the_same_and_leaves_no_trace(workers: int) -> None:
+    def message(watched: bool) -> str:
+        transform = data.Compose([data.Halve(), torch.mul, data.fail_at_7])
+        transform.transforms[1] = lambda value: value * 2
+        held = transform.transforms
+        loader = DataLoader(data.Values(transform), 4, num_workers=workers)
+        with pytest.raises(ValueError, match="cannot do seven") as caught:
+            for _ in loaderscope.watch(loader) if watched else loader:
+                pass
+        assert transform.transforms is held and type(held) is list
+        return str(caught.value)
+
+    assert message(True) == message(False)
+
+
+def test_nothing_is_read_and_nothing_is_transformed() -> None:
+    looks = looked(DataLoader(data.Values(), 4), epochs=2)
+    assert looks.batches > 0
+    assert looks.opens == 0 and looks.chains == () and looks.containers == ()
+    assert sum(epoch.read_bytes for epoch in looks.epochs) == 0
+
+
+def test_turned_off(pngs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADERSCOPE_LOOKS", "0")
+    for workers in (0, 1):
+        looks = looked(DataLoader(data.Files(pngs, data.read_png), 4, num_workers=workers))
+        assert looks.batches == 0
+        assert looks.reasons == {"looks": "not looked at: LOADERSCOPE_LOOKS=0"}
+
+
+def test_other_iterables_say_why() -> None:
+    watched = loaderscope.watch([torch.ones(1)] * 3)
+    for _ in watched:
+        pass
+    place = loader_place(watched)
+    assert place is not None
+    close_session()
+    (loader,) = read_run(place[0].parent, Liveness()).loaders
+    assert "not a torch DataLoader" in loader.looks.reasons["looks"]
+
+
+def test_a_killed_worker_leaves_what_it_saw(pngs: list[str]) -> None:
+    loader = loaderscope.watch(DataLoader(data.Deadly(pngs, data.read_png), 4, num_workers=1))
+    with pytest.raises(RuntimeError, match="DataLoader worker"):
+        for _ in loader:
+            pass
+    looks = looks_of(loader)
+    assert looks.samples >= 4
+    assert looks.opens == looks.samples
+
+
+def test_a_folder_that_is_gone_is_borne(pngs: list[str]) -> None:
+    loader = loaderscope.watch(DataLoader(data.Files(pngs, data.read_png), 4))
+    iterator = iter(loader)
+    next(iterator)
+    place = loader_place(loader)
+    assert place is not None
+    for path in place[0].iterdir():
+        path.unlink()
+    place[0].rmdir()
+    assert sum(1 for _ in iterator) == data.N / 4 - 1
+    assert not place[0].exists()
+
+
+class Spying(Dataset):
+    """Looks at its own chain from within."""
+
+    def __init__(self) -> None:
+        self.steps = [data.Halve(), data.Halve()]
+        self.seen: list[Any] = []
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, index: int) -> Any:
+        import copy
+        import pickle
+
+        self.seen.append([isinstance(self.steps, list), len(self.steps), type(self.steps[0]) is data.Halve,
+                          type(copy.deepcopy(self.steps)) is list, type(pickle.loads(pickle.dumps(self.steps))) is list,
+                          [type(s) is data.Halve for s in self.steps]])  # fmt: skip
+        if index == 5:
+            self.steps.append(data.slow)
+        return index
+
+
+def test_a_data_set_finds_its_chain_as_it_was() -> None:
+    dataset = Spying()
+    held = dataset.steps
+    looks = looked(DataLoader(dataset, 4, num_workers=0))
+    assert looks.chain_samples > 0
+    assert dataset.steps is held and type(held) is list
+    assert held[2] is data.slow and len(held) == 3
+    expected = [[True, n, True, True, True, [True, True, False][:n]] for n in [2] * 6 + [3] * 34]
+    assert dataset.seen == expected
+
+
+PROGRAM = """
+    import json, sys
+    import loaderscope, looks_data as data
+    from torch.utils.data import DataLoader
+    from test_looks import looks_of
+    from loaderscope.profiler import opens
+
+    if __name__ == "__main__":
+        paths = json.loads(sys.argv[1])
+        seen = {"native": opens.native is not None}
+        for workers in (0, 2):
+            dataset = data.Files(paths, data.read_png, data.Compose([data.slow, data.Halve()]))
+            loader = loaderscope.watch(DataLoader(dataset, 4, num_workers=workers))
+            for _ in range(2):
+                for _ in loader:
+                    pass
+            looks = looks_of(loader)
+            seen[workers] = [looks.opens / looks.samples, len(looks.epochs), [s.name for s in looks.chains]]
+        print(json.dumps(seen))
+"""
+
+
+@pytest.mark.parametrize("pure", ["0", "1"])
+def test_both_forms_see_the_same(pngs: list[str], tmp_path: Path, pure: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PROGRAM))
+    here = str(Path(__file__).parent)
+    result = subprocess.run(
+        [sys.executable, str(program), json.dumps(pngs)],
+        env={**os.environ, "LOADERSCOPE_PURE": pure, "PYTHONPATH": os.pathsep.join([here, *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "loaderscope:" not in result.stderr
+    seen = json.loads(result.stdout)
+    if pure == "1":
+        assert seen["native"] is False
+    assert seen["0"] == seen["2"] == [1.0, 2, ["slow", "Halve"]]

@@ -1,0 +1,235 @@
+"""Bursts of stacks of real runs: what they show, and that the training does not notice."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loaderscope.profiler.run import Run, open_run
+from loaderscope.profiler.sampler.stacks import OFF
+from loaderscope.profiler.sampler.stacks_pyspy import find_py_spy
+from loaderscope.profiler.stacks import Burst, request_burst, wait_for_burst
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="stacks are taken on Linux"),
+    pytest.mark.skipif(find_py_spy() is None, reason="py-spy is not installed"),
+    pytest.mark.timeout(240),
+]
+
+PROGRAM = Path(__file__).with_name("stacks_programs.py")
+PATIENCE_S = 60.0  # far above what is needed, so that a loaded machine fails no test
+
+
+def start(runs: Path, *arguments: str, stacks: str = "eager", **how: Any) -> subprocess.Popen[str]:
+    environment = {**os.environ, "LOADERSCOPE_DIR": str(runs), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment["LOADERSCOPE_STACKS"] = stacks
+    return subprocess.Popen(
+        [sys.executable, str(PROGRAM), *arguments], env=environment, stdout=subprocess.PIPE, text=True, **how
+    )
+
+
+def run(runs: Path, *arguments: str, **how: Any) -> dict[str, Any]:
+    """What the program saw."""
+    with start(runs, *arguments, **how) as process:
+        out, _ = process.communicate(timeout=180)
+    assert process.returncode == 0
+    seen: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return seen
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"in vain: {what}"
+        time.sleep(0.02)
+    return found
+
+
+def burst_of(runs: Path) -> tuple[Run, Burst]:
+    recorded = open_run("latest", runs)
+    (system,) = recorded.systems
+    assert system.bursts, system.reasons.get("stacks")
+    assert system.bursts[0].stacks, system.bursts[0].reason
+    return recorded, system.bursts[0]
+
+
+def functions(burst: Burst, stage: str, pids: set[int] | None = None) -> dict[str, int]:
+    """Samples by the function's own name, a stack counting for each function in it."""
+    found: dict[str, int] = {"": 0}
+    for stack in burst.stacks:
+        if stack.stage == stage and (pids is None or stack.pid in pids):
+            found[""] += stack.samples
+            for name in {burst.frames[at].function.rpartition(".")[2] for at in stack.frames}:
+                found[name] = found.get(name, 0) + stack.samples
+    return found
+
+
+def pure(samples: int, strange: int) -> bool:
+    """Whether strangers are as few as torn stacks are: those read while they change."""
+    return strange <= 1 + 0.05 * samples
+
+
+CASES = [
+    ("custom", 2, "fork"),
+    ("custom", 2, "spawn"),
+    ("object", 2, "forkserver"),
+    ("getitems", 2, "fork"),
+    ("iterable", 2, "fork"),
+    ("custom", 0, "fork"),
+    ("default", 0, "fork"),
+    ("getitems", 0, "fork"),
+]
+
+
+@pytest.mark.parametrize(("kind", "workers", "method"), CASES)
+def test_time_is_found_where_it_goes(tmp_path: Path, kind: str, workers: int, method: str) -> None:
+    seen = run(tmp_path, kind, str(workers), method, "burst")
+    recorded, burst = burst_of(tmp_path)
+    main = seen["pid"]
+    loading = set(burst.samples) - {main} if workers else {main}
+    assert len(loading) == (workers or 1) and all(burst.samples[pid] >= 30 for pid in loading), burst.samples
+    assert burst.why == "steady" and not burst.native and burst.reason is None
+    fetch, collate = functions(burst, "fetch", loading), functions(burst, "collate", loading)
+    compute = functions(burst, "compute", {main})
+    entry = "__iter__" if kind == "iterable" else "__getitem__"
+    assert fetch["fetch_work"] > 20 and pure(fetch[""], fetch[""] - fetch.get(entry, 0))
+    assert pure(fetch[""], fetch.get("collate_work", 0)) and pure(fetch[""], fetch.get("train_step", 0))
+    assert pure(collate[""], collate.get("fetch_work", 0))
+    if kind != "default":
+        # 16 ms of fetching and 8 ms of collating a batch.
+        share = collate["collate_work"] / (collate["collate_work"] + fetch["fetch_work"])
+        assert 0.15 < share < 0.5, (share, burst.samples)
+    assert compute["train_step"] > 5 and pure(compute[""], compute[""] - compute["main"])
+    begin = {
+        (burst.frames[one.frames[0]].function, one.stage) for one in burst.stacks if one.frames and one.samples > 2
+    }
+    outermost = {name.rpartition(".")[2] for name, stage in begin if stage == "fetch"}
+    assert outermost == {"__getitems__" if kind == "getitems" else entry}
+    if workers:
+        assert functions(burst, "wait", {main})[""] > 5 and functions(burst, "fetch", {main})[""] == 0
+        assert functions(burst, "idle", loading)[""] > 5  # of feeder threads
+    for pid, share in burst.gil.items():
+        assert pid in burst.samples and 0.0 <= share <= 1.0
+    if not workers and burst.gil:
+        assert burst.gil[main] > 0.3  # all in Python
+    assert all("stacks" not in system.reasons for system in recorded.systems)
+
+
+def test_it_can_be_switched_off_and_asked_for(tmp_path: Path) -> None:
+    with start(tmp_path, "off", "2", "fork", "burst") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        path = until(lambda: list(tmp_path.glob("2*/system-*/host.json")), "a sampler")[0].parent.parent
+        until(lambda: open_run(path).systems[0].reasons.get("stacks") == OFF, "the reason")
+        nonce = request_burst(path, seconds=1)
+        burst = wait_for_burst(path, nonce, PATIENCE_S)
+        process.communicate(timeout=120)
+    assert burst is not None and burst.why == "asked" and burst.reason is None
+    assert len(burst.samples) == 3 and functions(burst, "fetch")["fetch_work"] > 5
+    assert open_run(path).systems[0].bursts == (burst,)
+
+
+def test_native_frames_leave_no_process_stopped(tmp_path: Path) -> None:
+    with start(tmp_path, "off", "1", "fork", "burst") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        path = until(lambda: list(tmp_path.glob("2*/system-*/host.json")), "a sampler")[0].parent.parent
+        burst = wait_for_burst(path, request_burst(path, native=True, seconds=1), PATIENCE_S)
+        out, _ = process.communicate(timeout=120)
+    assert burst is not None and burst.native and any(frame.native for frame in burst.frames), burst
+    assert functions(burst, "fetch")["fetch_work"] > 0
+    assert process.returncode == 0 and json.loads(out.splitlines()[-1])["state"] == "R"
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_the_training_does_not_notice(tmp_path: Path, workers: str) -> None:
+    """Beside a run that is recorded without stacks; that this one is as it would be bare, others show."""
+    without = run(tmp_path / "without", "custom", workers, "fork", "240", stacks="0")
+    assert OFF in open_run("latest", tmp_path / "without").systems[0].reasons.get("stacks", "")
+    watched = run(tmp_path / "watched", "custom", workers, "fork", "240")
+    burst_of(tmp_path / "watched")
+    for seen in (without, watched):
+        del seen["pid"]
+        if workers != "0":
+            del seen["fds"]  # batches on their way hold some
+    assert watched == without
+
+
+def readers(system: Path) -> list[int]:
+    """The py-spies that write into this system directory."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            held = [os.readlink(fd) for fd in (entry / "fd").iterdir()]
+            if (entry / "comm").read_text().strip() == "py-spy" and any(str(system) in path for path in held):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("victim", ["training", "sampler"])
+def test_no_py_spy_outlives_a_killed_process(tmp_path: Path, victim: str) -> None:
+    with start(tmp_path, "custom", "2", "fork", "burst") as process:
+        try:
+            system = until(lambda: list(tmp_path.glob("2*/system-*")), "a sampler")[0]
+            assert len(until(lambda: readers(system), "py-spy")) >= 1
+            sampler = json.loads((system / "sampler.json").read_text())["pid"]
+            os.kill(process.pid if victim == "training" else sampler, signal.SIGKILL)
+            until(lambda: not readers(system), "the end of py-spy")
+            if victim == "sampler":
+                assert process.poll() is None
+            else:
+                until(lambda: "ended_clock_ns" in (system / "sampler.json").read_text(), "the end of the sampler")
+                until(lambda: not list(system.glob(".stacks*")), "its tidying up")
+        finally:
+            process.kill()
+
+
+def test_workers_and_sampler_know_each_other(tmp_path: Path) -> None:
+    """Each process of a run names the sampler, and no other, as the one that may read it."""
+    for method in ("fork", "spawn"):
+        code = (
+            "import multiprocessing, loaderscope\n"
+            "from torch.utils.data import DataLoader\n"
+            "class Told:\n"
+            "    def __len__(self): return 4\n"
+            "    def __getitem__(self, index):\n"
+            "        return multiprocessing.current_process()._config.get('loaderscope_tracer', 0)\n"
+            "if __name__ == '__main__':\n"
+            f"    loader = DataLoader(Told(), num_workers=1, multiprocessing_context='{method}')\n"
+            "    print(*{int(batch) for batch in loaderscope.watch(loader)})\n"
+        )
+        program, runs = tmp_path / f"{method}.py", tmp_path / method
+        program.write_text(code)
+        environment = {**os.environ, "LOADERSCOPE_DIR": str(runs), "PYTHONPATH": os.pathsep.join(sys.path)}
+        told = subprocess.run(
+            [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=120, check=True
+        )
+        (sampler,) = until(lambda runs=runs: list(runs.glob("2*/system-*/sampler.json")), "the sampler")  # type: ignore[misc]
+        assert re.findall(r"\d+", told.stdout) == [str(json.loads(sampler.read_text())["pid"])], told.stderr
+
+
+def no_capabilities() -> None:
+    """Root without any of root's rights, from the next program on: what any user is to the kernel's ptrace rules."""
+    prctl = ctypes.CDLL(None).prctl
+    for capability in range(64):
+        prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="every other test shows it")
+def test_it_works_without_any_capability(tmp_path: Path) -> None:
+    seen = run(tmp_path, "custom", "2", "fork", "burst", preexec_fn=no_capabilities)
+    _, burst = burst_of(tmp_path)
+    assert set(burst.samples) > {seen["pid"]} and functions(burst, "fetch")["fetch_work"] > 20

@@ -1,0 +1,92 @@
+"""Stack samples made up for tests: "Pictures.__getitem__ /home/u/patches.py:41 > load site/PIL/ImageFile.py:425"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from builders import MS, T0, write_lane
+from loaderscope.advisors.case import Case
+from loaderscope.advisors.stacks.code import code_of
+from loaderscope.profiler import schema
+from loaderscope.profiler.run import Run, SystemRun, open_run
+from loaderscope.profiler.stacks import Burst, Frame, Stack
+
+SITE = "/opt/venv/lib/python3.11/site-packages/"
+STANDARD = "/usr/lib/python3.11/"
+OWN = "/home/u/patches.py"
+
+
+def frame(told: str) -> Frame:
+    """One frame of "function file:line"; "site/" and "std/" stand for the usual folders, "native " marks compiled."""
+    native = told.startswith("native ")
+    function, _, place = told.removeprefix("native ").rpartition(" ")
+    file, _, line = place.rpartition(":")
+    for short, long in (("site/", SITE), ("std/", STANDARD)):
+        if file.startswith(short):
+            file = long + file.removeprefix(short)
+    return Frame(function, file, int(line), native)
+
+
+def burst(*stacks: tuple[int, str, str, int], gil: Mapping[int, float] | None = None, **facts: Any) -> Burst:
+    """A burst of (pid, stage, frames joined by " > ", samples)."""
+    table: dict[Frame, int] = {}
+    made = []
+    samples: dict[int, int] = {}
+    for pid, stage, told, count in stacks:
+        frames = tuple(frame(each) for each in told.split(" > ")) if told else ()
+        places = tuple(table.setdefault(each, len(table)) for each in frames)
+        made.append(Stack(pid, "MainThread", stage, places, count))
+        samples[pid] = samples.get(pid, 0) + count
+    known = {"number": 0, "t_begin_ns": T0, "t_end_ns": T0 + 8_000 * MS, "rate_hz": 25.0, "native": False,
+             "why": "steady", **facts}  # fmt: skip
+    return Burst(frames=tuple(table), stacks=tuple(made), samples=samples, gil=gil or {}, **known)
+
+
+def with_bursts(path: Path, *bursts: Burst, reasons: Mapping[str, str] | None = None, **host: Any) -> Run:
+    """The run in this directory as if its sampler had taken these bursts."""
+    run = open_run(path)
+    assert run.systems
+    system: SystemRun = replace(run.systems[0], bursts=bursts, **({"reasons": reasons} if reasons else {}), **host)
+    return replace(run, systems=(system, *run.systems[1:]))
+
+
+def add_workers(path: Path, *workers: tuple[int, int, int]) -> None:
+    """Worker processes of a recording process's folder: (t_ns, loader, pid)."""
+    rows = [
+        {"t_ns": t_ns, "loader": loader, "epoch": 0, "worker": number, "pid": pid}
+        for number, (t_ns, loader, pid) in enumerate(workers)
+    ]
+    write_lane(path, "workers", schema.WORKER, rows)
+
+
+def seen(case: Case, *stacks: tuple[str, int], text: str | None = None, stage: str = "fetch") -> Case:
+    """The case as if these stacks of a stage had been sampled: ("frames joined by ' > '", samples). `text` is the
+    source of every own line."""
+    made = burst(*((case.process.pid, stage, told, count) for told, count in stacks))
+    path = case.run.path
+    assert not case.run.systems
+    host = SystemRun(
+        path=path, host=None, boot_id=None, clock_ns=None, cores_logical=None, cores_physical=None, affinity=None,
+        mem_total_bytes=None, shm_total_bytes=None, cgroup_cpu_quota=None, cgroup_mem_limit_bytes=None, gpus=(),
+        reasons={}, machine=_empty(schema.MACHINE), core=_empty(schema.core_schema(1)),
+        process=_empty(schema.PROCESS), gpu=_empty(schema.GPU), notes=(), bursts=(made,),
+    )  # fmt: skip
+    run = replace(case.run, systems=(host,))
+    code = code_of(run, case.process, case.loader, here="nowhere")
+    assert code is not None
+    if text is not None:
+        stages = {
+            name: replace(each, lines=tuple(replace(line, text=text) for line in each.lines))
+            for name, each in code.stages.items()
+        }
+        code = replace(code, stages=stages)
+    return replace(case, report=replace(case.report, code=code))
+
+
+def _empty(schema_: schema.Schema) -> Any:
+    from loaderscope.profiler.columns import Columns
+
+    return Columns.empty(schema_)
