@@ -70,6 +70,11 @@ class Case:
         found = self.report.stages.get(stage)
         return found.mean_us if found is not None else None
 
+    def median_us(self, stage: str) -> float | None:
+        """Median time of a stage a batch in µs, which the first batches of workers do not move."""
+        found = self.report.stages.get(stage)
+        return found.p50_us if found is not None else None
+
     def share(self, stage: str) -> float | None:
         """A stage's total over the total of all steps; stages in parallel may exceed 1."""
         found = self.report.stages.get(stage)

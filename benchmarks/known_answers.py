@@ -172,7 +172,8 @@ def compared(case: Case, first: Recommendation | None, folder: Path) -> dict[str
         legs["advised"] = dict(first.change.params)
     measured = side("measure", case, folder, json.dumps(legs))
     result: dict[str, Any] = {"measured": measured}
-    if first is not None and found_cause:
+    # Another right answer, whose change is code, gains what that code gains: the engineer's fix says nothing of it.
+    if first is not None and found_cause and ("advised" in legs or first.rule == case.causes[0]):
         true = measured["gain"].get("advised", measured["gain"]["fix"])
         result["true_gain"] = true
         result["inside"] = first.predicted.low <= true <= first.predicted.high

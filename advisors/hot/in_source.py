@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from ...profiler.inspection import Part
@@ -13,8 +14,13 @@ from .code import COLUMNS
 
 # Fetching that waits more than this is a matter of storage, not of a function.
 MOST_IDLE = 0.5
-# What one `.iloc` row costs: pandas builds a Series for it. An assumption; CAUSES.md row 18 reports > 7 times.
-ROW_US = (30.0, 150.0)
+# What one use of `.iloc` or `.loc` costs, at least and at most: pandas 3 builds a row's Series in 28 µs (columns of one
+# type) to 67 µs (of three) on a 2.5 GHz Xeon, and what is done with it costs more (a part of it 120 µs, `drop` 480).
+# CAUSES.md row 18 reports > 7 times.
+ROW_US = (30.0, 600.0)
+_ROWS = re.compile(r"\.i?loc\b")
+# Of a sample that takes rows out of a DataFrame, what is left at best.
+ROWS_LEFT = 0.05
 # Seed notebook: torch 22.6 s against NumPy 2.7 s for ten million elements.
 ELEMENTS = (0.12, 0.8)
 # Factors on fetch where the parser is all (plyfile 0.79 s, np.loadtxt 0.02 s), and where it is a part.
@@ -63,18 +69,21 @@ def _no_stacks(case: Case, sample_us: float) -> str:
 def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: dict[str, str]) -> Advice:
     assert case.whatif is not None
     name = identifier(attribute, "frame")
-    left = (max(0.05, 1 - ROW_US[1] / sample_us), max(0.15, 1 - ROW_US[0] / sample_us))
+    rows = max(1, sum(len(_ROWS.findall(line.partition("#")[0])) for line in part.getitem))
+    least_us = min(rows * ROW_US[0], (1 - 3 * ROWS_LEFT) * sample_us)
+    most_us = min(rows * ROW_US[1], (1 - ROWS_LEFT) * sample_us)
     code = COLUMNS + (
         f"dataset.{name} = Columns(dataset.{name})  # or in __init__ of {identifier(part.name, 'MyDataset')}\n"
     )
     return Advice(
         title="Keep the DataFrame's columns as arrays",
         why=(
-            f"Each sample takes a row out of the DataFrame {name}, which makes a new Series for it: {us(ROW_US[0])} to "
-            f"{us(ROW_US[1])} of the {us(sample_us)} a sample. An array is read in less than a microsecond."
+            f"Each sample takes rows out of the DataFrame {name}, each of which makes a new Series: {us(least_us)} "
+            f"to {us(most_us)} of the {us(sample_us)} a sample, with what is done with it. An array is "
+            "read in less than a microsecond."
         ),
         evidence={**evidence, "rows are taken with": ".iloc or .loc, seen in the source"},
-        predicted=case.whatif.predict(fetch=left),
+        predicted=case.whatif.predict(fetch=(1 - most_us / sample_us, 1 - least_us / sample_us)),
         code=code,
         caveat="A row is then a dict with a field a column, each of its column's own type (a Series of ints and floats "
         "is all floats); .loc counts rows from 0. The arrays take as much memory again while both are held.",

@@ -79,7 +79,7 @@ class Workload:
     measured_inner_ns: float  # the same of steady batches alone
     start_ns: float  # iter() to the first fetch, an epoch after the first; 0 without workers
     stop_ns: float  # the epoch's end: workers ended
-    cold_ns: float  # what the first fetch of a fresh worker takes longer
+    cold_ns: float  # what the first batch of a fresh worker takes longer
     tensors: float
     data_bytes: float
     pickled_bytes: float  # outside tensors
@@ -110,7 +110,8 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     usable = (c["wait_ns"] >= 0) & (c["compute_ns"] >= 0) & (c["fetch_ns"] >= 0)
     if workers:
         usable &= (c["t_fetch_ns"] >= 0) & (c["pack_ns"] >= 0)
-    steady = usable & ~head
+    fresh = _fresh(loader, batches["epoch"], rows)
+    steady = usable & ~(fresh if np.count_nonzero(usable & ~fresh) >= MINIMUM_BATCHES else head)
     count = int(np.count_nonzero(steady))
     if count < MINIMUM_BATCHES:
         known = int(np.count_nonzero((c["wait_ns"] >= 0) & (c["compute_ns"] >= 0) & ~head))
@@ -140,7 +141,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     fetch_idle = (fetch - fetch_cpu * ready).clip(0)
     collate_idle = (collate - collate_cpu * ready).clip(0)
     in_main = index + (receive + unpack if workers else fetch_cpu + collate_cpu)
-    made = c["fetch_ns"] + c["collate_ns"].clip(0)
+    made = c["fetch_ns"] + c["collate_ns"].clip(0) + c["pack_ns"].clip(0)
     tensors, data_bytes, pickled = _sizes(loader, rows[steady])
     speed = costs.speed_of(_other_ns(s) if not workers else None)
     if workers:
@@ -153,7 +154,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     method = costs.method_of(loader.config.get("start_method") or process.start_method, process.python)
     start, stop = _start_ns(loader, workers, head & usable, c, epoch), _stop_ns(loader, workers, speed)
     epoch_batches = _epoch_batches(loader)
-    inner = float(np.mean(wait + s["compute_ns"]))
+    inner = float(np.mean((c["wait_ns"] + c["compute_ns"])[usable & ~head]))
     compute_cores = _compute_cores(run, process, loader, wait, s["compute_ns"], in_main)
     compute_idle = waiting_share(
         1.0 - min(1.0, 1.0 if compute_cores is None else compute_cores),
@@ -188,7 +189,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         measured_inner_ns=inner,
         start_ns=start,
         stop_ns=stop,
-        cold_ns=_cold_ns(loader, made[head & usable], made[steady]) if workers else 0.0,
+        cold_ns=_cold_ns(made, fresh & usable, epoch, steady) if workers else 0.0,
         tensors=tensors,
         data_bytes=data_bytes,
         pickled_bytes=pickled,
@@ -207,6 +208,16 @@ def _spread(rows: int) -> npt.NDArray[np.int64]:
 def _first(epoch: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     before = epoch[np.maximum(rows - 1, 0)]
     found: npt.NDArray[np.bool_] = (rows == 0) | (before != epoch[rows])
+    return found
+
+
+def _fresh(loader: LoaderRun, epoch: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which batches are the first of an epoch or, where each epoch starts its workers anew, the first of a worker."""
+    starts = np.flatnonzero(np.diff(epoch, prepend=epoch[:1] - 1))
+    into = rows - starts[np.searchsorted(starts, rows, side="right") - 1]
+    found: npt.NDArray[np.bool_] = into < (
+        1 if loader.config.get("persistent_workers") is True else max(1, loader.num_workers)
+    )
     return found
 
 
@@ -345,10 +356,13 @@ def _stop_ns(loader: LoaderRun, workers: int, speed: float) -> float:
     return gap if 0.0 <= gap <= STOP_AT_MOST * usual else usual
 
 
-def _cold_ns(loader: LoaderRun, first: Floats, steady: Floats) -> float:
-    """What the first batch of an epoch takes longer to make than others do."""
-    first = first[1:] if len(first) > 1 else first
-    return max(0.0, float(np.median(first) - np.median(steady))) if len(first) else 0.0
+def _cold_ns(
+    made: Floats, fresh: npt.NDArray[np.bool_], epoch: npt.NDArray[Any], steady: npt.NDArray[np.bool_]
+) -> float:
+    """What the first batch of a worker takes longer to make and to send than others do."""
+    later = fresh & (epoch != epoch[0])  # in the first epoch, files are read for the first time
+    first = made[later if later.any() else fresh]
+    return max(0.0, float(np.median(first) - np.median(made[steady]))) if len(first) else 0.0
 
 
 def _epoch_time_ns(loader: LoaderRun, stop: float) -> float | None:

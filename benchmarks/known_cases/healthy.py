@@ -12,8 +12,9 @@ from torch.utils.data.distributed import DistributedSampler
 
 from .access import Points
 from .case import ANY, HABITS, Case, Training
-from .distributed import Stream, ranks
-from .materials import Batched, Decoding, Remote, as_is, matmuls, takes, whole_batches
+from .distributed import ranks
+from .materials import Batched, Decoding, Remote, as_is, matmuls, packed, takes, whole_batches
+from .workers import DECODES, Spectra, Streamed
 
 
 def decoding_beside_much_computing() -> Training:
@@ -65,7 +66,8 @@ def forked_each_long_epoch() -> Training:
 
 
 def stream_shared() -> Training:
-    return Training(DataLoader(Stream(True, 16_000), batch_size=32, num_workers=2), takes(6), size=32)
+    packed(12)
+    return Training(DataLoader(Streamed(12_800, 12), batch_size=32, num_workers=2), takes(8), size=32)
 
 
 def one_sample_much_computing() -> Training:
@@ -91,10 +93,10 @@ def padded_text() -> Training:
 
 
 def saturated() -> Training:
-    """Every core decodes: no setting of the loader makes it faster. The habits would change nothing."""
+    """Every core makes features: no setting of the loader makes it faster. The habits would change nothing."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    loader = DataLoader(Decoding(120 * 8, 350), batch_size=8, num_workers=cores, persistent_workers=True)
-    return Training(loader, takes(0.2), size=8)
+    loader = DataLoader(Spectra(200 * 12), batch_size=12, num_workers=cores, persistent_workers=True)
+    return Training(loader, takes(0.2), size=12)
 
 
 class Files(Dataset):
@@ -138,7 +140,7 @@ CASES = (
     healthy("short-last-batch", "a short last batch that costs nothing", short_last_batch),
     healthy("ranks-in-order", "two ranks, sharded, set_epoch called", ranks_in_order, world=2),
     healthy("padded-text", "padding by torch, hidden by computing", padded_text),
-    healthy("saturated", "all cores decode: slow, and no setting helps", saturated),
-    Case("picture-files", "PNG files decoded in the training process", files, ("num-workers",), {"num_workers": 2},
+    healthy("saturated", "all cores make features: slow, and no setting helps", saturated),
+    Case("picture-files", "PNG files decoded in the training process", files, DECODES, {"num_workers": 2},
          (*HABITS, "batched-getitems", "collate"), needs=("PIL",)),
 )  # fmt: skip

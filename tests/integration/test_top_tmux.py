@@ -31,7 +31,7 @@ TRAIN = """
 
     class Pictures(Dataset):
         def __len__(self):
-            return 10_000
+            return 10**9  # it ends where it is told to, not by itself
         def __getitem__(self, index):
             time.sleep(0.002)
             return torch.zeros(3, 8, 8)

@@ -16,14 +16,16 @@ NAME = "batch-size"
 
 def case(
     tmp_path: Path, size: int = 2, fetch_us: float = 20.0, collate_us: float = 30.0, compute_ms: float = 0.05,
-    process: dict[str, Any] | None = None, **columns: Any,
+    process: dict[str, Any] | None = None, num_workers: int = 0, **columns: Any,
 ) -> Case:  # fmt: skip
     rows, epochs = rows_of(
         wait_ms=(fetch_us + collate_us + 10) / 1e3, compute_ms=compute_ms, index_ns=8 * US,
         fetch_ns=round(fetch_us * US), collate_ns=round(collate_us * US), **columns,
     )  # fmt: skip
     whatif = FakeWhatIf(Range(0.15, 0.25, 0.4))
-    return case_of(tmp_path, rows, epochs, config={"batch_size": size}, whatif=whatif, process=process)
+    return case_of(
+        tmp_path, rows, epochs, config={"batch_size": size, "num_workers": num_workers}, whatif=whatif, process=process
+    )
 
 
 def test_its_documentation_is_complete() -> None:
@@ -38,8 +40,9 @@ def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:
     assert found.predicted == Range(1.2, 2.0, 3.2)
     assert found.params == {"batch_size": 16} and "batch_size=16" in found.code
     asked: Any = seen.whatif.asked[0]  # type: ignore[union-attr]
-    assert asked["fetch"] == asked["compute"] == 8.0 and "transfer" not in asked
-    assert asked["collate"] == (pytest.approx(2.4), pytest.approx(5.9))
+    assert asked["fetch"] == (pytest.approx(1 + 7 * 0.75), pytest.approx(1 + 7 * 0.95)) and "transfer" not in asked
+    assert asked["compute"] == (pytest.approx(3.1), 8.0)
+    assert asked["collate"] == (pytest.approx(1.21), pytest.approx(4.5))
     assert "samples a second" in found.why
 
 
@@ -48,6 +51,7 @@ def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:
     [
         {"size": 8},
         {"fetch_us": 60.0},  # the samples are the work
+        {"fetch_us": 60.0, "num_workers": 2, "pack_ns": lambda n, t, w: (400 if n % 6 < 2 else 4) * US},  # new ones
         {"compute_ms": 20.0},  # loading is not what limits training
     ],
 )

@@ -79,6 +79,7 @@ def test_a_long_pause_between_epochs_is_not_the_end_of_workers(tmp_path: Path, p
     for number in range(4):
         some = from_workers(12, 4, 5, ready=False, epoch=number, start_ns=t)
         some[0]["t_fetch_ns"], some[0]["fetch_ns"] = t - 50 * MS, 25 * MS
+        some[1]["fetch_ns"], some[1]["pack_ns"] = 15 * MS, 10 * MS  # of the other worker
         rows += some
         epochs.append({**epoch_row(some), "t_iter_ns": t - 90 * MS, "num_workers": 2})
         t = epochs[-1]["t_end_ns"] + (90 + pause_ms) * MS
@@ -86,6 +87,7 @@ def test_a_long_pause_between_epochs_is_not_the_end_of_workers(tmp_path: Path, p
     assert found.stop_ns == pytest.approx(stop_ms * MS)
     assert found.start_ns == pytest.approx(40 * MS)
     assert found.cold_ns == pytest.approx(20 * MS)
+    assert found.rows == 4 * 10 and found.fetch_cpu_ns.max() <= 5 * MS and found.pack_ns.max() == 0
     assert found.epoch_batches == 12
     assert found.measured_batch_ns == pytest.approx((90 + 12 * 9 + stop_ms) * MS / 12, rel=0.01)
 
