@@ -50,23 +50,25 @@ def record(case: Case) -> dict[str, Any]:
     return {"batches": batches, "blocks": blocks, "seconds": round(time.perf_counter() - began, 2)}
 
 
-def samples_per_s(case: Case, arguments: Mapping[str, Any]) -> float:
-    """Useful samples a second over one block of a loop made for it."""
-    training = case.build(**arguments)
+def samples_per_s(training: Training) -> float:
+    """Useful samples a second over one block."""
     batches, seconds = block(training)
     return batches * training.size / seconds
 
 
 def measure(case: Case, legs: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
-    """Every loop once a round, in an order that turns round each time; ratios are taken within a round."""
+    """Every loop once a round, in an order that turns round each time; ratios are taken within a round. Not counted is
+    a first round: predictions are of the epochs after the first, in which workers that are kept have been started."""
     rates: dict[str, list[float]] = {name: [] for name in legs}
-    arguments = {name: case.fix if leg is None else leg for name, leg in legs.items()}
+    trainings = {name: case.build(**(case.fix if leg is None else leg)) for name, leg in legs.items()}
+    for training in trainings.values():
+        block(training)
     order = list(legs)
     began = time.perf_counter()
     rounds = 0
     while rounds < LEAST_ROUNDS or (rounds < MOST_ROUNDS and time.perf_counter() - began < MEASURE_S):
         for name in order:
-            rates[name].append(samples_per_s(case, arguments[name]))
+            rates[name].append(samples_per_s(trainings[name]))
             gc.collect()
         order.reverse()
         rounds += 1

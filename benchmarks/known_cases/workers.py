@@ -115,10 +115,10 @@ def heavy_tail(**arguments: Any) -> Training:
 
 
 def crowded(num_workers: int = 8) -> Training:
-    """Eight decoding workers for what two cores can do."""
+    """Eight computing workers for what two cores can do."""
     # Long epochs: starting eight workers costs so much that it would be a second cause.
-    loader = DataLoader(Decoding(400 * 8, 250), batch_size=8, shuffle=True, num_workers=num_workers)
-    return Training(loader, takes(1), size=8)
+    loader = DataLoader(Spectra(300 * 12), batch_size=12, shuffle=True, num_workers=num_workers)
+    return Training(loader, takes(1), size=12)
 
 
 MORE = ("num-workers",)
