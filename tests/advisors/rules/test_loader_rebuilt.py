@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builders import T0, epoch_row
+from builders import MS, T0, epoch_row
 from loaderscope.advisors.case import Case
 from rule_cases1 import FakeWhatIf, assert_documented, case_of, judged, main_loop, only, worker_loop, workers_config
 
@@ -17,19 +17,24 @@ NAME = "loader-rebuilt"
 
 def passes(
     path: Path, count: int = 60, batches: int = 1, how: int = -1, start_ms: float = 30.0, instances: bool = False,
-    workers: int = 2, sampler: str = "RandomSampler", whatif: FakeWhatIf | None = None,
+    workers: int = 2, sampler: str = "RandomSampler", whatif: FakeWhatIf | None = None, slow_starts: int = 0,
 ) -> Case:  # fmt: skip
     lanes, epochs = [], []
     apart = 10**9 if batches > 1 else 60_000_000
+    late = 0
     for n in range(count):
+        slow_ms = 200 if n < slow_starts else 0
+        late += slow_ms * MS
         lane = (
-            worker_loop(batches, wait_ms=25.0, epoch=n, start_ns=T0 + n * apart, fetch_ms=4.0)
+            worker_loop(batches, wait_ms=25.0, epoch=n, start_ns=T0 + n * apart + late, fetch_ms=4.0)
             if workers
-            else [{**row, "epoch": n, "t_ns": T0 + n * apart + k * 10**7}
+            else [{**row, "epoch": n, "t_ns": T0 + n * apart + late + k * 10**7}
                   for k, row in enumerate(main_loop(batches, index=20.0, fetch=4.0))]
         )  # fmt: skip
         lanes.append(lane)
-        epochs.append(epoch_row(lane, startup_ms=start_ms, how=how, num_workers=workers, instance=n * instances))
+        epochs.append(
+            epoch_row(lane, startup_ms=start_ms + slow_ms, how=how, num_workers=workers, instance=n * instances)
+        )
     config = {**workers_config(workers), "sampler": f"torch.utils.data.sampler.{sampler}"}
     return case_of(path, *lanes, config=config, epochs=epochs, whatif=whatif)
 
@@ -45,6 +50,13 @@ def test_an_iterator_a_step(tmp_path: Path, workers: int) -> None:
     assert advice.evidence["iterators"] == "60"
     assert advice.evidence["batches an iterator"] == "1"
     assert 1.0 < advice.predicted.low <= advice.predicted.mid <= advice.predicted.high
+
+
+def test_a_few_slow_starts_change_nothing(tmp_path: Path) -> None:
+    usual = only(judged(NAME, passes(tmp_path / "usual", workers=0))[0])
+    spell = only(judged(NAME, passes(tmp_path / "spell", workers=0, slow_starts=12))[0])
+    assert spell.predicted == usual.predicted
+    assert spell.evidence == usual.evidence
 
 
 def test_without_a_shuffle_it_is_always_the_same_data(tmp_path: Path) -> None:
