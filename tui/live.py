@@ -170,9 +170,11 @@ def run_live(argv: Sequence[str], runs: Path | None = None) -> tuple[int, Path |
     columns, rows = shutil.get_terminal_size()
     script = Script(argv, runs, max(4, rows * 3 // 10), columns)
     app = LiveDashboard(script)
-    app.run()
+    # From before the dashboard to after it: asyncio lets a handler be that is not Python's own. With its own, Ctrl-C in
+    # the moment between the dashboard's last key and its end would be a cancellation that nobody notices.
     before = signal.signal(signal.SIGINT, lambda number, frame: _interrupt(script, frame))
     try:
+        app.run()
         app.leave()
         if app.pump.ident is not None:
             app.pump.join()

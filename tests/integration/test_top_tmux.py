@@ -188,6 +188,20 @@ def test_run_live_hands_ctrl_c_on_and_may_be_left_early(terminal: Terminal, trai
     assert "CODE=1" in screen or "CODE=130" in screen
 
 
+def test_run_live_hands_on_an_interrupt_that_is_no_key(terminal: Terminal, train: Path) -> None:
+    """As Ctrl-C is once the dashboard has put the terminal back, and before it has ended."""
+    terminal.start(f"{sys.executable} -m loaderscope run --live -q {train} 1000000 0", 100, 40)
+    terminal.until(lambda screen: "begins" in screen and "input-bound" in screen)
+    dashboard = next(process for process in terminal.children() if "--live" in process.cmdline())
+    dashboard.send_signal(signal.SIGINT)
+    screen = terminal.until(lambda screen: "exited with" in screen or "ended by signal" in screen)
+    assert "Verdict" in screen  # the dashboard stays
+    terminal.press("q")
+    screen = terminal.until("CODE=")
+    assert "KeyboardInterrupt" in screen
+    assert "CODE=1" in screen or "CODE=130" in screen
+
+
 def test_run_live_leaves_nothing_when_its_window_is_closed(terminal: Terminal, train: Path) -> None:
     terminal.start(f"{sys.executable} -m loaderscope run --live -q {train} 1000000 0", 100, 40)
     terminal.until(lambda screen: "begins" in screen and "input-bound" in screen)
