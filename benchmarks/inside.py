@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import signal
 import subprocess
@@ -30,7 +29,7 @@ from statistics import median
 from typing import Any
 
 from inside_side import INSIDE
-from known_answers import CaseFailed, answer, missing
+from known_answers import CaseFailed, answer, conclude, missing
 from known_cases.hot_case import Hot
 from known_cases.storage_case import Layout
 from loaderscope.advisors.model import LoaderReport
@@ -38,7 +37,7 @@ from loaderscope.advisors.report import build_report
 from loaderscope.profiler.run import open_run
 from loaderscope.profiler.rundir import create_run
 from loaderscope.profiler.session import RUN_VARIABLE
-from overhead import machine, store, tell
+from overhead import machine, tell
 
 SIDE = Path(__file__).with_name("inside_side.py")
 BURSTS = "LOADERSCOPE_STACKS"
@@ -224,13 +223,8 @@ def main() -> int:
         "left_out": left_out,
         "cases": results,
     }
-    text = json.dumps(found, indent=1, default=str)
-    print(text)
     show(results, summary)
-    if options.json is not None:
-        options.json.write_text(text + "\n", encoding="utf-8")
-    if options.store is not None:
-        tell(f"Kept as {store(options.store / 'inside', text, options.quick)}")
+    conclude(found, "inside", options)
     return 0 if summary["pass"] else 1
 
 

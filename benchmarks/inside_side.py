@@ -7,19 +7,16 @@ Files are made below FOLDER by the first process. Prints one line of JSON.
 
 from __future__ import annotations
 
-import gc
 import json
 import sys
-import time
-from statistics import median
 from typing import Any
 
 import numpy as np
 import torch
 
-from known_answers_side import block
+from known_answers_side import in_turn, watched
 from known_cases import hot_pictures, hot_python, hot_tables, hot_text, storage_containers, storage_files
-from known_cases.case import Case, Training
+from known_cases.case import Case
 from known_cases.hot_case import Hot
 from known_cases.storage_case import Layout
 
@@ -31,22 +28,12 @@ INSIDE: dict[str, Hot | Layout] = {
 
 RECORD_S = 6.0  # the first burst begins after a second and takes about two
 MEASURE_S = 6.0
-LEAST_ROUNDS, MOST_ROUNDS = 3, 9
+MOST_ROUNDS = 9
 CHECKED = 5  # samples
 
 
 def record(case: Case, folder: str) -> dict[str, Any]:
-    """Loops under Loaderscope until enough is recorded."""
-    import loaderscope
-
-    training = case.build(folder=folder)
-    training.loader = loaderscope.watch(training.loader)
-    batches = blocks = 0
-    began = time.perf_counter()
-    while blocks < case.least_blocks or time.perf_counter() - began < RECORD_S:
-        batches += block(training)[0]
-        blocks += 1
-    return {"batches": batches, "blocks": blocks, "seconds": round(time.perf_counter() - began, 2)}
+    return watched(case.build(folder=folder), case.least_blocks, RECORD_S)
 
 
 def check(case: Case, folder: str) -> dict[str, Any]:
@@ -64,34 +51,10 @@ def check(case: Case, folder: str) -> dict[str, Any]:
 
 
 def measure(case: Case, folder: str) -> dict[str, Any]:
-    """Both loops once a round, in an order that turns round each time; ratios are taken within a round.
-
-    Loops are made once, and their first epoch, in which workers start and files are first read, does not count.
-    """
+    """Both loops in turn."""
     loops = {"before": case.build(folder=folder), "better": case.build(folder=folder, **case.fix)}
-    for training in loops.values():
-        block(training)
-    rates: dict[str, list[float]] = {name: [] for name in loops}
-    order = list(loops)
-    began = time.perf_counter()
-    rounds = 0
-    while rounds < LEAST_ROUNDS or (rounds < MOST_ROUNDS and time.perf_counter() - began < MEASURE_S):
-        for name in order:
-            rates[name].append(samples_per_s(loops[name]))
-            gc.collect()
-        order.reverse()
-        rounds += 1
-    ratios = [better / before for before, better in zip(rates["before"], rates["better"], strict=True)]
-    return {
-        "samples_per_s": {name: round(median(each), 1) for name, each in rates.items()},
-        "gain": round(median(ratios), 4),
-        "rounds": rounds,
-    }
-
-
-def samples_per_s(training: Training) -> float:
-    batches, seconds = block(training)
-    return batches * training.size / seconds
+    found = in_turn(loops, MEASURE_S, MOST_ROUNDS)
+    return {**found, "gain": found["gain"]["better"]}
 
 
 def main(args: list[str]) -> int:

@@ -273,6 +273,16 @@ def missing(case: Case) -> list[str]:
     return [name for name in case.needs if importlib.util.find_spec(name) is None]
 
 
+def conclude(found: Mapping[str, Any], folder: str, options: argparse.Namespace) -> None:
+    """The results on standard output, and in the files asked for."""
+    text = json.dumps(found, indent=1, default=str)
+    print(text)
+    if options.json is not None:
+        options.json.write_text(text + "\n", encoding="utf-8")
+    if options.store is not None:
+        tell(f"Kept as {store(options.store / folder, text, options.quick)}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few cases, judged but not measured")
@@ -307,13 +317,8 @@ def main() -> int:
         "left_out": left_out,
         "cases": results,
     }
-    text = json.dumps(found, indent=1, default=str)
-    print(text)
     show(results, summary)
-    if options.json is not None:
-        options.json.write_text(text + "\n", encoding="utf-8")
-    if options.store is not None:
-        tell(f"Kept as {store(options.store / 'known-answers', text, options.quick)}")
+    conclude(found, "known-answers", options)
     return 0 if summary["pass"] else 1
 
 

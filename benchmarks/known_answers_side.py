@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -37,14 +38,17 @@ def block(training: Training) -> tuple[int, float]:
 
 
 def record(case: Case) -> dict[str, Any]:
+    return watched(case.build(), case.least_blocks, case.record_s if case.world == 1 else 0.0)
+
+
+def watched(training: Training, least_blocks: int, seconds: float) -> dict[str, Any]:
     """Loops under Loaderscope until enough is recorded."""
     import loaderscope
 
-    training = case.build()
     training.loader = loaderscope.watch(training.loader)
     batches = blocks = 0
     began = time.perf_counter()
-    while blocks < case.least_blocks or (case.world == 1 and time.perf_counter() - began < case.record_s):
+    while blocks < least_blocks or time.perf_counter() - began < seconds:
         batches += block(training)[0]
         blocks += 1
     return {"batches": batches, "blocks": blocks, "seconds": round(time.perf_counter() - began, 2)}
@@ -57,27 +61,31 @@ def samples_per_s(training: Training) -> float:
 
 
 def measure(case: Case, legs: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
-    """Every loop once a round, in an order that turns round each time; ratios are taken within a round. Not counted is
-    a first round: predictions are of the epochs after the first, in which workers that are kept have been started."""
-    rates: dict[str, list[float]] = {name: [] for name in legs}
     trainings = {name: case.build(**(case.fix if leg is None else leg)) for name, leg in legs.items()}
+    return in_turn(trainings, MEASURE_S, LEAST_ROUNDS if case.world > 1 else MOST_ROUNDS, LONG_ROUND_S, case.world)
+
+
+def in_turn(
+    trainings: Mapping[str, Training], seconds: float, most_rounds: int, long_round_s: float = math.inf, world: int = 1
+) -> dict[str, Any]:
+    """Every loop once a round, in an order that turns round each time; ratios are taken within a round. Not counted is
+    a first round: predictions are of the epochs after the first, in which workers that are kept have been started.
+    Several ranks do as many rounds each: `most_rounds`."""
+    rates: dict[str, list[float]] = {name: [] for name in trainings}
     for training in trainings.values():
         block(training)
-    order = list(legs)
+    order = list(trainings)
     began = time.perf_counter()
     rounds = 0
-    while rounds < LEAST_ROUNDS or (rounds < MOST_ROUNDS and time.perf_counter() - began < MEASURE_S):
+    while rounds < LEAST_ROUNDS or (rounds < most_rounds and time.perf_counter() - began < seconds):
         for name in order:
             rates[name].append(samples_per_s(trainings[name]))
             gc.collect()
         order.reverse()
         rounds += 1
-        if case.world > 1:
-            if rounds == LEAST_ROUNDS:
-                break
-        elif time.perf_counter() - began > LONG_ROUND_S * rounds:
+        if world == 1 and time.perf_counter() - began > long_round_s * rounds:
             break
-    first, *others = legs
+    first, *others = trainings
     ratios = {name: [other / base for base, other in zip(rates[first], rates[name], strict=True)] for name in others}
     return {
         "samples_per_s": {name: round(median(each), 1) for name, each in rates.items()},

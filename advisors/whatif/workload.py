@@ -106,11 +106,13 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
                      "queued_ns", "unpack_ns", "pin_ns", "fetch_cpu_ns", "collate_cpu_ns", "h2d_ns", "stall_ns")
     }  # fmt: skip
     epoch = batches["epoch"][rows]
-    head = _first(batches["epoch"], rows)
+    into = _into_epoch(batches["epoch"], rows)
+    head = into == 0
     usable = (c["wait_ns"] >= 0) & (c["compute_ns"] >= 0) & (c["fetch_ns"] >= 0)
     if workers:
         usable &= (c["t_fetch_ns"] >= 0) & (c["pack_ns"] >= 0)
-    fresh = _fresh(loader, batches["epoch"], rows)
+    # The first of an epoch or, where each epoch starts its workers anew, the first of each worker.
+    fresh = head if loader.config.get("persistent_workers") is True else into < max(1, workers)
     steady = usable & ~(fresh if np.count_nonzero(usable & ~fresh) >= MINIMUM_BATCHES else head)
     count = int(np.count_nonzero(steady))
     if count < MINIMUM_BATCHES:
@@ -205,19 +207,10 @@ def _spread(rows: int) -> npt.NDArray[np.int64]:
     return np.unique((starts[:, None] + np.arange(BLOCK_ROWS)).ravel())
 
 
-def _first(epoch: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    before = epoch[np.maximum(rows - 1, 0)]
-    found: npt.NDArray[np.bool_] = (rows == 0) | (before != epoch[rows])
-    return found
-
-
-def _fresh(loader: LoaderRun, epoch: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which batches are the first of an epoch or, where each epoch starts its workers anew, the first of a worker."""
+def _into_epoch(epoch: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How many batches of its epoch came before each of these."""
     starts = np.flatnonzero(np.diff(epoch, prepend=epoch[:1] - 1))
-    into = rows - starts[np.searchsorted(starts, rows, side="right") - 1]
-    found: npt.NDArray[np.bool_] = into < (
-        1 if loader.config.get("persistent_workers") is True else max(1, loader.num_workers)
-    )
+    found: npt.NDArray[np.int64] = rows - starts[np.searchsorted(starts, rows, side="right") - 1]
     return found
 
 

@@ -90,14 +90,14 @@ def uneven(in_turn: bool = False) -> Training:
 
 
 class Stream(IterableDataset):
-    """The whole stream from every worker, or a worker's share of it."""
+    """A worker's share of the stream."""
 
-    def __init__(self, shared: bool, length: int = 3200) -> None:
-        self.shared, self.length = shared, length
+    def __init__(self, length: int = 3200) -> None:
+        self.length = length
 
     def __iter__(self) -> Iterator[torch.Tensor]:
         info = torch.utils.data.get_worker_info()
-        first, step = (info.id, info.num_workers) if info is not None and self.shared else (0, 1)
+        first, step = (info.id, info.num_workers) if info is not None else (0, 1)
         for number in range(first, self.length, step):
             yield torch.full((32,), float(number))
 
@@ -114,7 +114,7 @@ class WholeStream(IterableDataset):
 
 
 def stream(shared: bool = False) -> Training:
-    dataset = Stream(True) if shared else WholeStream()
+    dataset = Stream() if shared else WholeStream()
     loader = DataLoader(dataset, batch_size=32, num_workers=2)
     return Training(loader, takes(2), size=32 if shared else 16)  # every sample comes twice: half of them are useful
 
