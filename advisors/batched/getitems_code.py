@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..case import Case
-from ..words import DROP, Source, identifier, loader_code
+from ..loader_code import DROP, Source, identifier, loader_code
 from .access import Plan
 from .batch_access import Access, batch_access
 from .batch_values import NotArrays, samples_text

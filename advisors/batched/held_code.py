@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from ..case import Case
+from ..loader_code import DROP, Source, loader_code
 from ..storage.files import length_of
-from ..words import DROP, Source, loader_code
 from .batch_values import NotArrays
 from .getitems_code import BATCH_INDICES, own_collate, whole_epochs
 

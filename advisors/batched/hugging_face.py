@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..case import Case
-from ..words import DROP, Source, loader_code
+from ..loader_code import DROP, Source, loader_code
 from .getitems_code import whole_epochs
 
 # The class and the one it derives from, as `datasets` names them.

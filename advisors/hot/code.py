@@ -8,7 +8,7 @@ from ...profiler.metadata import clean
 from ..batched.hugging_face import hugging_face_code, is_hugging_face
 from ..case import Case
 from ..fetching import held
-from ..words import dataset_class, identifier
+from ..loader_code import dataset_class, identifier
 from .functions import Hot
 
 

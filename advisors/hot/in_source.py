@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from ...profiler.inspection import Part
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..fetching import data_parts, fetch_idle_share, fetch_share, file_suffix, held, names_used
-from ..words import dataset_class, identifier, percent, us
+from ..figures import percent, us
+from ..loader_code import dataset_class, identifier
 from .code import COLUMNS
 
 # Fetching that waits more than this is a matter of storage, not of a function.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...profiler.inspection import Attribute
 from ..case import Case
-from ..words import Source, loader_code
+from ..loader_code import Source, loader_code
 from .place import is_name, text_path
 
 _RECHUNK = '''import copy

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..case import Case
-from ..words import Source, dataset_class, loader_code
+from ..loader_code import Source, dataset_class, loader_code
 from .place import FileList, copied, file_lists, target_code
 
 Backend = Literal["packed", "lmdb", "arrow"]

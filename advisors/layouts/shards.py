@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..case import Case
-from ..words import DROP, Source, loader_code
+from ..loader_code import DROP, Source, loader_code
 from .packed import PACKED_FILE, THROUGH
 from .place import copied, file_lists, target_code
 

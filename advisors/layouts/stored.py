@@ -12,8 +12,8 @@ from ..batched.getitems_code import own_collate
 from ..batched.held_code import decoded_bytes, may_change, not_flat_tensors, structure_of
 from ..case import Case
 from ..hot.functions import MOST_LEFT
+from ..loader_code import Source, loader_code
 from ..storage.files import length_of
-from ..words import Source, loader_code
 from .place import target_code
 
 # Objects that only read: they change no sample.

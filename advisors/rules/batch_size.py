@@ -23,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..case import Advice, Case, Outcome, Unmeasured
+from ..figures import us
+from ..loader_code import loader_code
 from ..model import Range
-from ..words import loader_code, us
 
 NAME = "batch-size"
 KIND = "speed"

@@ -33,9 +33,10 @@ from ..batched.held_code import HeldForm, held_form
 from ..batched.hugging_face import hugging_face_code, is_hugging_face
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..fetching import FETCH_WAITS, MAIN_PART, fetch_idle_share, file_suffix, held, making_share, sample_time_us
+from ..figures import count, percent, size, times, us
+from ..loader_code import dataset_class
 from ..model import Range
 from ..probe import GETITEMS, SAMPLER
-from ..words import count, dataset_class, percent, size, times, us
 
 NAME = "batched-getitems"
 KIND = "speed"

@@ -27,9 +27,10 @@ from dataclasses import dataclass
 
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..evidence import making_us
+from ..figures import percent, us
 from ..hot.functions import unknown
 from ..inputs import stacking_collate
-from ..words import DROP, Source, function_name, loader_code, percent, us
+from ..loader_code import DROP, Source, function_name, loader_code
 
 NAME = "collate"
 KIND = "speed"

@@ -24,7 +24,8 @@ from collections.abc import Iterator
 
 from ..case import Advice, Case, Outcome
 from ..evidence import cores, cpu_over_wall, hand_over_us, making_us, over_budget
-from ..words import count, figure, loader_code, percent, us
+from ..figures import count, figure, percent, us
+from ..loader_code import loader_code
 
 NAME = "cpu-budget"
 KIND = "speed"

@@ -27,8 +27,9 @@ import numpy as np
 from ...profiler.run import LoaderRun, ProcessRun
 from ..batched.getitems_code import samples_an_epoch
 from ..case import SAME, Advice, Case, Outcome
+from ..figures import count, percent
+from ..loader_code import Source, loader_code
 from ..model import Range
-from ..words import Source, count, loader_code, percent
 
 NAME = "distributed-sampler"
 KIND = "correctness"

@@ -25,8 +25,9 @@ from statistics import median
 import numpy as np
 
 from ..case import Advice, Case, Outcome
+from ..figures import figure, percent, us
+from ..loader_code import loader_code
 from ..model import Range
-from ..words import figure, loader_code, percent, us
 
 NAME = "drop-last"
 KIND = "correctness"

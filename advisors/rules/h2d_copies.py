@@ -26,7 +26,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..case import Advice, Case, Outcome, Unmeasured
-from ..words import count, figure, loader_code, percent, size, us
+from ..figures import count, figure, percent, size, us
+from ..loader_code import loader_code
 
 NAME = "h2d-copies"
 KIND = "speed"

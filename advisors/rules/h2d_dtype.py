@@ -24,7 +24,8 @@ from collections.abc import Iterator
 
 from ...profiler.inspection import Leaf
 from ..case import Advice, Case, Outcome
-from ..words import Source, dataset_class, function_name, loader_code, percent, size
+from ..figures import percent, size
+from ..loader_code import Source, dataset_class, function_name, loader_code
 
 NAME = "h2d-dtype"
 KIND = "speed"

@@ -32,12 +32,12 @@ from dataclasses import replace
 
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..fetching import MAIN_PART, fetch_share, file_suffix, held, names_used, sample_time_us
+from ..figures import count, percent, size, times, us
 from ..hot.functions import LEAST_SAMPLES, STANDS_OUT, Hot, known, unknown
 from ..hot.in_source import in_source
 from ..hot.remedies import remedy_of
 from ..layouts.stored import StoredForm, stored_form
 from ..model import CodeStage
-from ..words import count, percent, size, times, us
 
 NAME = "hot-function"
 KIND = "speed"

@@ -25,7 +25,8 @@ import numpy as np
 
 from ..case import Advice, Case, Outcome
 from ..evidence import ALWAYS_BUSY, slow_batches, torch_version, workers_busy
-from ..words import loader_code, percent, times, us
+from ..figures import percent, times, us
+from ..loader_code import loader_code
 
 NAME = "in-order"
 KIND = "speed"

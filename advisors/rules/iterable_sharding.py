@@ -29,8 +29,9 @@ from ...profiler.inspection import Attribute
 from ..batched.getitems_code import samples_an_epoch
 from ..case import Advice, Case, Outcome
 from ..fetching import data_parts, names_used
+from ..figures import count
+from ..loader_code import Source, dataset_class, identifier, loader_code
 from ..model import Range
-from ..words import Source, count, dataset_class, identifier, loader_code
 
 NAME = "iterable-sharding"
 KIND = "correctness"

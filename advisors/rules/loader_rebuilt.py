@@ -25,9 +25,10 @@ import numpy as np
 
 from ..case import SAME, Advice, Case, Outcome
 from ..evidence import batches_a_pass, making_us, rebuilt
+from ..figures import count, figure, percent, us
+from ..loader_code import loader_code
 from ..model import Range
 from ..stage_model.stages import startup_ns
-from ..words import count, figure, loader_code, percent, us
 
 NAME = "loader-rebuilt"
 KIND = "speed"

@@ -27,8 +27,9 @@ from collections.abc import Iterator
 
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..evidence import LATENCY_BOUND_BELOW, contended, cpu_over_wall, hand_over_us, making_us, over_budget
+from ..figures import figure, percent, times, us
+from ..loader_code import loader_code
 from ..model import Range
-from ..words import figure, loader_code, percent, times, us
 
 NAME = "num-workers"
 KIND = "speed"

@@ -27,10 +27,10 @@ from statistics import median
 
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..fetching import MAIN_PART, fetch_idle_share, fetch_share
+from ..figures import percent, size, us
 from ..model import Range, StorageSummary
 from ..storage.disk_reads import loader_reads, whole_epochs
 from ..storage.files import length_of
-from ..words import percent, size, us
 
 NAME = "page-cache"
 KIND = "speed"

@@ -25,9 +25,10 @@ import numpy as np
 
 from ..case import Advice, Case, Outcome
 from ..evidence import batches_a_pass, rebuilt, start_method
+from ..figures import count, percent, times, us
+from ..loader_code import loader_code
 from ..stage_model.stages import startup_ns
 from ..stage_model.verdict import first_of_epoch
-from ..words import count, loader_code, percent, times, us
 
 NAME = "persistent-workers"
 KIND = "speed"

@@ -23,7 +23,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..case import SAME, Advice, Case, Outcome, Unmeasured
-from ..words import figure, loader_code, percent, size, us
+from ..figures import figure, percent, size, us
+from ..loader_code import loader_code
 
 NAME = "pin-memory"
 KIND = "speed"

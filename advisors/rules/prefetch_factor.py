@@ -22,7 +22,8 @@ from collections.abc import Iterator
 
 from ..case import Advice, Case, Outcome
 from ..evidence import ALWAYS_BUSY, prefetch_factor, slow_batches, workers_busy
-from ..words import figure, loader_code, percent, size, times, us
+from ..figures import figure, percent, size, times, us
+from ..loader_code import loader_code
 
 NAME = "prefetch-factor"
 KIND = "speed"

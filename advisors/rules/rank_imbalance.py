@@ -25,7 +25,7 @@ import numpy as np
 
 from ...profiler.run import LoaderRun
 from ..case import Advice, Case, Outcome
-from ..words import figure, us
+from ..figures import figure, us
 
 NAME = "rank-imbalance"
 KIND = "speed"

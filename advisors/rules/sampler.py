@@ -21,8 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..case import Advice, Case, Outcome
+from ..figures import count, percent, us
+from ..loader_code import DROP, Source, loader_code
 from ..stage_model.verdict import first_of_epoch
-from ..words import DROP, Source, count, loader_code, percent, us
 
 NAME = "sampler"
 KIND = "speed"

@@ -24,8 +24,9 @@ from collections.abc import Iterator
 
 from ..case import SAME, Advice, Case, Outcome
 from ..evidence import prefetch_factor, tensors
+from ..figures import count, percent, size
+from ..loader_code import loader_code
 from ..model import Range
-from ..words import count, loader_code, percent, size
 
 NAME = "shared-memory"
 KIND = "safety"

@@ -30,12 +30,12 @@ from dataclasses import dataclass
 
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..fetching import FETCH_COMPUTES, FETCH_WAITS, MAIN_PART, fetch_idle_share, fetch_share, file_suffix
+from ..figures import count, figure, percent, size, times, us
 from ..model import StorageSummary
 from ..storage.container_access import Finding, findings
 from ..storage.disk_reads import loader_reads
 from ..storage.files import few_files, listed
 from ..storage.layout_choice import chosen
-from ..words import count, figure, percent, size, times, us
 
 NAME = "storage-format"
 KIND = "speed"

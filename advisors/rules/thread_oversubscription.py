@@ -25,7 +25,8 @@ import numpy as np
 
 from ..case import Advice, Case, Outcome
 from ..evidence import Cores, contended, cores, start_method, worker_rows
-from ..words import Source, count, dataset_class, figure, loader_code, percent
+from ..figures import count, figure, percent
+from ..loader_code import Source, dataset_class, loader_code
 
 NAME = "thread-oversubscription"
 KIND = "speed"

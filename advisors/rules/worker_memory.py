@@ -27,8 +27,9 @@ import numpy.typing as npt
 
 from ..case import SAME, Advice, Case, Outcome, Unmeasured
 from ..evidence import worker_rows
+from ..figures import count, size
 from ..inputs import PACKED_LIST, Held, heavy_attributes
-from ..words import count, loader_code, size
+from ..loader_code import loader_code
 
 NAME = "worker-memory"
 KIND = "safety"

@@ -24,9 +24,10 @@ from collections.abc import Iterator
 from ...profiler.inspection import Attribute
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..evidence import start_method
+from ..figures import count, percent, size, us
 from ..inputs import PACKED_LIST, Held, heavy_attributes
+from ..loader_code import loader_code
 from ..stage_model.stages import startup_ns
-from ..words import count, loader_code, percent, size, us
 
 NAME = "worker-startup"
 KIND = "speed"

@@ -26,7 +26,8 @@ from dataclasses import dataclass
 
 from ..case import Advice, Case, Outcome
 from ..evidence import hand_over_us, making_us, pickled_bytes, tensors
-from ..words import Source, count, function_name, loader_code, percent, size, us
+from ..figures import count, percent, size, us
+from ..loader_code import Source, function_name, loader_code
 
 NAME = "worker-transfer"
 KIND = "speed"

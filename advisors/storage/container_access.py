@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from ..case import Case
 from ..fetching import data_parts, names_used, sample_time_us
+from ..figures import figure, percent, size, us
 from ..layouts.containers import readahead_code, readahead_hint, rechunk_code, regroup_code
 from ..layouts.kept import Opener, kept_code, opener_of
 from ..layouts.stored import stored_form
 from ..model import StorageSummary
-from ..words import figure, percent, size, us
 from .files import SUFFIXES, few_files, length_of, main_suffix
 
 # Read at least so many times what a sample uses: CAUSES.md rows 5 and 7 name 3 and 4.

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from ..batched.held_code import decoded_bytes
 from ..case import Case
 from ..fetching import file_suffix
+from ..figures import count, size
 from ..layouts.packed import map_size, packed_code
 from ..layouts.shards import shard_count, shards_code
 from ..layouts.stored import stored_form
+from ..loader_code import loader_code
 from ..model import StorageSummary
-from ..words import count, loader_code, size
 from .files import length_of, listed, main_suffix
 
 # Files that are texts or rows of tables.

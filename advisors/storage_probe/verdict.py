@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..figures import count, percent, size, times, us
 from ..model import Range
-from ..words import count, percent, size, times, us
 from .decoders import Decoder
 from .model import LayoutTrial
 from .results import clear_gain

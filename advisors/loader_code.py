@@ -1,4 +1,4 @@
-"""Figures as advice says them, and DataLoader calls as a person would write them."""
+"""DataLoader calls as a person would write them."""
 
 from __future__ import annotations
 
@@ -25,48 +25,6 @@ class Source(str):
 
 
 DROP = Source("")  # as a value of `loader_call`: leave this argument out
-
-
-def us(microseconds: float) -> str:
-    """'27 µs', '1.32 ms', '4.1 s', '12 min': a time given in microseconds, three significant digits."""
-    for limit, scale, unit in ((1.0, 1e3, "ns"), (1e3, 1.0, "µs"), (1e6, 1e-3, "ms"), (60e6, 1e-6, "s")):
-        if microseconds < limit * 0.9995:
-            return f"{_three(microseconds * scale)} {unit}"
-    return f"{microseconds / 60e6:,.0f} min" if microseconds < 3600e6 else f"{_three(microseconds / 3600e6)} h"
-
-
-def percent(share: float) -> str:
-    """'49 %', '0.4 %', '< 0.1 %': a share of 1."""
-    value = share * 100
-    if 0 < value < 0.05:
-        return "< 0.1 %"
-    return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:,.0f} %"
-
-
-def times(factor: float) -> str:
-    """'×2.36', '×0.20', '×12': a factor on batches a second."""
-    return f"×{factor:.2f}" if factor < 9.995 else f"×{factor:,.0f}"
-
-
-def size(number: float) -> str:
-    """'787 kB', '23.5 GB': bytes, decimal."""
-    value = float(number)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if abs(value) < 999.5:
-            return f"{value:.0f} B" if unit == "B" else f"{_three(value)} {unit}"
-        value /= 1000
-    return f"{_three(value)} PB"
-
-
-def count(number: float) -> str:
-    """'1,280'."""
-    return f"{number:,.0f}"
-
-
-def figure(number: float) -> str:
-    """'2.6', '124', '1,981': a rate, a ratio or a number of cores in three digits."""
-    text = _three(number)
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def identifier(text: str | None, fallback: str) -> str:
@@ -162,12 +120,3 @@ def _literal(value: Any) -> str:
     if isinstance(value, str | int | float | bool) or value is None:
         return repr(value)
     raise TypeError(f"{type(value).__name__} cannot be written as an argument: use Source")
-
-
-def _three(value: float) -> str:
-    magnitude = abs(value)
-    if magnitude >= 99.95:
-        return f"{value:,.0f}"
-    if magnitude >= 9.995:
-        return f"{value:.1f}"
-    return f"{value:.2f}" if magnitude else "0"

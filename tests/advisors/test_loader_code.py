@@ -1,4 +1,4 @@
-"""Figures in words, and DataLoader calls as code."""
+"""DataLoader calls as code."""
 
 from __future__ import annotations
 
@@ -8,25 +8,8 @@ from typing import Any
 
 import pytest
 
-from loaderscope.advisors import words
-from loaderscope.advisors.words import DROP, Source, loader_call, loader_code
+from loaderscope.advisors.loader_code import DROP, Source, identifier, loader_call, loader_code
 from rule_cases1 import case_of, main_loop, workers_config
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.5, "500 ns"), (27.3, "27.3 µs"), (1320, "1.32 ms"), (4.1e6, "4.10 s"), (7.3e8, "12 min"), (9e9, "2.50 h")],
-)  # fmt: skip
-def test_us(value: float, text: str) -> None:
-    assert words.us(value) == text
-
-
-def test_figures() -> None:
-    assert [words.percent(x) for x in (0.49, 0.004, 0.0001, 0, 1.5)] == ["49 %", "0.4 %", "< 0.1 %", "0 %", "150 %"]
-    assert [words.times(x) for x in (2.357, 0.2, 12.4)] == ["×2.36", "×0.20", "×12"]
-    assert [words.size(x) for x in (12, 787_000, 23.5e9)] == ["12 B", "787 kB", "23.5 GB"]
-    assert [words.figure(x) for x in (2, 2.6, 124, 0)] == ["2", "2.6", "124", "0"]
-    assert words.count(1280) == "1,280"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +18,7 @@ def test_figures() -> None:
      ("main.<locals>.join", "join"), ("ﬁle", "x"), ("a;b", "x")],
 )  # fmt: skip
 def test_identifier(told: str | None, name: str) -> None:
-    assert words.identifier(told, "x") == name
+    assert identifier(told, "x") == name
 
 
 def call(path: Path, config: dict[str, Any], **changes: Any) -> str:
