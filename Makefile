@@ -47,7 +47,7 @@ clean: ## remove the environments, caches and builds
 # The repository's root is the package `loaderscope`, whatever the clone's folder is called: a link of that name in
 # .venv/house, which is on the environment's path, makes every tool see it so. The editable install adds the
 # `loaderscope` command, the metadata and what the package depends on.
-$(READY): pyproject.toml constraints.txt profiler/_hot.c profiler/_audit.c
+$(READY): pyproject.toml constraints.txt $(wildcard profiler/compiled/*)
 	@echo "Setting up $(VENV) (once; torch is large)"
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("Loaderscope needs Python 3.10 or later; try: make PYTHON=python3.12")'
 	@$(PYTHON) -m venv $(VENV)

@@ -28,6 +28,8 @@ MAX_PROCESSES = 256
 # Of each training process, the collate functions of its loaders by the loaders' numbers.
 Collates = Mapping[int, Mapping[int, Collate]]
 _NAME = re.compile(r"stacks-(\d{1,4})\.json")
+# The extension where it is loaded from a checkout, and its source where debug information names that.
+_COMPILED = re.compile(r"(?:^|/)profiler/(?:_hot\.|compiled/)")
 _Key = tuple[tuple[int, tuple[tuple[int, Collate], ...]], ...]
 
 
@@ -186,7 +188,7 @@ def _ours(package: str | None) -> Callable[[Frame], bool]:
             (folder + "profiler/", folder + "cli.py", folder + "__main__.py")
         ):
             return True
-        return "/loaderscope/profiler/" in frame.file or (frame.native and "/profiler/_hot." in frame.file)
+        return "/loaderscope/profiler/" in frame.file or (frame.native and _COMPILED.search(frame.file) is not None)
 
     return ours
 

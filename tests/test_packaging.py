@@ -57,13 +57,22 @@ def wheel_without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def built_wheel(folder: Path, **env: str) -> Path:
+    return wheel_of(cloned(folder), **env)
+
+
+def cloned(folder: Path) -> Path:
     clone = folder / "a-b.c"
     for path in sources():
         (clone / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / path, clone / path)
-    out = clone.parent / "dist"
+    return clone
+
+
+def wheel_of(source: Path, **env: str) -> Path:
+    """Of a folder or a source distribution."""
+    out = source.parent / "dist"
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-index")
-    run(*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", out, clone, cwd=clone.parent, **env)
+    run(*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", out, source, cwd=source.parent, **env)
     (built,) = out.glob("*.whl")
     return built
 
@@ -107,6 +116,13 @@ def is_compiled(name: str) -> bool:
 @pytest.mark.skipif(not sys.platform.startswith("linux") or shutil.which("cc") is None, reason="no compiler")
 def test_the_wheel_has_both_compiled_parts(wheel: Path) -> None:
     assert len(list(filter(is_compiled, names(wheel)))) == 2
+
+
+def test_a_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    code = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
+    run(sys.executable, "-c", code, cwd=cloned(tmp_path / "clone"))
+    (source,) = tmp_path.glob("*.tar.gz")
+    assert sorted(names(wheel_of(source))) == sorted(names(wheel))
 
 
 @pytest.mark.skipif(shutil.which("false") is None, reason="no program that fails")

@@ -83,6 +83,25 @@ def test_stacks_that_are_equal_once_cut_are_counted_together(system):
     assert found.stacks == (Stack(51, "MainThread", "fetch", (2,), 11),)
 
 
+@pytest.mark.parametrize(
+    "file",
+    [
+        "/env/loaderscope/profiler/_hot.cpython-311.so",  # installed
+        "/home/me/clone/profiler/_hot.cpython-311.so",  # from a checkout
+        "profiler/_hot.cpython-311.so",
+        "/tmp/build/profiler/compiled/worker_side.h",  # where debug information names the source
+    ],
+)
+def test_compiled_frames_of_ours_are_left_out(system, file):
+    write(
+        system,
+        frames=[WORKER, FETCH, ["taking_call", file, 60, True], ITEM],
+        stacks=[[1, "MainThread", [0, 1, 2, 3], 7]],
+    )
+    (found,), _ = read_bursts(system, {})
+    assert found.stacks == (Stack(51, "MainThread", "fetch", (3,), 7),)
+
+
 def test_a_collate_function_belongs_to_its_loader(system):
     """Another loader's collate function, called by this one's data set, is fetching."""
     write(system, stacks=[[1, "MainThread", [0, 1, 4], 90]])
