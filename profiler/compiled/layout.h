@@ -2,7 +2,6 @@
 
 #pragma once
 
-
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
