@@ -25,7 +25,7 @@ import numpy as np
 
 from ..case import Advice, Case, Outcome
 from ..evidence import ALWAYS_BUSY, slow_batches, torch_version, workers_busy
-from ..figures import percent, times, us
+from ..figures import percent, us
 from ..loader_code import loader_code
 
 NAME = "in-order"
@@ -63,7 +63,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     )
     if saturated:
         why = (
-            f"in_order=False: predicted {times(effect.mid)}: slow batches do block ready ones, but the workers are "
+            "Slow batches do block ready ones, but the workers are "
             f"busy {percent(busy)} of the time, so none of them would make more."
         )
     yield Advice(

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..evidence import LATENCY_BOUND_BELOW, contended, cpu_over_wall, hand_over_us, making_us, over_budget
-from ..figures import figure, percent, times, us
+from ..figures import figure, percent, us
 from ..loader_code import loader_code
 from ..model import Range
 
@@ -163,18 +163,18 @@ def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -
         return
     cost = hand_over_us(case)
     if now == 0:
-        why = f"a batch takes {us(making)} to make, and handing it over from a worker costs more than that saves"
+        why = f"A batch takes {us(making)} to make, and handing it over from a worker costs more than that saves."
     elif cost is not None and cost > making:
-        why = f"a batch takes {us(making)} to make and {us(cost)} to hand over"
+        why = f"A batch takes {us(making)} to make and {us(cost)} to hand over."
     elif contended(case):
-        why = f"the {figure(case.cpus or 0)} CPUs this process may use are busy already"
+        why = f"The {figure(case.cpus or 0)} CPUs this process may use are busy already."
     elif usual > most_workers(case):
-        why = f"making batches takes CPU time, and this process has {figure(case.cpus or 0)} CPUs"
+        why = f"Making batches takes CPU time, and this process has {figure(case.cpus or 0)} CPUs."
     else:
-        why = f"{now} worker{'s' * (now > 1)} make batches as fast as the loop takes them"
+        why = f"{now} worker{'s' * (now > 1)} make{'s' * (now == 1)} batches as fast as the loop takes them."
     yield Advice(
         title=f"num_workers={usual} would not help",
-        why=f"num_workers={usual}: predicted {times(effect.mid)}: {why}.",
+        why=why,
         evidence=_evidence(case, making),
         predicted=effect,
         code=loader_code(case, num_workers=usual),

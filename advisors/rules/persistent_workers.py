@@ -25,7 +25,7 @@ import numpy as np
 
 from ..case import Advice, Case, Outcome
 from ..evidence import batches_a_pass, rebuilt, start_method
-from ..figures import count, percent, times, us
+from ..figures import count, percent, us
 from ..loader_code import loader_code
 from ..stage_model.stages import startup_ns
 from ..stage_model.verdict import first_of_epoch
@@ -79,8 +79,8 @@ def examine(case: Case) -> Iterator[Outcome]:
         if effect.mid < NO_GAIN:
             yield Advice(
                 title="persistent_workers=True would make no difference",
-                why=f"persistent_workers=True: predicted {times(effect.mid)}: starting {case.num_workers} forked "
-                f"workers costs {us(float(startup.mean()) / 1e3)} an epoch, {percent(starts)} of all time.",
+                why=f"Starting {case.num_workers} forked workers costs {us(float(startup.mean()) / 1e3)} an epoch, "
+                f"{percent(starts)} of all time.",
                 evidence=evidence,
                 predicted=effect,
                 code=loader_code(case, persistent_workers=True),

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from ..case import Advice, Case, Outcome
 from ..evidence import ALWAYS_BUSY, prefetch_factor, slow_batches, workers_busy
-from ..figures import figure, percent, size, times, us
+from ..figures import figure, percent, size, us
 from ..loader_code import loader_code
 
 NAME = "prefetch-factor"
@@ -68,9 +68,9 @@ def examine(case: Case) -> Iterator[Outcome]:
         effect = case.whatif.predict(prefetch_factor=usual)
         if effect.mid < NO_GAIN:
             yield Advice(
-                title="A larger prefetch_factor would not help",
-                why=f"prefetch_factor={usual}: predicted {times(effect.mid)}: the workers are busy {percent(busy)} of "
-                f"the time, so a longer queue stays empty. {_memory(case, usual - now) or ''}".rstrip(),
+                title=f"prefetch_factor={usual} would not help",
+                why=f"The workers are busy {percent(busy)} of the time, so a longer queue stays empty. "
+                f"{_memory(case, usual - now) or ''}".rstrip(),
                 evidence=evidence,
                 predicted=effect,
                 code=loader_code(case, prefetch_factor=usual),

@@ -50,7 +50,9 @@ def test_rejected_where_workers_are_always_busy(tmp_path: Path) -> None:
     case = case_of(tmp_path, rows, whatif=FakeWhatIf(1.0), config=workers_config(2))
     recommended, rejected, _ = judged(NAME, case)
     assert recommended == []
-    assert "predicted ×1.00" in only(rejected).why and "4.00 MB more" in only(rejected).why
+    assert only(rejected).title == "prefetch_factor=4 would not help"
+    assert only(rejected).predicted is not None and only(rejected).predicted.mid == 1.0
+    assert "4.00 MB more" in only(rejected).why
 
 
 def test_silent_without_workers_or_model(tmp_path: Path) -> None:
