@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from .advisors.report import report
     from .advisors.whatif.predict import predict
     from .profiler.errors import LoaderscopeError
-    from .profiler.run import Run, open_run
+    from .profiler.run import Run
+    from .profiler.run_reader import open_run
     from .profiler.watch import unwatch, watch, watch_all
 
 __version__ = "0.1.0"
@@ -26,7 +27,7 @@ _HOMES = {
     "LoaderscopeError": "profiler.errors",
     "Report": "advisors.model",
     "Run": "profiler.run",
-    "open_run": "profiler.run",
+    "open_run": "profiler.run_reader",
     "predict": "advisors.whatif.predict",
     "report": "advisors.report",
     "unwatch": "profiler.watch",

@@ -112,7 +112,7 @@ def _report_after(directory: Path | None) -> None:
         click.echo("loaderscope: nothing was recorded: the script iterated over no DataLoader", err=True)
         return
     from .advisors.report import build_report
-    from .profiler.run import open_run
+    from .profiler.run_reader import open_run
 
     try:
         report = build_report(open_run(directory))
@@ -139,7 +139,7 @@ def top_verb(run: str | None) -> int:
       loaderscope top 20250131-0915
     """
     path = _live_or_named(run)
-    from .profiler.run import read_run_json
+    from .profiler.run_reader import read_run_json
 
     read_run_json(path)  # what is no run directory is said before the screen is taken
     _need_terminal("top", "`loaderscope report` writes to a file or a pipe")
@@ -206,7 +206,7 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
         raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o {FILE_ONLY[format_]}")
     with _steps("reading the run", "looking for causes", "drawing") as step:
         from .advisors.report import build_report
-        from .profiler.run import open_run
+        from .profiler.run_reader import open_run
 
         recorded = open_run(run)
         step()
@@ -250,7 +250,7 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
     """
     path = _live_or_named(run)
     from .advisors.report import build_report
-    from .profiler.run import open_run
+    from .profiler.run_reader import open_run
     from .reports.stacks_text import render_stacks, with_burst_alone
 
     recorded = open_run(path)
@@ -352,7 +352,7 @@ def compare_verb(before: str, after: str, format_: str, output: Path | None, fai
         raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o comparison.html")
     with _steps("reading the first run", "reading the second", "comparing") as step:
         from .advisors.report import build_report
-        from .profiler.run import open_run
+        from .profiler.run_reader import open_run
         from .reports.compare import compare, slowest_factor
         from .reports.compare_formats import render_compare_text
 

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..profiler.errors import RunNotFound, UsageError
-from ..profiler.run import LoaderRun, ProcessRun, Run, open_run
+from ..profiler.run import LoaderRun, ProcessRun, Run
+from ..profiler.run_reader import open_run
 from .cases import case_of
 from .engine import advise
 from .model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, Waiting

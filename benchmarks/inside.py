@@ -34,7 +34,7 @@ from known_cases.hot_case import Hot
 from known_cases.storage_case import Layout
 from loaderscope.advisors.model import LoaderReport
 from loaderscope.advisors.report import build_report
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.rundir import create_run
 from loaderscope.profiler.session import RUN_VARIABLE
 from overhead import machine, tell

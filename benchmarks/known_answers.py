@@ -36,7 +36,7 @@ from known_cases import CASES
 from known_cases.case import Case
 from loaderscope.advisors.model import LoaderReport, Recommendation
 from loaderscope.advisors.report import build_report
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.rundir import create_run
 from loaderscope.profiler.session import RUN_VARIABLE
 from overhead import machine, store, tell

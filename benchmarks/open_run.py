@@ -25,7 +25,7 @@ BOUND_ADVICE_S = 1.0
 MEASURE = """
 import json, resource, sys, time
 began = time.perf_counter()
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 imported = time.perf_counter()
 run = open_run(sys.argv[1])
 opened = time.perf_counter()

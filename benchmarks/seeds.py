@@ -26,7 +26,7 @@ from typing import Any
 
 from loaderscope.advisors.model import LoaderReport
 from loaderscope.advisors.report import build_report
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.session import RUN_VARIABLE
 from overhead import machine, store, tell, verdicts
 from seeds_workloads import WORKLOADS, Workload

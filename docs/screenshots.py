@@ -67,7 +67,7 @@ def main() -> int:
     from playwright.sync_api import sync_playwright
 
     from loaderscope.advisors.report import build_report
-    from loaderscope.profiler.run import open_run
+    from loaderscope.profiler.run_reader import open_run
     from loaderscope.reports.html import render_html
 
     chromium = next(filter(None, map(shutil.which, WAYS)), None)

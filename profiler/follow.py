@@ -23,7 +23,8 @@ from .history import Course, History
 from .lane_window import LaneWindow
 from .liveness import Liveness, process_state
 from .metadata import read_json
-from .run import LoaderRun, ProcessRun, Run, read_run, read_run_json, run_state
+from .run import LoaderRun, ProcessRun, Run
+from .run_reader import read_run, read_run_json, run_state
 from .runs import run_ids
 from .schema import Schema
 

@@ -101,7 +101,7 @@ def list_runs(runs: Path | None = None, limit: int | None = None) -> list[RunEnt
 def _entry(path: Path) -> RunEntry:
     from .liveness import Liveness, process_state
     from .metadata import integer, read_json, strings
-    from .run import read_run_json, run_state
+    from .run_reader import read_run_json, run_state
 
     size, loaders, described = _contents(path)
     try:

@@ -14,7 +14,7 @@ from loaderscope.advisors.rules import rule
 from loaderscope.advisors.stage_model.summary import summarise
 from loaderscope.profiler.describe import describe_loader
 from loaderscope.profiler.inspect_loader import inspect_loader
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 
 US = 1_000
 ANSWER = Range(1.5, 2.0, 2.5)

@@ -13,7 +13,7 @@ from loaderscope.advisors.model import LoaderReport, Range
 from loaderscope.advisors.report import loader_report
 from loaderscope.advisors.rules import rule
 from loaderscope.advisors.stage_model.summary import summarise
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 
 SECTIONS = ("What it looks for", "Why it matters", "What to change", "When not to")
 

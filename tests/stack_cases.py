@@ -11,7 +11,8 @@ from builders import MS, T0, write_lane
 from loaderscope.advisors.case import Case
 from loaderscope.advisors.stacks.code import code_of
 from loaderscope.profiler import schema
-from loaderscope.profiler.run import Run, SystemRun, open_run
+from loaderscope.profiler.run import Run, SystemRun
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.stacks import Burst, Frame, Stack
 
 SITE = "/opt/venv/lib/python3.11/site-packages/"

@@ -14,7 +14,8 @@ from loaderscope.advisors.model import Report
 from loaderscope.advisors.report import build_report
 from loaderscope.cli import cli, main
 from loaderscope.profiler.errors import UsageError
-from loaderscope.profiler.run import Run, open_run
+from loaderscope.profiler.run import Run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.reports.stacks_text import render_stacks
 
 Capture = pytest.CaptureFixture[str]

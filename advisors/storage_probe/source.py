@@ -15,7 +15,8 @@ from pathlib import Path
 
 from ...profiler.errors import UsageError
 from ...profiler.metadata import clean
-from ...profiler.run import LoaderRun, Run, open_run
+from ...profiler.run import LoaderRun, Run
+from ...profiler.run_reader import open_run
 from ...profiler.runs import find_run
 
 # A walk keeps a path and a size a file: more than this is not looked at.

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from ...profiler.errors import UsageError
-from ...profiler.run import LoaderRun, ProcessRun, Run, open_run
+from ...profiler.run import LoaderRun, ProcessRun, Run
+from ...profiler.run_reader import open_run
 from ..model import Range
 from .accuracy import moved, ranged, ratio_error
 from .changes import Plan, as_measured, plans

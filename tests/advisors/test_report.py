@@ -14,7 +14,7 @@ from builders import MS, RUN_ID, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.model import Change, Range, Recommendation, Report
 from loaderscope.advisors.report import build_report
 from loaderscope.profiler.errors import UsageError
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 
 
 def report_of(run: RunBuilder) -> Report:

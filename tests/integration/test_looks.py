@@ -21,7 +21,7 @@ import looks_data as data
 from loaderscope.profiler.containers import held_containers
 from loaderscope.profiler.liveness import Liveness
 from loaderscope.profiler.looks import ChainTotals, Looks
-from loaderscope.profiler.run import read_run
+from loaderscope.profiler.run_reader import read_run
 from loaderscope.profiler.session import close_session
 from loaderscope.profiler.watch import loader_place
 

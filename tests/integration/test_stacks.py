@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from loaderscope.profiler.run import Run, open_run
+from loaderscope.profiler.run import Run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.sampler.stacks import OFF
 from loaderscope.profiler.sampler.stacks_pyspy import find_py_spy
 from loaderscope.profiler.stacks import Burst, request_burst, wait_for_burst

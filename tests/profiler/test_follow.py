@@ -18,7 +18,7 @@ from loaderscope.profiler.follow import Follower, Place, newest_run
 from loaderscope.profiler.lane_window import LaneWindow
 from loaderscope.profiler.lanes import Budget, Lane
 from loaderscope.profiler.liveness import Liveness
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.schema import BATCH
 
 

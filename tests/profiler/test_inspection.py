@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from builders import RunBuilder, loop
 from loaderscope.profiler.inspection import MAX_ATTRIBUTES, MAX_CHILDREN, MAX_LEAVES, Attribute, Inspection, Leaf, Part
 from loaderscope.profiler.inspection import read_inspection as read
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 
 KEYS = ["inspection", "dataset", "sampler", "children", "attributes", "leaves", "shape", "getitem", "name", "type"]
 

@@ -18,7 +18,7 @@ from loaderscope.profiler.errors import RunUnreadable
 from loaderscope.profiler.folding import Folder
 from loaderscope.profiler.lanes import HEADER_BYTES, Budget, Lane
 from loaderscope.profiler.liveness import Liveness, boot_id
-from loaderscope.profiler.run import open_run, read_run
+from loaderscope.profiler.run_reader import open_run, read_run
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from builders import RunBuilder, loop
 from loaderscope.profiler.liveness import Liveness
-from loaderscope.profiler.run import read_run
+from loaderscope.profiler.run_reader import read_run
 from loaderscope.profiler.sampler.stacks_request import checked_request
 from loaderscope.profiler.stack_files import MAX_FILES, answer_to, read_bursts
 from loaderscope.profiler.stack_stages import Collate

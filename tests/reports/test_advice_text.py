@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from builders import RunBuilder, epoch_row, loop
 from loaderscope.advisors.model import Capacity, Change, LoaderReport, Range, Recommendation, Report
 from loaderscope.advisors.report import build_report
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.reports.advice_text import effect_text, limit_sentence, predicted_text, times
 from loaderscope.reports.text import render_text
 

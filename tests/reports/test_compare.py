@@ -15,7 +15,8 @@ from markdown_it import MarkdownIt
 
 from builders import MS, RunBuilder, epoch_row, loop
 from loaderscope.advisors.report import build_report
-from loaderscope.profiler.run import Run, open_run
+from loaderscope.profiler.run import Run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.reports.compare import compare, slowest_factor
 from loaderscope.reports.compare_blocks import quantile
 from loaderscope.reports.compare_formats import (

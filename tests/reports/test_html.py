@@ -20,7 +20,8 @@ from inside_samples import CODE, NO_CODE
 from loaderscope.advisors.model import FlameNode, Report
 from loaderscope.advisors.report import build_report
 from loaderscope.profiler.errors import UsageError
-from loaderscope.profiler.run import Run, open_run
+from loaderscope.profiler.run import Run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.reports.html import render_html
 from loaderscope.reports.html_code import Room, flame_figure, kept
 from loaderscope.reports.html_loader import loader_figures

@@ -25,7 +25,7 @@ from inside_samples import (
 )
 from loaderscope.advisors.model import EpochReads, HotSpot, LoaderReport, Report, StorageSummary
 from loaderscope.advisors.report import build_report
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.reports.inside import basis_text, code_stages, hot_row, inside_notes, own_lines, place, told_by_lines
 from loaderscope.reports.inside_text import inside_lines, stage_rows
 from loaderscope.reports.storage_words import storage_rows

@@ -13,7 +13,8 @@ from builders import RunBuilder, epoch_row, loop
 from loaderscope.advisors.model import Report
 from loaderscope.advisors.report import build_report
 from loaderscope.profiler import schema
-from loaderscope.profiler.run import Run, open_run
+from loaderscope.profiler.run import Run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.reports import parquet
 from loaderscope.reports.parquet import render_parquet
 from report_samples import full_report, full_run

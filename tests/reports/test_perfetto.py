@@ -12,7 +12,8 @@ import pytest
 from builders import MS, RUN_ID, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.model import Report
 from loaderscope.advisors.report import build_report
-from loaderscope.profiler.run import Run, open_run
+from loaderscope.profiler.run import Run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.reports.perfetto import render_perfetto
 from report_samples import full_report, full_run, hostile_report
 

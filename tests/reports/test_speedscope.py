@@ -15,7 +15,8 @@ from loaderscope.advisors.model import Report
 from loaderscope.advisors.report import build_report
 from loaderscope.profiler import schema
 from loaderscope.profiler.errors import UsageError
-from loaderscope.profiler.run import Run, open_run
+from loaderscope.profiler.run import Run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.stacks import Burst, Frame, Stack
 from loaderscope.reports.speedscope import MAX_PROFILES, SCHEMA_URL, render_speedscope
 from loaderscope.reports.stacks_text import with_burst_alone

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.model import Report
 from loaderscope.advisors.report import build_report
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.reports.stages_text import bar
 from loaderscope.reports.text import render_text
 

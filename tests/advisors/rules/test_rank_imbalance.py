@@ -10,7 +10,7 @@ import pytest
 from advice_cases import FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of
 from builders import MS, RunBuilder
 from loaderscope.advisors.case import Case
-from loaderscope.profiler.run import open_run
+from loaderscope.profiler.run_reader import open_run
 
 NAME = "rank-imbalance"
 

@@ -15,7 +15,8 @@ from loaderscope.advisors.report import build_report
 from loaderscope.advisors.stacks.code import code_of, transforms_of, wilson
 from loaderscope.advisors.stacks.flame import MAX_NODES
 from loaderscope.profiler.looks import ChainTotals, Looks
-from loaderscope.profiler.run import Run, open_run
+from loaderscope.profiler.run import Run
+from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.stacks import Burst, Frame, Stack
 from stack_cases import OWN, add_workers, burst, with_bursts
 

@@ -16,7 +16,8 @@ from loaderscope.advisors.storage_probe.source import find_data
 from loaderscope.profiler.errors import RunNotFound, UsageError
 from loaderscope.profiler.inspection import Inspection, Part
 from loaderscope.profiler.looks import ContainerFile, Looks, SuffixTotals
-from loaderscope.profiler.run import Run, open_run
+from loaderscope.profiler.run import Run
+from loaderscope.profiler.run_reader import open_run
 
 
 def write(folder: Path, *names: str, data: bytes = b"12345") -> Path:

@@ -20,7 +20,8 @@ from loaderscope.advisors.whatif.costs import handover
 from loaderscope.advisors.whatif.predict import predict
 from loaderscope.profiler.columns import Columns
 from loaderscope.profiler.errors import UsageError
-from loaderscope.profiler.run import Run, open_run
+from loaderscope.profiler.run import Run
+from loaderscope.profiler.run_reader import open_run
 
 NAMES = itertools.count()
 SAME = Range(1.0, 1.0, 1.0)
