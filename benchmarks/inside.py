@@ -15,13 +15,11 @@ and tables on standard error. Exit code 0: the goals are reached; 1: not all.
 from __future__ import annotations
 
 import argparse
-import datetime
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +27,7 @@ from statistics import median
 from typing import Any
 
 from inside_side import INSIDE
-from known_answers import CaseFailed, answer, conclude, missing
+from known_answers import CaseFailed, answer, conclude, judged, line
 from known_cases.hot_case import Hot
 from known_cases.storage_case import Layout
 from loaderscope.advisors.model import LoaderReport
@@ -37,7 +35,6 @@ from loaderscope.advisors.report import build_report
 from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.rundir import create_run
 from loaderscope.profiler.session import RUN_VARIABLE
-from overhead import machine, tell
 
 SIDE = Path(__file__).with_name("inside_side.py")
 BURSTS = "LOADERSCOPE_STACKS"
@@ -194,37 +191,17 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER/inside, by the date")
     options = parser.parse_args()
-    names = options.only or [name for name, case in INSIDE.items() if case.quick or not options.quick]
-    results: dict[str, Any] = {}
-    left_out: dict[str, str] = {}
-    began = time.perf_counter()
-    for name in names:
-        case = INSIDE[name]
-        if missing(case):
-            left_out[name] = f"needs {', '.join(missing(case))}"
-            continue
-        tell(f"{name}: {case.about}…")
-        try:
-            results[name] = judge(case, options.measure, options.data)
-        except CaseFailed as error:
-            results[name] = {"kind": "hot" if isinstance(case, Hot) else "layout", "failed": str(error)}
-        tell(f"    {' | '.join(cell for cell in row(results[name]) if cell)}")
-        if not results[name].get("ok"):
-            tell(f"    {explained(results[name])}")
-    summary = summarised(results, len(names) == len(INSIDE), options.measure)
-    found = {
-        "benchmark": "inside",
-        "date": datetime.date.today().isoformat(),
-        "quick": options.quick,
-        "measured": options.measure,
-        "machine": machine(),
-        "seconds": round(time.perf_counter() - began),
-        "summary": summary,
-        "left_out": left_out,
-        "cases": results,
-    }
-    show(results, summary)
-    conclude(found, "inside", options)
+    done = judged(
+        INSIDE,
+        options,
+        lambda case: judge(case, options.measure, options.data),
+        lambda case: {"kind": "hot" if isinstance(case, Hot) else "layout"},
+        lambda found: [line(row(found))] + ([] if found.get("ok") else [explained(found)]),
+    )
+    whole = len(done["results"]) + len(done["left_out"]) == len(INSIDE)
+    summary = summarised(done["results"], whole, options.measure)
+    show(done["results"], summary)
+    conclude("inside", "inside", options, done, measured=options.measure, summary=summary)
     return 0 if summary["pass"] else 1
 
 

@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -273,8 +273,49 @@ def missing(case: Case) -> list[str]:
     return [name for name in case.needs if importlib.util.find_spec(name) is None]
 
 
-def conclude(found: Mapping[str, Any], folder: str, options: argparse.Namespace) -> None:
-    """The results on standard output, and in the files asked for."""
+def line(cells: Iterable[str]) -> str:
+    return " | ".join(cell for cell in cells if cell)
+
+
+def judged(
+    cases: Mapping[str, Any],
+    options: argparse.Namespace,
+    judge: Callable[[Any], dict[str, Any]],
+    failed: Callable[[Any], dict[str, Any]],
+    told: Callable[[dict[str, Any]], Iterable[str]],
+) -> dict[str, Any]:
+    """The cases asked for in `results`, told one by one as they are judged (`failed`: what stands for one that could
+    not be), those that lack a package in `left_out`, and the `seconds` they all took."""
+    results: dict[str, Any] = {}
+    left_out: dict[str, str] = {}
+    began = time.perf_counter()
+    for name in options.only or [name for name, case in cases.items() if case.quick or not options.quick]:
+        case = cases[name]
+        if missing(case):
+            left_out[name] = f"needs {', '.join(missing(case))}"
+            continue
+        tell(f"{name}: {case.about}…")
+        try:
+            results[name] = judge(case)
+        except CaseFailed as error:
+            results[name] = {**failed(case), "failed": str(error)}
+        for said in told(results[name]):
+            tell(f"    {said}")
+    return {"seconds": round(time.perf_counter() - began), "left_out": left_out, "results": results}
+
+
+def conclude(benchmark: str, folder: str, options: argparse.Namespace, done: Mapping[str, Any], **facts: Any) -> None:
+    """What `judged` gave and the facts beside it, on standard output and in the files asked for."""
+    found = {
+        "benchmark": benchmark,
+        "date": datetime.date.today().isoformat(),
+        "quick": options.quick,
+        "machine": machine(),
+        "seconds": done["seconds"],
+        **facts,
+        "left_out": done["left_out"],
+        "cases": done["results"],
+    }
     text = json.dumps(found, indent=1, default=str)
     print(text)
     if options.json is not None:
@@ -291,34 +332,16 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
     options = parser.parse_args()
-    names = options.only or [name for name, case in CASES.items() if case.quick or not options.quick]
-    results: dict[str, Any] = {}
-    left_out: dict[str, str] = {}
-    began = time.perf_counter()
-    for name in names:
-        case = CASES[name]
-        if missing(case):
-            left_out[name] = f"needs {', '.join(missing(case))}"
-            continue
-        tell(f"{name}: {case.about}…")
-        try:
-            results[name] = judge(case, measured=not (options.no_measure or options.quick))
-        except CaseFailed as error:
-            results[name] = {"failed": str(error), "causes": list(case.causes)}
-        tell(f"    {' | '.join(cell for cell in row(results[name]) if cell)}")
-    summary = summarised(results)
-    found = {
-        "benchmark": "known_answers",
-        "date": datetime.date.today().isoformat(),
-        "quick": options.quick,
-        "machine": machine(),
-        "seconds": round(time.perf_counter() - began),
-        "summary": summary,
-        "left_out": left_out,
-        "cases": results,
-    }
-    show(results, summary)
-    conclude(found, "known-answers", options)
+    done = judged(
+        CASES,
+        options,
+        lambda case: judge(case, measured=not (options.no_measure or options.quick)),
+        lambda case: {"causes": list(case.causes)},
+        lambda found: [line(row(found))],
+    )
+    summary = summarised(done["results"])
+    show(done["results"], summary)
+    conclude("known_answers", "known-answers", options, done, summary=summary)
     return 0 if summary["pass"] else 1
 
 
