@@ -25,7 +25,7 @@ def observed(mode: str, runs: Path) -> dict[str, Any]:
         env={**os.environ, "LOADERSCOPE_DIR": str(runs), "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=600,
         check=False,
     )
     assert result.returncode == 0, result.stderr
