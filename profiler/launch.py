@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from .errors import UsageError
 from .rundir import create_run, runs_directory
@@ -27,8 +28,9 @@ INJECT = Path(__file__).resolve().parent / "inject"
 # What Python itself would run, executable or not; other executable files (torchrun, a Python) are started as they are.
 _PYTHON = (".py", ".pyw", ".pyc", ".pyz", ".zip")
 
-# Passed on to the script; SIGINT reaches it from the terminal by itself.
-_PASSED_ON = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT")
+# Passed on to the script; the first two unless a terminal has sent them to it too.
+_TYPED = ("SIGINT", "SIGQUIT")
+_PASSED_ON = (*_TYPED, "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
 def run_command(argv: Sequence[str], runs: Path | None = None) -> tuple[int, Path | None]:
@@ -91,15 +93,18 @@ def _run(command: list[str], env: dict[str, str]) -> int:
             with suppress(ProcessLookupError):
                 process.send_signal(number)
 
-    def wait_for_it(number: int, frame: FrameType | None) -> None:
-        """Ctrl-C goes to the whole terminal group: the script decides what it means."""
+    def typed(number: int, frame: FrameType | None) -> None:
+        """Ctrl-C goes to the terminal's whole group, the script's process among it: it decides what that means."""
+        if not _terminal_signals_us():
+            pass_on(number, frame)
 
-    before = {signal.SIGINT: signal.signal(signal.SIGINT, wait_for_it)}
+    before: dict[int, Any] = {}
     for name in _PASSED_ON:
         number = getattr(signal, name, None)
-        if number is not None:
+        # What is ignored (by nohup, say) is left so: the script inherits that.
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             with suppress(OSError, ValueError):
-                before[number] = signal.signal(number, pass_on)
+                before[number] = signal.signal(number, typed if name in _TYPED else pass_on)
     try:
         process = subprocess.Popen(command, env=env)
         return process.wait()
@@ -107,4 +112,21 @@ def _run(command: list[str], env: dict[str, str]) -> int:
         raise UsageError(f"{command[0]} cannot be started: {error.strerror}") from error
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if handler is not None:  # None: not Python's, and not to be had again
+                signal.signal(number, handler)
+
+
+def _terminal_signals_us() -> bool:
+    """Whether we are in the foreground of a terminal: Ctrl-C typed there signals every process of our group."""
+    if os.name != "posix":
+        return True  # a console's Ctrl-C reaches every process that shares it
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

@@ -42,7 +42,7 @@ def run(runs_dir: Path) -> RunBuilder:
 def command(*args: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **env}
     call = [sys.executable, "-m", "loaderscope", *args]
-    return subprocess.run(call, env=env, cwd=cwd, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(call, env=env, cwd=cwd, capture_output=True, text=True, timeout=250, check=False)
 
 
 # report

@@ -362,7 +362,7 @@ def test_both_forms_see_the_same(pngs: list[str], tmp_path: Path, pure: str) -> 
         env={**os.environ, "LOADERSCOPE_PURE": pure, "PYTHONPATH": os.pathsep.join([here, *sys.path])},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
         check=False,
     )
     assert result.returncode == 0, result.stderr

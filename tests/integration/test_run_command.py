@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -64,7 +65,7 @@ def train(tmp_path: Path) -> Path:
 
 def bare(train: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], cwd=train.parent, capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, *arguments], cwd=train.parent, capture_output=True, text=True, timeout=250, check=False
     )
 
 
@@ -131,19 +132,79 @@ def test_nothing_recorded_leaves_no_directory(runs_dir: Path) -> None:
     assert not list(runs_dir.iterdir())
 
 
-def test_signals_reach_the_script(train: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_reach_the_script(train: Path, number: signal.Signals) -> None:
     script = train.parent / "sleeps.py"
     script.write_text(
-        "import signal, sys, time\nsignal.signal(15, lambda *a: sys.exit(9))\nprint(1, flush=True)\ntime.sleep(60)"
+        f"import signal, sys, time\nsignal.signal({int(number)}, lambda *a: sys.exit(9))\n"
+        "print(1, flush=True)\ntime.sleep(60)"
     )
     process = subprocess.Popen(
-        [sys.executable, "-m", "loaderscope", "run", str(script)], stdout=subprocess.PIPE, cwd=train.parent
+        [sys.executable, "-m", "loaderscope", "run", str(script)],
+        stdout=subprocess.PIPE,
+        cwd=train.parent,
+        start_new_session=True,  # without a terminal, as under a scheduler
     )
     assert process.stdout is not None
     process.stdout.readline()
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     assert process.wait(timeout=30) == 9
     process.stdout.close()
+
+
+COUNTS = """
+import signal, time
+count = 0
+def another(number, frame):
+    global count
+    count += 1
+signal.signal(signal.SIGINT, another)
+print("ready", flush=True)
+end = time.monotonic() + 60
+while not count and time.monotonic() < end:
+    time.sleep(0.01)
+time.sleep(1)
+print("interrupts:", count, flush=True)
+"""
+
+
+def test_a_terminals_ctrl_c_reaches_the_script_once(train: Path) -> None:
+    script = train.parent / "counts.py"
+    script.write_text(COUNTS)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "loaderscope", "run", str(script)])
+    said = b""
+    try:
+        while b"ready" not in said:
+            said += os.read(terminal, 1 << 16)
+        os.write(terminal, b"\x03")
+        while b"interrupts:" not in said:
+            said += os.read(terminal, 1 << 16)
+        assert b"interrupts: 1\r\n" in said
+    finally:
+        os.close(terminal)
+        os.waitpid(pid, 0)
+
+
+def test_ignored_signals_stay_ignored(train: Path) -> None:
+    """As under nohup, or in the background of a shell script."""
+    script = train.parent / "ignores.py"
+    script.write_text("import signal\nprint([int(n) for n in (1, 2, 15) if signal.getsignal(n) == signal.SIG_IGN])")
+
+    def ignore() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def said(*command: str) -> str:
+        result = subprocess.run(
+            [sys.executable, *command, str(script)], stdout=subprocess.PIPE, text=True, timeout=250, check=True,
+            cwd=train.parent, preexec_fn=ignore,
+        )  # fmt: skip
+        return result.stdout
+
+    assert said() == "[1, 2]\n"
+    assert said("-m", "loaderscope", "run") == "[1, 2]\n"
 
 
 def test_the_environments_own_sitecustomize_still_runs(train: Path) -> None:
@@ -187,7 +248,7 @@ def test_a_run_stays_within_its_limit_and_its_totals_exact(tmp_path: Path, runs_
     script.write_text("import loaderscope\nfor _ in loaderscope.watch([0] * 50_000, name='many'):\n    pass\n")
     started = time.monotonic()
     subprocess.run(
-        [sys.executable, str(script)], env={**os.environ, "LOADERSCOPE_MAX_MB": "32"}, check=True, timeout=100
+        [sys.executable, str(script)], env={**os.environ, "LOADERSCOPE_MAX_MB": "32"}, check=True, timeout=250
     )
     assert time.monotonic() - started < 100
     (directory,) = runs_dir.glob("2*")

@@ -135,7 +135,7 @@ def test_it_can_be_switched_off_and_asked_for(tmp_path: Path) -> None:
         until(lambda: open_run(path).systems[0].reasons.get("stacks") == OFF, "the reason")
         nonce = request_burst(path, seconds=1)
         burst = wait_for_burst(path, nonce, PATIENCE_S)
-        process.communicate(timeout=120)
+        process.communicate(timeout=200)
     assert burst is not None and burst.why == "asked" and burst.reason is None
     assert len(burst.samples) == 3 and functions(burst, "fetch")["fetch_work"] > 5
     assert open_run(path).systems[0].bursts == (burst,)
@@ -147,7 +147,7 @@ def test_native_frames_leave_no_process_stopped(tmp_path: Path) -> None:
         process.stdout.readline()
         path = until(lambda: list(tmp_path.glob("2*/system-*/host.json")), "a sampler")[0].parent.parent
         burst = wait_for_burst(path, request_burst(path, native=True, seconds=1), PATIENCE_S)
-        out, _ = process.communicate(timeout=120)
+        out, _ = process.communicate(timeout=200)
     assert burst is not None and burst.native and any(frame.native for frame in burst.frames), burst
     assert functions(burst, "fetch")["fetch_work"] > 0
     assert process.returncode == 0 and json.loads(out.splitlines()[-1])["state"] == "R"
@@ -216,7 +216,7 @@ def test_workers_and_sampler_know_each_other(tmp_path: Path) -> None:
         program.write_text(code)
         environment = {**os.environ, "LOADERSCOPE_DIR": str(runs), "PYTHONPATH": os.pathsep.join(sys.path)}
         told = subprocess.run(
-            [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=120, check=True
+            [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=200, check=True
         )
         (sampler,) = until(lambda runs=runs: list(runs.glob("2*/system-*/sampler.json")), "the sampler")  # type: ignore[misc]
         assert re.findall(r"\d+", told.stdout) == [str(json.loads(sampler.read_text())["pid"])], told.stderr

@@ -60,7 +60,9 @@ def live(tmp_path: Path) -> Iterator[Path]:
     script, runs = tmp_path / "train.py", tmp_path / "runs"
     script.write_text(TRAINING)
     call = [sys.executable, "-m", "loaderscope", "run", "--quiet", str(script)]
-    process = subprocess.Popen(call, env=environment(runs), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        call, env=environment(runs), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         deadline = time.monotonic() + PATIENCE_S
         while not list(runs.glob("*/system-*/machine*")) or not list(runs.glob("*/p*/batches0*")):
@@ -68,12 +70,8 @@ def live(tmp_path: Path) -> Iterator[Path]:
             time.sleep(0.05)
         yield runs
     finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def test_a_live_run_is_asked_and_answers(live: Path, tmp_path: Path) -> None:

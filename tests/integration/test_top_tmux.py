@@ -21,7 +21,7 @@ from dashboard_samples import train as train_run
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(400),
 ]
 
 TRAIN = """
@@ -47,7 +47,7 @@ TRAIN = """
         sys.exit(code)
 """
 
-WAIT_S = 60
+WAIT_S = 120
 
 
 class Terminal:
