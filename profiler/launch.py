@@ -87,15 +87,18 @@ def _home() -> str:
 
 def _run(command: list[str], env: dict[str, str]) -> int:
     process: subprocess.Popen[bytes] | None = None
+    early: list[int] = []  # signals that came before there was a process to send them to
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        if process is not None:
-            with suppress(ProcessLookupError):
-                process.send_signal(number)
+        if process is None:
+            early.append(number)
+            return
+        with suppress(ProcessLookupError):
+            process.send_signal(number)
 
     def typed(number: int, frame: FrameType | None) -> None:
         """Ctrl-C goes to the terminal's whole group, the script's process among it: it decides what that means."""
-        if not _terminal_signals_us():
+        if process is None or not _terminal_signals_us():
             pass_on(number, frame)
 
     before: dict[int, Any] = {}
@@ -107,6 +110,8 @@ def _run(command: list[str], env: dict[str, str]) -> int:
                 before[number] = signal.signal(number, typed if name in _TYPED else pass_on)
     try:
         process = subprocess.Popen(command, env=env)
+        for number in early:
+            pass_on(number, None)
         return process.wait()
     except OSError as error:
         raise UsageError(f"{command[0]} cannot be started: {error.strerror}") from error

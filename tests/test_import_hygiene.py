@@ -17,7 +17,7 @@ def loaded(code: str, *options: str) -> set[str]:
     """The top-level modules a fresh Python has after running `code`."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, *options, "-c", LOOK.format(code=code)]
-    result = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
+    result = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=200)
     return set(json.loads(result.stdout))
 
 

@@ -159,7 +159,7 @@ def test_a_terminal_closed_by_its_window_leaves_nothing_running(
     ours = terminal.children()
     assert any("loaderscope" in " ".join(process.cmdline()) for process in ours)
     terminal.tmux("kill-session", "-t", "it")
-    _, alive = psutil.wait_procs(ours, timeout=20)
+    _, alive = psutil.wait_procs(ours, timeout=60)
     assert not alive
     assert training.poll() is None  # nothing was asked of it
 
@@ -208,7 +208,7 @@ def test_run_live_leaves_nothing_when_its_window_is_closed(terminal: Terminal, t
     ours = terminal.children()
     assert len(ours) >= 4  # the dashboard, the script, its workers
     terminal.tmux("kill-session", "-t", "it")
-    _, alive = psutil.wait_procs(ours, timeout=30)
+    _, alive = psutil.wait_procs(ours, timeout=60)
     assert not alive
 
 

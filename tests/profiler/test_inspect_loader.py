@@ -527,9 +527,9 @@ def test_many_parts_stay_bounded() -> None:
     assert len(json.dumps(many)) < 1 << 20
 
     loader = DataLoader(Wide())
-    began = time.perf_counter()
+    began = time.process_time()
     assert len(inspect_loader(loader)["dataset"]["attributes"]) == 128
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_strangers_are_known_when_imported(tmp_path: Path) -> None:

@@ -414,7 +414,7 @@ def test_a_process_left_stopped_is_woken_and_one_stopped_before_is_not(tmp_path,
 
 
 def until_state(pid, state):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while state_of(pid) != state:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -579,7 +579,7 @@ def program(path: Path, text: str) -> str:
     return str(path)
 
 
-def over(recording, patience=20.0):
+def over(recording, patience=60.0):
     deadline = time.monotonic() + patience
     while not recording.over:
         assert time.monotonic() < deadline
@@ -604,11 +604,11 @@ def test_a_recording_can_be_ended_and_killed(tmp_path):
     stubborn = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('on', flush=True)\n"
     heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the sampler
     try:
-        polite = Recording(program(tmp_path / "polite", text + "time.sleep(60)\n"), 5, tmp_path, 5, 1)
-        deaf = Recording(program(tmp_path / "deaf", stubborn + "time.sleep(60)\n"), 6, tmp_path, 5, 1)
+        polite = Recording(program(tmp_path / "polite", text + "time.sleep(200)\n"), 5, tmp_path, 5, 1)
+        deaf = Recording(program(tmp_path / "deaf", stubborn + "time.sleep(200)\n"), 6, tmp_path, 5, 1)
     finally:
         signal.signal(signal.SIGINT, heard)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while any("on" not in (tmp_path / f".stacks-{pid}.txt").read_text() for pid in (5, 6)):
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -50,7 +50,7 @@ class Seen:
     requests: list[str] = field(default_factory=list)
 
 
-def until(page: Any, condition: str, seconds: float = 20) -> None:
+def until(page: Any, condition: str, seconds: float = 60) -> None:
     """Waits for a condition. (Playwright's own waiting evaluates text in the page, which the page's policy forbids.)"""
     end = time.monotonic() + seconds
     while not page.evaluate(condition):

@@ -225,7 +225,7 @@ def test_s_takes_stacks_of_a_live_run(path: Path) -> None:
 
     def take(path: Path) -> Burst:
         asked.append(path)
-        assert go.wait(30)
+        assert go.wait(100)
         return Burst(0, 0, 1, 25.0, False, "asked", (), (), {4000: 200, 5000: 199}, {})
 
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:

@@ -74,7 +74,7 @@ def test_the_bounds_hold(tmp_path: Path, temp: Path) -> None:
     begun = time.monotonic()
     found = run(data, temp, seconds=2, max_files=7)
     assert found.samples == 7
-    assert time.monotonic() - begun < 8  # libraries may have to be imported first
+    assert time.monotonic() - begun < 40  # libraries may have to be imported first
     assert any("say little" in note for note in found.notes)
     one = (data / "000.npy").stat().st_size
     assert run(data, temp, max_bytes=5 * one, seconds=2).samples == 5

@@ -59,7 +59,7 @@ def test_the_folder_goes_when_the_process_is_ended(number: signal.Signals, code:
         if number != signal.SIGINT:
             time.sleep(0.01)
             process.send_signal(number)  # impatience must not leave half of it
-        returned = process.wait(30)
+        returned = process.wait(100)
     assert leftovers(tmp_path) == []
     # The second signal may arrive when all is cleaned up and the first is already on its way out.
     assert returned != 0
