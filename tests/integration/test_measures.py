@@ -108,9 +108,10 @@ def test_index_fetch_and_collate(workers: int) -> None:
     assert (got["fetch_ns"] >= 6 * MS).all()  # three samples of 1 ms and one of 3
     assert (got["collate_ns"] >= 6 * MS).all()
     assert (got["samples"] == BATCH).all()
-    assert (got["fetch_cpu_ns"] < got["fetch_ns"] / 2).all()  # asleep, not computing
-    assert (got["fetch_cpu_ns"] >= 0).all()
-    assert (got["collate_cpu_ns"] < got["collate_ns"] / 2).all()
+    assert (got["fetch_cpu_ns"] >= 0).all() and (got["collate_cpu_ns"] >= 0).all()
+    # Asleep, not computing; what runs for the first time may compute for longer.
+    assert np.median(got["fetch_cpu_ns"] / got["fetch_ns"]) < 0.5
+    assert np.median(got["collate_cpu_ns"] / got["collate_ns"]) < 0.5
     assert (got["sample_min_ns"] >= 1 * MS).all()
     assert (got["sample_max_ns"] >= 3 * MS).all()
     assert (got["sample_median_ns"] < got["sample_max_ns"]).all()
