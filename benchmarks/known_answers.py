@@ -42,7 +42,7 @@ from loaderscope.profiler.session import RUN_VARIABLE
 from overhead import machine, store, tell
 
 SIDE = Path(__file__).with_name("known_answers_side.py")
-LIMIT_S = 120.0
+LIMIT_S = 90.0
 FIRST_GOAL = 0.95
 
 

@@ -24,7 +24,7 @@ NEEDED = {"jpeg": ("PIL",), "hf-rows": ("datasets",), "h5py-chunks": ("h5py",), 
 def told(script: str, *arguments: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, str(BENCHMARKS / script), *arguments],
-        capture_output=True, text=True, timeout=600, check=False,
+        capture_output=True, text=True, timeout=1500, check=False,
     )  # fmt: skip
     assert done.returncode in codes, done.stderr
     found = json.loads(done.stdout)
@@ -32,7 +32,7 @@ def told(script: str, *arguments: str, codes: tuple[int, ...] = (0,)) -> dict[st
     return found
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3200)
 @pytest.mark.skipif(sys.platform != "linux", reason="bursts of stack samples are taken on Linux")
 @pytest.mark.skipif(
     shutil.which("py-spy") is None and not Path(sys.executable).with_name("py-spy").exists(),
