@@ -201,7 +201,7 @@ def main() -> int:
     whole = len(done["results"]) + len(done["left_out"]) == len(INSIDE)
     summary = summarised(done["results"], whole, options.measure)
     show(done["results"], summary)
-    conclude("inside", "inside", options, done, measured=options.measure, summary=summary)
+    conclude("inside", options, done, measured=options.measure, summary=summary)
     return 0 if summary["pass"] else 1
 
 

@@ -109,9 +109,9 @@ def test_index_fetch_and_collate(workers: int) -> None:
     assert (got["collate_ns"] >= 6 * MS).all()
     assert (got["samples"] == BATCH).all()
     assert (got["fetch_cpu_ns"] >= 0).all() and (got["collate_cpu_ns"] >= 0).all()
-    # Asleep, not computing; what runs for the first time may compute for longer.
-    assert np.median(got["fetch_cpu_ns"] / got["fetch_ns"]) < 0.5
-    assert np.median(got["collate_cpu_ns"] / got["collate_ns"]) < 0.5
+    warm = got[max(1, workers) :]  # the first batch of a process runs its code for the first time
+    assert (warm["fetch_cpu_ns"] < warm["fetch_ns"] / 2).all()  # asleep, not computing
+    assert (warm["collate_cpu_ns"] < warm["collate_ns"] / 2).all()
     assert (got["sample_min_ns"] >= 1 * MS).all()
     assert (got["sample_max_ns"] >= 3 * MS).all()
     assert (got["sample_median_ns"] < got["sample_max_ns"]).all()
