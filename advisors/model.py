@@ -394,6 +394,7 @@ class SystemSummary:
     processes: tuple[ProcessSummary, ...]
     gpus: tuple[GpuSummary, ...]
     reasons: Mapping[str, str]
+    cpu_stolen_mean_share: float | None = None  # steal of proc(5): the hypervisor gave it to other machines
 
 
 @dataclass(frozen=True)

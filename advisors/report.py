@@ -15,7 +15,7 @@ from ..profiler.run import LoaderRun, ProcessRun, Run
 from ..profiler.run_reader import open_run
 from .cases import case_of
 from .engine import advise
-from .model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, Waiting
+from .model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, SystemSummary, Waiting
 from .stacks.code import code_of, transforms_of
 from .stage_model.capacity import capacities
 from .stage_model.core_wait import core_wait_ratio, waiting_share
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from .probe import ProbeResult
 
 Place = tuple[str, int]  # name of the process's folder, number of the loader in it
+
+# Of all CPU time. Enough to make workers late now and then; quiet shared hosts were seen below 0.01.
+STOLEN_NOTED_FROM = 0.05
 
 _NS = 1e-9
 
@@ -67,7 +70,7 @@ def build_report(
             loaders=tuple(loaders),
             system=system,
             overhead=_overhead(run),
-            notes=_notes(run, so_far=pid is None),
+            notes=_notes(run, system, so_far=pid is None),
         )
 
 
@@ -258,13 +261,19 @@ def _overhead(run: Run) -> Overhead:
     )
 
 
-def _notes(run: Run, so_far: bool) -> tuple[str, ...]:
+def _notes(run: Run, system: SystemSummary, so_far: bool) -> tuple[str, ...]:
     told = {f"{loader.name}: {note}" for loader in run.loaders for note in loader.notes}
     notes = [note for note in run.notes if note not in told]  # the loaders tell theirs
     if run.state == "crashed":
         notes.append("the run ended without saying so (killed or crashed): everything recorded until then is here")
     elif run.state == "live" and so_far:
         notes.append("the run is still going on: these are the figures so far")
+    stolen = system.cpu_stolen_mean_share
+    if stolen is not None and stolen >= STOLEN_NOTED_FROM:
+        notes.append(
+            f"the hypervisor ran others during {stolen * 100:.0f} % of this machine's CPU time: what was measured is "
+            "slower than the code, and predictions are less sure; record again when the host is quiet"
+        )
     if not run.loaders:
         notes.append("no loader was recorded")
     if len({system.host for system in run.systems}) > 1:

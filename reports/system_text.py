@@ -29,6 +29,8 @@ def _lines(s: SystemSummary) -> Iterator[tuple[str, str]]:
         cpu.append(f"{s.effective_cpus:g} {cores} for each training process")
     if s.cpu_iowait_mean_share is not None and s.cpu_iowait_mean_share >= 0.005:
         cpu.append(f"{percent(s.cpu_iowait_mean_share)} idle with I/O outstanding")
+    if s.cpu_stolen_mean_share is not None and s.cpu_stolen_mean_share >= 0.005:
+        cpu.append(f"{percent(s.cpu_stolen_mean_share)} taken by the hypervisor (steal)")
     if s.throttled_share:
         cpu.append(f"held back by the container's quota {percent(s.throttled_share)} of the time")
     if cpu:

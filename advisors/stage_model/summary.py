@@ -39,6 +39,7 @@ def summarise(run: Run) -> SystemSummary:
         "cpu_busy_mean_share": _mean(busy),
         "cpu_busy_max_share": _max(busy),
         "cpu_iowait_mean_share": _mean(iowait),
+        "cpu_stolen_mean_share": _mean(stolen(machine)),
         "throttled_share": _rate(machine, "cgroup_throttled_ns", 1e-9),
         "disk_read_bytes_s": _rate(machine, "disk_read_bytes"),
         "disk_write_bytes_s": _rate(machine, "disk_write_bytes"),
@@ -86,6 +87,14 @@ def effective_cpus(processes: list[ProcessRun], system: SystemRun | None) -> flo
     told = [p.local_world_size for p in processes if p.local_world_size]
     ranks = max(told) if told else len({p.rank for p in processes if p.rank is not None})
     return min(limits) / max(1, ranks)
+
+
+def stolen(machine: Columns) -> Values:
+    """Of all cores' time before each sample, the share in which the hypervisor ran others though this machine had work
+    (steal in proc(5)): what the shares recorded leave of the whole. NaN where not known."""
+    shares = [machine.floats(f"cpu_{name}_pct") for name in ("user", "system", "idle")]
+    left = 100 - sum(shares) - np.nan_to_num(machine.floats("cpu_iowait_pct"))
+    return np.clip(left, 0, 100) / 100
 
 
 def sampler_cost(system: SystemRun) -> tuple[float | None, int | None]:

@@ -15,6 +15,7 @@ from loaderscope.advisors.model import Change, Range, Recommendation, Report
 from loaderscope.advisors.report import build_report
 from loaderscope.profiler.errors import UsageError
 from loaderscope.profiler.run_reader import open_run
+from loaderscope.reports.system_text import system_lines
 
 
 def report_of(run: RunBuilder) -> Report:
@@ -111,6 +112,21 @@ def test_system_summary(run: RunBuilder) -> None:
     assert report.overhead.sampler_rss_bytes == 20_000_000
     assert system.net_recv_bytes_s is None
     assert "net_recv_bytes_s" in system.reasons
+
+
+@pytest.mark.parametrize(("stolen", "noted"), [(0.0, False), (4.0, False), (30.0, True)])
+def test_time_the_hypervisor_took_is_told(run: RunBuilder, stolen: float, noted: bool) -> None:
+    run.process().loader(loop(30))
+    busy = {"cpu_user_pct": 50.0, "cpu_system_pct": 6.0, "cpu_idle_pct": 44.0 - stolen, "cpu_iowait_pct": None}
+    run.system(machine=[{"t_ns": T0}, *({"t_ns": T0 + n * 10**9, **busy} for n in (1, 2))])
+    report = report_of(run)
+    assert report.system.cpu_stolen_mean_share == pytest.approx(stolen / 100, abs=1e-6)
+    assert [note for note in report.notes if "hypervisor" in note] == (
+        ["the hypervisor ran others during 30 % of this machine's CPU time: what was measured is slower than the code, "
+         "and predictions are less sure; record again when the host is quiet"] if noted else []
+    )  # fmt: skip
+    (cpu,) = (line for label, line in system_lines(report.system) if label == "CPU")
+    assert ("taken by the hypervisor" in cpu) == (stolen > 0)
 
 
 def test_every_none_of_the_system_has_its_reason(run: RunBuilder) -> None:

@@ -159,6 +159,17 @@ def test_every_meter_has_a_value_or_a_reason(runs_dir: Path) -> None:
     assert len(found.cores) == 8
 
 
+def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir: Path) -> None:
+    busy = {"cpu_user_pct": 60.0, "cpu_system_pct": 8.0, "cpu_iowait_pct": 2.0}
+    found = []
+    for idle in (30.0, 10.0):
+        builder = RunBuilder(runs_dir / str(idle))
+        builder.process().loader(loop(5))
+        builder.system(machine=[{"t_ns": T0 + n * 10**9, **busy, "cpu_idle_pct": idle} for n in range(3)])
+        found.append([m.now for m in machine(open_run(builder.path), None).meters if m.name == "stolen"])
+    assert found == [[], ["20 %"]]
+
+
 def test_a_host_that_was_not_sampled_says_why(runs_dir: Path) -> None:
     builder = RunBuilder(runs_dir)
     builder.process(reasons={"system": "switched off"}).loader(loop(5))

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...advisors.stage_model.summary import stolen
 from ...profiler.columns import Columns
 from ...profiler.run import Run, SystemRun
 from ...reports.units import percent, size
 from .flow import means
 
 POINTS = 160
+STOLEN_SHOWN_FROM = 0.01  # most machines have nothing stolen: a line only where there is
 
 Floats = npt.NDArray[np.float64]
 
@@ -68,6 +70,9 @@ def _meters(s: SystemRun) -> Iterator[Meter]:
     yield _share(s, "CPU", "busy", "cpu_idle_pct", m["t_ns"], busy, " · ".join(filter(None, allowed)))
     wait = np.where(m["cpu_iowait_pct"] >= 0, np.clip(m.floats("cpu_iowait_pct"), 0, 100) / 100, np.nan)
     yield _share(s, "CPU", "I/O wait", "cpu_iowait_pct", m["t_ns"], wait, "idle with I/O outstanding")
+    taken = stolen(m)
+    if np.nan_to_num(taken).max(initial=0.0) >= STOLEN_SHOWN_FROM:
+        yield _share(s, "CPU", "stolen", "cpu_user_pct", m["t_ns"], taken, "the hypervisor ran other machines")
     yield _rate(s, "CPU", "throttled", "cgroup_throttled_ns", "container's quota holding it back", scale=1e-9)
     yield _level(s, "memory", "machine", _used(m), _peak(m, "mem_total_bytes") or s.mem_total_bytes, "mem_total_bytes")
     limit = _peak(m, "cgroup_mem_limit_bytes") or s.cgroup_mem_limit_bytes
