@@ -32,6 +32,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import psutil
+
 from known_cases import CASES
 from known_cases.case import Case
 from loaderscope.advisors.model import LoaderReport, Recommendation
@@ -40,6 +42,7 @@ from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.rundir import create_run
 from loaderscope.profiler.session import RUN_VARIABLE
 from overhead import machine, store, tell
+from quiet import PATIENCE_S, await_quiet, withheld
 
 SIDE = Path(__file__).with_name("known_answers_side.py")
 LIMIT_S = 120.0
@@ -285,7 +288,8 @@ def judged(
     told: Callable[[dict[str, Any]], Iterable[str]],
 ) -> dict[str, Any]:
     """The cases asked for in `results`, told one by one as they are judged (`failed`: what stands for one that could
-    not be), those that lack a package in `left_out`, and the `seconds` they all took."""
+    not be), each with what was withheld of the CPU time meanwhile; those that lack a package in `left_out`, and the
+    `seconds` they all took."""
     results: dict[str, Any] = {}
     left_out: dict[str, str] = {}
     began = time.perf_counter()
@@ -295,10 +299,13 @@ def judged(
             left_out[name] = f"needs {', '.join(missing(case))}"
             continue
         tell(f"{name}: {case.about}…")
+        await_quiet(options.patience)
+        cpu = psutil.cpu_times()
         try:
             results[name] = judge(case)
         except CaseFailed as error:
             results[name] = {**failed(case), "failed": str(error)}
+        results[name]["withheld_share"] = withheld(cpu, psutil.cpu_times())
         for said in told(results[name]):
             tell(f"    {said}")
     return {"seconds": round(time.perf_counter() - began), "left_out": left_out, "results": results}
@@ -331,6 +338,10 @@ def main() -> int:
     parser.add_argument("--only", choices=CASES, action="append", help="this case; may be given again")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
+    parser.add_argument(
+        "--patience", type=float, default=PATIENCE_S, metavar="SECONDS",
+        help="how long each case may wait until the hypervisor of a virtual machine withholds no CPU (%(default)s)",
+    )  # fmt: skip
     options = parser.parse_args()
     done = judged(
         CASES,

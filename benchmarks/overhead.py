@@ -36,6 +36,7 @@ from overhead_process import Side, SideFailed
 from overhead_side import TOOLS
 from overhead_stats import summary
 from overhead_workloads import WORKLOADS, pictures
+from quiet import await_quiet
 
 HERE = Path(__file__).resolve().parent
 PEERS = ["torch.profiler", "py-spy", "traceml-ai"]
@@ -96,6 +97,7 @@ def measure_pairs(name: str, processes: int, blocks: int, rng: random.Random) ->
     turns: list[dict[str, Times]] = []
     by_process, sizes = [], []
     for _ in range(processes):
+        await_quiet()
         with Side(name, [BARE, OURS, AGAIN], 0 if workload.target_us is not None else workload.size) as side:
             sizes.append(side.ready()["size"])
             some = in_turn(dict.fromkeys((BARE, OURS, AGAIN), side), blocks, rng)
@@ -129,6 +131,7 @@ def measure_side_by_side(name: str, size: int, processes: int, blocks: int, rng:
     why: dict[str, str] = {}
     versions: dict[str, str] = {}
     for _ in range(processes):
+        await_quiet()
         sides: dict[str, Side] = {}
         with ExitStack() as stack:
             for tool in TOOLS:

@@ -36,6 +36,7 @@ import torch
 
 from overhead import machine, store, tell
 from prediction_workloads import WORKLOADS, Workload, prepare
+from quiet import await_quiet
 
 GOALS = {"median_abs_error": 0.10, "p90_abs_error": 0.25, "inside_share": 0.75}
 RUN_S, RECORD_S, REPETITIONS = 1.1, 4.0, 3
@@ -161,11 +162,13 @@ def predictions_of(name: str, runs: Path) -> tuple[list[Any], dict[str, Any]]:
 
 def measure(name: str, quick: bool, keep: Path | None) -> dict[str, Any]:
     """One workload: predicted, then measured."""
+    await_quiet()
     predictions, facts = foretold(name, QUICK_RECORD_S if quick else RECORD_S, keep)
     seconds, repetitions = (QUICK_S, 1) if quick else (RUN_S, REPETITIONS)
     settings: list[dict[str, Any]] = [{}, *WORKLOADS[name].changes]
     speeds: list[list[float]] = [[] for _ in settings]
     for turn in range(repetitions):
+        await_quiet()
         order = list(enumerate(settings))
         for place, change in order if turn % 2 == 0 else reversed(order):
             speeds[place].append(looped(name, change, seconds))

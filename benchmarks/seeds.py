@@ -29,6 +29,7 @@ from loaderscope.advisors.report import build_report
 from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.session import RUN_VARIABLE
 from overhead import machine, store, tell, verdicts
+from quiet import await_quiet
 from seeds_workloads import WORKLOADS, Workload
 
 SIDE = Path(__file__).with_name("seeds_side.py")
@@ -41,6 +42,7 @@ class SeedFailed(Exception):
 
 
 def side(mode: str, name: str, folder: Path, code: str = "") -> dict[str, Any]:
+    await_quiet()
     env = {**os.environ, "LOADERSCOPE_DIR": str(folder), "PYTHONHASHSEED": "0"}
     env.pop(RUN_VARIABLE, None)
     command = [sys.executable, str(SIDE), mode, name]

@@ -60,6 +60,8 @@ def no_hook_left(runs_dir: Path) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # A virtual machine may compute at full speed for some minutes only: those that need it come first.
+    items.sort(key=lambda item: item.get_closest_marker("quiet") is None)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return

@@ -17,6 +17,8 @@ from loaderscope.profiler.folding import derive_compute
 from loaderscope.profiler.lane_reader import read_segment, segments
 from loaderscope.profiler.watch import loader_place
 
+pytestmark = pytest.mark.quiet
+
 MS = 1_000_000
 BATCH = 4
 
