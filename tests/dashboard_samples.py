@@ -85,7 +85,7 @@ def sampled(run: RunBuilder, samples: int = 30) -> None:
             {"t_ns": T0 + n * step, "mem_total_bytes": 32 * 10**9, "mem_available_bytes": 20 * 10**9 - n * 10**8,
              "page_cache_bytes": 5 * 10**9, "disk_read_bytes": 10**9 + n * 10**7, "disk_write_bytes": 10**9,
              "shm_total_bytes": 16 * 10**9, "shm_used_bytes": 10**9, "cpu_idle_pct": 27.0 - n % 9,
-             "cpu_iowait_pct": 5.0, "cpu_user_pct": 60.0, "cpu_system_pct": 8.0, "sampler_cpu_ns": n * MS}
+             "cpu_iowait_pct": 5.0, "cpu_user_pct": 60.0 + n % 9, "cpu_system_pct": 8.0, "sampler_cpu_ns": n * MS}
             for n in range(samples)
         ],
         process=[
