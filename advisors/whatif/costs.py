@@ -8,6 +8,7 @@ where they stand), and for RESUME_NS, TASK_HOP_NS and the page-locked copies, wh
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,12 +18,13 @@ START_METHODS: tuple[StartMethod, ...] = ("fork", "spawn", "forkserver")
 # Torch's own lines around a batch without workers, on the reference machine: the lower quartile of what no stage
 # explains, over thousands of batches. They are the same on every machine, so they tell how fast it runs Python.
 REFERENCE_OTHER_NS = 9_000.0
-# A machine is not believed to be further than this from the reference; nor, within NEAR, to differ from it at all: what
-# else the loop does to the caches matters as much.
-SLOWEST, FASTEST = 3.0, 0.33
+# Only half of it, in factors, is believed, and no more than this: handing over is waking up and system calls more than
+# Python. Within NEAR a machine is not believed to differ at all: what else the loop does to the caches matters as much.
+SLOWEST, FASTEST = 2.0, 0.5
 NEAR = (0.6, 2.0)
-# Lines that run between longer steps than this find nothing of theirs in the caches.
-WARM_STEP_NS = 500_000.0
+# Lines that run between longer steps than this find nothing of theirs in the caches: with steps of 0.3 to 0.5 ms they
+# took 2 to 4 times as long on a server (Intel, 2026-11-22) where handing over took as long as on the reference.
+WARM_STEP_NS = 200_000.0
 
 # In the worker, CPU time: pickling the message, making each tensor's storage known to another process (a file
 # descriptor sent over a socket of its own), first touches of fresh shared memory, bytes through the pipe.
@@ -86,12 +88,12 @@ def start_ns(method: StartMethod, workers: int, cpus: float, speed: float) -> fl
 
 
 def speed_of(other_ns: float | None) -> float:
-    """How much longer the recording machine takes than the reference, by what torch's own lines took there; 1 if that
-    is not known."""
+    """How much longer the recording machine takes to hand over than the reference, by what torch's own lines took there;
+    1 if that is not known."""
     if not other_ns or other_ns <= 0:
         return 1.0
     factor = other_ns / REFERENCE_OTHER_NS
-    return 1.0 if NEAR[0] <= factor <= NEAR[1] else min(SLOWEST, max(FASTEST, factor))
+    return 1.0 if NEAR[0] <= factor <= NEAR[1] else min(SLOWEST, max(FASTEST, math.sqrt(factor)))
 
 
 def method_of(told: object, python: str | None) -> StartMethod:
