@@ -319,7 +319,7 @@ def main() -> int:
     if options.json is not None:
         options.json.write_text(text + "\n", encoding="utf-8")
     if options.store is not None:
-        tell(f"Kept as {store(options.store, text, options.quick)}")
+        tell(f"Kept as {store(options.store / 'prediction', text, options.quick)}")
     return 0 if results["summary"]["pass"] or options.quick else 1
 
 

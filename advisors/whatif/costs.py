@@ -88,8 +88,8 @@ def start_ns(method: StartMethod, workers: int, cpus: float, speed: float) -> fl
 
 
 def speed_of(other_ns: float | None) -> float:
-    """How much longer the recording machine takes to hand over than the reference, by what torch's own lines took there;
-    1 if that is not known."""
+    """How much longer than the reference the recording machine takes to hand over, by what torch's own lines took; 1 if
+    that is not known."""
     if not other_ns or other_ns <= 0:
         return 1.0
     factor = other_ns / REFERENCE_OTHER_NS
