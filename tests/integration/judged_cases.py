@@ -16,9 +16,9 @@ import loaderscope
 
 BENCHMARKS = Path(loaderscope.__file__).resolve().parent / "benchmarks"
 
-# A case that holds a few milliseconds of waiting is another case where the hypervisor runs others half of the time. Of
-# the CPU time asked for; quiet hosts were seen below 0.05.
-QUIET_BELOW = 0.1
+# A case that holds a few milliseconds of waiting is another case where the hypervisor runs others, if only for part of
+# the seconds it takes. Of the CPU time asked for; quiet hosts were seen below 0.02.
+QUIET_BELOW = 0.05
 ROUNDS = 4
 PATIENCE = ("--patience", "20")
 LIMIT_S = 1200
@@ -67,5 +67,5 @@ def cases_are_right(script: str, *options: str, least: int, right: Callable[[dic
     assert not wrong, json.dumps({name: suspects[name] for name in wrong}, indent=1)
     assert len(suspects) <= len(cases) / 2, json.dumps(suspects, indent=1)
     if suspects:
-        shares = ", ".join(f"{name} {case['withheld_share']:.0%}" for name, case in suspects.items())
+        shares = ", ".join(f"{name} {case['withheld_share'] or 0:.0%}" for name, case in suspects.items())
         pytest.skip(f"cannot be judged here, the hypervisor withheld the CPU: {shares}")

@@ -38,7 +38,7 @@ def test_what_is_wrong_once_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> N
     assert asked == [[*CASES], ["b", "c"], ["c"]]
 
 
-@pytest.mark.parametrize("withheld", [[0.0, 0.0], [0.5, 0.0, 0.5, 0.02], [None, None]])
+@pytest.mark.parametrize("withheld", [[0.0, 0.0], [0.5, 0.0, 0.5, 0.02], [None, 0.3, None]])
 def test_what_is_wrong_twice_on_a_quiet_machine_is_wrong(
     monkeypatch: pytest.MonkeyPatch, withheld: list[float | None]
 ) -> None:
