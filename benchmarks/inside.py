@@ -35,7 +35,7 @@ from loaderscope.advisors.report import build_report
 from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.rundir import create_run
 from loaderscope.profiler.session import RUN_VARIABLE
-from quiet import PATIENCE_S
+from quiet import add_patience
 
 SIDE = Path(__file__).with_name("inside_side.py")
 BURSTS = "LOADERSCOPE_STACKS"
@@ -191,10 +191,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="where files are made")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER/inside, by the date")
-    parser.add_argument(
-        "--patience", type=float, default=PATIENCE_S, metavar="SECONDS",
-        help="how long each case may wait until the hypervisor of a virtual machine withholds no CPU (%(default)s)",
-    )  # fmt: skip
+    add_patience(parser)
     options = parser.parse_args()
     done = judged(
         INSIDE,

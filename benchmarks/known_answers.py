@@ -42,7 +42,7 @@ from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.rundir import create_run
 from loaderscope.profiler.session import RUN_VARIABLE
 from overhead import machine, store, tell
-from quiet import PATIENCE_S, await_quiet, withheld
+from quiet import add_patience, await_quiet, withheld
 
 SIDE = Path(__file__).with_name("known_answers_side.py")
 LIMIT_S = 120.0
@@ -338,10 +338,7 @@ def main() -> int:
     parser.add_argument("--only", choices=CASES, action="append", help="this case; may be given again")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
-    parser.add_argument(
-        "--patience", type=float, default=PATIENCE_S, metavar="SECONDS",
-        help="how long each case may wait until the hypervisor of a virtual machine withholds no CPU (%(default)s)",
-    )  # fmt: skip
+    add_patience(parser)
     options = parser.parse_args()
     done = judged(
         CASES,

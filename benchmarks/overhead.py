@@ -340,6 +340,7 @@ def main() -> int:
             results["workloads"][name] = {"title": WORKLOADS[name].title, "not_measured": str(error), "pass": False}
     if not options.no_costs:
         tell("import, sampler, opening…")
+        await_quiet()
         costs = results["costs"]
         costs |= import_cost(5 if options.quick else 40, rng)
         costs |= sampler_cost(6 if options.quick else 30)

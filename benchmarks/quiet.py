@@ -7,6 +7,7 @@ as stolen; other systems do not tell, and are taken for quiet.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
@@ -32,16 +33,23 @@ def withheld(before: Any, after: Any) -> float | None:
     return round(stolen / asked, 4) if asked else None
 
 
-def await_quiet(patience_s: float = PATIENCE_S) -> float:
-    """Idles until all cores compute unhindered, no longer than `patience_s`; returns how many seconds that took."""
+def add_patience(parser: argparse.ArgumentParser) -> None:
+    """The option of benchmarks whose cases wait one by one."""
+    parser.add_argument(
+        "--patience", type=float, default=PATIENCE_S, metavar="SECONDS",
+        help="how long each case may wait until the hypervisor of a virtual machine withholds no CPU (%(default)s)",
+    )  # fmt: skip
+
+
+def await_quiet(patience_s: float = PATIENCE_S) -> None:
+    """Idles until all cores compute unhindered, no longer than `patience_s`."""
     began = time.perf_counter()
     while True:
         before = psutil.cpu_times()
         compute(BURST_S)
         share = withheld(before, psutil.cpu_times())
-        waited = time.perf_counter() - began
-        if share is None or share < QUIET_BELOW or waited + PAUSE_S > patience_s:
-            return waited
+        if share is None or share < QUIET_BELOW or time.perf_counter() - began + PAUSE_S > patience_s:
+            return
         print(f"    waiting: the hypervisor withholds {share:.0%} of the CPU", file=sys.stderr, flush=True)
         time.sleep(PAUSE_S)
 

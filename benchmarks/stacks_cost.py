@@ -26,6 +26,7 @@ import numpy as np
 
 from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.stacks import Burst, request_burst, wait_for_burst
+from quiet import await_quiet
 
 WORKLOADS = {"png-0": ("png", 0), "png-2": ("png", 2), "memory-0": ("memory", 0), "memory-2": ("memory", 2)}
 BOUND = 0.03
@@ -75,6 +76,7 @@ def train(kind: str, workers: int) -> None:
 
 
 def measure(kind: str, workers: int, rounds: int, seconds: int) -> dict[str, Any]:
+    await_quiet()
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "LOADERSCOPE_DIR": folder, "PYTHONPATH": os.pathsep.join(sys.path)}
         environment.pop("LOADERSCOPE_STACKS", None)

@@ -39,7 +39,8 @@ def summarise(run: Run) -> SystemSummary:
         "cpu_busy_mean_share": _mean(busy),
         "cpu_busy_max_share": _max(busy),
         "cpu_iowait_mean_share": _mean(iowait),
-        "cpu_stolen_mean_share": _mean(stolen(machine)),
+        # Elsewhere steal is not told, and the shares recorded leave nothing.
+        "cpu_stolen_mean_share": _mean(stolen(machine)) if (run.platform or "").startswith("Linux") else None,
         "throttled_share": _rate(machine, "cgroup_throttled_ns", 1e-9),
         "disk_read_bytes_s": _rate(machine, "disk_read_bytes"),
         "disk_write_bytes_s": _rate(machine, "disk_write_bytes"),

@@ -129,6 +129,16 @@ def test_time_the_hypervisor_took_is_told(run: RunBuilder, stolen: float, noted:
     assert ("taken by the hypervisor" in cpu) == (stolen > 0)
 
 
+def test_where_the_system_does_not_tell_it_nothing_is_said_of_the_hypervisor(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path, platform="macOS-15.1-arm64")
+    run.process().loader(loop(30))
+    told = {"cpu_user_pct": 50.0, "cpu_system_pct": 6.0, "cpu_idle_pct": 44.0}
+    run.system(machine=[{"t_ns": T0 + n * 10**9, **told} for n in range(2)])
+    system = report_of(run).system
+    assert system.cpu_stolen_mean_share is None
+    assert system.reasons["cpu_stolen_mean_share"] == "not measured on this platform"
+
+
 def test_every_none_of_the_system_has_its_reason(run: RunBuilder) -> None:
     run.process().loader(loop(30))
     run.system(machine=[{"t_ns": T0}])

@@ -17,7 +17,7 @@ import loaderscope
 BENCHMARKS = Path(loaderscope.__file__).resolve().parent / "benchmarks"
 
 # A case that holds a few milliseconds of waiting is another case where the hypervisor runs others, if only for part of
-# the seconds it takes. Of the CPU time asked for; quiet hosts were seen below 0.02.
+# the seconds it takes. Of the CPU time asked for; on quiet hosts it was seldom above 0.02.
 QUIET_BELOW = 0.05
 ROUNDS = 4
 PATIENCE = ("--patience", "20")
