@@ -14,7 +14,7 @@ from typing import Any
 from .clock import now_ns
 from .envelope import opened
 from .iterators import instrumented
-from .lanes import HEADER_BYTES, Budget, Lane
+from .lanes import WINDOW_AT, Budget, Lane
 from .recorder import RECORD_BYTES, Recorder, Step
 from .schema import BATCH
 
@@ -105,8 +105,8 @@ class _IdleMulti:
 
 def _scratch_step() -> Step:
     step = Step(Recorder("calibration", {}))
-    lane = Lane(Path(), "calibration", BATCH, Budget(0), lambda text: None, mapped=False)
-    lane.buf = bytearray(HEADER_BYTES + 2 * _BATCHES * RECORD_BYTES)
+    lane = Lane(Path(), "calibration", BATCH, Budget(0), lambda text: None)
+    lane.buf = bytearray(WINDOW_AT + 2 * _BATCHES * RECORD_BYTES)
     lane.capacity = 2 * _BATCHES
     step.take(lane)
     return step

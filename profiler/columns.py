@@ -18,9 +18,9 @@ import numpy.typing as npt
 from .errors import RunUnreadable
 from .folding import BINS, Fold, Totals, derive_compute, fold_path
 from .lane_reader import SegmentInfo, read_fold, read_header, read_segment, segments
-from .lanes import HEADER_BYTES
 from .metadata import clean
 from .schema import Field, Schema
+from .segment_file import HEADER_BYTES
 
 Array = npt.NDArray[Any]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import copies
 from .clock import now_ns
-from .lanes import HEADER_BYTES, Lane, Segment
+from .lanes import WINDOW_AT, Lane, Window
 from .recorder import RECORD_BYTES, Step
 from .schema import BATCH
 
@@ -30,10 +30,10 @@ _H2D_HOST = BATCH.offset("h2d_host_ns")
 _COMPUTE = BATCH.offset("compute_device_ns")
 _STALL = BATCH.offset("stall_ns")
 _PINNED = BATCH.offset("h2d_pinned")
-_pack_host = struct.Struct("@qq").pack_into  # host time, bytes
-_pack_ways = struct.Struct("@ii").pack_into  # pinned, blocking
-_pack_int = struct.Struct("@i").pack_into
-_pack_long = struct.Struct("@q").pack_into
+_host = struct.Struct("@qq").pack  # host time, bytes
+_ways = struct.Struct("@ii").pack  # pinned, blocking
+_int = struct.Struct("@i").pack
+_long = struct.Struct("@q").pack
 
 # Batches whose events are not done yet; beyond this the oldest are given up rather than held for ever.
 MAX_PENDING = 256
@@ -60,11 +60,11 @@ class _Open:
 
     __slots__ = (
         "at", "blocking", "bytes", "copies", "entered_before", "events", "handed", "host_ns", "left", "pinned",
-        "segment", "sync", "timed", "wait_ns",
+        "sync", "timed", "wait_ns", "window",
     )  # fmt: skip
 
-    def __init__(self, segment: Segment | None, at: int, wait_ns: int) -> None:
-        self.segment = segment
+    def __init__(self, window: Window | None, at: int, wait_ns: int) -> None:
+        self.window = window
         self.at = at  # offset of its record
         self.wait_ns = wait_ns
         self.entered_before: torch.cuda.Event | None = None  # N of the step before
@@ -109,10 +109,10 @@ class DeviceClock:
             self._off(error)
 
     def handed_over(self, lane: Lane, n: int, data: Any) -> None:
-        """The batch has been handed over; its record is number `n` of the lane's segment."""
+        """The batch has been handed over; its record is number `n` of the lane's window."""
         try:
             self._batches += 1
-            batch = _Open(lane.segment, HEADER_BYTES + n * RECORD_BYTES, now_ns() - self._t_entered)
+            batch = _Open(lane.window, WINDOW_AT + n * RECORD_BYTES, now_ns() - self._t_entered)
             batch.entered_before, self._entered = self._entered, None
             batch.handed = self._record()
             batch.timed = not self._many or self._batches % SPARSE == 0
@@ -149,10 +149,15 @@ class DeviceClock:
         batch.host_ns += host_ns
         batch.pinned += pinned
         batch.blocking += blocking
-        if batch.segment is not None:
-            _pack_int(batch.segment.buf, batch.at + _H2D_COPIES, batch.copies)
-            _pack_host(batch.segment.buf, batch.at + _H2D_HOST, batch.host_ns, batch.bytes)
-            _pack_ways(batch.segment.buf, batch.at + _PINNED, batch.pinned, batch.blocking)
+        if batch.window is not None:
+            at = batch.at
+            batch.window.patch(
+                [
+                    (at + _H2D_COPIES, _int(batch.copies)),
+                    (at + _H2D_HOST, _host(batch.host_ns, batch.bytes)),
+                    (at + _PINNED, _ways(batch.pinned, batch.blocking)),
+                ]
+            )
 
     # Events.
 
@@ -181,20 +186,21 @@ class DeviceClock:
             self._write(batch)
 
     def _write(self, batch: _Open) -> None:
-        segment = batch.segment
-        if segment is None:
+        window, at = batch.window, batch.at
+        if window is None:
             return
-        buf, at = segment.buf, batch.at
+        measured: list[tuple[int, bytes]] = []
         self._many = batch.copies > MAX_TIMED_COPIES
         if batch.handed is not None and batch.left is not None:
-            _pack_long(buf, at + _COMPUTE, _elapsed_ns(batch.handed, batch.left))
+            measured.append((at + _COMPUTE, _long(_elapsed_ns(batch.handed, batch.left))))
         if batch.entered_before is not None and batch.handed is not None:
-            _pack_long(buf, at + _STALL, min(_elapsed_ns(batch.entered_before, batch.handed), batch.wait_ns))
+            stall_ns = min(_elapsed_ns(batch.entered_before, batch.handed), batch.wait_ns)
+            measured.append((at + _STALL, _long(stall_ns)))
         if batch.copies == 0:
-            _pack_int(buf, at + _H2D_COPIES, 0)
+            measured.append((at + _H2D_COPIES, _int(0)))
         elif len(batch.events) == batch.copies:
-            _pack_long(buf, at + _H2D_NS, sum(_elapsed_ns(a, b) for a, b in batch.events))
-        segment.sync(at, RECORD_BYTES)
+            measured.append((at + _H2D_NS, _long(sum(_elapsed_ns(a, b) for a, b in batch.events))))
+        window.patch(measured)
         for a, b in batch.events:
             self._pool += [a, b]
         if batch.entered_before is not None:

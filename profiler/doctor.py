@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from . import hot
-from .lanes import RESERVING_FILE_SYSTEMS, can_map, file_system
 from .rundir import runs_directory
 from .sampler import cgroup
 from .sampler.gpu import driver_present
 from .sampler.stacks_pyspy import MISSING, find_py_spy, ptrace_scope
 from .sampler.stacks_try import try_stacks
+from .start_sampler import why_not_kept
 
 # The PyTorch releases whose DataLoader internals are known to be handled.
 TORCH_OLDEST = (2, 4)
@@ -57,18 +57,21 @@ def checks(
     why_python: str = hot.why_python,
     read_stacks: Callable[[str], str | None] = try_stacks,
     py_spy: str | None = None,
+    why_unkept: str | None = None,
 ) -> tuple[Check, ...]:
     """Every check, in the order in which they matter.
 
     `root` is where /proc, /sys and /dev lie, `directory` the folder for runs (by default the one runs go to), `load`
     imports a module by name, `descriptors` gives the (soft, hard) limit of open files, `affinity` the number of
     cores this process may use, `why_python` says why the compiled hot path is not in use ("": it is), `read_stacks`
-    tries to read a process's stacks with the py-spy it is given and says why it cannot. Never raises: a check that
+    tries to read a process's stacks with the py-spy it is given and says why it cannot, `why_unkept` says why the
+    sampler cannot keep what is recorded ("": it can). Never raises: a check that
     fails says so.
     """
     where = directory if directory is not None else runs_directory(environ)
     tried: tuple[tuple[str, Callable[[], Check]], ...] = (
-        ("run directory", lambda: run_directory(where, root)),
+        ("run directory", lambda: run_directory(where)),
+        ("recording memory", lambda: keeping(why_not_kept() if why_unkept is None else why_unkept)),
         ("torch", lambda: torch_version(load)),
         ("device", lambda: device(load)),
         ("nvml", lambda: nvml(root, load)),
@@ -92,9 +95,9 @@ def checks(
     return tuple(found)
 
 
-def run_directory(directory: Path, root: Path = Path("/")) -> Check:
-    """Whether runs can be written there, and whether by mapping (fast) or by system calls."""
-    name, mend = "run directory", "set LOADERSCOPE_DIR to a folder on a local disk that you may write to"
+def run_directory(directory: Path) -> Check:
+    """Whether runs can be written there."""
+    name, mend = "run directory", "set LOADERSCOPE_DIR to a folder that you may write to"
     nearest = directory
     while not nearest.exists() and nearest != nearest.parent:
         nearest = nearest.parent
@@ -104,13 +107,16 @@ def run_directory(directory: Path, root: Path = Path("/")) -> Check:
             file.flush()
     except OSError as error:
         return Check(name, False, f"{directory} cannot be written: {error.strerror}", mend)
-    mounts = root / "proc/self/mounts"
-    if can_map(nearest, mounts):
-        return Check(name, True, f"{directory} can be written and mapped ({file_system(nearest, mounts)})")
-    kind = file_system(nearest, mounts) or "an unknown file system"
-    local = ", ".join(sorted(RESERVING_FILE_SYSTEMS & {"ext4", "xfs", "tmpfs"}))
-    mend = f"recording works and costs some µs more a batch; for less, set LOADERSCOPE_DIR to a folder on {local}"
-    return Check(name, True, f"{directory} is on {kind}, where records are written by system calls", mend)
+    return Check(name, True, f"{directory} can be written")
+
+
+def keeping(why_not: str) -> Check:
+    """Whether batches are recorded in memory that the system sampler keeps, or each by a system call."""
+    name = "recording memory"
+    if why_not:
+        mend = "recording works and costs some µs more a batch"
+        return Check(name, True, f"{why_not}: each batch is written by system calls", mend)
+    return Check(name, True, "batches are recorded in memory that outlives the training process")
 
 
 def torch_version(load: Load) -> Check:

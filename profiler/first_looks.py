@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .digests import UNKNOWN, digest_of_batch, digest_of_indices, plain_indices
 from .inspect_batch import inspect_batch
 from .inspect_loader import TURNED_OFF, inspect_loader, inspection_wanted
-from .lanes import HEADER_BYTES, Lane
+from .lanes import WINDOW_AT, Lane
 from .schema import BATCH
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ LATE = 64
 
 _pack_long = struct.Struct("@q").pack_into
 _unpack_int = struct.Struct("@i").unpack_from
-_TASK_AT = HEADER_BYTES + BATCH.offset("task")
-_DIGEST_AT = HEADER_BYTES + BATCH.offset("digest")
+_TASK_AT = WINDOW_AT + BATCH.offset("task")
+_DIGEST_AT = WINDOW_AT + BATCH.offset("digest")
 
 
 def look_at_parts(recorder: Recorder) -> None:

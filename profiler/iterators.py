@@ -15,14 +15,14 @@ from . import fetchers, hot
 from .clock import now_ns
 from .envelope import Envelope, opened
 from .envelope import native as native_envelopes
-from .lanes import HEADER_BYTES
+from .lanes import WINDOW_AT
 from .recorder import EXHAUSTED, FAILED, RECORD_BYTES, Step, failed, pack_head
 from .schema import BATCH
 from .tracebacks import clean_wrapper, drop_inner_frames
 
 # Of the batches of a lane, every so many are looked at in detail: up to the last number, and after it.
 _often, _rarely, _until = _SAMPLING = fetchers.SAMPLE_EVERY, fetchers.SAMPLE_RARELY, fetchers.OFTEN_UNTIL
-_native = hot.records(HEADER_BYTES, BATCH, _SAMPLING)
+_native = hot.records(WINDOW_AT, BATCH, _SAMPLING)
 _native_queues = _native if native_envelopes is not None else None
 
 _classes: dict[tuple[type, bool], type] = {}
@@ -103,7 +103,7 @@ def _stepping(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
             if n >= lane.capacity:
                 n = lane.roll()
             pack_head(
-                lane.buf, HEADER_BYTES + n * RECORD_BYTES, lane.first + n, t0, t1 - t0, s.t_fetch - s.t_index,
+                lane.buf, WINDOW_AT + n * RECORD_BYTES, lane.first + n, t0, t1 - t0, s.t_fetch - s.t_index,
                 s.t_collate - s.t_fetch, s.t_collated - s.t_collate, s.samples, s.epoch,
             )  # fmt: skip
             if s.special:
@@ -302,7 +302,7 @@ def _receiving(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
                 fetch, collate, task = s.opened(lane, n, envelope, outstanding, _ready(self, outstanding))
             index_ns, samples = s.drawn.pop(task, (-1, -1))
             pack_head(
-                lane.buf, HEADER_BYTES + n * RECORD_BYTES, lane.first + n, t0, t1 - t0, index_ns,
+                lane.buf, WINDOW_AT + n * RECORD_BYTES, lane.first + n, t0, t1 - t0, index_ns,
                 fetch, collate, samples, s.epoch,
             )  # fmt: skip
             if s.special:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from .errors import RunUnreadable
 from .folding import Fold, fold_path
-from .lanes import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
+from .segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 
 # NumPy types of the struct codes a schema may use.
 _TYPES = {"q": "<i8", "i": "<i4", "h": "<i2", "f": "<f4"}

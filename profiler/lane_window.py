@@ -20,8 +20,8 @@ from .columns import Columns, ColumnsBuilder, LaneContent, checked_header
 from .errors import RunUnreadable
 from .folding import Fold, Folder, Totals, derive_compute
 from .lane_reader import SegmentInfo, read_fold, read_segment, segments
-from .lanes import COMMITTED_OFFSET, HEADER_BYTES
 from .schema import Schema
+from .segment_file import COMMITTED_OFFSET, HEADER_BYTES
 
 # Device times are written into a record after it was committed, at most so many batches later (device.MAX_PENDING).
 PATCHED_ROWS = 260

@@ -1,173 +1,118 @@
 """Lanes: append-only files of fixed-size records that survive `kill -9` and never tear.
 
-A lane is a row of segment files `NAME-000000.seg`, `NAME-000001.seg`, … Each has a 4,096-byte header (magic, format
-version, record size, capacity, number of the first record, count of committed records, the schema as JSON) and then
-its records. A record is written first and counted after, so a reader that reads the count and then the records sees
-whole records only. Bytes are in the kernel's hands as soon as they are written: killing the process loses none.
+A lane is a row of segment files (see `segment_file`). What the loop writes goes to a *window* in memory: a block of
+this process's `Arena`, which the keeper (the system sampler) maps too, and copies to the files several times a second
+and once more when this process has ended, however that came. A window that is full is flushed here, by one `pwrite`
+for some hundred batches, and used again. So the loop makes no system call, nothing is lost with a killed process, and
+no file is ever mapped: whoever truncates or removes one causes an error at worst, never a bus error in the middle of
+training.
 
-Where the file system reserves space for good (ext4, xfs, tmpfs, overlay, …) the segment is reserved first and then
-mapped, so that a full disk shows at reservation and never as a bus error in the middle of training. Elsewhere (NFS,
-ZFS, btrfs, FUSE, other platforms) the same file is written with `pwrite`, slower but just as safe.
+Where there is no keeper (no Linux, the sampler switched off or gone), each record is written to the file at once.
 
-A lane belongs to one thread. It takes no lock and, once open, never raises: a lane that cannot go on stops, tells its
-`Notifier` once, and swallows what follows.
+A lane belongs to one thread. It takes no lock and, once open, never raises an `Exception`: a lane that cannot go on
+stops, tells its `Notifier` once, and swallows what follows.
 """
 
 from __future__ import annotations
 
-import errno
-import functools
-import json
-import mmap
 import os
 import struct
-import sys
-import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from .block import WINDOW_AT as WINDOW_AT
 from .hot import LaneState
 from .schema import Schema
+from .segment_file import HEADER_BYTES, SegmentFile, segment_path, write_all
 
-MAGIC = b"LDRSCOPE"
-FORMAT_VERSION = 1
-HEADER_BYTES = 4096
-# magic, format version, header bytes, record bytes, capacity, first seq, committed, length of the schema JSON
-HEADER = struct.Struct("<8sIIIIQQI")
-COMMITTED_OFFSET = 32
-SCHEMA_OFFSET = 64
+if TYPE_CHECKING:
+    from .arena import Arena, Block
 
 FIRST_SEGMENT_BYTES = 64 << 10
 SEGMENT_BYTES = 1 << 20
 
-# File systems on which reserved space cannot be lost to others, so that a mapped page can always be written.
-# Sources: posix_fallocate(3), tmpfs and ext4 kernel documentation. Copy-on-write and network systems are left out.
-RESERVING_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs", "overlay", "f2fs", "jfs"})
+# A window's block. The first is small, for there may be thousands of lanes with a few records each; a lane that goes on
+# gets larger ones, until flushing (some 40 µs) is nothing beside the batches of one.
+FIRST_BLOCK_BYTES = 1 << 10
+BLOCK_GROWTH = 4
+LARGEST_BLOCK_BYTES = 1 << 17
 
 Notifier = Callable[[str], None]
-
-
-def map_file(fd: int, size: int) -> memoryview:
-    """The file's first `size` bytes, shared and writable, unmapped when the last view of them is gone.
-
-    Unlike Python's own mmap objects before 3.13, this keeps no descriptor: a loader more must not cost one more.
-    Raises OSError.
-    """
-    import ctypes
-
-    libc = _libc()
-    address = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
-    if address in (None, ctypes.c_void_p(-1).value):
-        error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error))
-    memory = (ctypes.c_char * size).from_address(address)
-    finalizer = weakref.finalize(memory, libc.munmap, address, size)
-    finalizer.atexit = False  # a thread may still write while the interpreter goes down
-    return memoryview(memory).cast("B")
-
-
-@functools.lru_cache(maxsize=1)
-def _libc() -> Any:
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64]
-    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    return libc
+Patches = Iterable[tuple[int, bytes]]
 
 
 class _Committed(Protocol):
     def __setitem__(self, index: int, value: int, /) -> None: ...
 
 
-class Segment:
-    """One file of a lane, open for writing. `buf` holds header and records; `committed[0] = n` publishes n records."""
+class Window:
+    """Some records of a lane: in memory as long as the lane writes there, afterwards in a file."""
 
-    __slots__ = ("buf", "capacity", "committed", "path", "size")
+    __slots__ = ("block", "buf", "fd", "file", "position")
 
-    def __init__(self, path: Path, schema: Schema, size: int, first_seq: int, mapped: bool) -> None:
-        """Raises OSError where the file cannot be made or its space not be reserved; leaves no file behind then."""
-        self.path = path
-        self.size = size
-        self.capacity = (size - HEADER_BYTES) // schema.size
-        described = json.dumps([schema.name, schema.version, schema.describe()], separators=(",", ":")).encode()
-        header = HEADER.pack(
-            MAGIC, FORMAT_VERSION, HEADER_BYTES, schema.size, self.capacity, first_seq, 0, len(described)
-        )
-        header = (header.ljust(SCHEMA_OFFSET, b"\0") + described).ljust(HEADER_BYTES, b"\0")
-        if len(header) > HEADER_BYTES:
-            raise ValueError(f"the schema of lane {schema.name!r} does not fit the header")
-        making = path.with_name(f".{path.name}.{os.getpid()}")  # it appears complete, by one rename
-        fd = os.open(making, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
-        try:
-            self.buf: memoryview | bytearray
-            self.committed: _Committed
-            blanks = _blanks(schema, self.capacity)
-            if mapped:
-                os.posix_fallocate(fd, 0, size)
-                # Written before it is mapped: that brings the pages in at a third of the cost of as many page faults.
-                _write_all(fd, [header, blanks])
-                self.buf = map_file(fd, size)
-                # memoryview.cast stores a native 8-byte word in one go; the header is declared little-endian.
-                self.committed = self.buf[COMMITTED_OFFSET : COMMITTED_OFFSET + 8].cast("Q")
-            else:
-                _write_all(fd, [header, blanks])
-                self.buf = bytearray(header + blanks)
-                self.committed = _WrittenCount(os.dup(fd), self.buf, schema.size)
-            os.rename(making, path)
-        except BaseException:
+    def __init__(self, file: SegmentFile, position: int, buf: memoryview | bytearray, block: Block | None) -> None:
+        self.file = file
+        self.position = position  # records of the file before these
+        self.buf: memoryview | bytearray | None = buf
+        self.block = block
+        self.fd = -1  # where each record is written at once
+
+    def patch(self, patches: Patches) -> None:
+        """Replace bytes of records already counted; offsets are those in the window. Nothing where they are gone."""
+        buf, block = self.buf, self.block
+        if buf is not None:
+            for offset, data in patches:
+                buf[offset : offset + len(data)] = data
+            if block is not None:
+                block.patched()
+                return
+        with suppress(OSError):
+            shift = HEADER_BYTES - WINDOW_AT + self.position * self.file.schema.size
+            fd = self.fd if self.fd >= 0 else os.open(self.file.path, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
+            try:
+                for offset, data in patches:
+                    write_all(fd, data, offset + shift)
+            finally:
+                if fd != self.fd:
+                    os.close(fd)
+
+    def memory(self) -> memoryview | bytearray:
+        """Of the window a lane writes to."""
+        assert self.buf is not None
+        return self.buf
+
+    def left(self) -> None:
+        """The lane writes elsewhere from now on."""
+        self.buf = self.block = None
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
             with suppress(OSError):
-                os.unlink(making)
-            raise
-        finally:
-            os.close(fd)
+                os.close(fd)
 
-    def sync(self, start: int, length: int) -> None:
-        """Bring bytes patched after their commit to the file; nothing to do where the file is mapped."""
-        if isinstance(self.committed, _WrittenCount):
-            self.committed.write(start, length)
-
-
-def _write_all(fd: int, parts: list[bytes]) -> None:
-    # Gathered by the kernel: joining them first would touch a fresh mebibyte of memory each time.
-    if os.writev(fd, parts) != sum(map(len, parts)):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-@functools.lru_cache(maxsize=8)
-def _blanks(schema: Schema, count: int) -> bytes:
-    return schema.blank * count
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            self.left()
 
 
 class _WrittenCount:
-    """Stands where the mapped count would, and writes the newest record and the count with `pwrite`."""
+    """Stands where the shared count would, and writes the newest record and the count at once."""
 
-    def __init__(self, fd: int, buf: bytearray, record_bytes: int) -> None:
-        self._fd = fd
+    def __init__(self, window: Window, buf: bytearray) -> None:
+        self._window = window
         self._buf = buf
-        self._record_bytes = record_bytes
         self.failed: OSError | None = None
 
     def __setitem__(self, index: int, value: int) -> None:
-        start = HEADER_BYTES + (value - 1) * self._record_bytes
-        self.write(start, self._record_bytes)
-        if self.failed is None:
-            struct.pack_into("<Q", self._buf, COMMITTED_OFFSET, value)
-            self.write(COMMITTED_OFFSET, 8)
-
-    def write(self, start: int, length: int) -> None:
+        window, size = self._window, self._window.file.schema.size
+        at = WINDOW_AT + (value - 1) * size
         try:
-            os.pwrite(self._fd, memoryview(self._buf)[start : start + length], start)
+            record = memoryview(self._buf)[at : at + size]
+            window.file.write_to(window.fd, window.position + value - 1, record, window.position + value)
         except OSError as error:
             self.failed = error
-
-    def __del__(self) -> None:
-        with suppress(OSError):
-            os.close(self._fd)
 
 
 class Budget:
@@ -200,12 +145,12 @@ class Budget:
 
 
 class Lane(LaneState):
-    """An open lane. The hot path writes record number `n` of the segment into `buf`, then publishes it:
+    """An open lane. The hot path writes record number `n` of the window into `buf`, then publishes it:
 
         n = lane.count
         if n >= lane.capacity:
             n = lane.roll()
-        pack_into(lane.buf, HEADER_BYTES + n * lane.size, lane.first + n, ...)
+        pack_into(lane.buf, WINDOW_AT + n * lane.size, lane.first + n, ...)
         lane.committed[0] = n + 1
         lane.count = n + 1
 
@@ -215,17 +160,19 @@ class Lane(LaneState):
 
     __slots__ = (
         "__weakref__",
+        "admitted",
+        "arena",
         "budget",
         "directory",
+        "file",
         "fold",
-        "mapped",
         "name",
         "notify",
         "number",
         "schema",
-        "segment",
         "size",
         "stopped",
+        "window",
     )
 
     def __init__(
@@ -236,32 +183,34 @@ class Lane(LaneState):
         budget: Budget,
         notify: Notifier,
         fold: Callable[[Path], None] | None = None,
-        mapped: bool | None = None,
+        arena: Arena | None = None,
     ) -> None:
+        """`arena`: whose memory the windows are; without one, each record is written to the file at once."""
         self.directory = directory
         self.name = name
         self.schema = schema
         self.budget = budget
         self.notify = notify
         self.fold = fold
-        self.mapped = can_map(directory) if mapped is None else mapped
+        self.arena = arena
         self.size = schema.size
-        self.number = 0  # of the segment to be opened next
+        self.number = -1  # of the newest segment
+        self.admitted = 0  # bytes of it
+        self.file: SegmentFile | None = None
+        self.window: Window | None = None
         self.stopped: str | None = None
-        self.first = 1  # seq of the segment's first record
-        self.segment: Segment | None = None
+        self.first = 1  # seq of the window's first record
         self.buf: memoryview | bytearray
         self.committed: _Committed
         self._scratch()
 
     def roll(self) -> int:
-        """Open the next segment; returns its record count (0). Never raises an `Exception`."""
+        """Move the window on; returns how many records it has (0). Never raises an `Exception`."""
         if self.stopped is not None:
             self.count = 0
             return 0
         try:
-            self._check_written()
-            self._open_next()
+            self._move_on()
         except OSError as error:
             self.stop(f"{error.strerror or error} ({self.directory})")
         except Exception as error:  # a failure of ours must never reach the training loop
@@ -273,17 +222,16 @@ class Lane(LaneState):
         n = self.count
         if n >= self.capacity:
             n = self.roll()
-        offset = HEADER_BYTES + n * self.size
+        offset = WINDOW_AT + n * self.size
         struct.pack_into(self.schema.format, self.buf, offset, self.first + n, *values)
         self.committed[0] = n + 1
         self.count = n + 1
         return offset
 
-    def patch(self, segment: Segment | None, offset: int, code: str, value: float) -> None:
-        """Set one field of a record already committed; `offset` is the field's place in the segment."""
-        if segment is not None:
-            struct.pack_into("@" + code, segment.buf, offset, value)
-            segment.sync(offset, struct.calcsize("@" + code))
+    def patch(self, window: Window | None, offset: int, code: str, value: float) -> None:
+        """Set one field of a record already committed; `offset` is the field's place in that window."""
+        if window is not None:
+            window.patch([(offset, struct.pack("@" + code, value))])
 
     def stop(self, why: str) -> None:
         """Record nothing more, and say so once."""
@@ -294,85 +242,130 @@ class Lane(LaneState):
 
     def close(self) -> None:
         """No more records will come: the segment may be folded when room is needed."""
-        self._seal()
-        self.abandon("closed")
+        with suppress(OSError):
+            self._flush()
+            self._seal()
+        self.stopped = self.stopped or "closed"
+        self._scratch()
 
     def abandon(self, why: str) -> None:
-        """Forget the files without touching them, as a forked child must; says nothing."""
+        """Forget files and memory without touching them, as a forked child must; says nothing."""
         self.stopped = self.stopped or why
+        self.arena = None
         self._scratch()
 
     def _scratch(self) -> None:
-        self.segment = None
-        self.buf = bytearray(HEADER_BYTES + self.size)
+        self._leave(None)
+        self.file = None
+        self.buf = bytearray(WINDOW_AT + self.size)
         self.committed = [0]
         self.capacity = self.count = 0
 
-    def _check_written(self) -> None:
-        committed = self.segment.committed if self.segment is not None else None
-        if isinstance(committed, _WrittenCount) and committed.failed is not None:
-            raise committed.failed
+    def _leave(self, kept: Block | None) -> None:
+        """The window so far is done with; its memory goes back, but for a block that is kept."""
+        window, self.window = self.window, None
+        if window is not None:
+            block = window.block
+            window.left()
+            if block is not None and block is not kept and self.arena is not None:
+                self.arena.release(block)
+
+    def _flush(self) -> None:
+        """Bring the window's records to the file. Raises OSError."""
+        window, committed = self.window, self.committed
+        if window is None or not self.count:
+            return
+        if isinstance(committed, _WrittenCount):
+            if committed.failed is not None:
+                raise committed.failed
+            return
+        records = memoryview(self.buf)[WINDOW_AT : WINDOW_AT + self.count * self.size]
+        try:
+            window.file.write(window.position, records, window.position + self.count)
+        except FileNotFoundError:  # somebody has removed it: the records that are here begin another one
+            if not window.position:
+                raise
+            self.file = None
+            window.file, window.position = self._new_file(self.first), 0
+            window.file.write(0, records, self.count)
 
     def _seal(self) -> None:
-        if self.segment is not None and self.fold is not None:
-            self.budget.seal(self.segment.path, self.segment.size, self.fold)
+        if self.file is not None and self.fold is not None:
+            self.budget.seal(Path(self.file.path), self.admitted, self.fold)
+        self.file = None  # sealed once, whatever happens next
 
-    def _open_next(self) -> None:
-        size = min(FIRST_SEGMENT_BYTES << self.number, SEGMENT_BYTES)
-        first = self.first + self.count
+    def _new_file(self, first_seq: int) -> SegmentFile:
+        size = min(FIRST_SEGMENT_BYTES << (self.number + 1), SEGMENT_BYTES)
         self._seal()
-        self.segment = None  # sealed once, whatever happens next
+        self._admit(HEADER_BYTES)
+        self.admitted = HEADER_BYTES
+        self.number += 1
+        path = segment_path(self.directory, self.name, self.number)
+        self.file = SegmentFile(path, self.schema, (size - HEADER_BYTES) // self.size, first_seq)
+        return self.file
+
+    def _admit(self, size: int) -> None:
         if not self.budget.admit(size):
             raise OSError(0, f"the run's limit of {self.budget.max_bytes >> 20} MiB is reached")
-        try:
-            segment = self._make(size, first)
-        except BaseException:
-            self.budget.used -= size
-            raise
-        self.number += 1
+
+    def _move_on(self) -> None:
+        # Interrupted anywhere (by what a signal's handler raises), it can be done again from the beginning.
+        self._flush()
+        window, first = self.window, self.first + self.count
+        file, position = self.file, window.position + self.count if window is not None else 0
+        if file is None or position >= file.capacity:
+            file, position = self._new_file(first), 0
+        block_bytes = self._block_bytes(window)
+        capacity = min((block_bytes - WINDOW_AT) // self.size, file.capacity - position)
+        self._admit(capacity * self.size)
+        self.admitted += capacity * self.size
+        block = self._block(window, block_bytes)
+        blanks = self._blanks(capacity)
+        committed: _Committed
+        if block is not None:
+            block.begin(self.name, file, self.number, position, first, capacity, blanks)
+            window, committed = Window(file, position, block.buf, block), block.committed
+        else:
+            window, committed = _at_once(file, position, blanks)
+        self._leave(block)
+        # `capacity` last: until then the hot path sees a window that is full.
+        self.capacity = self.count = 0
+        self.window = window
         self.first = first
-        self.buf = segment.buf
-        self.committed = segment.committed
-        self.count = 0
-        self.capacity = segment.capacity
-        self.segment = segment
+        self.buf = window.memory()
+        self.committed = committed
+        self.capacity = capacity
 
-    def _make(self, size: int, first: int) -> Segment:
-        path = self.directory / f"{self.name}-{self.number:06d}.seg"
-        if self.mapped:
-            try:
-                return Segment(path, self.schema, size, first, mapped=True)
-            except OSError as error:
-                if error.errno not in _CANNOT_RESERVE:
-                    raise
-                self.mapped = False
-        return Segment(path, self.schema, size, first, mapped=False)
+    def _block_bytes(self, window: Window | None) -> int:
+        size = FIRST_BLOCK_BYTES if window is None else len(window.memory()) * BLOCK_GROWTH
+        while size < WINDOW_AT + 2 * self.size:
+            size *= 2
+        return min(size, LARGEST_BLOCK_BYTES)
+
+    def _block(self, window: Window | None, size: int) -> Block | None:
+        """The window's memory from now on: that of before, a larger one, or none where nobody keeps it."""
+        if self.arena is None:
+            return None
+        held = window.block if window is not None else None
+        if held is not None and held.size == size:
+            return held if self.arena.kept() else None
+        return self.arena.block(size)
+
+    def _blanks(self, count: int) -> memoryview:
+        """So many records with nothing measured."""
+        size = count * self.size
+        held = _blanks.get(self.schema.name)
+        if held is None or len(held) < size or held[: self.size] != self.schema.blank:
+            held = _blanks[self.schema.name] = memoryview(self.schema.blank * max(count, 64))
+        return held[:size]
 
 
-_CANNOT_RESERVE = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENODEV, errno.ENOSYS})
+_blanks: dict[str, memoryview] = {}
 
 
-def can_map(directory: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
-    """Whether files of this directory can be reserved and mapped without the risk of a bus error later."""
-    if sys.byteorder != "little" or not hasattr(os, "posix_fallocate"):
-        return False
-    return file_system(directory, mounts) in RESERVING_FILE_SYSTEMS
-
-
-def file_system(directory: Path, mounts: Path = Path("/proc/self/mounts")) -> str | None:
-    """Type of the file system that holds `directory` ('ext4', 'nfs4', …), None where the platform does not tell."""
-    try:
-        where = os.path.realpath(directory)
-        lines = mounts.read_text(errors="surrogateescape").splitlines()
-    except OSError:
-        return None
-    best, found = -1, None
-    for line in lines:
-        parts = line.split(" ")
-        if len(parts) < 3:
-            continue
-        point = parts[1].encode().decode("unicode_escape", errors="replace")
-        inside = where == point or where.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= best:  # later mounts cover earlier ones
-            best, found = len(point), parts[2]
-    return found
+def _at_once(file: SegmentFile, position: int, blanks: memoryview) -> tuple[Window, _WrittenCount]:
+    buf = bytearray(WINDOW_AT) + blanks
+    window = Window(file, position, buf, None)
+    file.write(position, b"", position)  # it is there from now on
+    window.fd = os.open(file.path, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
+    return window, _WrittenCount(window, buf)

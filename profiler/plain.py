@@ -8,7 +8,7 @@ from typing import Any
 from .clock import now_ns
 from .device import DeviceClock
 from .fetchers import SAMPLE_EVERY
-from .lanes import HEADER_BYTES
+from .lanes import WINDOW_AT
 from .recorder import EXHAUSTED, FAILED, RECORD_BYTES, Recorder, Step, failed, pack_head
 
 
@@ -131,7 +131,7 @@ class _WatchedIterator:
         n = lane.count
         if n >= lane.capacity:
             n = lane.roll()
-        pack_head(lane.buf, HEADER_BYTES + n * RECORD_BYTES, lane.first + n, t0, t1 - t0, -1, -1, -1, -1, s.epoch)
+        pack_head(lane.buf, WINDOW_AT + n * RECORD_BYTES, lane.first + n, t0, t1 - t0, -1, -1, -1, -1, s.epoch)
         if s.special:
             s.finish(lane, n, data, t1, t1 - t0, False)
         n += 1

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import socket
-import sys
 import time
 from typing import Any
 
 from .clock import now_ns
 from .liveness import boot_id
-from .rundir import FORMAT
+from .rundir import FORMAT, command_line
 
 
 def _fd_limit() -> int | None:
@@ -44,7 +43,7 @@ def process_facts() -> dict[str, Any]:
         "boot_id": boot_id(),
         "clock_ns": now_ns(),
         "unix_ns": time.time_ns(),
-        "argv": list(sys.argv),
+        "argv": command_line(),
         "rank": number("RANK"),
         "local_rank": number("LOCAL_RANK"),
         "world_size": number("WORLD_SIZE"),

@@ -16,7 +16,7 @@ from .envelope import TIMES
 from .fetchers import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, fetched_one_by_one, sample_times, with_stamps
 from .first_looks import FirstLooks, first_looks, look_at_parts
 from .hot import Marks
-from .lanes import HEADER_BYTES, Budget, Lane, Segment
+from .lanes import WINDOW_AT, Budget, Lane, Window
 from .measure import batch_size_of
 from .schema import BATCH, EPOCH
 
@@ -35,11 +35,11 @@ _pack_detail = struct.Struct("@3qi4f").pack_into
 _pack_float = struct.Struct("@f").pack_into
 _pack_long = struct.Struct("@q").pack_into
 _unpack_times = TIMES.unpack
-_WORKER_AT = HEADER_BYTES + BATCH.offset("t_fetch_ns")
-_DETAIL_AT = HEADER_BYTES + BATCH.offset("fetch_cpu_ns")
-_OWN_AT = HEADER_BYTES + BATCH.offset("own_ns")
-_PIN_AT = HEADER_BYTES + BATCH.offset("pin_ns")
-_INDEX_AT = HEADER_BYTES + BATCH.offset("index_ns")
+_WORKER_AT = WINDOW_AT + BATCH.offset("t_fetch_ns")
+_DETAIL_AT = WINDOW_AT + BATCH.offset("fetch_cpu_ns")
+_OWN_AT = WINDOW_AT + BATCH.offset("own_ns")
+_PIN_AT = WINDOW_AT + BATCH.offset("pin_ns")
+_INDEX_AT = WINDOW_AT + BATCH.offset("index_ns")
 _COMPUTE_AT = BATCH.offset("compute_ns")
 _NAN = float("nan")
 
@@ -95,7 +95,7 @@ class Recorder:
             step.epoch = self._epoch
             self._epoch += 1
             row = self._epochs.append(step.t_iter, -1, -1, 0, step.epoch, self.instance, num_workers, -1)
-            step.row, step.rows, step.row_segment = row, self._epochs, self._epochs.segment
+            step.row, step.rows, step.row_window = row, self._epochs, self._epochs.window
             step.looks = first_looks(self, num_workers) if step.epoch < LOOKED_AT_EPOCHS else None
             if self.looker is not None:
                 self.looker.epoch = step.epoch
@@ -208,7 +208,7 @@ class Step(Marks):
         "inside",
         "recorder",
         "row",
-        "row_segment",
+        "row_window",
         "rows",
         "t_iter",
         "waiting_for_first",
@@ -220,7 +220,7 @@ class Step(Marks):
         self.lane = _nothing
         self.device: DeviceClock | None = None
         self.rows: Lane | None = None
-        self.row_segment: Segment | None = None
+        self.row_window: Window | None = None
         self.row = self.epoch = 0
         self.chains: Chains | None = None
         self.inside: Looker | None = None  # while a look is under way
@@ -284,9 +284,9 @@ class Step(Marks):
             return  # it had ended before
         batches = self.batches
         if batches and lane.count:
-            at = HEADER_BYTES + (lane.count - 1) * RECORD_BYTES
+            at = WINDOW_AT + (lane.count - 1) * RECORD_BYTES
             _, t, wait, *_ = _unpack_head(lane.buf, at)
-            lane.patch(lane.segment, at + _COMPUTE_AT, "q", t_ns - t - wait)
+            lane.patch(lane.window, at + _COMPUTE_AT, "q", t_ns - t - wait)
         self._patch_row("t_end_ns", t_ns)
         self._patch_row("batches", batches)
         self._patch_row("how", how)
@@ -300,7 +300,7 @@ class Step(Marks):
     def _patch_row(self, name: str, value: int) -> None:
         if self.rows is not None:
             code, at = _ROW[name]
-            self.rows.patch(self.row_segment, self.row + at, code, value)
+            self.rows.patch(self.row_window, self.row + at, code, value)
 
     def finish(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int, pinned: bool) -> None:
         """What only some batches need: the first of an iteration, those looked at in detail, pinned ones, devices."""
@@ -411,7 +411,7 @@ class Step(Marks):
 
 
 def _no_lane() -> Lane:
-    lane = Lane(Path(), "none", BATCH, Budget(0), sessions.tell, mapped=False)
+    lane = Lane(Path(), "none", BATCH, Budget(0), sessions.tell)
     lane.stopped = "nothing is recorded"
     return lane
 

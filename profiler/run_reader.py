@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -48,6 +49,9 @@ def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane) -> Ru
 
     `read` gives a lane's content; one that follows a run while it goes on gives less than everything.
     """
+    recording = sys.modules.get(f"{__package__}.session")
+    if recording is not None:  # this process may be the one that records it
+        recording.flush(path)
     data = read_run_json(path)
     notes: list[str] = []
     processes: list[ProcessRun] = []

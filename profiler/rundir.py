@@ -7,6 +7,7 @@ import os
 import platform
 import secrets
 import socket
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,12 +56,29 @@ def create_run(runs: Path, argv: list[str]) -> Path:
         "host": socket.gethostname(),
         "argv": argv,
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": platform_name(),
         "loaderscope": __version__,
         "pid": os.getpid(),
     }
     write_atomically(path / "run.json", json.dumps(facts))
     return path
+
+
+def platform_name() -> str:
+    """'Linux-6.1.0-x86_64': as `platform.platform()`, which starts `uname` and reads the Python binary to say more."""
+    if hasattr(os, "uname"):
+        told = os.uname()
+        return f"{told.sysname}-{told.release}-{told.machine}"
+    return platform.platform()
+
+
+def command_line() -> list[str]:
+    """`sys.argv` as texts, whatever the program has made of it."""
+    argv = getattr(sys, "argv", None)
+    if type(argv) is not list:
+        return []
+    texts = (os.fsdecode(one) if type(one) is bytes else one for one in argv)
+    return [one for one in texts if type(one) is str]
 
 
 def exclusive_folder(parent: Path, stem: str) -> Path:

@@ -7,6 +7,7 @@ number in the lane.
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from dataclasses import dataclass
@@ -56,6 +57,11 @@ class Schema:
         for field in self.fields:
             values += [math.nan if field.code in "fd" else -1] * field.count
         return struct.pack(self.format, *values).ljust(self.size, b"\0")
+
+    @cached_property
+    def described(self) -> bytes:
+        """The schema as JSON, for a segment's header."""
+        return json.dumps([self.name, self.version, self.describe()], separators=(",", ":")).encode()
 
     def describe(self) -> list[list[object]]:
         """What a segment's header stores: [name, code, count, offset] a field."""

@@ -19,12 +19,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .arena import Arena
 from .clock import now_ns
 from .folding import Folder, write_atomically
 from .lanes import Budget, Lane
 from .process_facts import process_facts
 from .ptrace import allow, pass_on
-from .rundir import FORMAT, create_run, exclusive_folder, runs_directory
+from .rundir import FORMAT, command_line, create_run, exclusive_folder, runs_directory
 from .schema import WORKER
 from .start_sampler import Started, start_sampler
 
@@ -65,6 +66,7 @@ class Session:
         self.run_directory = run_directory
         self.directory = exclusive_folder(run_directory, f"p{os.getpid()}")
         self.budget = Budget(_limit_bytes() - SYSTEM_LIMIT_BYTES, self._recording_processes)
+        self.arena: Arena | None = None  # once it is known who keeps it
         self.workers = Lane(self.directory, "workers", WORKER, self.budget, tell)
         self.facts = process_facts()
         self.facts["stacks"] = _stacks_wanted()
@@ -73,7 +75,9 @@ class Session:
         self._write_facts()
 
     def lane(self, name: str, schema: Any) -> Lane:
-        return Lane(self.directory, name, schema, self.budget, tell, fold=Folder(self.directory, name))
+        return Lane(
+            self.directory, name, schema, self.budget, tell, fold=Folder(self.directory, name), arena=self.arena
+        )
 
     def write_loader(self, index: int, facts: dict[str, Any]) -> None:
         with suppress(OSError):
@@ -92,6 +96,8 @@ class Session:
         if sampler.reason is not None:
             self.facts["reasons"]["system"] = self.facts["reasons"]["stacks"] = sampler.reason
             self._write_facts()
+        if sampler.keeper is not None:
+            self.arena = self.workers.arena = Arena(self.directory, sampler.keeper, sampler.pid)
         permitted = None if os.environ.get(STACKS_VARIABLE) == "0" else sampler.pid
         allow(permitted)
         pass_on(permitted)
@@ -102,8 +108,14 @@ class Session:
             self.facts["stacks"] = "off"
             self._write_facts()
 
+    def flush(self) -> None:
+        """Bring everything recorded so far to the files, where the keeper will have it a moment later anyway."""
+        if self.arena is not None:
+            self.arena.flush()
+
     def finish(self) -> None:
         """Mark this process as ended; the sampler sees it and ends too. Safe to call twice."""
+        self.flush()
         if "ended_clock_ns" not in self.facts:
             self.facts["ended_clock_ns"] = now_ns()
             self.facts["ended_unix_ns"] = time.time_ns()
@@ -161,7 +173,16 @@ def close_session() -> None:
             recorder.close()
         session.workers.close()
         session.finish()
+        if session.arena is not None:
+            session.arena.close()
         atexit.unregister(session.finish)
+
+
+def flush(run_directory: Path | None = None) -> None:
+    """Bring what this process has recorded to its files, if it records (into this run): a reader comes."""
+    session = _current
+    if session is not None and run_directory in (None, session.run_directory):
+        session.flush()
 
 
 def leave_worker_alone() -> None:
@@ -180,6 +201,8 @@ def _forget_after_fork() -> None:
     _lock = threading.Lock()
     session, _current = _current, None
     if session is not None:
+        if session.arena is not None:
+            session.arena.abandon()
         session.workers.abandon("forked")
         for recorder in session.recorders:
             recorder.abandon()
@@ -204,7 +227,7 @@ def _open_anywhere() -> Session | None:
     first_error: OSError | None = None
     for where in _candidates():
         try:
-            session = Session(create_run(_own(where), sys.argv) if where is not None else _joined_run())
+            session = Session(create_run(_own(where), command_line()) if where is not None else _joined_run())
         except OSError as error:
             first_error = first_error or error
             continue

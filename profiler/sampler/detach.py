@@ -11,8 +11,9 @@ from types import FrameType
 NICENESS = 5
 
 
-def detach() -> None:
-    """Make this process nobody's: a session of its own, in the root folder, with no file open but /dev/null.
+def detach(kept_fd: int | None = None) -> None:
+    """Make this process nobody's: a session of its own, in the root folder, with no file open but /dev/null
+    and `kept_fd`.
 
     SIGINT and SIGHUP are ignored (Ctrl-C is for the training, and its end is what ends the sampler); SIGTERM raises
     SystemExit(0). Never raises.
@@ -22,7 +23,7 @@ def detach() -> None:
             os.setsid()
     with suppress(OSError):
         os.chdir("/")
-    _close_files()
+    _close_files(kept_fd)
     for name in ("SIGINT", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
@@ -37,7 +38,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     sys.exit(0)
 
 
-def _close_files() -> None:
+def _close_files(kept_fd: int | None) -> None:
     with suppress(OSError):
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
@@ -49,6 +50,6 @@ def _close_files() -> None:
     except OSError:
         inherited = list(range(3, 256))
     for fd in inherited:
-        if fd > 2:
+        if fd > 2 and fd != kept_fd:
             with suppress(OSError):
                 os.close(fd)

@@ -7,20 +7,22 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
 from .. import schema
 from ..clock import now_ns
 from ..folding import Folder, write_atomically
-from ..lanes import Budget, Lane, can_map
+from ..lanes import Budget, Lane
 from ..liveness import boot_id
 from . import cgroup, host
 from .detach import detach
 from .gpu import open_gpus
+from .keeper import Keeper
 from .machine import Machine, explain
 from .pace import Allowance
 from .processes import Probe, Usage, probe
@@ -33,22 +35,29 @@ INTERVAL_S = 0.2
 NOBODY_NS = 10_000_000_000  # how long it waits for the first process to register
 SCAN_NS = 1_000_000_000
 SLOW_NS = 1_000_000_000
+KEEPING_NS = 500_000_000  # should training process and sampler be killed together, no more than this is lost
 LANES_BYTES = 24_000_000
 CPU_SHARE = 0.014  # of one core; the promise is 0.015
 CPU_BURST_NS = 400_000_000
 LONGEST_NS = 3_000_000_000  # however dear a tick is, the end of the training is noticed by then
 
 
+N = TypeVar("N", int, float)
+
+
 def main(argv: Sequence[str]) -> int:
-    """RUN_DIR SYSTEM_DIR [--interval SECONDS]. Returns the exit status: 0, or 2 for arguments that cannot be meant."""
+    """RUN_DIR SYSTEM_DIR [--interval SECONDS] [--keeper FD].
+
+    Returns the exit status: 0, or 2 for arguments that cannot be meant.
+    """
     try:
-        run, system, interval_s = _arguments(list(argv))
+        run, system, interval_s, keeper_fd = _arguments(list(argv))
     except ValueError as error:
         print(f"loaderscope sampler: {error}", file=sys.stderr)
         return 2
     try:
-        detach()
-        sampler = Sampler(run, system, interval_s)
+        detach(keeper_fd)
+        sampler = Sampler(run, system, interval_s, keeper_fd=keeper_fd)
     except Exception:
         return 0  # a removed directory, a full disk: nobody is there to be told
     try:
@@ -60,26 +69,35 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _arguments(argv: list[str]) -> tuple[Path, Path, float]:
-    interval_s = INTERVAL_S
-    if "--interval" in argv:
-        at = argv.index("--interval")
-        try:
-            interval_s = float(argv[at + 1])
-        except (IndexError, ValueError):
-            raise ValueError("--interval needs a number of seconds") from None
-        del argv[at : at + 2]
+def _arguments(argv: list[str]) -> tuple[Path, Path, float, int | None]:
+    interval_s = _taken_from(argv, "--interval", float, "a number of seconds") or INTERVAL_S
+    keeper_fd = _taken_from(argv, "--keeper", int, "the number of a descriptor")
     if len(argv) != 2 or not 0.01 <= interval_s <= 3600:
         raise ValueError("usage: RUN_DIR SYSTEM_DIR [--interval SECONDS], between 0.01 and 3600 seconds")
-    return Path(argv[0]).absolute(), Path(argv[1]).absolute(), interval_s
+    return Path(argv[0]).absolute(), Path(argv[1]).absolute(), interval_s, keeper_fd
+
+
+def _taken_from(argv: list[str], option: str, kind: Callable[[str], N], what: str) -> N | None:
+    if option not in argv:
+        return None
+    at = argv.index(option)
+    try:
+        value = kind(argv[at + 1])
+    except (IndexError, ValueError):
+        raise ValueError(f"{option} needs {what}") from None
+    del argv[at : at + 2]
+    return value
 
 
 class Sampler:
     """Owns the system directory: `sampler.json`, `host.json`, the lanes machine, core, process and gpu, and bursts."""
 
-    def __init__(self, run: Path, system: Path, interval_s: float, root: Path = Path("/")) -> None:
+    def __init__(
+        self, run: Path, system: Path, interval_s: float, root: Path = Path("/"), keeper_fd: int | None = None
+    ) -> None:
         """Writes both JSON files. Raises OSError where it cannot."""
         self.system = system
+        self.keeper = Keeper(run, keeper_fd)
         self.interval_ns = int(interval_s * 1e9)
         self.reasons = Reasons()
         self._identity: dict[str, object] = {
@@ -99,7 +117,6 @@ class Sampler:
         self.bursts = Bursts(run, system, self.reasons, _cores(container.cpu_quota), root)
         self._tell_host()
         self.budget = Budget(LANES_BYTES)
-        self._mapped = can_map(system)
         self.machine_lane = self._lane("machine", schema.MACHINE)
         self.core_lane = self._lane("core", schema.core_schema(self.machine.cores))
         self.process_lane = self._lane("process", schema.PROCESS)
@@ -126,10 +143,14 @@ class Sampler:
             late = now_ns() - due
             if late > 0:  # the machine slept, or had no core for it: missed ticks are not made up for
                 due += late
-            time.sleep(max(0, -late) / 1e9)
+            while (left := due - now_ns()) > KEEPING_NS:  # ticks may be made rare, keeping may not
+                time.sleep(KEEPING_NS / 1e9)
+                self.keeper.round()
+            time.sleep(max(0, left) / 1e9)
 
     def tick(self, now: int) -> bool:
         """One sample of everything. False when there is nothing left to record into."""
+        self.keeper.round()
         try:
             if now >= self._scan_due_ns or not self.registry.registered:
                 self._scan_due_ns = now + SCAN_NS
@@ -139,6 +160,8 @@ class Sampler:
             return False  # the run was removed
         self.registry.update()
         self._sample_processes(now)
+        for folder in self.registry.taken_leave():
+            self.keeper.drop(folder)
         self.bursts.tick(now, self.registry.living)
         machine, busy = self.machine.sample(now)
         _record(self.machine_lane, now, *machine)
@@ -151,7 +174,8 @@ class Sampler:
         return not any(lane.stopped for lane in self._lanes())
 
     def close(self) -> None:
-        """End a burst at work, seal the lanes and say that it has ended. Never raises."""
+        """Keep what is left, end a burst at work, seal the lanes and say that it has ended. Never raises."""
+        self.keeper.close()
         self.bursts.close()
         if self.reasons.changed:
             with suppress(OSError):
@@ -216,7 +240,7 @@ class Sampler:
         return probe(pid, self.reasons)
 
     def _lane(self, name: str, kind: schema.Schema) -> Lane:
-        return Lane(self.system, name, kind, self.budget, lambda why: None, Folder(self.system, name), self._mapped)
+        return Lane(self.system, name, kind, self.budget, lambda why: None, Folder(self.system, name))
 
     def _lanes(self) -> tuple[Lane, ...]:
         return self.machine_lane, self.core_lane, self.process_lane, self.gpu_lane

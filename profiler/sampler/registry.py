@@ -52,6 +52,7 @@ class Registry:
         self._open_probe = open_probe
         self.mains: dict[str, Main] = {}
         self._foreign: set[str] = set()
+        self._left: list[str] = []
 
     @property
     def registered(self) -> bool:
@@ -61,6 +62,11 @@ class Registry:
     @property
     def living(self) -> list[Main]:
         return [main for main in self.mains.values() if not main.ended]
+
+    def taken_leave(self) -> list[str]:
+        """The folders of the processes that have ended since this was asked last."""
+        left, self._left = self._left, []
+        return left
 
     def scan(self) -> None:
         """Look for processes that are new. Raises OSError when the run directory is gone."""
@@ -77,6 +83,8 @@ class Registry:
 
     def drop(self, main: Main) -> None:
         """This process is gone, and its workers with it."""
+        if not main.ended:
+            self._left.append(main.directory.name)
         main.ended = True
         main.probe = None
         main.workers.clear()

@@ -213,10 +213,11 @@ def test_stacks(healthy):
     assert odd.ok is None and "did not answer" in odd.finding and "unaffected" in odd.mend
 
 
-def test_a_run_directory_that_cannot_be_mapped_still_records(healthy):
-    write(healthy, {"proc/self/mounts": "server:/home / nfs4 rw 0 0\n"})
-    check = doctor.run_directory(healthy / "runs", healthy)
-    assert check.ok is True and "nfs4" in check.finding and check.mend
+def test_memory_that_nobody_keeps_costs_system_calls(healthy):
+    kept = doctor.keeping("")
+    assert kept.ok is True and "outlives" in kept.finding and kept.mend is None
+    written = doctor.keeping("this platform has no sealed memory")
+    assert written.ok is True and "no sealed memory" in written.finding and "some µs more" in written.mend
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
