@@ -26,7 +26,8 @@ import numpy as np
 
 from loaderscope.profiler.folding import write_atomically
 from loaderscope.profiler.lane_reader import read_header, segments
-from loaderscope.profiler.lanes import COMMITTED_OFFSET, HEADER_BYTES, SEGMENT_BYTES
+from loaderscope.profiler.lanes import SEGMENT_BYTES
+from loaderscope.profiler.segment_file import COMMITTED_OFFSET, HEADER_BYTES
 
 sys.path.insert(0, str(Path(__file__).parent))
 from open_run import make_run

@@ -50,8 +50,9 @@ def make_run(directory: Path, batches: int) -> None:
     import numpy as np
 
     from loaderscope.profiler.folding import write_atomically
-    from loaderscope.profiler.lanes import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET, SEGMENT_BYTES
+    from loaderscope.profiler.lanes import SEGMENT_BYTES
     from loaderscope.profiler.schema import BATCH
+    from loaderscope.profiler.segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 
     process = directory / "p1234-0"
     process.mkdir(parents=True)

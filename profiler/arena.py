@@ -18,12 +18,14 @@ from .block import (
     CHUNK,
     CHUNK_HEADER_BYTES,
     COMMITTED_OFFSET,
+    FIRST_OFFSET,
     FREE,
     GENERATION_OFFSET,
     IN_USE,
     KEPT_OFFSET,
     MAGIC,
     PATCHES_OFFSET,
+    STATE_OFFSET,
     USED_OFFSET,
     VERSION,
     WINDOW_AT,
@@ -41,6 +43,7 @@ LARGEST_CHUNK_BYTES = 4 << 20
 SILENT_NS = 5_000_000_000
 
 _LONG = struct.Struct("=q")
+_INT = struct.Struct("=i")
 
 
 class Block:
@@ -70,6 +73,15 @@ class Block:
             self.buf, 0, generation, 0, first, 0, IN_USE, kind.size, capacity, number, position,
             file.capacity, file.first_seq, self.size, name.encode(), kind.name.encode(),
         )  # fmt: skip
+        _LONG.pack_into(self.buf, GENERATION_OFFSET, generation + 1)
+
+    def end(self, following: int) -> None:
+        """Nobody's window; whose it was, and how far that lane is on file, can still be seen (see `Copier`)."""
+        (generation,) = _LONG.unpack_from(self.buf)
+        generation |= 1
+        _LONG.pack_into(self.buf, GENERATION_OFFSET, generation)
+        _LONG.pack_into(self.buf, FIRST_OFFSET, following)
+        _INT.pack_into(self.buf, STATE_OFFSET, FREE)
         _LONG.pack_into(self.buf, GENERATION_OFFSET, generation + 1)
 
     def patched(self) -> None:
@@ -120,13 +132,9 @@ class Arena:
         _LONG.pack_into(chunk, USED_OFFSET, self._at)
         return Block(chunk, at, size)
 
-    def release(self, block: Block) -> None:
-        """The window is no longer needed; its records are on file."""
-        (generation,) = _LONG.unpack_from(block.buf)
-        generation |= 1
-        _LONG.pack_into(block.buf, GENERATION_OFFSET, generation)
-        BLOCK.pack_into(block.buf, 0, generation, 0, 1, 0, FREE, 0, 0, 0, 0, 0, 0, block.size, b"", b"")
-        _LONG.pack_into(block.buf, GENERATION_OFFSET, generation + 1)
+    def release(self, block: Block, following: int) -> None:
+        """The window is no longer needed; its records are on file. `following`: the number of the lane's next one."""
+        block.end(following)
         self._free.setdefault(block.size, []).append(block)
 
     def flush(self) -> None:

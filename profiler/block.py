@@ -30,7 +30,7 @@ USED_OFFSET, KEPT_OFFSET = 24, 32
 # generation, committed, first seq, patches, state, record bytes, capacity, number of the file, records of the file
 # before the window, capacity of the file, first seq of the file, bytes of the block, lane, schema
 BLOCK = struct.Struct("=qqqqiiiiqqqq64s16s")
-GENERATION_OFFSET, COMMITTED_OFFSET, PATCHES_OFFSET, SIZE_OFFSET = 0, 8, 24, 72
+GENERATION_OFFSET, COMMITTED_OFFSET, FIRST_OFFSET, PATCHES_OFFSET, STATE_OFFSET, SIZE_OFFSET = 0, 8, 16, 24, 32, 72
 WINDOW_AT = 256  # where a window's records begin in its block
 SMALLEST_BLOCK = 1 << 10
 
@@ -119,7 +119,7 @@ class Copier:
             name = head.name.rstrip(b"\0").decode("ascii", "replace")
             path = segment_path(self._directory, name, head.number)
             file = SegmentFile(path, kind, head.file_capacity, head.file_first)
-            file.write(head.position, records, head.position + head.committed)
+            file.write(head.position, records, head.position + head.committed, only_more=True)
             self._copied[at] = seen
             self._settle(at, head, file)
             return
@@ -133,4 +133,4 @@ class Copier:
             if now.generation == written or now.name != head.name:
                 return
             written = now.generation
-            file.write(file.capacity, b"", min(file.capacity, now.first - file.first_seq))
+            file.write(file.capacity, b"", min(file.capacity, now.first - file.first_seq), only_more=True)

@@ -262,13 +262,14 @@ class Lane(LaneState):
         self.capacity = self.count = 0
 
     def _leave(self, kept: Block | None) -> None:
-        """The window so far is done with; its memory goes back, but for a block that is kept."""
+        """The window so far is done with, and on file; its memory goes back, but for a block that is kept."""
+        following = self.first + self.count
         window, self.window = self.window, None
         if window is not None:
             block = window.block
             window.left()
             if block is not None and block is not kept and self.arena is not None:
-                self.arena.release(block)
+                self.arena.release(block, following)
 
     def _flush(self) -> None:
         """Bring the window's records to the file. Raises OSError."""

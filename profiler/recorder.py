@@ -86,6 +86,8 @@ class Recorder:
                 return False
             if session is not self._session:
                 self._join(session)
+            if session.arena is not None:
+                session.arena.kept()  # hands over what the keeper could not take until now
             if not num_workers and self.looker is None and self._looks_inside:
                 from .looker import Looker
 

@@ -51,20 +51,23 @@ class SegmentFile:
         )  # fmt: skip
         return (head.ljust(SCHEMA_OFFSET, b"\0") + described).ljust(HEADER_BYTES, b"\0")
 
-    def write(self, position: int, records: Bytes, committed: int) -> None:
-        """Bring these records, the first of which is number `position` of the file, and then the count.
+    def write(self, position: int, records: Bytes, committed: int, only_more: bool = False) -> None:
+        """Bring these records, the first of which is number `position` of the file, and then the count; with
+        `only_more`, unless the file counts as many already.
 
         Raises OSError: FileNotFoundError where a file that had records is gone.
         """
         try:
-            fd = os.open(self.path, os.O_WRONLY | _CLOEXEC)
+            fd = os.open(self.path, os.O_RDWR | _CLOEXEC)
         except FileNotFoundError:
             if position:
                 raise
             self._make()
-            fd = os.open(self.path, os.O_WRONLY | _CLOEXEC)
+            fd = os.open(self.path, os.O_RDWR | _CLOEXEC)
         try:
-            self.write_to(fd, position, records, committed)
+            write_all(fd, records, HEADER_BYTES + position * self.schema.size)
+            if not only_more or _counted(fd) < committed:
+                write_all(fd, self.header(committed), 0)
         finally:
             os.close(fd)
 
@@ -94,6 +97,12 @@ class SegmentFile:
             raise
         except OSError:  # a file system without hard links
             os.rename(making, self.path)
+
+
+def _counted(fd: int) -> int:
+    """How many records the file counts; 0 for one that was cut short. Raises OSError."""
+    found = os.pread(fd, 8, COMMITTED_OFFSET)
+    return int.from_bytes(found, "little") if len(found) == 8 else 0
 
 
 def write_all(fd: int, data: Bytes, at: int) -> None:

@@ -37,7 +37,7 @@ def write_lane(
 ) -> Lane:
     """Write rows as a recording process would; with a small `max_bytes` the oldest are folded."""
     notes: list[str] = []
-    lane = Lane(directory, name, schema_, Budget(max_bytes), notes.append, fold=Folder(directory, name), mapped=False)
+    lane = Lane(directory, name, schema_, Budget(max_bytes), notes.append, fold=Folder(directory, name))
     for row in rows:
         lane.append(*values_of(schema_, row))
     assert not notes, notes

@@ -94,9 +94,9 @@ def test_what_is_patched_after_its_commit_is_seen(tmp_path: Path) -> None:
     window = window_of(tmp_path)
     window.poll()
     assert window.content().columns["stall_ns"][8] == -1
-    from loaderscope.profiler.lanes import HEADER_BYTES
+    from loaderscope.profiler.lanes import WINDOW_AT
 
-    lane.patch(lane.segment, HEADER_BYTES + 8 * BATCH.size + BATCH.offset("stall_ns"), "q", 77)
+    lane.patch(lane.window, WINDOW_AT + (8 - lane.window.position) * BATCH.size + BATCH.offset("stall_ns"), "q", 77)
     assert window.poll()
     assert window.content().columns["stall_ns"][8] == 77
 

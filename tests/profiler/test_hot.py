@@ -20,7 +20,7 @@ import pytest
 
 from loaderscope.profiler import envelope, hot, iterators
 from loaderscope.profiler.fetchers import TimedIndices
-from loaderscope.profiler.lanes import HEADER_BYTES, Budget, Lane
+from loaderscope.profiler.lanes import WINDOW_AT, Budget, Lane
 from loaderscope.profiler.recorder import RECORD_BYTES, Recorder, Step
 from loaderscope.profiler.schema import BATCH, EPOCH
 
@@ -49,8 +49,8 @@ class Idle:
 
 
 def lane_of(records: int) -> Lane:
-    lane = Lane(Path(), "test", BATCH, Budget(0), lambda text: None, mapped=False)
-    lane.buf = bytearray(HEADER_BYTES + records * RECORD_BYTES)
+    lane = Lane(Path(), "test", BATCH, Budget(0), lambda text: None)
+    lane.buf = bytearray(WINDOW_AT + records * RECORD_BYTES)
     lane.committed = memoryview(bytearray(8)).cast("Q")
     lane.capacity = records
     return lane
@@ -142,9 +142,9 @@ def test_records_are_written_where_the_schema_says() -> None:
     assert list(iterator) == ["a", "b", "c"]
     assert lane.committed[0] == 3
     record = {
-        field.name: struct.unpack_from(
-            "@" + field.code, lane.buf, HEADER_BYTES + RECORD_BYTES + BATCH.offset(field.name)
-        )[0]
+        field.name: struct.unpack_from("@" + field.code, lane.buf, WINDOW_AT + RECORD_BYTES + BATCH.offset(field.name))[
+            0
+        ]
         for field in BATCH.fields[:8]
     }
     assert record.pop("t_ns") > 0
@@ -203,7 +203,7 @@ def test_a_lane_closed_by_a_batch_s_own_code_is_left_alone() -> None:
     lane = step.lane
     buf = lane.buf
     assert list(iterator) == [1, 2, 3]
-    assert SEQ.unpack_from(buf, HEADER_BYTES + RECORD_BYTES)[0] == 0  # nothing more was written there
+    assert SEQ.unpack_from(buf, WINDOW_AT + RECORD_BYTES)[0] == 0  # nothing more was written there
     assert lane.capacity == 0
 
 
@@ -232,9 +232,9 @@ def test_indices_are_stamped_one_by_one() -> None:
 
 @compiled
 def test_a_layout_it_does_not_know_is_refused() -> None:
-    assert hot.records(HEADER_BYTES, EPOCH, (64, 256, 1024)) is None
-    assert hot.records(HEADER_BYTES, BATCH, (63, 256, 1024)) is None
-    assert hot.records(HEADER_BYTES, BATCH, (64, 256, 1024)) is hot.native
+    assert hot.records(WINDOW_AT, EPOCH, (64, 256, 1024)) is None
+    assert hot.records(WINDOW_AT, BATCH, (63, 256, 1024)) is None
+    assert hot.records(WINDOW_AT, BATCH, (64, 256, 1024)) is hot.native
     times = envelope.TIMES.format, envelope.SENT.format, envelope._MARK, envelope._SEAL
     assert hot.envelopes("@9q3i3f", *times[1:], 64, 6, 10**6) is None
     assert hot.envelopes(*times[:2], b"short", times[3], 64, 6, 10**6) is None
@@ -254,7 +254,7 @@ def test_memory_is_held_while_it_is_the_lane_s_and_no_longer() -> None:
         lane.buf = None
     with pytest.raises(AttributeError):
         del lane.buf
-    assert len(lane.buf) == HEADER_BYTES + RECORD_BYTES
+    assert len(lane.buf) == WINDOW_AT + RECORD_BYTES
 
 
 def test_the_garbage_collector_may_take_it_all() -> None:

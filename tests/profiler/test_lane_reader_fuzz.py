@@ -21,8 +21,15 @@ from loaderscope.profiler.columns import read_lane
 from loaderscope.profiler.errors import LoaderscopeError
 from loaderscope.profiler.folding import Folder
 from loaderscope.profiler.lane_reader import read_fold, read_header, read_segment
-from loaderscope.profiler.lanes import COMMITTED_OFFSET, FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 from loaderscope.profiler.run_reader import open_run
+from loaderscope.profiler.segment_file import (
+    COMMITTED_OFFSET,
+    FORMAT_VERSION,
+    HEADER,
+    HEADER_BYTES,
+    MAGIC,
+    SCHEMA_OFFSET,
+)
 from loaderscope.reports.json import render_json
 from loaderscope.reports.text import render_text
 

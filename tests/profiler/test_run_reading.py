@@ -16,9 +16,10 @@ from loaderscope.profiler import schema
 from loaderscope.profiler.columns import read_lane
 from loaderscope.profiler.errors import RunUnreadable
 from loaderscope.profiler.folding import Folder
-from loaderscope.profiler.lanes import HEADER_BYTES, Budget, Lane
+from loaderscope.profiler.lanes import Budget, Lane
 from loaderscope.profiler.liveness import Liveness, boot_id
 from loaderscope.profiler.run_reader import open_run, read_run
+from loaderscope.profiler.segment_file import HEADER_BYTES
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_a_reader_beside_a_folding_writer_sees_every_record_once(tmp_path: Path)
     """Segments are folded and unlinked under the reader's hands."""
     stopped: list[str] = []
     folder = Folder(tmp_path, "batches0x0")
-    lane = Lane(tmp_path, "batches0x0", schema.BATCH, Budget(5 << 19), stopped.append, folder, mapped=False)
+    lane = Lane(tmp_path, "batches0x0", schema.BATCH, Budget(5 << 19), stopped.append, folder)
     done = threading.Event()
     row = values_of(schema.BATCH, {"t_ns": 1, "wait_ns": 1, "epoch": 0})
 
