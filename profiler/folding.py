@@ -103,8 +103,15 @@ def fold_path(directory: Path, name: str) -> Path:
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace `path` in one step: a reader sees the old text or the new, never a part."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}")
+    data = memoryview(text.encode())
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    finally:
+        os.close(fd)
     os.replace(temporary, path)
 
 

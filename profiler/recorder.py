@@ -53,6 +53,11 @@ LOOKED_AT_EPOCHS = 16
 LOOKS_VARIABLE = "LOADERSCOPE_LOOKS"  # 0: look at nothing that fetching does
 LOOKS_TURNED_OFF = f"not looked at: {LOOKS_VARIABLE}=0"
 
+# So many different loaders of a process are looked at in detail (some 3 ms each); of further ones only times are taken.
+# A program that makes thousands makes them small, and nobody reads a thousand reports.
+LOOKED_AT_LOADERS = 64
+TOO_MANY = f"not looked at: more than {LOOKED_AT_LOADERS} different loaders in this process"
+
 
 class Recorder:
     """What is recorded of one loader. Beginning an iteration is thread-safe; a `Step` is one thread's."""
@@ -75,6 +80,7 @@ class Recorder:
         self.slow = True  # the last batch looked at took long enough for looking at all of them
         self.looker: Looker | None = None  # of the batches made in this process
         self._looks_inside = False
+        self._looked_at = True
 
     def begin(self, step: Step, num_workers: int) -> bool:
         """Start an iteration: gives `step` its epoch and its row. False where nothing can be recorded."""
@@ -98,7 +104,8 @@ class Recorder:
             self._epoch += 1
             row = self._epochs.append(step.t_iter, -1, -1, 0, step.epoch, self.instance, num_workers, -1)
             step.row, step.rows, step.row_window = row, self._epochs, self._epochs.window
-            step.looks = first_looks(self, num_workers) if step.epoch < LOOKED_AT_EPOCHS else None
+            looked_at = self._looked_at and step.epoch < LOOKED_AT_EPOCHS
+            step.looks = first_looks(self, num_workers) if looked_at else None
             if self.looker is not None:
                 self.looker.epoch = step.epoch
             # A first batch as any other, once a loader is known: iterations may be short and many.
@@ -117,7 +124,11 @@ class Recorder:
         self._epoch = 0
         self._lanes, self._free = [], []
         self.facts["overhead"] = overhead_of(self.facts.get("config", {}))
-        look_at_parts(self)
+        self._looked_at = self._index < LOOKED_AT_LOADERS
+        if self._looked_at:
+            look_at_parts(self)
+        else:
+            self.facts.setdefault("reasons", {})["inspection"] = TOO_MANY
         self._looks_inside = self._may_look_inside()
         self.write()
 
@@ -133,6 +144,9 @@ class Recorder:
             return False
         if os.environ.get(LOOKS_VARIABLE, "").strip() == "0":
             self.facts.setdefault("reasons", {})["looks"] = LOOKS_TURNED_OFF
+            return False
+        if not self._looked_at:
+            self.facts.setdefault("reasons", {})["looks"] = TOO_MANY
             return False
         from . import looker  # noqa: F401  # once here, and not in each worker forked from here
 

@@ -40,6 +40,7 @@ STACKS_VARIABLE = "LOADERSCOPE_STACKS"
 DEFAULT_LIMIT_MB = 256
 SYSTEM_LIMIT_BYTES = 24_000_000  # of the limit, what the system sampler may use
 SMALLEST_LIMIT_MB = 32
+COUNT_NS = 1_000_000_000
 
 _lock = threading.Lock()
 _current: Session | None = None
@@ -65,6 +66,7 @@ class Session:
         """Raises OSError where the folder cannot be made."""
         self.run_directory = run_directory
         self.directory = exclusive_folder(run_directory, f"p{os.getpid()}")
+        self._processes, self._counted_ns = 1, -COUNT_NS
         self.budget = Budget(_limit_bytes() - SYSTEM_LIMIT_BYTES, self._recording_processes)
         self.arena: Arena | None = None  # once it is known who keeps it
         self.workers = Lane(self.directory, "workers", WORKER, self.budget, tell)
@@ -126,10 +128,13 @@ class Session:
             write_atomically(self.directory / "process.json", json.dumps(self.facts))
 
     def _recording_processes(self) -> int:
-        try:
-            return sum(1 for name in os.listdir(self.run_directory) if name.startswith("p"))
-        except OSError:
-            return 1
+        """Counted anew once a second at most: there may be thousands of lanes."""
+        now = now_ns()
+        if now - self._counted_ns > COUNT_NS:
+            self._counted_ns = now
+            with suppress(OSError):
+                self._processes = sum(1 for name in os.listdir(self.run_directory) if name.startswith("p"))
+        return self._processes
 
 
 def current() -> Session | None:
