@@ -125,18 +125,20 @@ def _launch(run_directory: Path, directory: Path) -> tuple[int | None, bool]:
     listening = _keeper_socket(directory)
     try:
         if sys.platform == "linux":
-            from . import _spawn
+            from ._spawn import adopts_orphans, spawn
 
             argv = _command(run_directory, directory, None if listening is None else _KEPT_FD)
             environment = tuple(os.fsencode(f"{name}={value}") for name, value in _environment().items())
             fd = -1 if listening is None else listening.fileno()
             command = tuple(map(os.fsencode, argv))
-            return _spawn.spawn(command, environment, fd, _spawn.adopts_orphans()), listening is not None
+            return spawn(command, environment, fd, adopts_orphans()), listening is not None
     except (ImportError, AttributeError):  # no C compiler when this was installed, or another processor
         pass
     finally:
         if listening is not None:
             listening.close()
+    with suppress(OSError):
+        os.unlink(directory / SOCKET_NAME)
     return _launch_plainly(_command(run_directory, directory, None)), False
 
 
