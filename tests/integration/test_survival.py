@@ -50,6 +50,15 @@ def recorded(runs: Path, process: int = 0) -> np.ndarray:
     return np.concatenate([read_segment(path)[0] for path in segments(folder, "batches0x0")])
 
 
+def await_sampler(runs: Path) -> None:
+    """Until the sampler of the only run has ended too."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if any("ended_clock_ns" in told.read_text() for told in runs.glob("2*/system-*/sampler.json")):
+            return
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize("program", ["endless", "endless_workers"])
 @pytest.mark.parametrize("attempt", range(5))
 def test_kill_loses_nothing_recorded(tmp_path: Path, program: str, attempt: int) -> None:
@@ -69,6 +78,7 @@ def test_kill_loses_nothing_recorded(tmp_path: Path, program: str, attempt: int)
     lines = [line for line in process.stdout.read().splitlines() if line.isdigit()]
     process.wait()
     process.stdout.close()
+    await_sampler(tmp_path)  # which keeps the memory that the program recorded into
     records = recorded(tmp_path)
     # The program counts a batch after it was handed over, and so after it was recorded.
     assert len(records) >= int(lines[-1]) if lines else True
