@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import RunUnreadable
-from .folding import BINS, Fold, Totals, derive_compute, fold_path
+from .folding import Fold, Totals, derive_compute
 from .lane_reader import SegmentInfo, read_fold, read_header, read_segment, segments
 from .metadata import clean
 from .schema import Field, Schema
@@ -32,9 +32,8 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "f": np.dtype("<f4"),
 }
 
-# Segments are 1 MiB; a header that claims far more is not to be believed, nor is a fold file of many megabytes.
+# Segments are 1 MiB; a header that claims far more is not to be believed.
 MAX_SEGMENT_BYTES = 64 << 20
-MAX_FOLD_BYTES = 16 << 20
 MAX_SEQ = 1 << 62
 
 # Folding unlinks a segment after its fold is written: a reader that meets one half-gone starts the lane again,
@@ -119,9 +118,10 @@ def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneCo
             _give_up_or_note(error, path, last, notes)
     builder = ColumnsBuilder(schema, sum(info.committed for info in plan), plan[0].dtype if plan else None)
     ends: list[tuple[int, int]] = []  # (first seq, rows) of each segment kept
+    disbelieved = 0
     for info in plan:
         try:
-            records, _ = read_segment(info.path)
+            records, read = read_segment(info.path)
         except RunUnreadable as error:
             _give_up_or_note(error, info.path, last, notes)
             continue
@@ -129,12 +129,15 @@ def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneCo
             notes.append(f"{clean(info.path.name)} repeats records of the segment before it: left out")
             continue
         ends.append((info.first_seq, builder.add(records[: info.committed])))
+        disbelieved += read.disbelieved
     # The fold is read after the segments: one that was folded meanwhile is counted there and dropped here.
     fold = _fold(directory, name, notes)
     drop = sum(max(0, min(rows, fold.through_seq - first + 1)) for first, rows in ends)
     missing = _gaps(ends, fold.through_seq)
     if missing:
         notes.append(f"{missing} records of lane {clean(name)} are missing")
+    if disbelieved:
+        notes.append(f"{disbelieved:,} values of lane {clean(name)} cannot be, and count as not measured")
     return LaneContent(builder.columns(drop), fold, tuple(notes))
 
 
@@ -188,40 +191,11 @@ def checked_header(path: Path, schema: Schema) -> SegmentInfo:
 
 
 def _fold(directory: Path, name: str, notes: list[str]) -> Fold:
-    path = fold_path(directory, name)
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FOLD_BYTES:
-            raise RunUnreadable(f"{clean(path)} is corrupt")
-        fold = read_fold(directory, name)
-    except FileNotFoundError:
-        return Fold()
-    except (OSError, RunUnreadable) as error:
+        return read_fold(directory, name)
+    except RunUnreadable as error:
         notes.append(f"{clean(error)}: older batches are not counted")
         return Fold()
-    if not (0 <= fold.through_seq < MAX_SEQ and 0 <= fold.records <= fold.through_seq and _sane(fold)):
-        notes.append(f"{clean(path)} is corrupt: older batches are not counted")
-        return Fold()
-    return fold
-
-
-def _sane(fold: Fold) -> bool:
-    limit = float(MAX_SEQ)
-    for totals in fold.columns.values():
-        if not 0 <= _figure(totals.total) < limit:
-            return False
-        if not 0 <= totals.count <= fold.records or not 0 <= totals.low <= totals.high < limit:
-            return False
-        if any(not 0 <= key < BINS or count < 0 for key, count in totals.bins.items()):
-            return False
-        if sum(totals.bins.values()) != totals.count:
-            return False
-    return True
-
-
-def _figure(value: object) -> float:
-    """What should be a number: JSON may have put anything there. -1 if it is none."""
-    return float(value) if isinstance(value, int | float) and abs(value) <= MAX_SEQ else -1.0
 
 
 def merge_folds(folds: list[Fold]) -> Fold:

@@ -35,11 +35,12 @@ class Totals:
         values = values[values >= 0]
         if not len(values):
             return
-        whole = values.dtype.kind in "iu"
+        high = values.max().item()
+        exact = values.dtype.kind in "iu" and high * len(values) < 1 << 63
         self.count += len(values)
-        self.total += int(values.sum(dtype=np.int64)) if whole else float(values.sum(dtype=np.float64))
+        self.total += int(values.sum(dtype=np.int64)) if exact else float(values.sum(dtype=np.float64))
         self.low = min(self.low, values.min().item())
-        self.high = max(self.high, values.max().item())
+        self.high = max(self.high, high)
         where = (np.log2(np.maximum(values, 1)) * BINS_PER_OCTAVE).astype(np.int64).clip(0, BINS - 1)
         for bin_, count in enumerate(np.bincount(where)):
             if count:

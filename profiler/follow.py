@@ -22,7 +22,7 @@ from .errors import RunUnreadable
 from .history import Course, History
 from .lane_window import LaneWindow
 from .liveness import Liveness, process_state
-from .metadata import read_json
+from .metadata import integer, read_json
 from .run import LoaderRun, ProcessRun, Run
 from .run_reader import read_run, read_run_json, run_state
 from .runs import run_ids
@@ -190,8 +190,11 @@ class Follower:
     def _history(self, directory: Path) -> History:
         assert self._chosen is not None
         if self._chosen not in self._histories:
-            begun = read_json(directory / "process.json").get("clock_ns") if directory.is_dir() else None
-            self._histories[self._chosen] = History(begun if isinstance(begun, int) else 0)
+            try:
+                begun = integer(read_json(directory / "process.json"), "clock_ns")
+            except RunUnreadable:  # gone, or torn: from the host's start on, then
+                begun = None
+            self._histories[self._chosen] = History(begun or 0)
         return self._histories[self._chosen]
 
 

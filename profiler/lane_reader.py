@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .believable import believed, limit
 from .errors import RunUnreadable
-from .folding import Fold, fold_path
+from .folding import BINS, Fold, Totals, fold_path
+from .schema import MAX_CORES
 from .segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 
 # NumPy types of the struct codes a schema may use.
@@ -23,6 +25,8 @@ MAX_RECORD_BYTES = 1 << 16
 # A segment is at most this large, and no lane gets beyond this record: bounds against corrupt headers.
 MAX_SEGMENT_BYTES = 64 << 20
 MAX_SEQ = 1 << 62
+# Nor is a fold, some hundred numbers a column, this large.
+MAX_FOLD_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class SegmentInfo:
     capacity: int
     first_seq: int
     committed: int
+    disbelieved: int = 0  # values that cannot be, among those read
 
 
 def read_header(path: Path) -> SegmentInfo:
@@ -87,7 +92,7 @@ def read_segment(path: Path, skip: int = 0) -> tuple[npt.NDArray[Any], SegmentIn
     """The committed records from the `skip`-th on, and the header. The file is read, not mapped: no bus error, no race.
 
     Raises RunUnreadable for a file that is no segment. A segment cut short, or one whose last records did not reach
-    the disk, gives the whole records it has.
+    the disk, gives the whole records it has. Values that cannot be are given as not measured.
     """
     info = read_header(path)
     size = info.dtype.itemsize
@@ -102,7 +107,8 @@ def read_segment(path: Path, skip: int = 0) -> tuple[npt.NDArray[Any], SegmentIn
     # A record's own number is written with it: after a power failure a page of zeros must not pass for a record.
     expected = np.arange(info.first_seq + skip, info.first_seq + skip + len(records), dtype=np.uint64).astype(np.int64)
     wrong = np.flatnonzero(records["seq"] != expected)
-    return (records[: wrong[0]] if len(wrong) else records), info
+    records, disbelieved = believed(records[: wrong[0]] if len(wrong) else records)
+    return records, replace(info, disbelieved=disbelieved)
 
 
 def segments(directory: Path, name: str) -> list[Path]:
@@ -114,8 +120,39 @@ def read_fold(directory: Path, name: str) -> Fold:
     """What was folded away of this lane; an empty fold if nothing was. Raises RunUnreadable."""
     path = fold_path(directory, name)
     try:
-        return Fold.from_json(path.read_text(encoding="utf-8"))
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FOLD_BYTES:
+            raise RunUnreadable(f"{path} is corrupt")
+        fold = Fold.from_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Fold()
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise RunUnreadable(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
         raise RunUnreadable(f"{path} is corrupt: {error}") from error
+    if not _sane(fold):
+        raise RunUnreadable(f"{path} is corrupt: its numbers make no sense")
+    return fold
+
+
+def _sane(fold: Fold) -> bool:
+    if not (0 <= fold.through_seq < MAX_SEQ and 0 <= fold.records <= fold.through_seq):
+        return False
+    if not -1 <= fold.t_first_ns <= max(fold.t_last_ns, -1) <= (limit("t_ns") or 0):
+        return False
+    return all(_sane_totals(name, totals, fold.records) for name, totals in fold.columns.items())
+
+
+def _sane_totals(name: str, totals: Totals, records: int) -> bool:
+    total: object = totals.total  # JSON may have put anything there
+    if isinstance(total, bool) or not isinstance(total, int | float):
+        return False
+    most = limit(name) or MAX_SEQ
+    if not 0 <= totals.low <= totals.high <= most or not 0 < totals.count <= records * MAX_CORES:
+        return False
+    slack = 1e-6 * totals.high * totals.count  # a sum of floats is not exact
+    if not totals.count * totals.low - slack <= total <= totals.count * totals.high + slack:
+        return False
+    if any(not 0 <= key < BINS or count < 0 for key, count in totals.bins.items()):
+        return False
+    return sum(totals.bins.values()) == totals.count

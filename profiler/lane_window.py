@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .believable import believed
 from .columns import Columns, ColumnsBuilder, LaneContent, checked_header
 from .errors import RunUnreadable
 from .folding import Fold, Folder, Totals, derive_compute
@@ -179,7 +180,7 @@ class LaneWindow:
         fresh = np.frombuffer(data, dtype=info.dtype, count=len(data) // size)
         expected = np.arange(info.first_seq + start, info.first_seq + start + len(fresh))
         wrong = np.flatnonzero(fresh["seq"] != expected)
-        fresh = fresh[: wrong[0]] if len(wrong) else fresh
+        fresh, _ = believed(fresh[: wrong[0]] if len(wrong) else fresh)
         if start + len(fresh) < len(part) or fresh.tobytes() == part[start:].tobytes():
             return
         self._parts[-1] = np.concatenate([part[:start], fresh])
@@ -292,7 +293,7 @@ class LaneWindow:
             with self._path(number).open("rb", buffering=0) as file:
                 file.seek(HEADER_BYTES)
                 data = file.read(info.dtype.itemsize)
-            return np.frombuffer(data, dtype=info.dtype, count=1)
+            return believed(np.frombuffer(data, dtype=info.dtype, count=1))[0]
         except (OSError, ValueError, RunUnreadable):
             return None
 

@@ -7,12 +7,12 @@ someone who wishes the reader ill. Texts lose their control characters, sizes ar
 from __future__ import annotations
 
 import json
-import math
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .believable import believable
 from .errors import RunUnreadable
 
 MAX_JSON_BYTES = 1 << 20
@@ -20,6 +20,7 @@ MAX_TEXT = 2_000
 MAX_ITEMS = 1_000
 MAX_DEPTH = 16
 MAX_INT = 1 << 62
+MAX_NAMED = 5
 
 Scalar = str | int | float | bool | None
 
@@ -33,9 +34,16 @@ def clean(text: object, limit: int = MAX_TEXT) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, cleaned; raises RunUnreadable, with FileNotFoundError as cause where there is none."""
-    cleaned: dict[str, Any] = _bounded(read_object(path, MAX_JSON_BYTES), MAX_DEPTH)
+def read_json(path: Path, notes: list[str] | None = None) -> dict[str, Any]:
+    """The object in a JSON file, cleaned; raises RunUnreadable, with FileNotFoundError as cause where there is none.
+
+    A number that cannot be is None, and `notes` says which those were.
+    """
+    disbelieved: dict[str, None] = {}
+    cleaned: dict[str, Any] = _bounded(read_object(path, MAX_JSON_BYTES), MAX_DEPTH, "", disbelieved)
+    if disbelieved and notes is not None:
+        names = ", ".join(list(disbelieved)[:MAX_NAMED])
+        notes.append(f"{clean(path.name)} holds numbers that cannot be ({names}): they count as not known")
     return cleaned
 
 
@@ -59,21 +67,23 @@ def read_object(path: Path, max_bytes: int) -> dict[str, Any]:
     return value
 
 
-def _bounded(value: Any, depth: int) -> Any:
+def _bounded(value: Any, depth: int, key: str, disbelieved: dict[str, None]) -> Any:
+    """The value of this key, or inside it, without what cannot be; `disbelieved` gathers the keys of that."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, bool) or value is None:
         return value
-    if isinstance(value, int):
-        return value if abs(value) < MAX_INT else None
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    if isinstance(value, int | float):
+        if believable(key, value):
+            return value
+        disbelieved[key] = None
+        return None
     if depth == 0:
         return None
     if isinstance(value, list):
-        return [_bounded(item, depth - 1) for item in value[:MAX_ITEMS]]
-    items = list(value.items())[:MAX_ITEMS]
-    return {clean(key, 200): _bounded(item, depth - 1) for key, item in items}
+        return [_bounded(item, depth - 1, key, disbelieved) for item in value[:MAX_ITEMS]]
+    names = ((clean(name, 200), item) for name, item in list(value.items())[:MAX_ITEMS])
+    return {name: _bounded(item, depth - 1, name, disbelieved) for name, item in names}
 
 
 def text(data: Mapping[str, Any], key: str) -> str | None:
@@ -83,12 +93,14 @@ def text(data: Mapping[str, Any], key: str) -> str | None:
 
 def integer(data: Mapping[str, Any], key: str) -> int | None:
     value = data.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and believable(key, value) else None
 
 
 def number(data: Mapping[str, Any], key: str) -> float | None:
     value = data.get(key)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not believable(key, value):
+        return None
+    return float(value)
 
 
 def strings(data: Mapping[str, Any], key: str) -> tuple[str, ...]:

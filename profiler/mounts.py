@@ -1,9 +1,10 @@
-"""Which file system a directory lies on, as the kernel's table of mounts has it."""
+"""The kernel's table of mounts, and which file system a directory lies on. The only reader of that table."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 MOUNTINFO = "/proc/self/mountinfo"
@@ -16,6 +17,15 @@ class MountPoint(NamedTuple):
 
     path: str
     type: str
+
+
+class Entry(NamedTuple):
+    """One line of the table. `root` is which folder of the file system hangs there; `options` are the file system's."""
+
+    path: str
+    type: str
+    root: str
+    options: tuple[str, ...]
 
 
 class Mounts:
@@ -48,16 +58,27 @@ class Mounts:
 
 def _read(source: str) -> dict[str, str]:
     """Mount point → type. {} where there is no such table."""
+    return {entry.path: entry.type for entry in table(source)}  # later mounts cover earlier ones
+
+
+def table(source: str | os.PathLike[str] = MOUNTINFO) -> Iterator[Entry]:
+    """The mounts in a mountinfo file, in its order; none where there is no such file.
+
+    The kernel writes blanks, newlines and backslashes in names as octal numbers and all else as it is: a name may
+    hold any byte, and is given as `os.fsdecode` has it.
+    """
     try:
         with open(source, "rb") as file:
-            lines = file.read(MAX_BYTES).splitlines()
+            lines = file.read(MAX_BYTES).split(b"\n")  # splitlines would end a name at a carriage return
     except OSError:
-        return {}
-    found = {}
+        return
     for line in lines:
         before, separator, after = line.partition(b" - ")
-        fields, types = before.split(b" "), after.split(b" ")
+        fields, told = before.split(b" "), after.split(b" ")
         if separator and len(fields) > 4:
-            point = _OCTAL.sub(lambda match: bytes([int(match[1], 8) & 255]), fields[4])
-            found[os.fsdecode(point)] = os.fsdecode(types[0])  # later mounts cover earlier ones
-    return found
+            options = told[2].decode("utf-8", "replace").split(",") if len(told) > 2 else []
+            yield Entry(_name(fields[4]), os.fsdecode(told[0]), _name(fields[3]), tuple(options))
+
+
+def _name(field: bytes) -> str:
+    return os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8) & 255]), field))

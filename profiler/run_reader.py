@@ -52,8 +52,8 @@ def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane) -> Ru
     recording = sys.modules.get(f"{__package__}.session")
     if recording is not None:  # this process may be the one that records it
         recording.flush(path)
-    data = read_run_json(path)
     notes: list[str] = []
+    data = read_run_json(path, notes)
     processes: list[ProcessRun] = []
     systems: list[SystemRun] = []
     for part in _parts(path):  # processes come first
@@ -105,11 +105,14 @@ def run_state(data: Unread, processes: list[State], liveness: Liveness) -> State
     return "finished" if state == "crashed" else state
 
 
-def read_run_json(path: Path) -> dict[str, Any]:
-    """The run's own description. Raises RunUnreadable: without it a directory is not a run."""
+def read_run_json(path: Path, notes: list[str] | None = None) -> dict[str, Any]:
+    """The run's own description. Raises RunUnreadable: without it a directory is not a run.
+
+    `notes` is told of numbers that cannot be.
+    """
     shown = clean(path)
     try:
-        data = read_json(path / "run.json")
+        data = read_json(path / "run.json", notes)
     except RunUnreadable as error:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
             raise RunUnreadable(f"{shown} is not a run directory: it has no run.json") from error
@@ -296,7 +299,7 @@ def _core_schema(path: Path) -> Schema:
 def _optional(path: Path, notes: list[str]) -> dict[str, Any]:
     """A description that may be missing or torn; a newer one makes the part unreadable."""
     try:
-        data = read_json(path)
+        data = read_json(path, notes)
     except RunUnreadable as error:
         notes.append(str(error))
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -57,6 +58,20 @@ def no_hook_left(runs_dir: Path) -> Iterator[None]:
     if loading is not None:
         getter = loading.DataLoader._get_iterator
         assert getter.__module__ == "torch.utils.data.dataloader", "a hook was left on DataLoader"
+
+
+def pytest_configure() -> None:
+    """Programs that tests start react to signals as they do at a terminal, however the tests were started.
+
+    A background job of a shell ignores SIGINT, one under nohup SIGHUP, and whatever they start would too: a handler,
+    unlike ignoring, is not handed on. We go on ignoring those but SIGINT, which is Python's KeyboardInterrupt.
+    """
+    ended_by = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT)
+    for number in ended_by:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            is_interrupt = number == signal.SIGINT
+            signal.signal(number, signal.default_int_handler if is_interrupt else lambda number, frame: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ended_by)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..mounts import table
+
 # Version 1 says "no limit" with a number near 2**63, rounded down to a page.
 NO_LIMIT_BYTES = 1 << 60
 
@@ -70,12 +72,12 @@ def find(root: Path = Path("/"), pid: int | str = "self") -> Cgroup:
 def controller(name: str, root: Path, pid: int | str) -> Group | None:
     """Where the controller `name` keeps this process, None where it is not in use or not mounted."""
     paths: dict[str, str] = {}
-    for line in _text(root / "proc" / str(pid) / "cgroup").splitlines():
+    for line in _text(root / "proc" / str(pid) / "cgroup").split("\n"):
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         for key in controllers.split(",") if number != "0" else ["0"]:
             paths[key] = path
-    mounts = _mounts(_text(root / "proc" / str(pid) / "mountinfo"))
+    mounts = _mounts(root / "proc" / str(pid) / "mountinfo")
     for version, key in ((1, name), (2, "0")):
         if key in paths and key in mounts:
             mount_root, point = mounts[key]
@@ -85,19 +87,13 @@ def controller(name: str, root: Path, pid: int | str) -> Group | None:
     return None
 
 
-def _mounts(mountinfo: str) -> dict[str, tuple[str, str]]:
+def _mounts(mountinfo: Path) -> dict[str, tuple[str, str]]:
     """Controller ('0' for version 2) to (folder of the hierarchy that is mounted, mount point)."""
     found: dict[str, tuple[str, str]] = {}
-    for line in mountinfo.splitlines():
-        before, _, after = line.partition(" - ")
-        fields, kind = before.split(" "), after.split(" ")
-        if len(fields) < 5 or len(kind) < 3:
-            continue
-        if kind[0] == "cgroup2":
-            found.setdefault("0", (fields[3], fields[4]))
-        elif kind[0] == "cgroup":
-            for option in kind[2].split(","):
-                found.setdefault(option, (fields[3], fields[4]))
+    for entry in table(mountinfo):
+        keys = ("0",) if entry.type == "cgroup2" else entry.options if entry.type == "cgroup" else ()
+        for key in keys:
+            found.setdefault(key, (entry.root, entry.path))
     return found
 
 
@@ -149,7 +145,7 @@ def _text(path: Path | str) -> str:
         parts = []
         while part := os.read(fd, 65536):
             parts.append(part)
-        return b"".join(parts).decode("utf-8", "replace")
+        return os.fsdecode(b"".join(parts))  # groups are folders: their names may hold any byte
     except OSError:
         return ""
     finally:

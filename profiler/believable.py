@@ -1,0 +1,83 @@
+"""What the numbers of a run directory can be: what lies outside was not measured but made by damage.
+
+One table for all that is read: columns of lanes, totals, JSON files. Readers take what cannot be believed as not
+measured and say so, so that nothing above them meets infinite, negative or astronomic figures. Limits lie far above
+whatever a machine does; names end in their unit, and that is what most limits go by.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_LATEST_NS = 1 << 61  # 73 years after a boot; the calendar's ns since 1970 reach 2**62 in 2116
+_LONGEST_NS = 1 << 52  # 52 days
+_LONGEST_CPU_NS = 1 << 62  # 146 years of one core
+_MOST_BYTES = 1 << 60
+_MOST_OF_ANY = 1 << 62
+
+# Single names, of columns and of JSON keys.
+_NAMED: dict[str, float] = {
+    "created_unix_ns": 1 << 62, "unix_ns": 1 << 62, "ended_unix_ns": 1 << 62, "create_time": 1e11,
+    "hook_ns": 1e9, "own_ns": 1e12, "cpu_quota": 1 << 16, "cgroup_cpu_quota": 1 << 16, "load_1m": 1e7,
+    "cores_logical": 1 << 16, "cores_physical": 1 << 16, "affinity": 1 << 16, "torch_threads": 1 << 20,
+    "rank": 1 << 24, "local_rank": 1 << 24, "world_size": 1 << 24, "local_world_size": 1 << 24,
+    "pid": (1 << 31) - 1, "owner": (1 << 31) - 1, "worker_pid": (1 << 31) - 1, "owner_pid": (1 << 31) - 1,
+    "num_workers": 1 << 15, "prefetch_factor": 1 << 20, "batch_size": 1 << 31, "batches": 1 << 50, "samples": 1 << 50,
+    "instance": 1 << 24, "padding_share": 1, "rate_hz": 1e6, "power_mw": 1e8, "digest": math.inf, "index": 1 << 24,
+    "dataset_len": 1 << 53, "length": 1 << 53,
+}  # fmt: skip
+# CPU time and the like since a process or a machine began: of all its cores.
+_SINCE_NS = frozenset({"cpu_user_ns", "cpu_system_ns", "run_delay_ns", "cgroup_throttled_ns", "sampler_cpu_ns"})
+
+
+@cache
+def limit(name: str) -> float | None:
+    """The largest number that a column or key of this name can hold, the smallest being 0; None for other names."""
+    if name in _NAMED:
+        return _NAMED[name]
+    if name in _SINCE_NS:
+        return _LONGEST_CPU_NS
+    if name.endswith("clock_ns") or (name.endswith("_ns") and name.startswith("t_")):
+        return _LATEST_NS
+    if name.endswith("_ns"):
+        return _LONGEST_NS
+    if name.endswith("_pct"):
+        return 110  # rounding, and clocks that are read one after the other
+    return _MOST_BYTES if name.endswith(("bytes", "bytes_s")) else None
+
+
+def believable(name: str, value: float) -> bool:
+    """Whether a key of this name can have this value. Of other names, any finite number that fits in 63 bits."""
+    most = limit(name)
+    return 0 <= value <= most if most is not None else abs(value) < _MOST_OF_ANY  # both false of NaN
+
+
+def believed(records: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int]:
+    """The records with what cannot be set to not measured (-1, NaN), and how many values that were.
+
+    A lane says "not measured" with anything negative: that alone is not counted.
+    """
+    import numpy as np
+
+    changed, count = records, 0
+    for name in records.dtype.names or ():
+        values, most = records[name], limit(name) or _MOST_OF_ANY
+        if name == "seq" or not values.size:
+            continue
+        whole = values.dtype.kind == "i"
+        if values.max() <= most and values.min() >= (-1 if whole else 0):  # false where there is a NaN
+            continue
+        beyond = values > most
+        wrong = beyond | (values < (-1 if whole else 0))
+        if not wrong.any():
+            continue
+        if changed is records:
+            changed = records.copy()
+        changed[name][wrong] = -1 if whole else np.nan
+        count += int(beyond.sum())
+    return changed, count

@@ -1,0 +1,262 @@
+"""Damaged runs, in every format and on every screen: an answer that can be read, or one sentence; never a traceback.
+
+`make test` tries RUNS directories, each in all quick formats and in one of those that take long. More, in every format:
+LOADERSCOPE_FUZZ=5000 pytest tests/reports/test_fuzz_formats.py. A directory that fails is `damaged(files, SEED)`.
+"""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from damaged_runs import Files, damaged, files_of, record, write_files
+from loaderscope import cli
+from loaderscope.advisors import report as reporting
+from loaderscope.advisors.model import Report
+from loaderscope.profiler import run_reader
+from loaderscope.profiler.follow import Follower
+from loaderscope.tui.draw import advice, batches, code, machine, overview, workers
+from loaderscope.tui.reader import Reader
+from loaderscope.tui.snapshot import Snapshot
+from loaderscope.tui.view import Wish
+
+RUNS, BLOCK = 160, 20
+ASKED = int(os.environ.get("LOADERSCOPE_FUZZ", "0"))
+ID = "20250131-091500-abc123"
+
+DRAWN = (
+    overview.verdict, overview.pace, overview.queue, overview.pipeline, overview.advice, overview.waiting,
+    workers.summary, workers.timeline, workers.legend, machine.cores, machine.meters, batches.slowest,
+    *(partial(batches.spread, number=number) for number in range(4)),
+    code.status, code.functions, code.own, code.transforms, code.reading,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run that is damaged. Recorded once."""
+    runs = tmp_path_factory.mktemp("recorded") / "runs"
+    runs.mkdir()
+    return record(runs)
+
+
+@pytest.fixture(scope="module")
+def files(pristine: Path) -> Files:
+    return files_of(pristine)
+
+
+@pytest.fixture
+def read_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Any, Any]]:
+    """Each directory is read, and each report built, once: the formats only draw it."""
+    kept: dict[Any, Any] = {}
+    open_run, build_report = run_reader.open_run, reporting.build_report
+
+    def open_once(name: Any = "latest", runs: Path | None = None) -> Any:
+        if str(name) not in kept:
+            kept[str(name)] = open_run(name, runs)
+        return kept[str(name)]
+
+    def build_once(run: Any, *args: Any, advice: bool = True, **more: Any) -> Report:
+        key = id(run), advice
+        if key not in kept:
+            kept[key] = build_report(run, *args, advice=advice, **more)
+        found: Report = kept[key]
+        return found
+
+    monkeypatch.setattr(run_reader, "open_run", open_once)
+    monkeypatch.setattr(reporting, "build_report", build_once)
+    return kept
+
+
+def strict_json(text: str) -> Any:
+    """JSON without NaN and Infinity, which no other reader takes."""
+    return json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} in JSON"))
+
+
+def is_report(text: str) -> None:
+    strict_json(text)
+    assert Report.from_json(text).to_json() + "\n" == text
+
+
+def is_html(text: str) -> None:
+    """Every element that is opened is closed, in order."""
+    opened: list[str] = []
+
+    class Parser(html.parser.HTMLParser):
+        def handle_starttag(self, tag: str, attrs: Any) -> None:
+            if tag not in ("meta", "link", "br", "hr", "img", "input", "col"):
+                opened.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            assert opened.pop() == tag
+
+    parser = Parser()
+    parser.feed(text)
+    parser.close()
+    assert not opened
+    assert text.startswith("<!DOCTYPE html>")
+
+
+def is_text(text: str) -> None:
+    assert text.strip()
+    for word in text.replace("(", " ").replace(")", " ").replace("×", " ").split():
+        assert word.lower().strip("+-,;:%") not in ("nan", "inf", "infinity"), text
+
+
+def is_trace(text: str) -> None:
+    for event in strict_json(text)["traceEvents"]:
+        assert event["ph"] == "M" or (event["ts"] >= 0 and event.get("dur", 0) >= 0)
+
+
+def are_tables(folder: Path) -> None:
+    for name in ("batches", "epochs", "machine", "process", "gpu", "functions"):
+        table = pyarrow.parquet.read_table(folder / f"{name}.parquet")
+        strict_json(table.schema.metadata[b"loaderscope.report"].decode())
+        for column in table.columns:
+            if pyarrow.types.is_floating(column.type):
+                assert all(math.isfinite(value) for value in column.to_pylist() if value is not None)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str | None:
+    """What the command printed; None where it said in one sentence why it cannot."""
+    code_ = cli.main(arguments)
+    out, err = capsys.readouterr()
+    if code_ == 0:
+        assert err == ""
+        return out
+    assert code_ == 2
+    assert out == ""
+    assert err.startswith("loaderscope: ")
+    assert err.count("\n") == 1
+    assert len(err) > 20
+    return None
+
+
+def replayed(path: Path) -> None:
+    """What `loaderscope top` reads and draws: each loader, the newest and back in time, without its threads."""
+    reader = Reader(Follower(path), lambda snapshot: None)
+    snapshot = reader.step()
+    assert snapshot is not None
+    for choice in (None, *snapshot.choices[:3]):
+        place = choice.place if choice is not None else None
+        reader.wish(Wish(place))
+        shown = reader.step()
+        reader.advisor.finish()
+        drawn(shown)
+        while reader._follower.catch_up(1.0):
+            pass
+        times = shown.times if shown is not None else None
+        if times is not None:
+            reader.wish(Wish(place, (times.begin_ns + times.end_ns) // 2))
+            drawn(reader.step())
+    reader.advisor.forget()
+    drawn(reader.step())
+
+
+def drawn(snapshot: Snapshot | None) -> None:
+    assert snapshot is not None
+    assert snapshot.advice.problem is None
+    for width, draw in [(80, each) for each in DRAWN] + [(30, overview.pipeline), (30, workers.timeline)]:
+        is_drawn(draw(snapshot, width, 12).plain)
+    for id_, _ in advice.entries(snapshot.advice):
+        is_drawn(advice.detail(snapshot.advice, id_, 40).plain)
+
+
+def is_drawn(text: str) -> None:
+    if text.strip():
+        is_text(text)
+
+
+LONG: dict[str, Callable[[Any, Path, Path, Path], None]] = {}
+
+
+def long(check: Callable[[Any, Path, Path, Path], None]) -> Callable[[Any, Path, Path, Path], None]:
+    """A format that takes a tenth of a second or more."""
+    LONG[check.__name__] = check
+    return check
+
+
+@long
+def html_page(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
+    if (text := said(capsys, "report", str(run), "--format", "html")) is not None:
+        is_html(text)
+
+
+@long
+def perfetto(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
+    if (text := said(capsys, "report", str(run), "--format", "perfetto")) is not None:
+        is_trace(text)
+
+
+@long
+def parquet(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
+    if said(capsys, "report", str(run), "--format", "parquet", "-o", str(out / "tables")) is not None:
+        are_tables(out / "tables")
+
+
+@long
+def compared(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
+    if (text := said(capsys, "compare", str(pristine), str(run), "--format", "html")) is not None:
+        is_html(text)
+    for format_ in ("text", "md"):
+        if (text := said(capsys, "compare", str(run), str(pristine), "--format", format_)) is not None:
+            is_text(text)
+
+
+@long
+def top(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
+    replayed(run)
+
+
+def quick(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
+    for format_ in ("text", "md"):
+        if (text := said(capsys, "report", str(run), "--format", format_)) is not None:
+            is_text(text)
+    if (text := said(capsys, "report", str(run), "--format", "json")) is not None:
+        is_report(text)
+    if (text := said(capsys, "stacks", str(run))) is not None:
+        is_text(text)
+    for written in (
+        ("report", str(run), "--format", "speedscope"),
+        ("compare", str(run), str(pristine), "--format", "json"),
+    ):
+        if (text := said(capsys, *written)) is not None:
+            strict_json(text)
+    assert ID in (said(capsys, "list") or "")
+
+
+@pytest.mark.parametrize("block", range(0, ASKED or RUNS, BLOCK))
+def test_damaged_runs(
+    block: int, files: Files, pristine: Path, tmp_path: Path, read_once: dict[Any, Any],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("COLUMNS", "100")
+    for seed in range(block, block + BLOCK):
+        for known in [key for key in read_once if key != str(pristine)]:
+            del read_once[known]
+        folder = tmp_path / str(seed)
+        run, out = folder / "runs" / ID, folder / "out"
+        out.mkdir(parents=True)
+        run.mkdir(parents=True)
+        monkeypatch.setenv("LOADERSCOPE_DIR", str(run.parent))
+        write_files(damaged(files, seed), run)
+        names = list(LONG) if ASKED else [list(LONG)[seed % len(LONG)]]
+        try:
+            quick(capsys, run, pristine, out)
+            for name in names:
+                LONG[name](capsys, run, pristine, out)
+        except BaseException:
+            print(f"damaged(files, {seed})")
+            raise
+        shutil.rmtree(folder)
