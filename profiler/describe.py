@@ -5,6 +5,16 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from .loader_origin import made_by, takes_any_arguments
+from .sampling import own_of, sampling_of
+from .untouched import class_name, in_class, mro
+
+# Classes whose constructor takes what DataLoader takes.
+CONSTRUCTORS = (
+    "torch.utils.data.dataloader.DataLoader",
+    "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader",
+)
+
 
 def name_of(value: Any) -> str | None:
     """A readable name of a function, class or object: 'package.module.Class'."""
@@ -16,6 +26,37 @@ def name_of(value: Any) -> str | None:
     module = getattr(target, "__module__", None)
     qualname = getattr(target, "__qualname__", repr(type(value)))
     return qualname if module in (None, "builtins", "__main__") else f"{module}.{qualname}"
+
+
+def describe_drawing(loader: Any) -> dict[str, Any]:
+    """How samples are drawn and batched, and what else of the constructor's arguments tells how the loader was made."""
+    from torch.utils.data import DataLoader
+
+    own = own_of(loader)
+    drawn = sampling_of(own)
+    usual = drawn.batching == "batch_size" and drawn.wrappers == ("BatchSampler",)
+    context = own.get("_DataLoader__multiprocessing_context")
+    bases = (cls for cls in mro(type(loader)) if class_name(cls) in CONSTRUCTORS)
+    return {
+        "batching": drawn.batching,
+        "batch_size": drawn.batch_size,
+        "drop_last": drawn.drop_last,
+        "sampler": _class_of(drawn.sampler),
+        "sampler_path": drawn.path,
+        "sampler_wrappers": None if usual else ", ".join(drawn.wrappers) or None,
+        "sampler_plain": drawn.plain,
+        "shuffle": drawn.shuffle,
+        "replicas": drawn.replicas,
+        "batch_sampler": _class_of(drawn.batch_sampler),
+        "generator": own.get("generator") is not None,
+        "multiprocessing_context": in_class(type(context), "_name") if context is not None else None,
+        "made_by": made_by(loader, own, drawn),
+        "own_constructor": not takes_any_arguments(type(loader), next(bases, DataLoader)),
+    }
+
+
+def _class_of(value: Any) -> str | None:
+    return class_name(type(value)) if value is not None else None
 
 
 def describe_loader(loader: Any) -> dict[str, Any]:
@@ -32,16 +73,13 @@ def describe_loader(loader: Any) -> dict[str, Any]:
         "dataset_kind": "iterable" if iterable else "map",
         "dataset_len": None if iterable else _len(dataset),
         "getitems": bool(getattr(type(dataset), "__getitems__", None)),
-        "sampler": name_of(type(loader.sampler)),
-        "batch_sampler": name_of(type(loader.batch_sampler)) if loader.batch_sampler is not None else None,
+        **describe_drawing(loader),
         "collate_fn": name_of(loader.collate_fn),
-        "batch_size": loader.batch_size,
         "num_workers": loader.num_workers,
         "prefetch_factor": loader.prefetch_factor,
         "pin_memory": bool(loader.pin_memory),
         "persistent_workers": bool(loader.persistent_workers),
         "in_order": bool(getattr(loader, "in_order", True)),
-        "drop_last": bool(loader.drop_last),
         "timeout": loader.timeout,
         "start_method": context.get_start_method() if context is not None else _default_start_method(),
         "worker_init_fn": name_of(loader.worker_init_fn),
