@@ -38,8 +38,7 @@ def adopt(iterator: Any, step: Step) -> Any:
         return iterator
     iterator._ls = step  # type: ignore[attr-defined]
     if hasattr(iterator, "_dataset_fetcher"):
-        mark_end = bool(iterator._pin_memory)
-        iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, mark_end)
+        iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, marks_end=True)
     elif workers := getattr(iterator, "_workers", None):
         for metric in ("fetch", "collate", "pack", "queued", "unpack", "pin"):
             step.recorder.note(metric, _WORKERS)

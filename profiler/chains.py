@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .chain_timing import Times, plain, timed
+from .ours import is_ours
 from .untouched import in_class, inherits, instance_vars, is_callable, is_one_of, short_name, unseen
 
 MAX_DEPTH = 4
@@ -74,14 +75,21 @@ class Chains:
 
     def stop(self) -> list[Step]:
         """Put everything back; returns what each callable took. Safe to call at any time."""
-        under_way, self._under_way = self._under_way, []
+        under_way = self._under_way[:]
         found: list[Step] = []
-        for link, stand_in, items, times in reversed(under_way):
+        while self._under_way:
+            # Removed when it is done: a signal's handler may raise in between, and `stop` be called again.
+            link, stand_in, items, times = self._under_way[-1]
             times.active = False
-            with suppress(Exception):
-                if _held(link) is stand_in:
+            try:
+                held = _held(link)
+                if held is stand_in or held is link.held:
                     object.__setattr__(link.owner, link.attribute, link.held)
                     _carry_over(stand_in, link.held, items)
+            except Exception as error:
+                if not is_ours(error):
+                    raise
+            self._under_way.pop()
         for link, _, items, times in under_way:
             for position, (calls, total_ns) in enumerate(times.steps):
                 if calls:

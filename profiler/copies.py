@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .clock import now_ns
+from .ours import is_ours
 
 if TYPE_CHECKING:
     from .device import DeviceClock
@@ -117,14 +118,20 @@ def _timed(call: Callable[[], Any], source: torch.Tensor, non_blocking: bool) ->
         if clock is not None:
             pinned = source.is_pinned()
             start = clock.before_copy()
-    except Exception:
+    except Exception as error:
+        if not is_ours(error):
+            raise
         clock = None
     t0 = now_ns()
     result = call()
     if clock is not None:
-        with suppress(Exception):
+        took = now_ns() - t0
+        try:
             nbytes = source.numel() * source.element_size()
-            clock.after_copy(start, now_ns() - t0, nbytes, pinned, not non_blocking)
+            clock.after_copy(start, took, nbytes, pinned, not non_blocking)
+        except Exception as error:
+            if not is_ours(error):
+                raise
     return result
 
 
@@ -143,7 +150,9 @@ def _wrap_to(original: Any) -> Any:
                 rest = {k: v for k, v in kwargs.items() if k != "copy"}
                 device, _, non_blocking, _ = parse(*args, **rest)
                 onto_device = device is not None and device.type in device_types
-        except Exception:
+        except Exception as error:
+            if not is_ours(error):
+                raise
             onto_device = non_blocking = False
         if not onto_device:
             return original(self, *args, **kwargs)

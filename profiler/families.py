@@ -71,20 +71,23 @@ class Family:
             classes = {self.single: _taking_its_step(single), self.multi: _taking_its_step(self._with_worker(multi))}
             self._makers[quiet] = with_globals(get_iterator, classes)
 
-    def make(self, loader: Any, step: Step) -> Any:
-        """The loader's next iterator, measuring. Raises whatever torch raises."""
+    def begin(self, loader: Any, step: Step) -> Callable[[Any], Any]:
+        """What makes the next iterator of this loader, measuring; `made` is to be told. It raises what torch raises."""
         # torch warns about a wrong len() of an iterable dataset from `__next__`, see `instrumented`.
         quiet = getattr(loader, "_IterableDataset_len_called", None) is not None
         _handed.step, _handed.place = step, step.recorder.place_of_looks(step.epoch)
-        try:
-            iterator = self._makers[quiet](loader)
-        finally:
-            _handed.step = _handed.place = None
-        try:
-            finish(iterator, step)
-        except Exception as error:  # torch's iterator is made, and must be had
-            iterator._ls = None
-            failed(error, step.recorder)
+        return self._makers[quiet]
+
+    def made(self, iterator: Any, step: Step) -> Any:
+        """The iterator, measuring from its first batch on; None where torch raised."""
+        _handed.step = _handed.place = None
+        if iterator is not None:
+            try:
+                finish(iterator, step)
+            except BaseException as error:  # torch's iterator is made, and must be had
+                if not failed(error, step.recorder):
+                    raise
+                iterator._ls = None
         return iterator
 
     def when_imported(self, hook: Callable[[type], None]) -> None:
@@ -132,8 +135,7 @@ class _Instead(SimpleNamespace):
 def finish(iterator: Any, step: Step) -> None:
     """After construction: mark the fetcher, or note the workers."""
     if hasattr(iterator, "_dataset_fetcher"):
-        mark_end = bool(iterator._pin_memory)
-        iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, mark_end)
+        iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, marks_end=True)
     workers = getattr(iterator, "_workers", None)
     if workers:
         queue = iterator._worker_result_queue

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from .clock import now_ns
 from .folding import Folder, write_atomically
 from .lanes import Budget, Lane
+from .ours import is_ours
 from .process_facts import process_facts
 from .ptrace import allow, pass_on
 from .rundir import FORMAT, create_run, exclusive_folder, runs_directory
@@ -53,8 +54,12 @@ def tell(message: str) -> None:
     """One line on standard error, once a process. Not `warnings`: a filter there may turn it into an exception."""
     if message not in _told:
         _told.add(message)
-        with suppress(Exception):
-            print(f"loaderscope: {message}", file=sys.stderr)
+        try:
+            if sys.stderr is not None:  # `print` would take standard output in its place
+                print(f"loaderscope: {message}", file=sys.stderr)
+        except Exception as error:
+            if not is_ours(error):
+                raise
 
 
 class Session:
@@ -168,6 +173,11 @@ def leave_worker_alone() -> None:
     """Called in a DataLoader worker: loaders used inside it are not recorded."""
     global _in_worker
     _in_worker = True
+
+
+def may_open() -> bool:
+    """Whether this process may have a session: it is no DataLoader worker, and a folder could be made."""
+    return not (_in_worker or _failed)
 
 
 def in_worker() -> bool:
