@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-import torch
-
 from .chain_timing import Times, plain, timed
 from .untouched import in_class, inherits, instance_vars, is_callable, is_one_of, short_name, unseen
 
@@ -27,7 +25,6 @@ MAX_PATH = 120
 
 # Attributes by which well known chains hold their callables: such a chain is named after its owner alone.
 _USUAL = ("transforms", "_modules")
-_SEQUENTIAL = (torch.nn.Sequential, torch.nn.ModuleList)
 # Never looked into: values, code, and what is large or not the user's.
 _LEAVES = (
     str, bytes, bytearray, int, float, bool, complex, type(None), range, slice, set, frozenset,
@@ -129,7 +126,9 @@ def _chains_of(value: Any, path: str) -> Iterator[Link]:
 def _is_chain(attribute: str, held: Any, owner: Any) -> bool:
     kind = type(held)
     if kind is dict:
-        if attribute != "_modules" or not any(inherits(type(owner), base) for base in _SEQUENTIAL):
+        from torch.nn import ModuleList, Sequential
+
+        if attribute != "_modules" or not any(inherits(type(owner), base) for base in (Sequential, ModuleList)):
             return False
     elif not is_one_of(kind, (list, tuple)):
         return False
@@ -177,6 +176,8 @@ def _attributes(value: Any) -> list[tuple[str, Any]]:
 
 def _is_open(value: Any) -> bool:
     """Whether it is worth looking into."""
+    import torch
+
     kind = type(value)
     if is_one_of(kind, _LEAVES) or inherits(kind, type) or inherits(kind, torch.Tensor):
         return False
@@ -187,6 +188,8 @@ def _is_open(value: Any) -> bool:
 
 def _is_plain_owner(value: Any) -> bool:
     """Whether setting an attribute of it does that and nothing else."""
+    import torch
+
     setter = in_class(type(value), "__setattr__")
     return is_one_of(setter, (object.__setattr__, torch.nn.Module.__setattr__))
 
