@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -45,23 +46,44 @@ class Link(NamedTuple):
     chain: str
 
 
+class _Known:
+    """A link found before. It keeps nothing of the user's alive."""
+
+    def __init__(self, link: Link) -> None:
+        """Raises TypeError for an owner that cannot be held weakly."""
+        self._owner = weakref.ref(link.owner)
+        self._attribute = link.attribute
+        self._held = id(link.held)
+        self._chain = link.chain
+
+    def link(self) -> Link | None:
+        """The link, if the chain is still there. Another one may have come to lie where it lay; then that is meant."""
+        owner = self._owner()
+        held = _of(owner, self._attribute)
+        if id(held) != self._held or not _is_chain(self._attribute, held, owner):
+            return None
+        return Link(owner, self._attribute, held, self._chain)
+
+
 class Chains:
     """The chains of one data set. Between `start` and `stop` they are timed, in the thread that called `start`."""
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: Callable[[], Any]) -> None:
+        """`dataset` gives the data set as long as there is one: whoever uses it may let go of it at any time."""
         self._dataset = dataset
-        self._links: list[Link] = []
+        self._known: list[_Known] = []
         self._starts = 0
         self._under_way: list[tuple[Link, Any, list[Any], Times]] = []
 
     def start(self) -> bool:
         """Begin to time; False where there is no chain. Leaves everything as it was if it fails."""
         self._starts += 1
-        self._links = [link for link in self._links if _held(link) is link.held]
+        links = [link for known in self._known if (link := known.link()) is not None]
         # A data set may make its chains late; looking again and again would cost too much.
-        if not self._links and self._starts & (self._starts - 1) == 0:
-            self._links = find_chains(self._dataset)
-        for link in self._links:
+        if not links and self._starts & (self._starts - 1) == 0:
+            links = find_chains(self._dataset())
+        self._known = list(_known(links))
+        for link in links:
             items = _items(link.held)
             times = Times(len(items))
             stand_in = timed(link.held, times)
@@ -84,6 +106,12 @@ class Chains:
                 if calls:
                     found.append((link.chain, position, short_name(items[position]), calls, total_ns))
         return found
+
+
+def _known(links: list[Link]) -> Iterator[_Known]:
+    for link in links:
+        with suppress(TypeError):
+            yield _Known(link)
 
 
 def find_chains(dataset: Any) -> list[Link]:
@@ -201,8 +229,12 @@ def _is_descriptor(cls: type, attribute: str) -> bool:
 
 def _held(link: Link) -> Any:
     """What the attribute holds now."""
+    return _of(link.owner, link.attribute)
+
+
+def _of(owner: Any, attribute: str) -> Any:
     try:
-        return object.__getattribute__(link.owner, link.attribute)
+        return object.__getattribute__(owner, attribute)
     except AttributeError:
         return None
 

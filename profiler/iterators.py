@@ -18,6 +18,7 @@ from .envelope import native as native_envelopes
 from .lanes import HEADER_BYTES
 from .recorder import EXHAUSTED, FAILED, RECORD_BYTES, Step, failed, pack_head
 from .schema import BATCH
+from .torch_parts import pinner
 from .tracebacks import clean_wrapper, drop_inner_frames
 
 # Of the batches of a lane, every so many are looked at in detail: up to the last number, and after it.
@@ -181,9 +182,7 @@ def _short_hooks(base: Any) -> dict[str, Any]:
 
 
 def _pinned(iterator: Any, data: Any) -> Any:
-    from torch.utils.data._utils.pin_memory import pin_memory
-
-    return pin_memory(data, iterator._pin_memory_device)
+    return pinner()(data, iterator._pin_memory_device)
 
 
 def _general_hooks(base: Any) -> dict[str, Any]:

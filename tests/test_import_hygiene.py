@@ -51,8 +51,8 @@ def test_the_sampler_process_loads_neither_torch_nor_numpy(bare: set[str]) -> No
 
 
 def test_no_module_of_the_profiler_loads_torch_by_itself(bare: set[str]) -> None:
-    """Under `run`, importing torch is what starts us. Whichever module of ours a process imports first (a spawned worker
-    unpickles its target before anything else), none may be in the middle of its own import when torch comes."""
+    """Under `run`, importing torch is what starts us. Whichever module of ours a process imports first (a spawned
+    worker unpickles its target before anything else), none may be in the middle of its own import when torch comes."""
     code = (
         "import importlib, pkgutil, loaderscope.profiler as profiler; "
         "found = [m.name for m in pkgutil.walk_packages(profiler.__path__, profiler.__name__ + '.')]; "
