@@ -13,12 +13,12 @@ from contextlib import suppress
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from .clock import now_ns
 from .ours import is_ours
 
 if TYPE_CHECKING:
+    import torch
+
     from .device import DeviceClock
 
 SMALL = 1024
@@ -34,6 +34,9 @@ _originals: dict[str, Any] = {}
 
 def install() -> None:
     """Wrap the copying methods; does nothing where they are wrapped already."""
+    global torch
+    import torch  # into this module's names, where the wrappers look for it
+
     if _originals:
         return
     for name, wrap in (("to", _wrap_to), ("cuda", _wrap_cuda), ("copy_", _wrap_copy)):

@@ -371,7 +371,8 @@ class Step(Marks):
         if self.inside is not None:
             self.inside.abandon()
         if self.chains is None:
-            self.chains = Chains(iterator._dataset)
+            held = weakref.ref(iterator)
+            self.chains = Chains(lambda: getattr(held(), "_dataset", None))
         self.inside = looker if looker.begin(self.chains, self.samples) else None
 
     def _looked_inside(self, lane: Lane, n: int, fetch_cpu_ns: int) -> int:

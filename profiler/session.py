@@ -101,6 +101,12 @@ class Session:
         allow(permitted)
         pass_on(permitted)
 
+    def note_reason(self, about: str, reason: str) -> None:
+        """Say why something is not measured in this process."""
+        if self.facts["reasons"].get(about) != reason:
+            self.facts["reasons"][about] = reason
+            self._write_facts()
+
     def note_no_stacks(self) -> None:
         """Bursts of stacks are not wanted after all."""
         if self.facts["stacks"] != "off":

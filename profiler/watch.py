@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from . import session as sessions
+from . import torch_parts
 from .adopt import adopt, adopt_all, release, release_all
 from .errors import UsageError
 from .families import Family, family_of, known_families
@@ -223,10 +224,8 @@ def _recorder_for_orphan(iterator: Any) -> Recorder:
 
 def _live_iterators(loader: Any) -> Iterator[Any]:
     """Iterators this loader keeps: persistent workers' own, and those that subclasses hold on to."""
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
-
     for value in list(vars(loader).values()):
-        if isinstance(value, _BaseDataLoaderIter):
+        if isinstance(value, torch_parts.iterator_base()):
             yield value
 
 
