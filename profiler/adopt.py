@@ -11,9 +11,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import fetchers
+from . import fetchers, torch_parts
 from .iterators import base_of, instrumented
-from .recorder import Recorder, Step
+from .recorder import Recorder, Step, failed
 
 _live: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -25,21 +25,36 @@ def remember(iterator: Any) -> None:
     _live.add(iterator)
 
 
+def is_measuring(iterator: Any) -> bool:
+    """Whether this iterator is of a measuring class, and not torch's own."""
+    return hasattr(type(iterator), "_ls")
+
+
 def adopt(iterator: Any, step: Step) -> Any:
     """Make an existing iterator measure; returns it. One of an unknown kind is left as it is."""
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
+    try:
+        return _adopted(iterator, step)
+    except Exception as error:  # the iterator works, and must go on
+        if is_measuring(iterator):
+            iterator._ls = None
+        failed(error, step.recorder)
+        return iterator
 
-    if not isinstance(iterator, _BaseDataLoaderIter) or getattr(iterator, "_ls", None) is not None:
+
+def _adopted(iterator: Any, step: Step) -> Any:
+    kind = type(iterator)
+    if not issubclass(kind, torch_parts.iterator_base()) or getattr(iterator, "_ls", None) is not None:
+        return iterator
+    if not is_measuring(iterator) and torch_parts.missing_of_iterator(kind):
         return iterator
     quiet = getattr(iterator, "_IterableDataset_len_called", None) is not None
     if base_of(type(iterator)) is None:
         iterator.__class__ = instrumented(type(iterator), quiet)
     if step.rows is None and not step.begin(iterator._num_workers):
         return iterator
-    iterator._ls = step  # type: ignore[attr-defined]
+    iterator._ls = step
     if hasattr(iterator, "_dataset_fetcher"):
-        mark_end = bool(iterator._pin_memory)
-        iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, mark_end)
+        iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, marks_end=True)
     elif workers := getattr(iterator, "_workers", None):
         for metric in ("fetch", "collate", "pack", "queued", "unpack", "pin"):
             step.recorder.note(metric, _WORKERS)
@@ -50,10 +65,9 @@ def adopt(iterator: Any, step: Step) -> Any:
 
 def adopt_all(step_for: Callable[[Any], Step]) -> None:
     """Adopt every DataLoader iterator of this process."""
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
-
+    base = torch_parts.iterator_base()
     # The type is asked, not isinstance: looking at `__class__` of strange objects can run their code.
-    for iterator in [o for o in gc.get_objects() if issubclass(type(o), _BaseDataLoaderIter)]:
+    for iterator in [o for o in gc.get_objects() if issubclass(type(o), base)]:
         if getattr(iterator, "_ls", None) is None:
             adopt(iterator, step_for(iterator))
 

@@ -131,7 +131,7 @@ def _single_ns() -> float:
     step = _scratch_step()
     watched = instrumented(_IdleSingle, quiet=False)()
     watched._ls = step
-    watched._dataset_fetcher = mark_collate(watched._dataset_fetcher, step)
+    watched._dataset_fetcher = mark_collate(watched._dataset_fetcher, step, marks_end=True)
     return max(0.0, _ns_a_batch(watched, step) - _ns_a_batch(_IdleSingle(), None))
 
 

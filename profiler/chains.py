@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-import torch
-
 from .chain_timing import Times, plain, timed
+from .ours import is_ours
 from .untouched import in_class, inherits, instance_vars, is_callable, is_one_of, short_name, unseen
 
 MAX_DEPTH = 4
@@ -27,7 +27,6 @@ MAX_PATH = 120
 
 # Attributes by which well known chains hold their callables: such a chain is named after its owner alone.
 _USUAL = ("transforms", "_modules")
-_SEQUENTIAL = (torch.nn.Sequential, torch.nn.ModuleList)
 # Never looked into: values, code, and what is large or not the user's.
 _LEAVES = (
     str, bytes, bytearray, int, float, bool, complex, type(None), range, slice, set, frozenset,
@@ -48,23 +47,44 @@ class Link(NamedTuple):
     chain: str
 
 
+class _Known:
+    """A link found before. It keeps nothing of the user's alive."""
+
+    def __init__(self, link: Link) -> None:
+        """Raises TypeError for an owner that cannot be held weakly."""
+        self._owner = weakref.ref(link.owner)
+        self._attribute = link.attribute
+        self._held = id(link.held)
+        self._chain = link.chain
+
+    def link(self) -> Link | None:
+        """The link, if the chain is still there. Another one may have come to lie where it lay; then that is meant."""
+        owner = self._owner()
+        held = _of(owner, self._attribute)
+        if id(held) != self._held or not _is_chain(self._attribute, held, owner):
+            return None
+        return Link(owner, self._attribute, held, self._chain)
+
+
 class Chains:
     """The chains of one data set. Between `start` and `stop` they are timed, in the thread that called `start`."""
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: Callable[[], Any]) -> None:
+        """`dataset` gives the data set as long as there is one: whoever uses it may let go of it at any time."""
         self._dataset = dataset
-        self._links: list[Link] = []
+        self._known: list[_Known] = []
         self._starts = 0
         self._under_way: list[tuple[Link, Any, list[Any], Times]] = []
 
     def start(self) -> bool:
         """Begin to time; False where there is no chain. Leaves everything as it was if it fails."""
         self._starts += 1
-        self._links = [link for link in self._links if _held(link) is link.held]
+        links = [link for known in self._known if (link := known.link()) is not None]
         # A data set may make its chains late; looking again and again would cost too much.
-        if not self._links and self._starts & (self._starts - 1) == 0:
-            self._links = find_chains(self._dataset)
-        for link in self._links:
+        if not links and self._starts & (self._starts - 1) == 0:
+            links = find_chains(self._dataset())
+        self._known = list(_known(links))
+        for link in links:
             items = _items(link.held)
             times = Times(len(items))
             stand_in = timed(link.held, times)
@@ -74,19 +94,32 @@ class Chains:
 
     def stop(self) -> list[Step]:
         """Put everything back; returns what each callable took. Safe to call at any time."""
-        under_way, self._under_way = self._under_way, []
+        under_way = self._under_way[:]
         found: list[Step] = []
-        for link, stand_in, items, times in reversed(under_way):
+        while self._under_way:
+            # Removed when it is done: a signal's handler may raise in between, and `stop` be called again.
+            link, stand_in, items, times = self._under_way[-1]
             times.active = False
-            with suppress(Exception):
-                if _held(link) is stand_in:
+            try:
+                held = _held(link)
+                if held is stand_in or held is link.held:
                     object.__setattr__(link.owner, link.attribute, link.held)
                     _carry_over(stand_in, link.held, items)
+            except Exception as error:
+                if not is_ours(error):
+                    raise
+            self._under_way.pop()
         for link, _, items, times in under_way:
             for position, (calls, total_ns) in enumerate(times.steps):
                 if calls:
                     found.append((link.chain, position, short_name(items[position]), calls, total_ns))
         return found
+
+
+def _known(links: list[Link]) -> Iterator[_Known]:
+    for link in links:
+        with suppress(TypeError):
+            yield _Known(link)
 
 
 def find_chains(dataset: Any) -> list[Link]:
@@ -129,7 +162,9 @@ def _chains_of(value: Any, path: str) -> Iterator[Link]:
 def _is_chain(attribute: str, held: Any, owner: Any) -> bool:
     kind = type(held)
     if kind is dict:
-        if attribute != "_modules" or not any(inherits(type(owner), base) for base in _SEQUENTIAL):
+        from torch.nn import ModuleList, Sequential
+
+        if attribute != "_modules" or not any(inherits(type(owner), base) for base in (Sequential, ModuleList)):
             return False
     elif not is_one_of(kind, (list, tuple)):
         return False
@@ -177,6 +212,8 @@ def _attributes(value: Any) -> list[tuple[str, Any]]:
 
 def _is_open(value: Any) -> bool:
     """Whether it is worth looking into."""
+    import torch
+
     kind = type(value)
     if is_one_of(kind, _LEAVES) or inherits(kind, type) or inherits(kind, torch.Tensor):
         return False
@@ -187,6 +224,8 @@ def _is_open(value: Any) -> bool:
 
 def _is_plain_owner(value: Any) -> bool:
     """Whether setting an attribute of it does that and nothing else."""
+    import torch
+
     setter = in_class(type(value), "__setattr__")
     return is_one_of(setter, (object.__setattr__, torch.nn.Module.__setattr__))
 
@@ -198,8 +237,12 @@ def _is_descriptor(cls: type, attribute: str) -> bool:
 
 def _held(link: Link) -> Any:
     """What the attribute holds now."""
+    return _of(link.owner, link.attribute)
+
+
+def _of(owner: Any, attribute: str) -> Any:
     try:
-        return object.__getattribute__(link.owner, link.attribute)
+        return object.__getattribute__(owner, attribute)
     except AttributeError:
         return None
 

@@ -13,11 +13,12 @@ from contextlib import suppress
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from .clock import now_ns
+from .ours import is_ours
 
 if TYPE_CHECKING:
+    import torch
+
     from .device import DeviceClock
 
 SMALL = 1024
@@ -33,6 +34,9 @@ _originals: dict[str, Any] = {}
 
 def install() -> None:
     """Wrap the copying methods; does nothing where they are wrapped already."""
+    global torch
+    import torch  # into this module's names, where the wrappers look for it
+
     if _originals:
         return
     for name, wrap in (("to", _wrap_to), ("cuda", _wrap_cuda), ("copy_", _wrap_copy)):
@@ -117,14 +121,20 @@ def _timed(call: Callable[[], Any], source: torch.Tensor, non_blocking: bool) ->
         if clock is not None:
             pinned = source.is_pinned()
             start = clock.before_copy()
-    except Exception:
+    except Exception as error:
+        if not is_ours(error):
+            raise
         clock = None
     t0 = now_ns()
     result = call()
     if clock is not None:
-        with suppress(Exception):
+        took = now_ns() - t0
+        try:
             nbytes = source.numel() * source.element_size()
-            clock.after_copy(start, now_ns() - t0, nbytes, pinned, not non_blocking)
+            clock.after_copy(start, took, nbytes, pinned, not non_blocking)
+        except Exception as error:
+            if not is_ours(error):
+                raise
     return result
 
 
@@ -143,7 +153,9 @@ def _wrap_to(original: Any) -> Any:
                 rest = {k: v for k, v in kwargs.items() if k != "copy"}
                 device, _, non_blocking, _ = parse(*args, **rest)
                 onto_device = device is not None and device.type in device_types
-        except Exception:
+        except Exception as error:
+            if not is_ours(error):
+                raise
             onto_device = non_blocking = False
         if not onto_device:
             return original(self, *args, **kwargs)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import copies
 from .clock import now_ns
 from .lanes import WINDOW_AT, Lane, Window
+from .ours import is_ours
 from .recorder import RECORD_BYTES, Step
 from .schema import BATCH
 
@@ -210,6 +211,8 @@ class DeviceClock:
         # `left` is the next batch's `entered_before`, and goes back with it.
 
     def _off(self, error: Exception) -> None:
+        if not is_ours(error):
+            raise error
         self._step.device = None
         copies.forget(self)
         self._step.recorder.note("h2d", f"device events failed: {type(error).__name__}: {error}")

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any
 
-import torch
-
 from .inspect_batch import as_array, is_array, walk
 from .untouched import inherits, is_one_of, loaded, plain_tensor, unseen
 
@@ -25,6 +23,8 @@ _PLAIN = (int, float, bool, complex, type(None))
 
 def plain_indices(drawn: Any) -> list[int] | None:
     """The indices of a batch as a list of ints of its own; None where they are anything else."""
+    import torch
+
     if type(drawn) is int:
         return [drawn]
     if inherits(type(drawn), list):
@@ -73,6 +73,8 @@ def _tells(leaf: Any, data: bytes) -> bool:
 
 
 def _bytes_of(leaf: Any) -> bytes | None:
+    import torch
+
     if type(leaf) is str:
         return leaf[:MAX_LEAF_BYTES].encode("utf-8", "surrogatepass")
     if is_one_of(type(leaf), (bytes, bytearray)):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import hot
 from .clock import now_ns
 from .fetchers import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, SAMPLE_EVERY
+from .torch_parts import pinner
 
 # Found again in the pickled bytes by this mark; sixteen random bytes do not occur by chance.
 _MARK = bytes.fromhex("9f1c64e25b7a4d0e8833d1f6a90b52c7")
@@ -61,8 +62,7 @@ class Envelope(_Parcel):
 
     def pin_memory(self, *device: object) -> Envelope:
         """Called by torch's pin thread on the way to main."""
-        from torch.utils.data._utils.pin_memory import pin_memory
-
+        pin_memory = pinner()
         start = now_ns()
         self.payload = pin_memory(self.payload, *device)
         self.pin_ns = now_ns() - start

@@ -1,9 +1,12 @@
-"""The kinds of DataLoader whose insides are known, found by their features and not by version numbers.
+"""The kinds of DataLoader whose insides are known, found by their features and not by version numbers (`torch_parts`).
 
 For each, torch's own `_get_iterator` is copied with the measuring iterator classes under the names of the plain ones,
 and the multi-process iterator's own `__init__` with our worker target under the name of torch's (see
 `iterators.with_globals`). The code that runs is torch's, line by line; only what those names mean differs, and only
 for watched loaders. Nothing global is patched, so threads and unwatched loaders never notice.
+
+Before its first use each part is checked. An iterator or a worker of which something is not where it was stays torch's
+own, bare, and `bare` says which figures that costs.
 """
 
 from __future__ import annotations
@@ -15,12 +18,14 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from . import fetchers
-from .adopt import remember
+from . import fetchers, torch_parts
+from .adopt import is_measuring, remember
+from .bare import EVERYTHING, INSIDE_WORKERS, Gap, tell
 from .envelope import opening
 from .iterators import instrumented, with_globals
 from .recorder import Step, failed
-from .worker import run_torch_worker, run_torchdata_worker
+from .torch_parts import Kind
+from .worker_target import run_torch_worker, run_torchdata_worker
 
 _handed = threading.local()
 
@@ -40,67 +45,99 @@ class WorkerTarget:
 
 
 class Family:
-    """One kind of loader: where its iterator classes live, and how its workers are started."""
+    """One kind of loader, and how its iterators and workers are made to measure."""
 
-    def __init__(
-        self, module: str, owner: str, single: str, multi: str, worker_global: str, worker: Callable[..., None]
-    ) -> None:
-        self.module = module
-        self.owner = owner
-        self.single = single
-        self.multi = multi
-        self.worker_global = worker_global
+    def __init__(self, kind: Kind, worker: Callable[..., None]) -> None:
+        self.kind = kind
         self.worker = worker
+        self.gaps: dict[str, Gap] = {}  # by what is bare: single, multi, worker
         self._makers: dict[bool, Callable[[Any], Any]] = {}
 
     def matches(self, owner: type, get_iterator: Any) -> bool:
-        """Whether `_get_iterator` of this class is the one this family knows."""
-        names = getattr(getattr(get_iterator, "__code__", None), "co_names", ())
-        return (
-            owner.__module__ == self.module
-            and owner.__name__ == self.owner
-            and self.single in names
-            and self.multi in names
-        )
+        """Whether this is the class, and its `_get_iterator` its own."""
+        named = owner.__module__ == self.kind.module and owner.__name__ == self.kind.loader
+        return named and getattr(get_iterator, "__module__", None) == self.kind.module
 
     def prepare(self, get_iterator: Any) -> None:
-        """Build the copies; raises KeyError or AttributeError where this torch is unlike those we know."""
+        """Check the parts, and build the copies with those that are where they were. Never raises an `Exception`."""
+        self.gaps = {}
+        try:
+            self._prepare(get_iterator)
+        except Exception as error:
+            for part in ("single", "multi"):
+                self._leave_bare(part, f"{type(error).__name__}: {error}")
+            self._makers = dict.fromkeys((False, True), get_iterator)
+
+    def _prepare(self, get_iterator: Any) -> None:
+        module = sys.modules[self.kind.module]
+        used = torch_parts.names_used([[get_iterator]])
+        for part, name in (("single", self.kind.single), ("multi", self.kind.multi)):
+            if name not in used or not isinstance(getattr(module, name, None), type):
+                self._leave_bare(part, f"its loaders make no {name!r}")
+            else:
+                self._leave_bare(part, *torch_parts.missing_of_iterator(getattr(module, name)))
+        if "multi" not in self.gaps:
+            self._leave_bare("worker", *torch_parts.missing_of_worker(self.kind))
         for quiet in (False, True):
-            single = instrumented(getattr(sys.modules[self.module], self.single), quiet)
-            multi = instrumented(getattr(sys.modules[self.module], self.multi), quiet)
-            classes = {self.single: _taking_its_step(single), self.multi: _taking_its_step(self._with_worker(multi))}
+            classes = {}
+            if "single" not in self.gaps:
+                classes[self.kind.single] = _taking_its_step(instrumented(getattr(module, self.kind.single), quiet))
+            if "multi" not in self.gaps:
+                multi = instrumented(getattr(module, self.kind.multi), quiet)
+                classes[self.kind.multi] = _taking_its_step(
+                    multi if "worker" in self.gaps else self._with_worker(multi)
+                )
             self._makers[quiet] = with_globals(get_iterator, classes)
 
-    def make(self, loader: Any, step: Step) -> Any:
-        """The loader's next iterator, measuring. Raises whatever torch raises."""
+    def _leave_bare(self, part: str, *missing: str) -> None:
+        if missing:
+            where = "loaders without workers" if part == "single" else "loaders with workers"
+            figures = INSIDE_WORKERS if part == "worker" else EVERYTHING
+            self.gaps[part] = Gap(self.kind.package, where, missing, figures)
+
+    def begin(self, loader: Any, step: Step) -> Callable[[Any], Any]:
+        """What makes the next iterator of this loader, measuring; `made` is to be told. It raises what torch raises."""
         # torch warns about a wrong len() of an iterable dataset from `__next__`, see `instrumented`.
         quiet = getattr(loader, "_IterableDataset_len_called", None) is not None
         _handed.step, _handed.place = step, step.recorder.place_of_looks(step.epoch)
-        try:
-            iterator = self._makers[quiet](loader)
-        finally:
-            _handed.step = _handed.place = None
-        try:
-            finish(iterator, step)
-        except Exception as error:  # torch's iterator is made, and must be had
-            iterator._ls = None
-            failed(error, step.recorder)
+        return self._makers[quiet]
+
+    def made(self, iterator: Any, step: Step) -> Any:
+        """The iterator, measuring from its first batch on; None where torch raised."""
+        _handed.step = _handed.place = None
+        if iterator is not None:
+            try:
+                self._finish(iterator, step, getattr(iterator, "_num_workers", 0))
+            except BaseException as error:  # torch's iterator is made, and must be had
+                if not failed(error, step.recorder):
+                    raise
+                if is_measuring(iterator):
+                    iterator._ls = None
         return iterator
+
+    def _finish(self, iterator: Any, step: Step, num_workers: int) -> None:
+        if is_measuring(iterator):
+            finish(iterator, step)
+            gap = self.gaps.get("worker") if num_workers else None
+        else:
+            made = f"its loaders make a {type(iterator).__name__!r}"
+            gap = self.gaps.get("multi" if num_workers else "single")
+            gap = gap or Gap(self.kind.package, "such loaders", (made,), EVERYTHING)
+        if gap is not None:
+            tell(step.recorder, gap)
 
     def when_imported(self, hook: Callable[[type], None]) -> None:
         """Hook this family's loader class now, or as soon as its module is imported."""
         from .imports import after_import
 
-        after_import(self.module, lambda: hook(getattr(sys.modules[self.module], self.owner)))
+        after_import(self.kind.module, lambda: hook(getattr(sys.modules[self.kind.module], self.kind.loader)))
 
     def _with_worker(self, cls: type) -> type:
         base = cls.__mro__[1]
-        module = sys.modules[self.module]
-        substitute: Any = WorkerTarget(self.worker)
-        if self.worker_global == "_utils":
-            utils = module._utils
-            substitute = _Instead(utils, worker=_Instead(utils.worker, _worker_loop=substitute))
-        cls.__init__ = with_globals(base.__init__, {self.worker_global: substitute})  # type: ignore[misc]
+        held = sys.modules[self.kind.module]
+        first, *inner = self.kind.worker_names
+        replaced = _with_replaced(getattr(held, first), inner, WorkerTarget(self.worker))
+        cls.__init__ = with_globals(base.__init__, {first: replaced})  # type: ignore[misc]
         return cls
 
 
@@ -118,6 +155,14 @@ def _taking_its_step(cls: type) -> type:
     return cls
 
 
+def _with_replaced(value: Any, names: list[str], replacement: Any) -> Any:
+    """`value` with what these names lead to replaced; `replacement` itself where there are none."""
+    if not names:
+        return replacement
+    first, *inner = names
+    return _Instead(value, **{first: _with_replaced(getattr(value, first), inner, replacement)})
+
+
 class _Instead(SimpleNamespace):
     """A module with some names replaced."""
 
@@ -132,8 +177,7 @@ class _Instead(SimpleNamespace):
 def finish(iterator: Any, step: Step) -> None:
     """After construction: mark the fetcher, or note the workers."""
     if hasattr(iterator, "_dataset_fetcher"):
-        mark_end = bool(iterator._pin_memory)
-        iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, mark_end)
+        iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, marks_end=True)
     workers = getattr(iterator, "_workers", None)
     if workers:
         queue = iterator._worker_result_queue
@@ -143,24 +187,7 @@ def finish(iterator: Any, step: Step) -> None:
     remember(iterator)
 
 
-_FAMILIES = (
-    Family(
-        "torch.utils.data.dataloader",
-        "DataLoader",
-        "_SingleProcessDataLoaderIter",
-        "_MultiProcessingDataLoaderIter",
-        "_utils",
-        run_torch_worker,
-    ),
-    Family(
-        "torchdata.stateful_dataloader.stateful_dataloader",
-        "StatefulDataLoader",
-        "_StatefulSingleProcessDataLoaderIter",
-        "_StatefulMultiProcessingDataLoaderIter",
-        "_worker_loop",
-        run_torchdata_worker,
-    ),
-)
+_FAMILIES = (Family(torch_parts.TORCH, run_torch_worker), Family(torch_parts.TORCHDATA, run_torchdata_worker))
 
 
 def known_families() -> tuple[Family, ...]:
@@ -171,9 +198,6 @@ def family_of(owner: type, get_iterator: Any) -> Family | None:
     """The family that knows this class, ready for use; None where only waiting can be measured."""
     for family in _FAMILIES:
         if family.matches(owner, get_iterator):
-            try:
-                family.prepare(get_iterator)
-            except (KeyError, AttributeError, TypeError):
-                return None
+            family.prepare(get_iterator)
             return family
     return None

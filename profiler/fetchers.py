@@ -102,7 +102,7 @@ _classes: dict[tuple[type, bool], type] = {}
 def mark_collate(fetcher: Any, marks: Marks, marks_end: bool = False) -> Any:
     """A twin of this fetcher that sets `marks.t_collate` (and CPU time, if detailed) each time it is about to collate.
 
-    With `marks_end` it also sets `t_collated`, at the price of one frame in the stack. A twin, and not the fetcher
+    With `marks_end` it also sets `t_collated`, when the batch is fetched and collated. A twin, and not the fetcher
     itself under another class: changing an object's class makes its attributes slower, and torch reads
     `fetcher.dataset` once a sample.
     """
@@ -120,10 +120,7 @@ def unmark_collate(fetcher: Any) -> Any:
     if type(fetcher) not in _classes.values():
         return fetcher
     base = type(fetcher).__mro__[1]
-    plain = _copy_attributes(fetcher, object.__new__(base))
-    plain.collate_fn = plain.__dict__.pop("_loaderscope_collate")
-    del plain._loaderscope_marks
-    return plain
+    return _copy_attributes(fetcher, object.__new__(base))
 
 
 def _copy_attributes(source: Any, target: Any) -> Any:
@@ -143,11 +140,28 @@ def _marking_class(base: type, marks_end: bool) -> type:
     def set_collate_fn(self: Any, value: Any) -> None:
         self._loaderscope_collate = value
 
+    own_attributes: Any = next(vars(cls)["__dict__"] for cls in base.__mro__ if "__dict__" in vars(cls))
+
+    def attributes(self: Any) -> dict[str, Any]:
+        # Whoever asks finds what a plain fetcher has. Not before: attributes are slower once `__dict__` was asked for.
+        found: dict[str, Any] = own_attributes.__get__(self)
+        if hasattr(self, "_loaderscope_collate"):
+            found["collate_fn"] = self._loaderscope_collate
+        return found
+
     mark: Any = property(collate_fn, set_collate_fn) if hot.native is None else hot.native.CollateMark()
-    body: dict[str, Any] = {"collate_fn": mark, "__module__": base.__module__}
+    body: dict[str, Any] = {
+        "__slots__": ("_loaderscope_collate", "_loaderscope_marks"),
+        "__module__": base.__module__,
+        "__qualname__": base.__qualname__,
+        "__dict__": property(attributes),
+        "collate_fn": mark,
+    }
     fetch_of_base = with_code_of_its_own(base.fetch)  # type: ignore[attr-defined]
     if not marks_end:
         body["fetch"] = fetch_of_base
+    elif hot.native is not None:
+        body["fetch"] = hot.native.fetching(fetch_of_base)
     else:
 
         def fetch(self: Any, possibly_batched_index: Any) -> Any:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
+from .apart import apart
 from .digests import UNKNOWN, digest_of_batch, digest_of_indices, plain_indices
 from .inspect_batch import inspect_batch
 from .inspect_loader import TURNED_OFF, inspect_loader, inspection_wanted
 from .lanes import WINDOW_AT, Lane
+from .ours import is_ours
 from .schema import BATCH
 
 if TYPE_CHECKING:
@@ -73,7 +75,9 @@ class FirstLooks:
                 self._indices = plain_indices(indices)
             if number or not (self._iterable or self._indices):
                 self._digests = 0
-        except Exception:
+        except Exception as error:
+            if not is_ours(error):
+                raise
             self._digests = 0
 
     def recorded(self, lane: Lane, n: int, batch: Any) -> FirstLooks | None:
@@ -81,10 +85,12 @@ class FirstLooks:
         try:
             if self._inspect:
                 self._inspect = False
-                self._look_at(batch)
+                apart(lambda: self._look_at(batch))
             if self._digests:
                 self._digest(lane, n, batch)
-        except Exception:
+        except Exception as error:
+            if not is_ours(error):
+                raise
             return None
         return self if self._digests else None
 

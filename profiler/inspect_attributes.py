@@ -11,13 +11,13 @@ import os
 import pathlib
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
-
-import torch
-from torch.utils.data import Dataset
+from typing import TYPE_CHECKING, Any
 
 from .inspection import MAX_ATTRIBUTES
 from .untouched import class_name, inherits, is_callable, is_one_of, loaded, plain_tensor, qualified_name
+
+if TYPE_CHECKING:
+    import torch
 
 # Of a long sequence, so many items are looked at, spread evenly; of a short one of arrays, all.
 MAX_ITEMS = 64
@@ -58,6 +58,8 @@ def describe(value: Any) -> Facts:
 
 def is_dataset(value: Any) -> bool:
     """Whether it is one of torch's data sets."""
+    from torch.utils.data import Dataset
+
     return inherits(type(value), Dataset)
 
 
@@ -154,6 +156,8 @@ def _array(value: Any) -> Facts | None:
 
 
 def _tensor(value: torch.Tensor) -> Facts:
+    import torch
+
     return {
         "kind": "tensor",
         "shape": list(value.shape),

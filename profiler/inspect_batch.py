@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import UserDict
 from collections.abc import Iterator
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from .inspection import MAX_LEAVES
 from .untouched import class_name, inherits, instance_vars, is_one_of, loaded, plain_tensor, unseen
+
+if TYPE_CHECKING:
+    import torch
 
 MAX_DEPTH = 8
 MAX_NODES = 1024
@@ -79,6 +80,8 @@ def _key(key: Any) -> str:
 
 
 def _leaf(path: str, value: Any, with_values: bool) -> dict[str, Any]:
+    import torch
+
     facts: dict[str, Any] = {"path": path, "kind": "other"}
     try:
         if inherits(type(value), torch.Tensor):
@@ -119,6 +122,8 @@ def is_array(value: Any) -> bool:
 
 def as_array(value: torch.Tensor) -> Any:
     """The same memory as a NumPy array; None where there is none: another device, sparse, a type NumPy lacks."""
+    import torch
+
     if not value.is_cpu or value.layout is not torch.strided or not loaded("numpy") or value.dtype is torch.bfloat16:
         return None
     if value.is_quantized or value.is_conj() or value.is_neg():

@@ -12,9 +12,6 @@ import types
 from contextlib import suppress
 from typing import Any
 
-import torch
-from torch.utils.data import Sampler
-
 from .inspect_attributes import describe_attributes, is_dataset
 from .inspect_source import Sources, function_of, is_known, names_used
 from .inspection import MAX_CHILDREN, MAX_DEPTH
@@ -168,6 +165,8 @@ def _identity(value: Any) -> dict[str, Any]:
 
 def _wrapped(own: dict[str, Any]) -> list[Any]:
     """Data sets and samplers among these attributes, and among the items of short sequences of them."""
+    from torch.utils.data import Sampler
+
     found: list[Any] = []
     for value in own.values():
         items = value[:MAX_CHILDREN] if is_one_of(type(value), (list, tuple)) else (value,)
@@ -182,6 +181,8 @@ def _is_hf(value: Any) -> bool:
 
 def _length(cls: type, own: dict[str, Any], value: Any) -> int | None:
     """Samples, of kinds whose own `__len__` need not be run to know."""
+    import torch
+
     if is_one_of(cls, (list, tuple, dict, str, range)):
         return len(value)
     if cls is torch.Tensor:

@@ -16,6 +16,7 @@ from .clock import now_ns
 from .envelope import Envelope, opened
 from .envelope import native as native_envelopes
 from .lanes import WINDOW_AT
+from .ours import returning_errors, without_own
 from .recorder import EXHAUSTED, FAILED, RECORD_BYTES, Step, failed, pack_head
 from .schema import BATCH
 from .tracebacks import clean_wrapper, drop_inner_frames
@@ -114,81 +115,40 @@ def _stepping(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
             seq = lane.first + n - 1
             if not seq & ((_often if seq <= _until else _rarely) - 1):
                 s.special = s.detailed = True
-        except Exception as error:
+        except BaseException as error:
+            if not failed(error, s.recorder):
+                raise
             self._ls = None
-            failed(error, s.recorder)
         return data
 
     return step
 
 
-def _on_end(s: Step, t0: int, error: BaseException) -> None:
-    """As the compiled form calls it: the base has raised."""
-    s.ended(t0, EXHAUSTED if isinstance(error, StopIteration) else FAILED)
-    if not isinstance(error, StopIteration):
-        drop_inner_frames(error)
+def _on_end(s: Step, t0: int, error: BaseException) -> BaseException | None:
+    """As the compiled form calls it: the base has raised. What it returns is raised in place of that."""
+    exhausted = isinstance(error, StopIteration)
+    if not exhausted:
+        without_own(error)
+    try:
+        s.ended(t0, EXHAUSTED if exhausted else FAILED)
+    except BaseException as newer:
+        return without_own(newer)
+    return None
 
 
-def _on_failure(iterator: Any, s: Step, error: Exception) -> None:
-    """As the compiled form calls it: our part has failed."""
+def _on_failure(iterator: Any, s: Step, error: BaseException) -> bool:
+    """As the compiled form calls it: our part has failed, or was interrupted (False) by what must reach the loop."""
+    if not failed(error, s.recorder):
+        without_own(error)
+        return False
     iterator._ls = None
-    failed(error, s.recorder)
+    return True
 
 
 def _single(base: Any, quiet: bool) -> type:
-    body: dict[str, Any] = _short_hooks(base) if _is_plain(base) else _general_hooks(base)
-    if quiet:
-        body["_next_data"] = _stepping(body["_next_data"])
-    else:
-        body["__next__"] = _stepping(fetchers.with_code_of_its_own(base.__next__))
-    return _subclass(base, body)
-
-
-def _is_plain(base: Any) -> bool:
-    """Whether drawing and fetching are the two lines of torch that `_short_hooks` stands for."""
-    names = [getattr(getattr(base, name), "__code__", None) for name in ("_next_index", "_next_data")]
-    return (
-        all(names)
-        and names[0].co_names == ("next", "_sampler_iter")  # type: ignore[union-attr]
-        and names[1].co_names[:4] == ("_next_index", "_dataset_fetcher", "fetch", "_pin_memory")  # type: ignore[union-attr]
-    )
-
-
-def _short_hooks(base: Any) -> dict[str, Any]:
-    """One hook in place of two: at 30 µs a batch, each frame of ours counts."""
-    base_next_data = base._next_data
-
-    def _next_data(self: Any) -> Any:
-        s = self._ls
-        if s is None:
-            return base_next_data(self)
-        t0 = now_ns()
-        index = next(self._sampler_iter)
-        s.samples = len(index) if type(index) is list else -1 if self._auto_collation else 1
-        if s.detailed:
-            index = s.begin_detail(index, self)
-        s.t_index = t0
-        s.t_fetch = now_ns()
-        data = self._dataset_fetcher.fetch(index)
-        if self._pin_memory:
-            data = _pinned(self, data)
-            s.taken = now_ns()
-        else:
-            s.t_collated = now_ns()
-        return data
-
-    return {"_next_data": _next_data if _native is None else _native.drawing(base_next_data, _pinned)}
-
-
-def _pinned(iterator: Any, data: Any) -> Any:
-    from torch.utils.data._utils.pin_memory import pin_memory
-
-    return pin_memory(data, iterator._pin_memory_device)
-
-
-def _general_hooks(base: Any) -> dict[str, Any]:
-    base_next_index = base._next_index
-    base_next_data = base._next_data
+    # Code of torch's own, in a frame of its own: whoever looks at the stack finds torch's lines.
+    base_next_index = fetchers.with_code_of_its_own(base._next_index)
+    next_data = fetchers.with_code_of_its_own(base._next_data)
 
     def _next_index(self: Any) -> Any:
         s = self._ls
@@ -203,21 +163,17 @@ def _general_hooks(base: Any) -> dict[str, Any]:
         s.t_fetch = now_ns()
         return index
 
-    def _next_data(self: Any) -> Any:
-        data = base_next_data(self)
-        s = self._ls
-        if s is not None:
-            if self._pin_memory:
-                s.taken = now_ns()
-            else:
-                s.t_collated = now_ns()
-        return data
-
-    return {"_next_index": _next_index, "_next_data": _next_data}
+    body: dict[str, Any] = {
+        "_next_index": _next_index if _native is None else _native.drawing(base_next_index),
+        "_next_data": _stepping(next_data) if quiet else next_data,
+    }
+    if not quiet:
+        body["__next__"] = _stepping(fetchers.with_code_of_its_own(base.__next__))
+    return _subclass(base, body)
 
 
 def _multi(base: Any, quiet: bool) -> type:
-    base_next_index = base._next_index
+    base_next_index = fetchers.with_code_of_its_own(base._next_index)
     base_process_data = base._process_data
     base_reset = base._reset
 
@@ -246,19 +202,24 @@ def _multi(base: Any, quiet: bool) -> type:
         clean_wrapper(data)
         return base_process_data(self, data, *rest)
 
-    def _reset(self: Any, loader: Any, first_iter: bool = False, *args: Any, **kwargs: Any) -> None:
+    def again(self: Any, loader: Any, first_iter: bool = False, *args: Any, **kwargs: Any) -> None:
         s = self._ls
         if s is not None and not first_iter:
             try:
                 if not s.begin(self._num_workers):
                     self._ls = None
-            except Exception as error:
+            except BaseException as error:
+                if not failed(error, s.recorder):
+                    raise
                 self._ls = None
-                failed(error, s.recorder)
-        base_reset(self, loader, first_iter, *args, **kwargs)
+
+    def _reset(self: Any, *args: Any, **kwargs: Any) -> None:
+        again(self, *args, **kwargs)
+        base_reset(self, *args, **kwargs)
 
     body: dict[str, Any] = {"_next_index": _next_index, "_process_data": _process_data, "_reset": _reset}
     if _native_queues is not None:
+        body["_reset"] = _native_queues.resetting(base_reset, returning_errors(again))
         body["_next_index"] = _native_queues.indexing(base_next_index, _next_index)
         body["_process_data"] = _native_queues.processing(base_process_data, Envelope, _process_data)
     if quiet:
@@ -313,9 +274,10 @@ def _receiving(base_call: Callable[[Any], Any]) -> Callable[[Any], Any]:
             seq = lane.first + n - 1
             if not seq & ((_often if seq <= _until else _rarely) - 1):
                 s.special = True
-        except Exception as error:
+        except BaseException as error:
+            if not failed(error, s.recorder):
+                raise
             self._ls = None
-            failed(error, s.recorder)
         return data
 
     return step

@@ -22,6 +22,7 @@ from .look_paths import PathSums
 from .look_reading import Counters, Reading, between, counters
 from .look_totals import MAX_EPOCHS, LookTotals, is_known, totals_from
 from .metadata import read_json
+from .ours import is_ours
 
 # The first batches of a loader, and of each later epoch or worker of it.
 AT_FIRST, AT_FIRST_LATER = 6, 2
@@ -113,11 +114,11 @@ class Looker:
             self._left_at_first = max(0, self._left_at_first - 1)
             self._skip = (EVERY if self._idle < IDLE_AFTER else EVERY_IDLE) - 1
             self._look = _Look(chains, samples, self._in_worker, opens.installed())
-        except Exception as error:
+        except BaseException as error:
+            if not is_ours(error):
+                self.abandon()
+                raise
             self._give_up(error)
-        except BaseException:
-            self.abandon()
-            raise
         self.begin_ns = now_ns() - start
         self._own_ns += self.begin_ns
         return self._look is not None
@@ -130,7 +131,10 @@ class Looker:
             return
         try:
             self._seen = look.end(fetch_ns, fetch_cpu_ns)
-        except Exception as error:
+        except BaseException as error:
+            look.drop()
+            if not is_ours(error):
+                raise
             self._give_up(error)
         finally:
             _let_go()
@@ -138,13 +142,18 @@ class Looker:
 
     def abandon(self) -> None:
         """The batch was not fetched: what was seen of it is dropped, and everything as it was before."""
-        look, self._look = self._look, None
+        look = self._look
         try:
             if look is not None:
                 look.drop()
-        except Exception as error:
+        except BaseException as error:
+            if look is not None:
+                look.drop()
+            if not is_ours(error):
+                raise
             self._give_up(error)
         finally:
+            self._look = None
             if _looking is self:
                 _let_go()
 
@@ -158,14 +167,19 @@ class Looker:
             self._add(seen)
             self._write_if_due()
         except Exception as error:
+            if not is_ours(error):
+                raise
             self._give_up(error)
         self._own_ns += now_ns() - start
 
     def pause(self) -> None:
         """Write what has not been written: an iteration has ended."""
         if self._unwritten:
-            with suppress(Exception):
+            try:
                 self._write()
+            except Exception as error:
+                if not is_ours(error):
+                    raise
 
     def close(self) -> None:
         """No more looks will be taken."""
@@ -245,7 +259,7 @@ class Looker:
         self._unwritten = 0
         self._written_ns = now_ns()
 
-    def _give_up(self, error: Exception) -> None:
+    def _give_up(self, error: BaseException) -> None:
         self._off = True
         self.totals.reasons["looks"] = f"looking stopped: {type(error).__name__}: {error}"[:300]
         self._unwritten += 1

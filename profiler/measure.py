@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import UserDict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 # Beyond these a batch is not walked to its end: sizes are then unmeasured, never guessed.
 MAX_NODES = 4096
@@ -20,6 +21,8 @@ def batch_size_of(batch: Any) -> tuple[int, int]:
     Only dict, list and tuple (and their subclasses and UserDict) are opened: iterating over anything else could run
     the user's code.
     """
+    import torch
+
     total = tensors = nodes = 0
     found = False
     level: list[Any] = [batch]
@@ -50,6 +53,8 @@ def batch_size_of(batch: Any) -> tuple[int, int]:
 
 
 def _tensor_bytes(tensor: torch.Tensor) -> int:
+    import torch
+
     if type(tensor) is not torch.Tensor:
         # A subclass may hook attribute access with code of its own.
         with torch._C.DisableTorchFunctionSubclass():

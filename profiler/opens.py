@@ -13,6 +13,7 @@ from threading import get_ident
 from typing import Any
 
 from .hot import PURE_VARIABLE
+from .ours import is_ours
 
 # Of one look, so many opens are remembered.
 MOST = 8192
@@ -85,5 +86,6 @@ def _on_event(event: str, args: tuple[Any, ...]) -> None:
         if type(flags) is int and flags & _ACCESS == os.O_WRONLY:
             return
         _paths.append(path)
-    except Exception:  # an error here would be the user's `open` failing
-        pass
+    except Exception as error:  # one of ours would be the user's `open` failing
+        if not is_ours(error):
+            raise

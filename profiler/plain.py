@@ -84,8 +84,9 @@ def _begun(recorder: Recorder) -> Step | None:
     try:
         step = Step(recorder)
         return step if step.begin(0) else None
-    except Exception as error:
-        failed(error, recorder)
+    except BaseException as error:
+        if not failed(error, recorder):
+            raise
         return None
 
 
@@ -117,9 +118,10 @@ class _WatchedIterator:
             raise
         try:
             self._record(s, t0, now_ns(), data)
-        except Exception as error:
+        except BaseException as error:
+            if not failed(error, s.recorder):
+                raise
             self._step = None
-            failed(error, s.recorder)
         return data
 
     def __getattr__(self, name: str) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import struct
 import threading
+import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import session as sessions
+from .apart import apart
 from .clock import now_ns, thread_cpu_ns
 from .envelope import TIMES
 from .fetchers import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, fetched_one_by_one, sample_times, with_stamps
@@ -18,6 +19,7 @@ from .first_looks import FirstLooks, first_looks, look_at_parts
 from .hot import Marks
 from .lanes import WINDOW_AT, Budget, Lane, Window
 from .measure import batch_size_of
+from .ours import is_ours
 from .schema import BATCH, EPOCH
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ class Recorder:
         self._epoch = 0
         self._lanes: list[Lane] = []
         self._free: list[Lane] = []
+        self._lent: dict[Lane, _Lent] = {}
+        self._returned: list[_Lent] = []
         self.slow = True  # the last batch looked at took long enough for looking at all of them
         self.looker: Looker | None = None  # of the batches made in this process
         self._looks_inside = False
@@ -84,34 +88,53 @@ class Recorder:
 
     def begin(self, step: Step, num_workers: int) -> bool:
         """Start an iteration: gives `step` its epoch and its row. False where nothing can be recorded."""
-        if not self.enabled:
+        if not self.enabled or not sessions.may_open():
+            return False
+        session = self._session
+        if session is None or session is not sessions.current() or (not num_workers and self._wants_looker()):
+            session = apart(lambda: self._ready(num_workers))
+        if session is None:
             return False
         with self._lock:
-            session = sessions.open_session()
-            if session is None:
-                return False
-            if session is not self._session:
-                self._join(session)
+            epochs = self._epochs
+            if epochs is None or session is not self._session:
+                return False  # closed by another thread
             if session.arena is not None:
                 session.arena.kept()  # hands over what the keeper could not take until now
-            if not num_workers and self.looker is None and self._looks_inside:
-                from .looker import Looker
-
-                self.looker = Looker(session.directory / f"looks-{self._index}-m.json")
-            assert self._epochs is not None
+            self._take_back()
             step.t_iter = now_ns()  # opening the session is our time, not the loader's
             step.epoch = self._epoch
             self._epoch += 1
-            row = self._epochs.append(step.t_iter, -1, -1, 0, step.epoch, self.instance, num_workers, -1)
-            step.row, step.rows, step.row_window = row, self._epochs, self._epochs.window
+            row = epochs.append(step.t_iter, -1, -1, 0, step.epoch, self.instance, num_workers, -1)
+            step.row, step.rows, step.row_window = row, epochs, epochs.window
             looked_at = self._looked_at and step.epoch < LOOKED_AT_EPOCHS
             step.looks = first_looks(self, num_workers) if looked_at else None
             if self.looker is not None:
                 self.looker.epoch = step.epoch
             # A first batch as any other, once a loader is known: iterations may be short and many.
             step.detailed = step.looks is not None or self.slow
-            step.take(self._free.pop() if self._free else self._new_lane(session))
+            lane = self._free.pop() if self._free else self._new_lane(session)
+            lent = self._lent[lane] = _Lent(step, self._returned.append)
+            lent.lane = lane
+            step.take(lane)
         return True
+
+    def _ready(self, num_workers: int) -> sessions.Session | None:
+        """The session, with all that this loader needs of it."""
+        with self._lock:
+            session = sessions.open_session()
+            if session is None:
+                return None
+            if session is not self._session:
+                self._join(session)
+            if not num_workers and self._wants_looker():
+                from .looker import Looker
+
+                self.looker = Looker(session.directory / f"looks-{self._index}-m.json")
+            return session
+
+    def _wants_looker(self) -> bool:
+        return self.looker is None and self._looks_inside
 
     def _join(self, session: sessions.Session) -> None:
         from .calibrate import overhead_of
@@ -122,7 +145,7 @@ class Recorder:
         session.recorders.append(self)
         self._epochs = session.lane(f"epochs{self._index}", EPOCH)
         self._epoch = 0
-        self._lanes, self._free = [], []
+        self._lanes, self._free, self._lent, self._returned = [], [], {}, []
         self.facts["overhead"] = overhead_of(self.facts.get("config", {}))
         self._looked_at = self._index < LOOKED_AT_LOADERS
         if self._looked_at:
@@ -171,9 +194,14 @@ class Recorder:
         return lane
 
     def give_back(self, lane: Lane) -> None:
-        """An iterator has ended; its lane may serve the next one. Atomic, so that it may be called from anywhere."""
-        if lane.stopped is None:
+        """An iterator has ended; its lane may serve the next one."""
+        if self._lent.pop(lane, None) is not None and lane.stopped is None:
             self._free.append(lane)
+
+    def _take_back(self) -> None:
+        """The lanes of iterators that have gone away."""
+        while self._returned:
+            self.give_back(self._returned.pop().lane)
 
     def workers_started(self, epoch: int, pids: list[int]) -> None:
         """Note the pids of an iteration's workers."""
@@ -190,6 +218,7 @@ class Recorder:
             lane.abandon("forked")
         self.looker = None
         self._session, self._lanes, self._free, self._epochs = None, [], [], None
+        self._lent, self._returned = {}, []
 
     def close(self) -> None:
         """Record no more into this session."""
@@ -200,6 +229,7 @@ class Recorder:
                 self.looker.close()
             self.looker = None
             self._session, self._lanes, self._free, self._epochs = None, [], [], None
+            self._lent, self._returned = {}, []
 
     @property
     def index(self) -> int:
@@ -211,6 +241,14 @@ class Recorder:
         return self._session
 
 
+class _Lent(weakref.ref["Step"]):
+    """A lane's way back: when its iterator goes away, this is put among the returned. Python runs no code of ours then,
+    in which a signal's handler could raise what would be lost: errors in a `__del__` are."""
+
+    __slots__ = ("lane",)
+    lane: Lane
+
+
 class Step(Marks):
     """The batch in hand of one iterator: clock readings on their way into a record.
 
@@ -218,6 +256,7 @@ class Step(Marks):
     """
 
     __slots__ = (
+        "__weakref__",
         "chains",
         "first_seq",
         "indices",
@@ -272,27 +311,24 @@ class Step(Marks):
         if lane is not _nothing:
             self.recorder.give_back(lane)
 
-    def __del__(self) -> None:
-        try:
-            self._give_back()
-        except Exception:  # at interpreter exit anything may be gone, `suppress` too
-            pass
-
     @property
     def batches(self) -> int:
         """Batches handed over in this iteration."""
         return self.lane.first + self.lane.count - self.first_seq if self.lane.stopped is None else 0
 
     def ended(self, t_ns: int, how: int) -> None:
-        """The iteration ended at `t_ns`; the last batch's compute time is known now. Never raises an `Exception`: it is
+        """The iteration ended at `t_ns`; the last batch's compute time is known now. Raises no error of ours: it is
         called on the way of the loop's own StopIteration or error, which must arrive."""
         try:
             inside, self.inside = self.inside, None
+            if how == FAILED:  # maybe while a look was being begun
+                inside = inside or self.recorder.looker
             if inside is not None:
                 inside.abandon()
             self._end(t_ns, how)
-        except Exception as error:
-            failed(error, self.recorder)
+        except BaseException as error:
+            if not failed(error, self.recorder):
+                raise
 
     def _end(self, t_ns: int, how: int) -> None:
         lane = self.lane
@@ -321,7 +357,7 @@ class Step(Marks):
     def finish(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int, pinned: bool) -> None:
         """What only some batches need: the first of an iteration, those looked at in detail, pinned ones, devices."""
         if pinned:
-            _pack_long(lane.buf, _PIN_AT + n * RECORD_BYTES, self.taken - self.t_collated)
+            _pack_long(lane.buf, _PIN_AT + n * RECORD_BYTES, t_handed - self.t_collated)
         if self.waiting_for_first:
             self.waiting_for_first = False
             self._patch_row("t_first_ns", t_handed)
@@ -351,7 +387,8 @@ class Step(Marks):
         if self.inside is not None:
             self.inside.abandon()
         if self.chains is None:
-            self.chains = Chains(iterator._dataset)
+            held = weakref.ref(iterator)
+            self.chains = Chains(lambda: getattr(held(), "_dataset", None))
         self.inside = looker if looker.begin(self.chains, self.samples) else None
 
     def _looked_inside(self, lane: Lane, n: int, fetch_cpu_ns: int) -> int:
@@ -435,10 +472,13 @@ def _no_lane() -> Lane:
 _nothing = _no_lane()
 
 
-def failed(error: BaseException, recorder: Recorder) -> None:
-    """A failure of ours: go quiet, say why once."""
-    recorder.enabled = False
+def failed(error: BaseException, recorder: Recorder) -> bool:
+    """A failure of ours: go quiet, say why once, and True. False for an error that is the user's: it must be raised."""
+    ours = is_ours(error)
     if recorder.looker is not None:
         recorder.looker.abandon()
-    with suppress(Exception):
-        sessions.tell(f"recording of {recorder.name} stopped: {type(error).__name__}: {error}; training goes on")
+    if not ours:
+        return False
+    recorder.enabled = False
+    sessions.tell(f"recording of {recorder.name} stopped: {type(error).__name__}: {error}; training goes on")
+    return True

@@ -45,6 +45,7 @@ class LoaderRun:
     notes: tuple[str, ...]
     inspection: Inspection = field(default=Inspection(), repr=False)
     looks: Looks = field(default=Looks(), repr=False)
+    bare: str | None = None  # why its workers could not be measured
 
     @property
     def count(self) -> int:

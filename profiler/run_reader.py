@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from . import schema
+from .bare import reasons_of_bare_worker, told_by_worker
 from .columns import LaneContent, merge_folds, merge_lanes, read_lane, with_compute
 from .errors import RunUnreadable
 from .inspection import read_inspection
@@ -218,7 +219,8 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
     contents = [_note(read(path, lane, schema.BATCH), notes) for lane in lanes]
     batches = merge_lanes([with_compute(content.columns) for content in contents], schema.BATCH)
     overhead = data.get("overhead")
-    reasons = sentences(data, "reasons")
+    bare = told_by_worker(path, index)
+    reasons = {**sentences(data, "reasons"), **reasons_of_bare_worker(bare)}
     kind: Literal["dataloader", "iterable"] = "iterable" if data.get("kind") == "iterable" else "dataloader"
     return LoaderRun(
         index=index,
@@ -235,6 +237,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
         notes=tuple(notes) + strings(data, "notes"),
         inspection=read_inspection(data),
         looks=read_looks(path, index, kind, reasons),
+        bare=bare,
     )
 
 

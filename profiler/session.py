@@ -23,6 +23,7 @@ from .arena import Arena
 from .clock import now_ns
 from .folding import Folder, write_atomically
 from .lanes import Budget, Lane
+from .ours import is_ours
 from .process_facts import process_facts
 from .ptrace import allow, pass_on
 from .rundir import FORMAT, command_line, create_run, exclusive_folder, runs_directory
@@ -55,8 +56,12 @@ def tell(message: str) -> None:
     """One line on standard error, once a process. Not `warnings`: a filter there may turn it into an exception."""
     if message not in _told:
         _told.add(message)
-        with suppress(Exception):
-            print(f"loaderscope: {message}", file=sys.stderr)
+        try:
+            if sys.stderr is not None:  # `print` would take standard output in its place
+                print(f"loaderscope: {message}", file=sys.stderr)
+        except Exception as error:
+            if not is_ours(error):
+                raise
 
 
 class Session:
@@ -103,6 +108,12 @@ class Session:
         permitted = None if os.environ.get(STACKS_VARIABLE) == "0" else sampler.pid
         allow(permitted)
         pass_on(permitted)
+
+    def note_reason(self, about: str, reason: str) -> None:
+        """Say why something is not measured in this process."""
+        if self.facts["reasons"].get(about) != reason:
+            self.facts["reasons"][about] = reason
+            self._write_facts()
 
     def note_no_stacks(self) -> None:
         """Bursts of stacks are not wanted after all."""
@@ -194,6 +205,11 @@ def leave_worker_alone() -> None:
     """Called in a DataLoader worker: loaders used inside it are not recorded."""
     global _in_worker
     _in_worker = True
+
+
+def may_open() -> bool:
+    """Whether this process may have a session: it is no DataLoader worker, and a folder could be made."""
+    return not (_in_worker or _failed)
 
 
 def in_worker() -> bool:

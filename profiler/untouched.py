@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
-
 from .inline_vars import inline_vars
 
 _mro_of = vars(type)["__mro__"].__get__
@@ -138,6 +136,8 @@ def _qualified(module: Any, qualname: Any) -> str:
 @contextmanager
 def unseen() -> Iterator[None]:
     """Within, no TorchFunctionMode, TorchDispatchMode or tensor subclass sees what is asked of a tensor."""
+    import torch
+
     with torch._C.DisableTorchFunction():
         guard = torch._C._DisableTorchDispatch()
         try:
@@ -148,9 +148,9 @@ def unseen() -> Iterator[None]:
 
 def plain_tensor(value: Any) -> bool:
     """Whether it is a tensor that answers by itself: torch's own class, or a subclass that keeps torch's dispatch."""
+    import torch
+
     if type(value) is torch.Tensor:
         return True
-    return inherits(type(value), torch.Tensor) and in_class(type(value), "__torch_dispatch__") is _DISPATCH
-
-
-_DISPATCH = in_class(torch.Tensor, "__torch_dispatch__")
+    name = "__torch_dispatch__"
+    return inherits(type(value), torch.Tensor) and in_class(type(value), name) is in_class(torch.Tensor, name)

@@ -15,11 +15,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from . import session as sessions
+from . import torch_parts
 from .adopt import adopt, adopt_all, release, release_all
 from .errors import UsageError
 from .families import Family, family_of, known_families
+from .hot import native
+from .ours import is_ours, returning_errors
 from .plain import WatchedIterable
 from .recorder import Recorder, Step, failed
+from .tracebacks import drop_inner_frames
 
 T = TypeVar("T")
 
@@ -220,10 +224,8 @@ def _recorder_for_orphan(iterator: Any) -> Recorder:
 
 def _live_iterators(loader: Any) -> Iterator[Any]:
     """Iterators this loader keeps: persistent workers' own, and those that subclasses hold on to."""
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
-
     for value in list(vars(loader).values()):
-        if isinstance(value, _BaseDataLoaderIter):
+        if isinstance(value, torch_parts.iterator_base()):
             yield value
 
 
@@ -256,13 +258,33 @@ def _unhook() -> None:
 
 
 def _hooked_get_iterator(original: Any, family: Family | None) -> Any:
-    def _get_iterator(self: Any) -> Any:
-        step = _step_for(self)
+    def begin(loader: Any) -> tuple[Any, Step] | None:
+        """What makes the iterator, and the step it takes; None for a loader that is not watched."""
+        step = _step_for(loader)
         if step is None:
+            return None
+        return (original if family is None else family.begin(loader, step)), step
+
+    def made(iterator: Any, step: Step) -> Any:
+        if family is not None:
+            return family.made(iterator, step)
+        return adopt(iterator, step) if iterator is not None else None
+
+    if native is not None:
+        return native.making(original, returning_errors(begin), returning_errors(made))
+
+    def _get_iterator(self: Any) -> Any:
+        begun = begin(self)
+        if begun is None:
             return original(self)
-        if family is None:
-            return adopt(original(self), step)
-        return family.make(self, step)
+        make, step = begun
+        try:
+            iterator = make(self)
+        except BaseException as error:
+            made(None, step)
+            drop_inner_frames(error)
+            raise
+        return made(iterator, step)
 
     _get_iterator.__wrapped__ = original  # type: ignore[attr-defined]
     _get_iterator.__qualname__ = original.__qualname__
@@ -270,7 +292,7 @@ def _hooked_get_iterator(original: Any, family: Family | None) -> Any:
 
 
 def _step_for(loader: Any) -> Step | None:
-    """A step that has begun, for a watched loader; None for any other. Never raises an `Exception`."""
+    """A step that has begun, for a watched loader; None for any other. Raises no error of ours."""
     recorder = None
     try:
         recorder = _recorder_of(loader)
@@ -281,7 +303,7 @@ def _step_for(loader: Any) -> Step | None:
             return None
         step = Step(recorder)
         return step if step.begin(loader.num_workers) else None
-    except Exception as error:
-        if recorder is not None:
-            failed(error, recorder)
+    except BaseException as error:
+        if not (failed(error, recorder) if recorder is not None else is_ours(error)):
+            raise
         return None

@@ -1,50 +1,35 @@
 """Inside a DataLoader worker: the worker loop as torch wrote it, between two queues that look at the clock.
 
-`run_worker` is the target of the worker process. It is pickled by reference, so fork, spawn and forkserver all take
-the same way. It hands torch's own loop three things of the same behaviour: an index queue that notes when a task
-arrives, a result queue that puts batches into envelopes, and fetchers that mark where collate begins.
+`run_worker` is what the target of the worker process calls, see `worker_target`. It hands torch's own loop three things
+of the same behaviour: an index queue that notes when a task arrives, a result queue that puts batches into envelopes,
+and fetchers that mark where collate begins. The data set is reached through the fetcher alone, and never held: torch
+lets go of it when the loop ends, and so must we.
 """
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import fetchers
+from . import fetchers, torch_parts
+from .bare import tell_from_worker
 from .clock import now_ns, thread_cpu_ns
 from .envelope import TIMES, native, sealed, sender
 from .hot import Marks
 from .measure import batch_size_of
 from .ptrace import allow_as_told
 from .tracebacks import clean_wrapper
+from .worker_target import Place
 
 _NAN = float("nan")
 
 
-# Where a worker keeps what its looks see: (folder of the session, number of the loader, epoch); None: it takes none.
-Place = tuple[str, int, int] | None
-
-
-def run_torch_worker(place: Place, *args: Any) -> None:
-    """Target of a `torch.utils.data.DataLoader` worker."""
-    from torch.utils.data._utils import worker
-
-    run_worker(worker._worker_loop, args, place)
-
-
-def run_torchdata_worker(place: Place, *args: Any) -> None:
-    """Target of a `torchdata.stateful_dataloader.StatefulDataLoader` worker."""
-    from torchdata.stateful_dataloader import worker
-
-    run_worker(worker._worker_loop, args, place)
-
-
 def run_worker(loop: Callable[..., None], args: tuple[Any, ...], place: Place = None) -> None:
-    """Run torch's own worker loop, measured. Where this torch is unlike those we know, run it bare."""
+    """Run torch's own worker loop, measured; bare, with the reason where reports find it, if that fails."""
     inside = None
     try:
         from .session import leave_worker_alone
@@ -53,7 +38,7 @@ def run_worker(loop: Callable[..., None], args: tuple[Any, ...], place: Place = 
         allow_as_told()
         args, inside = _instrument(loop, args, place)
     except Exception as error:
-        print(f"loaderscope: this worker is not measured: {type(error).__name__}: {error}", file=sys.stderr)
+        tell_from_worker(place, error)
     try:
         loop(*args)
     finally:
@@ -64,56 +49,66 @@ def run_worker(loop: Callable[..., None], args: tuple[Any, ...], place: Place = 
 def _instrument(
     loop: Callable[..., None], args: tuple[Any, ...], place: Place
 ) -> tuple[tuple[Any, ...], WorkerLooks | None]:
-    call = inspect.signature(loop).bind(*args)
-    given = call.arguments
-    timer = _Timer(int(given["worker_id"]), stateful="worker_state" in given)
-    timer.one_by_one = fetchers.fetched_one_by_one(given["dataset"], given["auto_collation"])
+    roles = torch_parts.loop_roles(loop)
+    timer = _Timer(int(args[roles.worker]), roles.stateful)
     if place is not None:
-        timer.inside = WorkerLooks(place, timer.worker, given["dataset"], given["auto_collation"])
-    index_queue = IndexQueue(given["index_queue"], timer)
-    result_queue = ResultQueue(given["data_queue"], timer)
-    _mark_fetchers_of(loop, timer)
-    given["index_queue"] = index_queue
-    given["data_queue"] = result_queue
-    return call.args, timer.inside
+        timer.inside = WorkerLooks(place, timer.worker)
+    given = list(args)
+    index_queue = given[roles.index_queue] = IndexQueue(args[roles.index_queue], timer)
+    result_queue = given[roles.result_queue] = ResultQueue(args[roles.result_queue], timer)
+
+    def go_on_bare(error: Exception) -> None:
+        index_queue.be_plain()
+        result_queue.be_plain()
+        tell_from_worker(place, error)
+
+    _mark_fetchers_of(loop, timer, go_on_bare)
+    return tuple(given), timer.inside
 
 
-def _mark_fetchers_of(loop: Callable[..., None], timer: _Timer) -> None:
+def _mark_fetchers_of(loop: Callable[..., None], timer: _Timer, give_up: Callable[[Exception], None]) -> None:
     """Mark the fetchers this loop makes, and no other's: a dataset may run a DataLoader of its own in the worker."""
-    from torch.utils.data import _DatasetKind
-
-    original = _DatasetKind.create_fetcher
+    maker = torch_parts.fetcher_maker()
+    original = maker.create_fetcher
     code = loop.__code__
 
     def create_fetcher(*args: Any, **kwargs: Any) -> Any:
-        fetcher = original(*args, **kwargs)  # type: ignore[no-untyped-call]
+        fetcher = original(*args, **kwargs)
         if sys._getframe(1).f_code is code:
-            if timer.inside is not None:
-                timer.inside.epoch_begins()
-            return fetchers.mark_collate(fetcher, timer.marks)
+            try:
+                return timer.fetcher_made(fetchers.mark_collate(fetcher, timer.marks))
+            except Exception as error:
+                give_up(error)
         return fetcher
 
-    _DatasetKind.create_fetcher = staticmethod(create_fetcher)  # type: ignore[method-assign]
+    maker.create_fetcher = staticmethod(create_fetcher)
 
 
 class WorkerLooks:
     """The looks of this worker, see `looker`; a first batch pays for what they need."""
 
-    def __init__(self, place: tuple[str, int, int], worker: int, dataset: Any, auto_collation: bool) -> None:
+    def __init__(self, place: tuple[str, int, int], worker: int) -> None:
         from .chains import Chains
         from .looker import Looker
 
         folder, loader, epoch = place
         self._looker = Looker(Path(folder) / f"looks-{loader}-w{worker}.json", epoch, in_worker=True)
-        self._chains = Chains(dataset)
-        self._auto_collation = auto_collation
+        self._chains = Chains(self._dataset)
+        self._fetcher: Callable[[], Any] = lambda: None
+        self._auto_collation = True
         self._fetchers = 0
         self._looking = False
 
-    def epoch_begins(self) -> None:
+    def epoch_begins(self, fetcher: Any, auto_collation: bool) -> None:
         """A fetcher is made: for the epoch this worker was started for, or for a later one."""
         self._looker.epoch += self._fetchers > 0
         self._fetchers += 1
+        self._fetcher = weakref.ref(fetcher)
+        self._auto_collation = auto_collation
+
+    def _dataset(self) -> Any:
+        fetcher = self._fetcher()
+        return torch_parts.dataset_of(fetcher)[0] if fetcher is not None else None
 
     def begin(self, index: Any) -> None:
         """The batch of these indices is about to be fetched, and looked at in detail."""
@@ -155,6 +150,14 @@ class _Timer:
         self.indices: Any = None
         self.one_by_one = True
         self.inside: WorkerLooks | None = None
+
+    def fetcher_made(self, fetcher: Any) -> Any:
+        """The worker will fetch with this one; returns it."""
+        dataset, auto_collation = torch_parts.dataset_of(fetcher)
+        self.one_by_one = fetchers.fetched_one_by_one(dataset, auto_collation)
+        if self.inside is not None:
+            self.inside.epoch_begins(fetcher, auto_collation)
+        return fetcher
 
     def begin(self, index: Any) -> Any:
         """A task has arrived; returns the indices to hand on."""
@@ -205,6 +208,10 @@ class _Queue:
         self._real = real
         self._timer = timer
 
+    def be_plain(self) -> None:
+        """From now on, pass on everything."""
+        self.get, self.put = self._real.get, self._real.put
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
@@ -232,11 +239,7 @@ class ResultQueue(_Queue):
 
     def __init__(self, real: Any, timer: _Timer) -> None:
         super().__init__(real, timer)
-        from torch._utils import ExceptionWrapper
-        from torch.utils.data._utils.worker import _IterableDatasetStopIteration
-
-        self._wrapper = ExceptionWrapper
-        self._no_more = _IterableDatasetStopIteration
+        self._wrapper, self._no_more = torch_parts.worker_signals()
         self._watch_sending(real)
         if native is not None and not timer.stateful:
             who = (timer.pid, timer.worker, self._wrapper, self._no_more)
@@ -251,7 +254,7 @@ class ResultQueue(_Queue):
         real._send_bytes = sender(send)
 
     def put(self, message: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(message) is tuple and type(message[0]) is int:
+        if type(message) is tuple and len(message) == 2 and type(message[0]) is int:
             task, content = message
             if not self._timer.stateful:
                 message = task, self._sealed(task, content)

@@ -14,8 +14,8 @@ from typing import Any
 
 from builders import T0, ProcessBuilder, epoch_row, loop, write_lane
 from loaderscope.profiler import schema
-from loaderscope.profiler.lanes import COMMITTED_OFFSET, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 from loaderscope.profiler.run_reader import open_run
+from loaderscope.profiler.segment_file import COMMITTED_OFFSET, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 
 TRAINING = Path(__file__).parent / "integration" / "small_training.py"
 

@@ -50,6 +50,20 @@ def test_the_sampler_process_loads_neither_torch_nor_numpy(bare: set[str]) -> No
     assert not got & {"torch", "numpy", "rich", "click"}
 
 
+def test_no_module_of_the_profiler_loads_torch_by_itself(bare: set[str]) -> None:
+    """Under `run`, importing torch is what starts us. Whichever module of ours a process imports first (a spawned
+    worker unpickles its target before anything else), none may be in the middle of its own import when torch comes."""
+    code = (
+        "import importlib, pkgutil, loaderscope.profiler as profiler; "
+        "found = [m.name for m in pkgutil.walk_packages(profiler.__path__, profiler.__name__ + '.')]; "
+        "skipped = ('.__main__', '.sitecustomize'); "
+        "[importlib.import_module(name) for name in found if not name.endswith(skipped)]"
+    )
+    got = loaded(code) - bare
+    assert "psutil" in got
+    assert not got & {"torch", "torchdata"}
+
+
 def test_watching_loads_no_user_interface(bare: set[str]) -> None:
     code = "import loaderscope; loaderscope.watch; loaderscope.watch_all"
     got = loaded(code) - bare

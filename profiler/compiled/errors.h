@@ -32,3 +32,29 @@ give_error(PyObject *error)
     PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(error)), error, PyException_GetTraceback(error));
 #endif
 }
+
+/* What a function of ours has returned; where that is an error, it is raised. So no frame of ours is added to it. */
+static PyObject *
+or_raise(PyObject *result)
+{
+    if (result != NULL && PyExceptionInstance_Check(result)) {
+        give_error(result);
+        return NULL;
+    }
+    return result;
+}
+
+/* Raise `error` again, after we have done something on its way; takes both references. Where `done` is NULL, that was
+ * interrupted: the interruption is what the loop sees, raised while handling the other. */
+static void
+raise_after(PyObject *error, PyObject *done)
+{
+    if (done != NULL) {
+        Py_DECREF(done);
+        give_error(error);
+        return;
+    }
+    PyObject *newer = take_error();
+    PyException_SetContext(newer, error);
+    give_error(newer);
+}

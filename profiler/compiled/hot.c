@@ -17,6 +17,7 @@
 #include "received.h"
 #include "stepping.h"
 #include "local.h"
+#include "making.h"
 #include "collate_mark.h"
 #include "stamping.h"
 #include "parcel.h"
@@ -36,7 +37,10 @@
 
 MAKER(stepping, RECORDS_TOLD, 2)
 MAKER(receiving, RECORDS_TOLD && ENVELOPES_TOLD, 2)
-MAKER(drawing, 1, 1)
+MAKER(making, 1, 2)
+MAKER(resetting, 1, 1)
+MAKER(drawing, 1, 0)
+MAKER(fetching, 1, 0)
 MAKER(indexing, 1, 1)
 MAKER(processing, RECORDS_TOLD && ENVELOPES_TOLD, 2)
 MAKER(arriving, 1, 0)
@@ -91,7 +95,10 @@ static PyMethodDef functions[] = {
     {"envelopes", envelopes, METH_VARARGS, envelopes_doc},
     {"stepping", stepping, METH_VARARGS, "stepping(base, on_end, on_failure)"},
     {"receiving", receiving, METH_VARARGS, "receiving(base, on_end, on_failure)"},
-    {"drawing", drawing, METH_VARARGS, "drawing(base, pinned)"},
+    {"making", making, METH_VARARGS, "making(base, begin, done)"},
+    {"resetting", resetting, METH_VARARGS, "resetting(base, before)"},
+    {"drawing", drawing, METH_VARARGS, "drawing(base)"},
+    {"fetching", fetching, METH_VARARGS, "fetching(base)"},
     {"indexing", indexing, METH_VARARGS, "indexing(base, with_care)"},
     {"processing", processing, METH_VARARGS, "processing(base, envelope, otherwise)"},
     {"arriving", arriving, METH_VARARGS, "arriving(receive)"},
@@ -117,7 +124,7 @@ intern_names(void)
         {&name.ls, "_ls"}, {&name.entered, "entered"}, {&name.roll, "roll"}, {&name.finish, "finish"},
         {&name.finish_opened, "finish_opened"}, {&name.begin_detail, "begin_detail"},
         {&name.pin_memory, "_pin_memory"}, {&name.auto_collation, "_auto_collation"},
-        {&name.sampler_iter, "_sampler_iter"}, {&name.fetcher, "_dataset_fetcher"}, {&name.fetch, "fetch"},
+        
         {&name.marks, "_loaderscope_marks"}, {&name.collate, "_loaderscope_collate"}, {&name.send_idx, "_send_idx"},
         {&name.rcvd_idx, "_rcvd_idx"}, {&name.in_order, "_in_order"}, {&name.outstanding, "_tasks_outstanding"},
         {&name.result_queue, "_worker_result_queue"}, {&name.data_queue, "_data_queue"}, {&name.sem, "_sem"},

@@ -17,33 +17,28 @@ step_ended(Hook *hook, Marks *step, int64_t t0)
     PyObject *done = NULL;
     if (time != NULL) {
         PyObject *args[] = {(PyObject *)step, time, error};
-        done = PyObject_Vectorcall(hook->more[ON_END], args, 3, NULL);
+        done = or_raise(PyObject_Vectorcall(hook->more[ON_END], args, 3, NULL));
         Py_DECREF(time);
     }
-    if (done != NULL) {
-        Py_DECREF(done);
-        give_error(error);
-        return;
-    }
-    /* Interrupted: that is what the loop sees, raised while handling the other. */
-    PyObject *newer = take_error();
-    PyException_SetContext(newer, error);
-    give_error(newer);
+    raise_after(error, done);
 }
 
-/* Our part has failed: 0 where the loop may go on with its batch, -1 where the error is none of ours (Ctrl-C). */
+/* Our part has failed: 0 where the loop may go on with its batch, -1 with the error set where that is none of ours: a
+ * Ctrl-C, or what a signal's handler raised while our part was at work. */
 static int
 step_failed(Hook *hook, PyObject *iterator, Marks *step)
 {
-    if (!PyErr_ExceptionMatches(PyExc_Exception)) {
-        return -1;
-    }
     PyObject *error = take_error();
     PyObject *args[] = {iterator, (PyObject *)step, error};
-    PyObject *done = PyObject_Vectorcall(hook->more[ON_FAILURE], args, 3, NULL);
+    PyObject *ours = PyObject_Vectorcall(hook->more[ON_FAILURE], args, 3, NULL);
+    if (ours == Py_False) {
+        Py_DECREF(ours);
+        give_error(error);
+        return -1;
+    }
     Py_DECREF(error);
-    Py_XDECREF(done);
-    return done == NULL ? -1 : 0;
+    Py_XDECREF(ours);
+    return ours == NULL ? -1 : 0;
 }
 
 static void

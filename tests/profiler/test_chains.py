@@ -159,7 +159,7 @@ def test_owners_left_alone(owner: Any) -> None:
 
 
 def run(dataset: Any, call: Any = None) -> list[Any]:
-    chains = Chains(dataset)
+    chains = Chains(lambda: dataset)
     chains.start()
     try:
         (call or (lambda: dataset.transform(3)))()
@@ -183,7 +183,7 @@ def test_each_callable_is_timed(kind: Any) -> None:
 
 def test_results_and_items_are_the_same() -> None:
     dataset = Object(transform=Compose([double, double]))
-    chains = Chains(dataset)
+    chains = Chains(lambda: dataset)
     assert chains.start()
     seen = dataset.transform.transforms
     assert isinstance(seen, list) and seen == [double, double] and seen[0] is double and len(seen) == 2
@@ -287,7 +287,7 @@ def test_a_loop_that_outlives_its_look_goes_on_untimed(clock: Clock) -> None:
 
 def test_a_chain_made_late_is_found_and_a_replaced_one_again() -> None:
     dataset = Object(transform=None)
-    chains = Chains(dataset)
+    chains = Chains(lambda: dataset)
     assert not chains.start()
     dataset.transform = Compose([double, abs])
     assert chains.start()

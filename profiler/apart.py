@@ -1,0 +1,97 @@
+"""Doing something where no signal's handler can interrupt it: in a thread of its own.
+
+Opening a run takes milliseconds of other people's code too (imports, files, a process started), which may take a
+handler's error for one of its own, or be left half done by it. Handlers run in the main thread only: it waits here, in
+one place, and what they raise there is raised when the work is done.
+"""
+
+from __future__ import annotations
+
+import _thread
+import gc
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+# Once interrupted, the work is waited for no longer than this: whoever presses Ctrl-C wants to be heard.
+PATIENCE_S = 5.0
+_GONE_S = 0.01
+
+_collecting = False  # whether garbage is to be collected again once the work is done
+
+
+def apart(work: Callable[[], T]) -> T:
+    """What `work` returns or raises. Where a handler has raised meanwhile, that error, after the work."""
+    if threading.get_ident() != threading.main_thread().ident:
+        return work()
+    task = _Task(work)
+    try:
+        _thread.start_new_thread(task.run, ())
+    except RuntimeError:  # no more threads
+        return work()
+    interruption = task.wait()
+    if interruption is not None:
+        raise interruption
+    if task.error is not None:
+        raise task.error
+    return task.result  # type: ignore[no-any-return]
+
+
+class _Task:
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = work
+        self._done = _thread.allocate_lock()
+        self._done.acquire()
+        self._thread = 0
+        self._over = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        global _collecting
+        self._thread = _thread.get_native_id() if hasattr(_thread, "get_native_id") else 0
+        if gc.isenabled():  # what the user's objects do when they go away, they do in threads of the user's
+            _collecting = True
+            gc.disable()
+        try:
+            self.result = self._work()
+        except BaseException as error:
+            self.error = error
+        finally:
+            _collect_again()
+            self._over = True
+            self._done.release()
+
+    def wait(self) -> BaseException | None:
+        """Until the work is done; what a handler raised meanwhile."""
+        interruption: BaseException | None = None
+        while True:
+            try:
+                if not self._over:
+                    self._done.acquire(timeout=-1 if interruption is None else PATIENCE_S)
+                self._wait_until_gone()
+                return interruption
+            except BaseException as error:
+                interruption = error
+
+    def _wait_until_gone(self) -> None:
+        """A process that forks with threads in it is warned: this one must be over."""
+        path = f"/proc/self/task/{self._thread}"
+        deadline = time.monotonic() + _GONE_S
+        while os.path.exists(path) and time.monotonic() < deadline:
+            time.sleep(0)
+
+
+def _collect_again() -> None:
+    global _collecting
+    if _collecting:
+        _collecting = False
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_collect_again)

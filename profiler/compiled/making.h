@@ -1,0 +1,52 @@
+/* Making an iterator, and using it again: between the loader and torch's own code there is no frame of ours, whether it
+ * draws the first indices, warns or fails. */
+
+#pragma once
+
+#include "step.h"
+
+enum { BEGUN, DONE }; /* `more` of `_get_iterator` */
+enum { BEFORE };      /* `more` of `_reset` */
+
+/* `_get_iterator(loader)`. BEGUN gives (maker, step), or anything else for a loader that is not watched; DONE is told
+ * of what the maker made (None where it raised) and gives the iterator. */
+static PyObject *
+making_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Hook *hook = (Hook *)callable;
+    if (PyVectorcall_NARGS(nargsf) != 1 || kwnames != NULL) {
+        return PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
+    }
+    PyObject *begun = or_raise(PyObject_CallOneArg(hook->more[BEGUN], args[0]));
+    if (begun == NULL) {
+        return NULL;
+    }
+    if (!PyTuple_CheckExact(begun) || PyTuple_GET_SIZE(begun) != 2) {
+        Py_DECREF(begun);
+        return PyObject_Vectorcall(hook->base, args, nargsf, NULL);
+    }
+    PyObject *made = PyObject_CallOneArg(PyTuple_GET_ITEM(begun, 0), args[0]);
+    PyObject *error = made == NULL ? take_error() : NULL;
+    PyObject *told[] = {made == NULL ? Py_None : made, PyTuple_GET_ITEM(begun, 1)};
+    PyObject *result = or_raise(PyObject_Vectorcall(hook->more[DONE], told, 2, NULL));
+    Py_DECREF(begun);
+    Py_XDECREF(made);
+    if (error != NULL) {
+        raise_after(error, result);
+        return NULL;
+    }
+    return result;
+}
+
+/* `_reset(iterator, loader, first_iter=False)` */
+static PyObject *
+resetting_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Hook *hook = (Hook *)callable;
+    PyObject *done = or_raise(PyObject_Vectorcall(hook->more[BEFORE], args, nargsf, kwnames));
+    if (done == NULL) {
+        return NULL;
+    }
+    Py_DECREF(done);
+    return PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
+}

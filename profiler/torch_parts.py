@@ -1,0 +1,213 @@
+"""What torch and torchdata call the parts that measuring holds on to: each is looked up here, by its role.
+
+None of these names is promised to anybody. A torch that calls a part otherwise is found out before the part is used:
+`missing_*` say in words what is not where it was in every torch tried, and what depends on it is then left bare. The
+attributes of iterators that `iterators` and the compiled form read once a batch are named there, and checked from here.
+
+Nothing of torch is imported before a part is asked for: see `worker_target`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
+
+# The releases on which `make test-torch` has measured every stage and found every case harmless.
+TRIED = ("2.4", "2.7", "2.13", "2.15")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of loader, and where its parts are."""
+
+    package: str  # whose version tells one shape from another
+    module: str
+    loader: str
+    single: str  # its iterator without workers
+    multi: str  # and with
+    worker_module: str
+    worker_names: tuple[str, ...]  # how the constructor of `multi` comes to the worker's loop
+
+
+TORCH = Kind(
+    "torch",
+    "torch.utils.data.dataloader",
+    "DataLoader",
+    "_SingleProcessDataLoaderIter",
+    "_MultiProcessingDataLoaderIter",
+    "torch.utils.data._utils.worker",
+    ("_utils", "worker", "_worker_loop"),
+)
+TORCHDATA = Kind(
+    "torchdata",
+    "torchdata.stateful_dataloader.stateful_dataloader",
+    "StatefulDataLoader",
+    "_StatefulSingleProcessDataLoaderIter",
+    "_StatefulMultiProcessingDataLoaderIter",
+    "torchdata.stateful_dataloader.worker",
+    ("_worker_loop",),
+)
+
+_FETCHERS = ("_MapDatasetFetcher", "_IterableDatasetFetcher")
+
+# What the hooks of an iterator take the place of, and what they and the fetching hooks read.
+_METHODS = ("__next__", "_next_index", "_next_data")
+_SINGLE = ("_sampler_iter", "_dataset_fetcher", "_auto_collation", "_dataset", "_num_yielded", "_pin_memory")
+_MULTI_METHODS = ("_process_data", "_reset")
+_MULTI = (
+    "_send_idx", "_rcvd_idx", "_tasks_outstanding", "_worker_result_queue", "_workers", "_num_workers",
+    "_auto_collation", "_pin_memory",
+)  # fmt: skip
+
+
+class LoopRoles(NamedTuple):
+    """At which places of a worker loop's arguments its parts are.
+
+    The data set is not among them: some torch hands it over, some in a list that the loop empties. The fetcher that the
+    loop makes has it under one name in all of them, see `dataset_of`.
+    """
+
+    index_queue: int
+    result_queue: int
+    worker: int
+    stateful: bool  # torchdata's messages hold a flag or a state beside the batch
+
+
+_LOOP = {"index_queue": "index_queue", "result_queue": "data_queue", "worker": "worker_id"}
+
+
+def loop_roles(loop: Callable[..., None]) -> LoopRoles:
+    """The roles of this worker loop's arguments. Raises LookupError, in words, where one is not there."""
+    names = list(inspect.signature(loop).parameters)
+    for name in _LOOP.values():
+        if name not in names:
+            raise LookupError(f"its worker loop has no {name!r}")
+    return LoopRoles(**{role: names.index(name) for role, name in _LOOP.items()}, stateful="worker_state" in names)
+
+
+def worker_loop(kind: Kind) -> Callable[..., None]:
+    """What a worker of this kind of loader runs. ImportError or AttributeError where it is elsewhere."""
+    found: Callable[..., None] = getattr(import_module(kind.worker_module), kind.worker_names[-1])
+    return found
+
+
+def iterator_base() -> type:
+    """The class all iterators of loaders inherit from."""
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    return _BaseDataLoaderIter
+
+
+def fetcher_maker() -> Any:
+    """The class whose static method `create_fetcher` is called once for each fetcher."""
+    from torch.utils.data import _DatasetKind
+
+    return _DatasetKind
+
+
+def dataset_of(fetcher: Any) -> tuple[Any, bool]:
+    """(the data set it fetches from, whether it collates batches by itself)."""
+    return fetcher.dataset, fetcher.auto_collation
+
+
+def worker_signals() -> tuple[type, type]:
+    """What workers send in place of a batch: (an exception, the end of an iterable data set)."""
+    from torch._utils import ExceptionWrapper
+    from torch.utils.data._utils.worker import _IterableDatasetStopIteration
+
+    return ExceptionWrapper, _IterableDatasetStopIteration
+
+
+def pinner() -> Any:
+    """The function that pins a batch."""
+    from torch.utils.data._utils.pin_memory import pin_memory
+
+    return pin_memory
+
+
+# The self-check.
+
+
+def missing_of_iterator(cls: type) -> tuple[str, ...]:
+    """What is not where the hooks of this iterator class look for it, in words."""
+    multi = "_process_data" in _names_held(cls)
+    needed = (*_METHODS, *_MULTI_METHODS) if multi else _METHODS
+    missing = [name for name in needed if not callable(getattr(cls, name, None))]
+    used = names_used(vars(base).values() for base in cls.__mro__)
+    missing += [name for name in (_MULTI if multi else _SINGLE) if name not in used]
+    words = [f"its {cls.__name__} has no {name!r}" for name in missing]
+    return tuple(words if multi else [*words, *_missing_of_fetchers()])
+
+
+def missing_of_worker(kind: Kind) -> tuple[str, ...]:
+    """What is not where the hooks inside a worker look for it, in words."""
+    missing: list[str] = []
+    try:
+        constructor = getattr(sys.modules[kind.module], kind.multi).__init__
+        if not set(kind.worker_names) <= names_used([[constructor]]):
+            missing.append("it starts its workers in another way")
+        loop = worker_loop(kind)
+        loop_roles(loop)
+        if "create_fetcher" not in names_used([[loop]]) or not hasattr(fetcher_maker(), "create_fetcher"):
+            missing.append("its worker loop makes its fetcher in another way")
+        worker_signals()
+    except (LookupError, ImportError, AttributeError) as error:
+        missing.append(str(error) if type(error) is LookupError else f"a part is elsewhere ({error})")
+    return (*missing, *_missing_of_fetchers())
+
+
+def _missing_of_fetchers() -> list[str]:
+    """Between fetching and collating a fetcher looks up its `collate_fn`: without that the two cannot be told apart."""
+    found = import_module("torch.utils.data._utils.fetch")
+    missing = []
+    for name in _FETCHERS:
+        cls = getattr(found, name, object)
+        used = names_used(vars(base).values() for base in cls.__mro__)
+        collates = "collate_fn" in names_used([[getattr(cls, "fetch", None)]])
+        if not collates or not {"dataset", "auto_collation"} <= used:
+            missing.append(f"its {name} works in another way")
+    return missing
+
+
+def names_used(groups: Iterable[Iterable[Any]]) -> set[str]:
+    """The names that the code of these functions uses, of functions inside them too."""
+    found: set[str] = set()
+    for group in groups:
+        for value in group:
+            code = getattr(value, "__code__", None)
+            for each in _codes(code) if isinstance(code, types.CodeType) else ():
+                found.update(each.co_names)
+    return found
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _names_held(cls: type) -> set[str]:
+    return {name for base in cls.__mro__ for name in vars(base)}
+
+
+# Versions.
+
+
+def version_of(package: str) -> str:
+    """'torch 2.15.0+cpu', of an imported package."""
+    return f"{package} {getattr(sys.modules.get(package), '__version__', 'of an unknown version')}"
+
+
+def untried(version: str | None) -> str | None:
+    """A sentence where this is a torch that was never tried; None for one that was, or of which nothing is known."""
+    numbers = re.match(r"(\d+\.\d+)", version or "")
+    if numbers is None or numbers[1] in TRIED:
+        return None
+    return f"torch {version} was never tried with this Loaderscope (tried: {', '.join(TRIED)})"
