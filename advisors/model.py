@@ -418,6 +418,7 @@ class Report:
     system: SystemSummary
     overhead: Overhead
     notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # what this torch kept from being measured: to be read before any figure
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON text; `Report.from_json` gives an equal report back."""

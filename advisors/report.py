@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..profiler.bare import missing_figures
 from ..profiler.errors import RunNotFound, UsageError
 from ..profiler.run import LoaderRun, ProcessRun, Run
 from ..profiler.run_reader import open_run
+from ..profiler.torch_parts import untried
 from .cases import case_of
 from .engine import advise
 from .model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, SystemSummary, Waiting
@@ -71,6 +73,7 @@ def build_report(
             system=system,
             overhead=_overhead(run),
             notes=_notes(run, system, so_far=pid is None),
+            missing=missing_figures(run),
         )
 
 
@@ -274,6 +277,8 @@ def _notes(run: Run, system: SystemSummary, so_far: bool) -> tuple[str, ...]:
             f"the hypervisor ran others during {stolen * 100:.0f} % of this machine's CPU time: what was measured is "
             "slower than the code, and predictions are less sure; record again when the host is quiet"
         )
+    versions = dict.fromkeys(process.torch for process in run.processes)
+    notes += [sentence for version in versions if (sentence := untried(version)) is not None]
     if not run.loaders:
         notes.append("no loader was recorded")
     if len({system.host for system in run.systems}) > 1:

@@ -87,6 +87,7 @@ def render_html(report: Report, run: Run) -> str:
         system=system_lines(report.system),
         overhead=overhead_sentence(report.overhead),
         notes=[clean(note) for note in report.notes[:MAX_NOTES]],
+        missing=[clean(sentence) for sentence in report.missing[:MAX_NOTES]],
         run=run_rows(report),
         stages=[(name.strip(), long) for name, _, long in _definitions()],
         causes=list(CAUSES.items()),

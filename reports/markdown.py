@@ -68,6 +68,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[in
 def _parts(report: Report) -> Iterator[str]:
     several = len(report.loaders) > 1
     shown = report.loaders[:MAX_LOADERS]
+    for sentence in report.missing:
+        yield f"> **{escaped(sentence)}**\n"
     for loader in shown:
         yield from _verdict(loader, several)
     if not shown:

@@ -36,6 +36,8 @@ def render_text(report: Report, width: int = 80, color: bool = False, unicode: b
 
 
 def _parts(report: Report, width: int) -> Iterator[RenderableType]:
+    for sentence in report.missing:
+        yield Text(clean(sentence), style="bold red")
     for loader in report.loaders[:MAX_LOADERS]:
         yield from _loader(loader, report.run, width, several=len(report.loaders) > 1)
     if len(report.loaders) > MAX_LOADERS:

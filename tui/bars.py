@@ -156,19 +156,25 @@ class Scrubber(Widget):
         self.release_mouse()
 
 
+def _said(s: Snapshot) -> str:
+    if s.problem:
+        return text(s.problem)
+    return " ".join(filter(None, [*map(text, s.missing), _ENDINGS.get(s.state, "")]))
+
+
 class Banner(Widget):
-    """Says that the run ended, died or was removed; not there while it lives."""
+    """Says what is missing, or that the run ended, died or was removed; not there while it lives and all is well."""
 
     DEFAULT_CSS = "Banner { height: 1; padding: 0 1; display: none; }"
 
     snapshot: reactive[Snapshot | None] = reactive(None)
 
     def watch_snapshot(self, snapshot: Snapshot | None) -> None:
-        self.display = bool(snapshot is not None and (snapshot.problem or snapshot.state in _ENDINGS))
+        self.display = bool(snapshot is not None and _said(snapshot))
 
     def render(self) -> Content:
         s = self.snapshot
         if s is None:
             return Content("")
-        said = text(s.problem) if s.problem else _ENDINGS.get(s.state, "")
+        said = _said(s)
         return line(("■ ", STATES.get(s.state, "")), (said, f"bold {STATES.get(s.state, '')}"))

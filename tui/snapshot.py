@@ -79,6 +79,7 @@ class Snapshot:
     machine: Machine | None = None
     advice: AdviceView = field(default_factory=AdviceView)
     notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # what the torch of this run kept from being measured
     problem: str | None = None
 
     @property

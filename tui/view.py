@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..advisors.model import LoaderReport
 from ..advisors.report import build_report
+from ..profiler.bare import missing_figures
 from ..profiler.errors import LoaderscopeError
 from ..profiler.follow import Follower, Place
 from ..profiler.metadata import clean
@@ -55,7 +56,9 @@ class Viewer:
         )
         chosen = next((n for n, choice in enumerate(choices) if choice.place == place), 0)
         state = follower.state if follower.state == "removed" else run.state
-        snapshot = Snapshot(run.id, run.argv, state, choices, chosen, notes=run.notes, advice=advice)
+        snapshot = Snapshot(
+            run.id, run.argv, state, choices, chosen, notes=run.notes, missing=missing_figures(run), advice=advice
+        )
         found = _find(run, choices[chosen].place) if choices else None
         if found is None:
             host = run.processes[0].host if run.processes else run.host
