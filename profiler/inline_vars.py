@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import sys
 import types
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 NEEDED = (3, 11) <= sys.version_info[:2] <= (3, 12)
 
 MAX_NAMES = 4096
+MAX_CLASSES = 256
 _WRAPPERS = (classmethod, staticmethod)
 
 
@@ -30,10 +32,7 @@ def inline_vars(value: Any) -> dict[str, Any] | None:
     referents = Counter(order)
     referents[id(kind)] -= 1  # every object of a class made in Python refers to it
     found: dict[str, Any] = {}
-    bodies = [vars(type)["__dict__"].__get__(base) for base in vars(type)["__mro__"].__get__(kind)]
-    for name in _mentioned(bodies):
-        if name in found or any(name in body for body in bodies):
-            continue  # what is in the class too, and was set on the object, is left for `__dict__` to tell
+    for name in _names_of(kind):
         try:
             found[name] = object.__getattribute__(value, name)
         except AttributeError:
@@ -41,6 +40,24 @@ def inline_vars(value: Any) -> dict[str, Any] | None:
     if Counter(map(id, found.values())) != +referents:
         return None
     return dict(sorted(found.items(), key=lambda item: order.index(id(item[1]))))  # as they were set
+
+
+# By the class's identity, for hashing one may run a metaclass's code. Where a class has changed since, the garbage
+# collector's list does not fit.
+_known: dict[int, tuple[weakref.ref[type], list[str]]] = {}
+
+
+def _names_of(kind: type) -> list[str]:
+    """Names its objects' attributes may have. What is in the class too is left for `__dict__` to tell."""
+    known = _known.get(id(kind))
+    if known is not None and known[0]() is kind:
+        return known[1]
+    bodies = [vars(type)["__dict__"].__get__(base) for base in vars(type)["__mro__"].__get__(kind)]
+    names = [name for name in dict.fromkeys(_mentioned(bodies)) if not any(name in body for body in bodies)]
+    if len(_known) >= MAX_CLASSES:
+        _known.clear()
+    _known[id(kind)] = weakref.ref(kind), names
+    return names
 
 
 def _mentioned(bodies: list[Any]) -> Iterator[str]:

@@ -92,7 +92,9 @@ class Recorder:
             return False
         session = self._session
         if session is None or session is not sessions.current() or (not num_workers and self._wants_looker()):
-            session = apart(lambda: self._ready(num_workers))
+            # Interrupted, the little that is done for the many can be begun again.
+            many = session is None and sessions.loaders() >= LOOKED_AT_LOADERS
+            session = self._ready(num_workers) if many else apart(lambda: self._ready(num_workers))
         if session is None:
             return False
         with self._lock:
@@ -139,10 +141,8 @@ class Recorder:
     def _join(self, session: sessions.Session) -> None:
         from .calibrate import overhead_of
 
-        self._session = session
         self._index = session.loaders
         session.loaders += 1
-        session.recorders.append(self)
         self._epochs = session.lane(f"epochs{self._index}", EPOCH)
         self._epoch = 0
         self._lanes, self._free, self._lent, self._returned = [], [], {}, []
@@ -153,6 +153,8 @@ class Recorder:
         else:
             self.facts.setdefault("reasons", {})["inspection"] = TOO_MANY
         self._looks_inside = self._may_look_inside()
+        session.recorders.append(self)
+        self._session = session
         self.write()
 
     def place_of_looks(self, epoch: int) -> tuple[str, int, int] | None:

@@ -153,6 +153,11 @@ def current() -> Session | None:
     return _current
 
 
+def loaders() -> int:
+    """How many loaders the open session has; 0 where none is open."""
+    return _current.loaders if _current is not None else 0
+
+
 def open_session() -> Session | None:
     """The session of this process, opened if need be; None in a DataLoader worker or where no folder can be made."""
     global _current, _failed, _run_directory
