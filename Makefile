@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench bench-advice screenshots clean
+.PHONY: help demo test test-sanitize check format bench bench-advice screenshots clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -16,6 +16,10 @@ demo: $(READY) ## profile a small real training through a bad and through a good
 
 test: check ## linter, type checker, import contracts, then all tests
 	@$(BIN)/python -m pytest
+
+test-sanitize: $(READY) ## the compiled form under AddressSanitizer and UBSan, then on a debug Python (an hour)
+	@$(BIN)/python tests/sanitize.py memory
+	@$(BIN)/python tests/sanitize.py references
 
 check: $(READY) ## linter, formatter, type checker, import contracts
 	@$(BIN)/ruff check .

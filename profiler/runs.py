@@ -31,12 +31,14 @@ class RunEntry:
 
 
 def run_ids(runs: Path) -> list[str]:
-    """The ids of the runs in this folder, oldest first; none where there is no such folder."""
+    """The ids of the runs in this folder, oldest first; none where there is no such folder. Raises RunNotFound."""
     try:
         with os.scandir(runs) as entries:
             found = [entry.name for entry in entries if ID.fullmatch(entry.name) and entry.is_dir()]
-    except OSError:
+    except FileNotFoundError:
         return []
+    except OSError as error:
+        raise RunNotFound(f"the folder of runs {clean(runs)} cannot be read: {error.strerror or error}") from error
     seconds = sorted(found)
     if len(seconds) > 1 and seconds[-1][:15] == seconds[-2][:15]:  # begun in one second: the clock decides
         newest = [name for name in seconds if name[:15] == seconds[-1][:15]]
@@ -65,7 +67,7 @@ def find_run(name: str | os.PathLike[str], runs: Path | None = None) -> Path:
             path = Path(asked).expanduser()
             if path.is_dir():
                 return path
-            raise RunNotFound(f"there is no directory {shown}")
+            raise RunNotFound(_is_a_file(shown) if path.exists() else f"there is no directory {shown}")
         ids = run_ids(where)
         if asked == "latest":
             if ids:
@@ -82,9 +84,15 @@ def find_run(name: str | os.PathLike[str], runs: Path | None = None) -> Path:
         path = Path(asked)
         if path.is_dir():
             return path
+        if path.exists():
+            raise RunNotFound(_is_a_file(shown))
     except (OSError, ValueError, RuntimeError) as error:
         raise RunNotFound(f"{shown} cannot be looked up: {clean(error, 200)}") from error
     raise RunNotFound(f"there is no run {shown} in {clean(where)}: `loaderscope list` shows those there are")
+
+
+def _is_a_file(shown: str) -> str:
+    return f"{shown} is a file: a run is a folder, with run.json in it"
 
 
 def _is_path(name: str) -> bool:
@@ -92,7 +100,8 @@ def _is_path(name: str) -> bool:
 
 
 def list_runs(runs: Path | None = None, limit: int | None = None) -> list[RunEntry]:
-    """The runs of a folder, newest first, at most `limit`. Never raises for what a run contains."""
+    """The runs of a folder, newest first, at most `limit`. Raises RunNotFound for a folder that cannot be read, never
+    for what a run contains."""
     where = runs_directory() if runs is None else runs
     ids = run_ids(where)[::-1]
     return [_entry(where / name) for name in ids[:limit]]

@@ -1,0 +1,145 @@
+"""Build the compiled form with checks in it and run the tests that record on it. `make test-sanitize` calls this.
+
+    python tests/sanitize.py memory        AddressSanitizer and UBSan: every read and write of ours
+    python tests/sanitize.py references    a debug Python (Debian's python3.11-dbg): every reference of ours
+
+Each works on a copy of the checkout with extensions of its own, in build/, so that those in use stay as they are. Child
+processes (workers, samplers) run the same copy and are checked too: what they find stands in files, and any such file
+fails the run, whatever became of the process. Further arguments go to pytest; without any, TESTS are run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = (
+    "tests/harmless", "tests/integration/test_harmless.py", "tests/integration/test_measures.py",
+    "tests/integration/test_survival.py", "tests/integration/test_looks.py", "tests/profiler/test_hot.py",
+    "tests/profiler/test_looks.py", "tests/profiler/test_copies.py", "tests/profiler/test_inline_vars.py",
+)  # fmt: skip
+# Tests may ask which check they run under: AddressSanitizer reserves terabytes of addresses, so a limit on them
+# (RLIMIT_AS) cannot be tried there.
+VARIABLE = "LOADERSCOPE_SANITIZED"
+
+EXTENSIONS = {"_hot": "hot.c", "_audit": "audit.c"}
+COMPILE = ("-std=c11", "-Wall", "-Wextra", "-Wno-cast-function-type", "-g", "-O1", "-fPIC", "-shared")
+SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+
+
+def copied(to: Path) -> Path:
+    """The checkout's files as the package `loaderscope` in a folder of its own; caches of the copy are kept."""
+    package = to / "loaderscope"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    shutil.rmtree(package, ignore_errors=True)
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (package / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, package / name)
+    return package
+
+
+def compile_extensions(package: Path, suffix: str, include: str, flags: tuple[str, ...]) -> None:
+    for name, source in EXTENSIONS.items():
+        into = package / "profiler" / f"{name}{suffix}"
+        subprocess.run(
+            ["gcc", *COMPILE, *flags, f"-I{include}", str(package / "profiler" / "compiled" / source), "-o", str(into)],
+            check=True,
+        )
+
+
+def library(name: str) -> str:
+    """Where gcc has this library."""
+    told = subprocess.run(
+        ["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    if not os.path.isabs(told):
+        sys.exit(f"sanitize: gcc has no {name}: install gcc with its sanitizers, and g++")
+    return os.path.realpath(told)
+
+
+def tests(package: Path, chosen: list[str]) -> list[str]:
+    return chosen or [name for name in TESTS if (package / name).exists()]
+
+
+def check_memory(chosen: list[str]) -> int:
+    home = ROOT / "build" / "sanitize-memory"
+    package = copied(home)
+    compile_extensions(package, sysconfig.get_config_var("EXT_SUFFIX"), sysconfig.get_paths()["include"], SANITIZE)
+    found = home / "found"
+    shutil.rmtree(found, ignore_errors=True)
+    found.mkdir()
+    common = f"abort_on_error=1:halt_on_error=1:log_path={found}/report"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(home),
+        # libstdc++ too: torch throws exceptions, and AddressSanitizer must find who does that before torch is loaded.
+        "LD_PRELOAD": f"{library('libasan.so')} {library('libstdc++.so')}",
+        # Python and torch keep memory until they end, which is no fault of ours; memory is asked for with malloc
+        # object by object, so that one object's end is not the next one's beginning.
+        "ASAN_OPTIONS": f"detect_leaks=0:allocator_may_return_null=1:{common}",
+        "UBSAN_OPTIONS": f"print_stacktrace=1:{common}",
+        "PYTHONMALLOC": "malloc",
+        # Seen with gcc 12: a worker, recorded or bare, that waits for ever after its fork, as if another thread held
+        # a lock of AddressSanitizer's malloc. The fewer threads, the rarer that is.
+        "OMP_NUM_THREADS": "1",
+        VARIABLE: "memory",
+    }
+    says_so = (
+        "from loaderscope.profiler import hot; import ctypes; "
+        f"assert hot.native.__file__.startswith({str(home)!r}), hot.native; "
+        "assert ctypes.CDLL(None).__asan_region_is_poisoned"
+    )
+    subprocess.run([sys.executable, "-c", says_so], env=environment, check=True)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests(package, chosen)]
+    code = subprocess.run(command, env=environment, cwd=package, check=False).returncode
+    reports = sorted(found.iterdir())
+    for report in reports:
+        print(f"\n{report}\n{report.read_text(errors='replace')[:4000]}", file=sys.stderr)
+    print(f"sanitize: {len(reports)} findings of AddressSanitizer and UBSan; pytest ended with {code}", file=sys.stderr)
+    return 1 if reports else code
+
+
+def check_references(chosen: list[str]) -> int:
+    name = "python{}.{}-dbg".format(*sys.version_info)
+    python = shutil.which(name)
+    if python is None:
+        sys.exit(f"sanitize: there is no {name} here, which .venv's torch would work in: apt-get install {name}")
+    ask = "import sysconfig as s; print(s.get_config_var('EXT_SUFFIX'), s.get_paths()['include'])"
+    suffix, include = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.split()
+    home = ROOT / "build" / "sanitize-references"
+    package = copied(home)
+    compile_extensions(package, suffix, include, ())
+    # A debug Python takes what was compiled for the other: torch and numpy are .venv's own.
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(home), sysconfig.get_paths()["purelib"])),
+        VARIABLE: "references",
+    }
+    told = subprocess.run(
+        [python, str(package / "tests" / "references.py")], env=environment, cwd=package, check=False
+    ).returncode
+    code = subprocess.run(
+        [python, "-m", "pytest", "-p", "no:cacheprovider", *tests(package, chosen)],
+        env=environment, cwd=package, check=False,
+    ).returncode  # fmt: skip
+    print(f"sanitize: references ended with {told}, pytest on a debug Python with {code}", file=sys.stderr)
+    return told or code
+
+
+CHECKS = {"memory": check_memory, "references": check_references}
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in CHECKS:
+        sys.exit(__doc__)
+    sys.exit(CHECKS[sys.argv[1]](sys.argv[2:]))
