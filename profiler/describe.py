@@ -1,62 +1,63 @@
-"""What a loader is, in words and numbers, found without running the user's code more than it runs anyway."""
+"""What a loader is, in words and numbers, found without running any code of the user's."""
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
+from .lengths import known_length
+from .untouched import class_name, in_class, inherits, is_one_of, loader_vars, qualified_name
 
-def name_of(value: Any) -> str | None:
-    """A readable name of a function, class or object: 'package.module.Class'."""
-    if value is None:
-        return None
-    if isinstance(value, functools.partial):
-        return f"partial({name_of(value.func)})"
-    target = value if hasattr(value, "__qualname__") else type(value)
-    module = getattr(target, "__module__", None)
-    qualname = getattr(target, "__qualname__", repr(type(value)))
-    return qualname if module in (None, "builtins", "__main__") else f"{module}.{qualname}"
+_PLAIN = (int, float, str, bool, type(None))
 
 
 def describe_loader(loader: Any) -> dict[str, Any]:
-    """The configuration of a DataLoader as JSON values. `len()` is asked of map-style data sets only: asking an
-    iterable one changes torch's own warnings."""
+    """The configuration of a DataLoader as JSON values. `dataset_len` is None where only `len()` could tell: torch may
+    never ask for it."""
     from torch.utils.data import IterableDataset
 
-    dataset = loader.dataset
-    iterable = isinstance(dataset, IterableDataset)
-    context = getattr(loader, "multiprocessing_context", None)
+    own = loader_vars(loader)
+    dataset = own.get("dataset")
+    iterable = inherits(type(dataset), IterableDataset)
     return {
-        "loader": name_of(type(loader)),
-        "dataset": name_of(type(dataset)),
+        "loader": class_name(type(loader)),
+        "dataset": _class_of(dataset),
         "dataset_kind": "iterable" if iterable else "map",
-        "dataset_len": None if iterable else _len(dataset),
-        "getitems": bool(getattr(type(dataset), "__getitems__", None)),
-        "sampler": name_of(type(loader.sampler)),
-        "batch_sampler": name_of(type(loader.batch_sampler)) if loader.batch_sampler is not None else None,
-        "collate_fn": name_of(loader.collate_fn),
-        "batch_size": loader.batch_size,
-        "num_workers": loader.num_workers,
-        "prefetch_factor": loader.prefetch_factor,
-        "pin_memory": bool(loader.pin_memory),
-        "persistent_workers": bool(loader.persistent_workers),
-        "in_order": bool(getattr(loader, "in_order", True)),
-        "drop_last": bool(loader.drop_last),
-        "timeout": loader.timeout,
-        "start_method": context.get_start_method() if context is not None else _default_start_method(),
-        "worker_init_fn": name_of(loader.worker_init_fn),
+        "dataset_len": None if iterable else known_length(dataset),
+        "getitems": in_class(type(dataset), "__getitems__") is not None,
+        "sampler": _class_of(own.get("sampler")),
+        "batch_sampler": _class_of(own.get("batch_sampler")),
+        "collate_fn": name_of(own.get("collate_fn")),
+        "batch_size": plain(own.get("batch_size")),
+        "num_workers": plain(own.get("num_workers")),
+        "prefetch_factor": plain(own.get("prefetch_factor")),
+        "pin_memory": own.get("pin_memory") is True,
+        "persistent_workers": own.get("persistent_workers") is True,
+        "in_order": own.get("in_order", True) is True,
+        "drop_last": own.get("drop_last") is True,
+        "timeout": plain(own.get("timeout")),
+        "start_method": _start_method(own.get("_DataLoader__multiprocessing_context")),
+        "worker_init_fn": name_of(own.get("worker_init_fn")),
     }
 
 
-def _len(dataset: Any) -> int | None:
-    try:
-        return len(dataset)
-    except Exception:
-        return None
+def _class_of(value: Any) -> str | None:
+    return class_name(type(value)) if value is not None else None
 
 
-def _default_start_method() -> str | None:
+def name_of(value: Any) -> str | None:
+    return qualified_name(value) if value is not None else None
+
+
+def plain(value: Any) -> Any:
+    """The value where it is a plain one; the name of its class for an object that may have code of its own."""
+    return value if is_one_of(type(value), _PLAIN) else class_name(type(value))
+
+
+def _start_method(context: Any) -> str | None:
     import multiprocessing
 
     # The default is fixed by asking for it, so it is only asked for when it has been fixed already.
-    return multiprocessing.get_start_method(allow_none=True)
+    if context is None:
+        return multiprocessing.get_start_method(allow_none=True)
+    known = inherits(type(context), multiprocessing.context.BaseContext)
+    return context.get_start_method() if known else None

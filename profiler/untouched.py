@@ -65,6 +65,24 @@ def instance_vars(value: Any) -> dict[str, Any]:
     return {name: item for name, item in found.copy().items() if type(name) is str}
 
 
+def loader_vars(loader: Any) -> dict[str, Any]:
+    """The attributes of a DataLoader, or of the one that a wrapper of accelerate's holds."""
+    own = instance_vars(loader)
+    inner = own.get("base_dataloader")
+    return own if "dataset" in own or inner is None else {**instance_vars(inner), **own}
+
+
+def workers_of(loader: Any) -> int:
+    """How many workers a DataLoader has now."""
+    value = None
+    if in_class(type(loader), "num_workers") is None:
+        try:
+            value = object.__getattribute__(loader, "num_workers")
+        except AttributeError:
+            value = loader_vars(loader).get("num_workers")
+    return value if type(value) is int else 0
+
+
 def class_name(cls: type) -> str:
     """'package.module.Class'; without the module for builtins and for the script itself."""
     return _qualified(_module_of(cls), _qualname_of(cls))
