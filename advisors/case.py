@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..profiler.inspection import Inspection, Part
 from ..profiler.run import LoaderRun, ProcessRun, Run, SystemRun
+from .code_text import with_imports
 from .model import Change, LoaderReport, Range, Recommendation, Scalar, SystemSummary
 
 if TYPE_CHECKING:
@@ -93,8 +94,9 @@ class Advice:
     """A rule's finding: what to change and what that does.
 
     `evidence` maps a name to "value unit". `predicted` is the factor on batches a second end to end (`SAME` for
-    correctness and safety rules that do not change speed). With `rejected`, the same words say why the change would
-    not help, or would hurt. The engine rejects a speed finding whose gain is not certain enough by itself.
+    correctness and safety rules that do not change speed). `code` gets the imports it lacks. With `rejected`, the same
+    words say why the change would not help, or would hurt. The engine rejects a speed finding whose gain is not certain
+    enough by itself.
     """
 
     title: str
@@ -107,6 +109,9 @@ class Advice:
     measured: float | None = None
     rejected: bool = False
     kind: Kind | None = None  # None: the rule's own
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "code", with_imports(self.code))
 
     def recommendation(self, rule: str, kind: Kind) -> Recommendation:
         return Recommendation(

@@ -112,6 +112,15 @@ def heavy_attributes(dataset: Part, least_bytes: int, least_length: int, most: i
     return sorted(heavy, key=lambda held: -weight[id(held)])[:most]
 
 
+def held_code(dataset: Part | None, *kinds: str) -> Held | None:
+    """The first attribute of these kinds that code can reach from `dataset`; None where there is none."""
+    for part, path in _reached(dataset, "dataset", 3) if dataset is not None else ():
+        for a in part.attributes:
+            if a.kind in kinds and identifier(a.name, "") == a.name:
+                return Held(identifier(part.name, "the data set"), a, f"{path}.{a.name}")
+    return None
+
+
 def _reached(part: Part, path: str, depth: int) -> Iterator[tuple[Part, str]]:
     """A data set and those it wraps, each with the code that reaches it."""
     yield part, path

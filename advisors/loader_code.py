@@ -1,36 +1,32 @@
-"""DataLoader calls as a person would write them."""
+"""DataLoader calls as a person would write them: all pasted code that makes a loader comes from here.
+
+A call is the one that made the user's loader (see `loader_form`), with changes. What it cannot say in full it does not
+say: then the code is a comment that names what to change in the user's own call.
+"""
 
 from __future__ import annotations
 
-import keyword
 from typing import Any
 
-from ..profiler.inspection import Part
 from .case import Case
+from .code_text import Source, identifier, literal
+from .loader_form import LoaderForm, arguments_of, form_of
+
+__all__ = ["DROP", "Source", "dataset_class", "identifier", "loader_call", "loader_code"]
 
 # A call longer than this is written one argument a line.
 LINE = 96
 
-# Samplers torch itself makes: they are not written, or are written as `shuffle=True`.
-_PLAIN_SAMPLERS = ("SequentialSampler", "_InfiniteConstantSampler")
-_DEFAULT_COLLATE = ("default_collate", "default_convert")
+DROP = Source("")  # as a value of `loader_code`: leave this argument out
+
 _NEEDS_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout", "in_order")
 _NOT_BESIDE_BATCH_SAMPLER = ("batch_size", "shuffle", "sampler", "drop_last")
-
-
-class Source(str):
-    """A value of `loader_call` that is code, such as the name of a function, and not a text."""
-
-    __slots__ = ()
-
-
-DROP = Source("")  # as a value of `loader_call`: leave this argument out
-
-
-def identifier(text: str | None, fallback: str) -> str:
-    """The last part of a qualified name if code may use it as a name, else `fallback`. Names in a run are untrusted."""
-    name = (text or "").rpartition(".")[2]
-    return name if name.isidentifier() and name.isascii() and not keyword.iskeyword(name) else fallback
+_ORDER = (
+    "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory",
+    "drop_last", "timeout",
+)  # fmt: skip
+# Arguments that stand in code by their own name or that of a function of the user's.
+_YOURS = ("sampler", "batch_sampler", "collate_fn", "worker_init_fn", "multiprocessing_context", "generator")
 
 
 def dataset_class(case: Case, fallback: str = "MyDataset") -> str:
@@ -39,84 +35,88 @@ def dataset_class(case: Case, fallback: str = "MyDataset") -> str:
     return identifier(case.dataset.name if case.dataset else told if isinstance(told, str) else None, fallback)
 
 
-def loader_call(case: Case, **changes: Any) -> str:
-    """`DataLoader(dataset, batch_size=…, …)` with this loader's arguments and the changes.
+def loader_code(case: Case, **changes: Any) -> str:
+    """`loader = DataLoader(dataset, batch_size=…, …)` with this loader's arguments and the changes.
+
+    Where its call is not known well enough, what to change by hand.
 
     A change is a plain value, `Source("name")` for code, or `DROP`. What does not go together is left out: options of
     workers without workers, and batch_size, shuffle, sampler and drop_last beside a batch sampler.
     """
-    arguments = {**_arguments(case), **changes}
-    if changes.get("sampler"):
+    form = form_of(case)
+    why = form.by_hand or _cannot(form, changes)
+    if why is not None:
+        return _by_hand(why, changes)
+    arguments = _arguments(case, form, changes)
+    yours = [
+        value
+        for name, value in arguments.items()
+        if name in _YOURS and isinstance(value, Source) and changes.get(name) is not value and value.isidentifier()
+    ]
+    if form.cls not in ("DataLoader", "StatefulDataLoader"):
+        yours.insert(0, Source(form.cls))
+    note = f"# as in your own call: {', '.join(yours)}\n" if yours else ""
+    return f"{note}loader = {_written(form.cls, arguments)}"
+
+
+def loader_call(case: Case, **changes: Any) -> str:
+    """The call alone, of a loader whose call is known."""
+    form = form_of(case)
+    return _written(form.cls, _arguments(case, form, changes))
+
+
+def _arguments(case: Case, form: LoaderForm, changes: dict[str, Any]) -> dict[str, Any]:
+    own = arguments_of(case, form)
+    arguments = {**own, **changes}
+    given = changes.get("sampler")
+    if given:
         arguments.pop("shuffle", None)
+    if form.batching == "batch_sampler" and "batch_sampler" not in changes and _of_batches(changes):
+        # The same batch sampler with other figures.
+        kept = {"batch_size": case.batch_size, "drop_last": case.config.get("drop_last") is True}
+        figures = ", ".join(f"{name}={literal(changes.get(name, value))}" for name, value in kept.items())
+        arguments["batch_sampler"] = Source(f"BatchSampler({given or form.inner}, {figures})")
     if arguments.get("batch_sampler"):
         for name in _NOT_BESIDE_BATCH_SAMPLER:
             arguments.pop(name, None)
     if not arguments.get("num_workers"):
         for name in _NEEDS_WORKERS:
             arguments.pop(name, None)
-    dataset = arguments.pop("dataset")
-    written = [f"{name}={_literal(value)}" for name, value in arguments.items() if value is not DROP]
-    line = f"DataLoader({', '.join([dataset, *written])})"
+    left = {name: value for name, value in arguments.items() if value is not DROP}
+    return {name: left[name] for name in (*_ORDER, *left) if name in left}
+
+
+def _of_batches(changes: dict[str, Any]) -> bool:
+    """Whether a change is of what a batch sampler says."""
+    return any(changes.get(name, DROP) is not DROP for name in _NOT_BESIDE_BATCH_SAMPLER)
+
+
+def _cannot(form: LoaderForm, changes: dict[str, Any]) -> str | None:
+    """Why these changes cannot be made to the call; None where they can."""
+    if form.batching != "batch_sampler" or "batch_sampler" in changes or not _of_batches(changes):
+        return None
+    if form.inner is not None and (changes.get("shuffle") or DROP) is DROP:
+        return None
+    return "your batch sampler says which samples make a batch: change it there"
+
+
+def _by_hand(why: str, changes: dict[str, Any]) -> str:
+    """The changes as comments: pasted, they change nothing."""
+    lines = [f"# By hand: {why}"]
+    for name, value in changes.items():
+        if value is DROP:
+            lines.append(f"#     leave out {name}")
+        else:
+            lines.append(f"#     {name}={literal(value)}")
+    if not changes:
+        lines = ["# The loader stays as it is."]
+    return "\n".join(lines)
+
+
+def _written(cls: str, arguments: dict[str, Any]) -> str:
+    written = [literal(arguments["dataset"])]
+    written += [f"{name}={literal(value)}" for name, value in arguments.items() if name != "dataset"]
+    line = f"{cls}({', '.join(written)})"
     if len(line) <= LINE:
         return line
-    return "DataLoader(\n" + "".join(f"    {item},\n" for item in [dataset, *written]) + ")"
-
-
-def loader_code(case: Case, **changes: Any) -> str:
-    """The same as a statement: `loader = DataLoader(…)`."""
-    return f"loader = {loader_call(case, **changes)}"
-
-
-def _arguments(case: Case) -> dict[str, Any]:
-    """The arguments that differ from DataLoader's defaults, in the order in which people write them."""
-    config = case.config
-    found: dict[str, Any] = {"dataset": Source("dataset")}
-    batch_sampler = config.get("batch_sampler")
-    custom = isinstance(batch_sampler, str) and _last(batch_sampler) != "BatchSampler"
-    if custom:
-        found["batch_sampler"] = Source("batch_sampler")
-    elif "batch_size" in config:
-        found["batch_size"] = config["batch_size"]
-    sampler = config.get("sampler")
-    if not custom and isinstance(sampler, str):
-        name = _last(sampler)
-        if name == "RandomSampler":
-            found["shuffle"] = True
-        elif name not in _PLAIN_SAMPLERS:
-            found["sampler"] = Source("sampler")
-    if case.num_workers:
-        found["num_workers"] = case.num_workers
-    collate = config.get("collate_fn")
-    if isinstance(collate, str) and _last(collate) not in _DEFAULT_COLLATE:
-        found["collate_fn"] = Source(function_name(collate, case.inspection.collate, "collate_fn"))
-    for name, default in (("pin_memory", False), ("drop_last", False), ("timeout", 0), ("in_order", True)):
-        value = config.get(name)
-        if isinstance(value, bool | int | float) and value != default:
-            found[name] = value
-    init = config.get("worker_init_fn")
-    if isinstance(init, str):
-        found["worker_init_fn"] = Source(function_name(init, case.inspection.worker_init, "worker_init_fn"))
-    if config.get("prefetch_factor") not in (None, 2):
-        found["prefetch_factor"] = config["prefetch_factor"]
-    if config.get("persistent_workers") is True:
-        found["persistent_workers"] = True
-    return found
-
-
-def function_name(told: str, part: Part | None, fallback: str) -> str:
-    """How code calls a function of the run. An object with `__call__` is known by its class only, a method or a
-    function inside a function by more than a name, so those get `fallback`."""
-    name = identifier(part.name if part is not None else told, fallback)
-    return name if name[:1].islower() or name[:1] == "_" else fallback
-
-
-def _last(qualified: str) -> str:
-    return qualified.rpartition(".")[2]
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, Source):
-        return str.__str__(value)
-    if isinstance(value, str | int | float | bool) or value is None:
-        return repr(value)
-    raise TypeError(f"{type(value).__name__} cannot be written as an argument: use Source")
+    return f"{cls}(\n" + "".join(f"    {item},\n" for item in written) + ")"

@@ -78,6 +78,7 @@ def _probe(loader: Any, seconds: float) -> ProbeResult:
     from torch.utils.data import DataLoader, IterableDataset, default_collate
 
     from ..profiler.inspect_loader import inspect_loader
+    from ..profiler.sampling import own_of, sampling_of
 
     if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset):
         return ProbeResult(None, "only a DataLoader over a map-style data set can be probed")
@@ -89,8 +90,8 @@ def _probe(loader: Any, seconds: float) -> ProbeResult:
     if part is None:
         return ProbeResult(None, "the data set could not be looked at")
     dataset: Any = loader.dataset
-    told = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
-    size = min(told if isinstance(told, int) and told > 0 else 1, len(dataset))
+    told = sampling_of(own_of(loader)).batch_size
+    size = min(told if told is not None and told > 0 else 1, len(dataset))
     if not size:
         return ProbeResult(None, "the data set is empty")
     return _Trial(dataset, batch_access(part), size, time.monotonic() + seconds).run()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from pathlib import Path
 from typing import Any
 
-from ..profiler.describe import name_of
 from ..profiler.errors import UsageError
+from ..profiler.inspection import Part, read_inspection
 from ..profiler.metadata import clean
-from ..profiler.run import Run
+from ..profiler.run import LoaderRun, Run
 
 _EXAMPLE = "for example: train:make_loader, a function without arguments that returns a DataLoader"
 
@@ -56,18 +57,47 @@ def load_target(target: str) -> Any:
 def place_of(run: Run, loader: Any) -> tuple[str, int]:
     """Which recorded loader this one is like: (name of the process's folder, its number): the same data set class, and
     of several the one with the same batch size. Raises UsageError where none is."""
-    name = name_of(type(loader.dataset))
+    from ..profiler.inspect_loader import inspect_loader
+    from ..profiler.sampling import own_of, sampling_of
+
+    live = read_inspection({"inspection": inspect_loader(loader)}).dataset
+    size = sampling_of(own_of(loader)).batch_size
     alike = [
-        (process.path.name, each)
-        for process in run.processes
-        for each in process.loaders
-        if each.config.get("dataset") == name or str(each.config.get("dataset")).endswith(f".{name}")
+        (process.path.name, each) for process in run.processes for each in process.loaders if _alike(run, each, live)
     ]
     if not alike:
+        name = live.type if live is not None else "its data set"
         told = ", ".join(sorted({clean(each.config.get("dataset"), 80) for each in run.loaders})) or "none"
         raise UsageError(f"this run recorded no loader over {clean(name, 80)}: it has {told}")
-    folder, found = max(alike, key=lambda pair: (pair[1].config.get("batch_size") == loader.batch_size, pair[1].count))
+    folder, found = max(alike, key=lambda pair: (pair[1].config.get("batch_size") == size, pair[1].count))
     return folder, found.index
+
+
+def _alike(run: Run, recorded: LoaderRun, live: Part | None) -> bool:
+    """Whether both data sets are of one class: defined in the same file under the same qualified name, since a script
+    that is run calls its module `__main__` and one that is imported does not."""
+    if live is None:
+        return False
+    seen, told = recorded.inspection.dataset, recorded.config.get("dataset")
+    if told == live.type:
+        return True
+    if live.qualname is None or live.module_file is None:
+        return False
+    if seen is not None and seen.module_file is not None:
+        return seen.qualname == live.qualname and _same_file(seen.module_file, live.module_file)
+    # Data sets were not looked at (LOADERSCOPE_INSPECT=0): a class without a module is the script's own.
+    return told == live.qualname and Path(live.module_file).name in {Path(each).name for each in _script(run)}
+
+
+def _script(run: Run) -> tuple[str, ...]:
+    """The file that was run, as far as the command line tells: `train.py`, or that of `-m package.train`."""
+    if run.argv[:1] == ("-m",) and len(run.argv) > 1:
+        return (f"{run.argv[1].rpartition('.')[2]}.py",)
+    return run.argv
+
+
+def _same_file(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _told(error: Exception) -> str:

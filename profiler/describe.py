@@ -5,9 +5,48 @@ from __future__ import annotations
 from typing import Any
 
 from .lengths import known_length
-from .untouched import class_name, in_class, inherits, is_one_of, loader_vars, qualified_name
+from .loader_origin import made_by, takes_any_arguments
+from .sampling import own_of, sampling_of
+from .untouched import class_name, in_class, inherits, is_one_of, mro, qualified_name
+
+# Classes whose constructor takes what DataLoader takes.
+CONSTRUCTORS = (
+    "torch.utils.data.dataloader.DataLoader",
+    "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader",
+)
 
 _PLAIN = (int, float, str, bool, type(None))
+
+
+def describe_drawing(loader: Any) -> dict[str, Any]:
+    """How samples are drawn and batched, and what else of the constructor's arguments tells how the loader was made."""
+    from torch.utils.data import DataLoader
+
+    own = own_of(loader)
+    drawn = sampling_of(own)
+    usual = drawn.batching == "batch_size" and drawn.wrappers == ("BatchSampler",)
+    context = own.get("_DataLoader__multiprocessing_context")
+    bases = (cls for cls in mro(type(loader)) if class_name(cls) in CONSTRUCTORS)
+    return {
+        "batching": drawn.batching,
+        "batch_size": drawn.batch_size,
+        "drop_last": drawn.drop_last,
+        "sampler": _class_of(drawn.sampler),
+        "sampler_path": drawn.path,
+        "sampler_wrappers": None if usual else ", ".join(drawn.wrappers) or None,
+        "sampler_plain": drawn.plain,
+        "shuffle": drawn.shuffle,
+        "replicas": drawn.replicas,
+        "batch_sampler": _class_of(drawn.batch_sampler),
+        "generator": own.get("generator") is not None,
+        "multiprocessing_context": in_class(type(context), "_name") if context is not None else None,
+        "made_by": made_by(loader, own, drawn),
+        "own_constructor": not takes_any_arguments(type(loader), next(bases, DataLoader)),
+    }
+
+
+def _class_of(value: Any) -> str | None:
+    return class_name(type(value)) if value is not None else None
 
 
 def describe_loader(loader: Any) -> dict[str, Any]:
@@ -15,7 +54,7 @@ def describe_loader(loader: Any) -> dict[str, Any]:
     never ask for it."""
     from torch.utils.data import IterableDataset
 
-    own = loader_vars(loader)
+    own = own_of(loader)
     dataset = own.get("dataset")
     iterable = inherits(type(dataset), IterableDataset)
     return {
@@ -24,27 +63,21 @@ def describe_loader(loader: Any) -> dict[str, Any]:
         "dataset_kind": "iterable" if iterable else "map",
         "dataset_len": None if iterable else known_length(dataset),
         "getitems": in_class(type(dataset), "__getitems__") is not None,
-        "sampler": _class_of(own.get("sampler")),
-        "batch_sampler": _class_of(own.get("batch_sampler")),
+        **describe_drawing(loader),
         "collate_fn": name_of(own.get("collate_fn")),
-        "batch_size": plain(own.get("batch_size")),
         "num_workers": plain(own.get("num_workers")),
         "prefetch_factor": plain(own.get("prefetch_factor")),
         "pin_memory": own.get("pin_memory") is True,
         "persistent_workers": own.get("persistent_workers") is True,
         "in_order": own.get("in_order", True) is True,
-        "drop_last": own.get("drop_last") is True,
         "timeout": plain(own.get("timeout")),
         "start_method": _start_method(own.get("_DataLoader__multiprocessing_context")),
         "worker_init_fn": name_of(own.get("worker_init_fn")),
     }
 
 
-def _class_of(value: Any) -> str | None:
-    return class_name(type(value)) if value is not None else None
-
-
 def name_of(value: Any) -> str | None:
+    """A readable name of a function, class or object: 'package.module.Class'."""
     return qualified_name(value) if value is not None else None
 
 

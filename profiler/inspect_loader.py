@@ -15,8 +15,10 @@ from typing import Any
 from .inspect_attributes import describe_attributes, is_dataset
 from .inspect_source import Sources, function_of, is_known, names_used
 from .inspection import MAX_CHILDREN, MAX_DEPTH
+from .sampling import own_of, sampling_of
 from .untouched import (
     class_name,
+    defined_in,
     in_class,
     inherits,
     instance_vars,
@@ -40,6 +42,7 @@ MAX_ALL_NAMES = 2048
 MAX_JSON_CHARACTERS = 600_000
 
 _ACCESS = {"getitem": "__getitem__", "getitems": "__getitems__", "iter": "__iter__"}
+_NEEDED = ("type", "name", "bases", "module_file", "qualname")
 _PLAIN = ("object", "typing.Generic", "typing.Protocol")
 
 
@@ -52,21 +55,29 @@ def inspect_loader(loader: Any) -> dict[str, Any]:
     """What is known of the loader's data set, samplers and functions; {} where it keeps them in no way we know."""
     found: dict[str, Any] = {}
     with suppress(Exception), unseen():
-        own = instance_vars(loader)
-        if "dataset" not in own and "base_dataloader" in own:  # a wrapper of accelerate's
-            own = instance_vars(own["base_dataloader"])
+        own = own_of(loader)
         look = _Look()
-        for name, key in (("dataset", "dataset"), ("sampler", "sampler"), ("batch_sampler", "batch_sampler")):
-            if own.get(key) is not None:
+        for name, value in _parts(own):
+            if value is not None:
                 with suppress(Exception):
-                    found[name] = look.part(own[key], 0)
+                    found[name] = look.part(value, 0)
         for name, key in (("collate", "collate_fn"), ("worker_init", "worker_init_fn")):
             if own.get(key) is not None:
                 with suppress(Exception):
                     found[name] = look.function(own[key])
         if len(json.dumps(found)) > MAX_JSON_CHARACTERS:
-            found = {name: {key: part[key] for key in ("type", "name", "bases")} for name, part in found.items()}
+            found = {name: {key: part[key] for key in _NEEDED if key in part} for name, part in found.items()}
     return found
+
+
+def _parts(own: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The data set, what draws its samples (not the sampler that torch makes and leaves unused beside a batch sampler
+    of the user's), and the batch sampler."""
+    drawn, batch_sampler = sampling_of(own), own.get("batch_sampler")
+    sampler = drawn.sampler
+    if sampler is batch_sampler:
+        sampler = own.get("sampler") if drawn.batching == "batch_size" else None
+    return [("dataset", own.get("dataset")), ("sampler", sampler), ("batch_sampler", batch_sampler)]
 
 
 class _Look:
@@ -142,8 +153,10 @@ class _Look:
 
 def _identity(value: Any) -> dict[str, Any]:
     held = underlying(value)
-    bases = [class_name(base) for base in mro(held if inherits(type(held), type) else type(held))]
+    cls = held if inherits(type(held), type) else type(held)
+    bases = [class_name(base) for base in mro(cls)]
     return {
+        **defined_in(held if type(held) is types.FunctionType else cls),
         "type": qualified_name(value),
         "name": short_name(value),
         "bases": [base for base in bases if base not in _PLAIN][:MAX_BASES],

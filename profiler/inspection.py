@@ -47,9 +47,11 @@ class Part:
     """An object that takes part: a data set (with the sets it wraps as `children`), a sampler, a function.
 
     `type` is its qualified name, `name` what code would call it (the class's or the function's own name), `bases` the
-    qualified names of its classes, itself first. `getitem`, `getitems`, `iter` and `call` hold source lines, dedented,
-    where the source could be read: of `__getitem__`, `__getitems__`, `__iter__`, and of the function itself. `names`
-    are the global and attribute names that code uses, functions of the same class included.
+    qualified names of its classes, itself first. `module_file` is the file of the module that defines it, `qualname`
+    its name there: the same class has both the same, whatever its module was called. `getitem`, `getitems`, `iter` and
+    `call` hold source lines, dedented, where the source could be read: of `__getitem__`, `__getitems__`, `__iter__`,
+    and of the function itself. `names` are the global and attribute names that code uses, functions of the same class
+    included.
     """
 
     type: str
@@ -57,6 +59,8 @@ class Part:
     bases: tuple[str, ...] = ()
     file: str | None = None
     line: int | None = None
+    module_file: str | None = None
+    qualname: str | None = None
     length: int | None = None
     getitem: tuple[str, ...] = ()
     getitems: tuple[str, ...] = ()
@@ -129,6 +133,8 @@ def _part(raw: Any, depth: int) -> Part | None:
         bases=strings(raw, "bases"),
         file=text(raw, "file"),
         line=integer(raw, "line"),
+        module_file=text(raw, "module_file"),
+        qualname=text(raw, "qualname"),
         length=integer(raw, "length"),
         getitem=strings(raw, "getitem"),
         getitems=strings(raw, "getitems"),

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -55,7 +56,8 @@ def run_command(argv: Sequence[str], runs: Path | None = None) -> tuple[int, Pat
 
 
 def command_line(argv: Sequence[str]) -> list[str]:
-    """What to start: a file or `-m` or `-c` goes to this Python, anything else is a command on the PATH."""
+    """What to start: a file or `-m` or `-c` goes to this Python, anything else is a command on the PATH, or
+    one of this Python's own."""
     if not argv:
         raise UsageError("nothing to run; try `loaderscope run train.py`")
     first = argv[0]
@@ -67,10 +69,15 @@ def command_line(argv: Sequence[str]) -> list[str]:
     if path.exists():
         ours = path.is_dir() or path.suffix in _PYTHON or not os.access(path, os.X_OK)
         return [sys.executable, *argv] if ours else [str(path.absolute()), *argv[1:]]
-    found = shutil.which(first)
+    found = shutil.which(first) or shutil.which(first, path=_beside_python())
     if found is None or first.endswith(".py"):
         raise UsageError(f"there is no script {first!r} here; check the path")
     return [found, *argv[1:]]
+
+
+def _beside_python() -> str:
+    """Where this Python's own commands lie (torchrun, accelerate): an environment need not be activated to be used."""
+    return os.pathsep.join(dict.fromkeys([os.path.dirname(sys.executable), sysconfig.get_path("scripts")]))
 
 
 def environment(run: Path, environ: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ or a metaclass may have put in between. What cannot be had this way is not had.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import types
 from collections.abc import Iterable, Iterator
@@ -65,27 +66,22 @@ def instance_vars(value: Any) -> dict[str, Any]:
     return {name: item for name, item in found.copy().items() if type(name) is str}
 
 
-def loader_vars(loader: Any) -> dict[str, Any]:
-    """The attributes of a DataLoader, or of the one that a wrapper of accelerate's holds."""
-    own = instance_vars(loader)
-    inner = own.get("base_dataloader")
-    return own if "dataset" in own or inner is None else {**instance_vars(inner), **own}
-
-
-def workers_of(loader: Any) -> int:
-    """How many workers a DataLoader has now."""
-    value = None
-    if in_class(type(loader), "num_workers") is None:
-        try:
-            value = object.__getattribute__(loader, "num_workers")
-        except AttributeError:
-            value = loader_vars(loader).get("num_workers")
-    return value if type(value) is int else 0
-
-
 def class_name(cls: type) -> str:
     """'package.module.Class'; without the module for builtins and for the script itself."""
     return _qualified(_module_of(cls), _qualname_of(cls))
+
+
+def defined_in(value: types.FunctionType | type) -> dict[str, str]:
+    """Where a class or function is defined: the file of its module, and its qualified name there; {} where it is not
+    known. Unlike its module's name, they are the same whether the module was imported or run as a script."""
+    function = type(value) is types.FunctionType
+    module, qualname = (value.__module__, value.__qualname__) if function else (_module_of(value), _qualname_of(value))
+    file = loaded(module).get("__file__") if type(module) is str else None
+    if function and type(file) is not str:
+        file = value.__code__.co_filename  # type: ignore[union-attr]
+    if type(file) is not str or type(qualname) is not str:
+        return {}
+    return {"module_file": os.path.abspath(file), "qualname": qualname[:MAX_NAME]}
 
 
 def short_name(value: Any) -> str:

@@ -23,8 +23,9 @@ from .hot import native
 from .ours import is_ours, returning_errors
 from .plain import WatchedIterable
 from .recorder import Recorder, Step, failed
+from .sampling import own_of
 from .tracebacks import drop_inner_frames
-from .untouched import class_name, in_class, inherits, instance_vars, loader_vars, short_name, workers_of
+from .untouched import class_name, in_class, inherits, instance_vars, short_name
 
 T = TypeVar("T")
 
@@ -200,8 +201,19 @@ def _described(loader: Any, reasons: dict[str, str]) -> dict[str, Any]:
         if not is_ours(error):
             raise
         reasons["config"] = f"it could not be looked at: {type(error).__name__}"
-        config = {"loader": class_name(type(loader)), "num_workers": workers_of(loader)}
+        config = {"loader": class_name(type(loader)), "num_workers": _workers_of(loader)}
     return config
+
+
+def _workers_of(loader: Any) -> int:
+    """How many workers the loader has now."""
+    value = None
+    if in_class(type(loader), "num_workers") is None:
+        try:
+            value = object.__getattribute__(loader, "num_workers")
+        except AttributeError:
+            value = own_of(loader).get("num_workers")
+    return value if type(value) is int else 0
 
 
 def _gone(key: int) -> None:
@@ -213,7 +225,7 @@ def _gone(key: int) -> None:
 
 
 def _fresh_name(loader: Any) -> str:
-    name = short_name(loader_vars(loader).get("dataset", loader))
+    name = short_name(own_of(loader).get("dataset", loader))
     count = _names[name] = _names.get(name, 0) + 1
     return name if count == 1 else f"{name} {count}"
 
@@ -316,7 +328,7 @@ def _step_for(loader: Any) -> Step | None:
         if recorder is None:
             return None
         step = Step(recorder)
-        return step if step.begin(workers_of(loader)) else None
+        return step if step.begin(_workers_of(loader)) else None
     except BaseException as error:
         if not (failed(error, recorder) if recorder is not None else is_ours(error)):
             raise

@@ -6,10 +6,13 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from ..case import Case
+from ..code_text import with_imports
 from ..loader_code import DROP, Source, loader_code
+from ..loader_form import form_of
 from ..storage.files import length_of
 from .batch_values import NotArrays
-from .getitems_code import BATCH_INDICES, own_collate, whole_epochs
+from .drawn import drawn_batches, own_collate, whole_epochs
+from .getitems_code import AS_IS
 
 # Larger copies of a data set are for the user to decide on; and a copy should leave most of the memory free.
 MAX_BYTES = 2_000_000_000
@@ -86,6 +89,9 @@ def held_form(case: Case) -> HeldForm:
     dataset, length = case.dataset, case.config.get("dataset_len")
     if dataset is None or not isinstance(length, int) or not length or not whole_epochs(case) or own_collate(case):
         raise NotArrays("how its samples are drawn or collated is not the plain way")
+    by_hand = form_of(case).by_hand
+    if by_hand is not None:
+        raise NotArrays(by_hand)
     if may_change(dataset.names):
         raise NotArrays("its samples may change from one epoch to the next")
     if any(a.kind in ("callable", "other") for a in dataset.attributes):
@@ -100,32 +106,18 @@ def held_form(case: Case) -> HeldForm:
     free = case.system.mem_available_min_bytes
     if nbytes > min(MAX_BYTES, MEMORY_SHARE * free if free is not None else MAX_BYTES):
         raise NotArrays("its samples would take too much memory to keep")
-    shuffle = ", shuffle=True" if str(case.config.get("sampler")).endswith("RandomSampler") else ""
-    drop = ", drop_last=True" if case.config.get("drop_last") else ""
-    sampler = f"BatchIndices(len(dataset), batch_size={case.batch_size}{shuffle}{drop})"
+    drawn = drawn_batches(case)
     call = loader_code(
         case,
         dataset=Source("Held(dataset)"),
         batch_size=None,
-        sampler=Source("BATCHES"),
+        batch_sampler=DROP,
+        sampler=Source(drawn.expression),
         drop_last=DROP,
         collate_fn=Source("as_is"),
         num_workers=0,
         worker_init_fn=DROP,
     )
-    code = "\n".join(
-        [
-            "import torch",
-            "from torch.utils.data import DataLoader, Dataset, Sampler, default_collate",
-            "\n",
-            _HELD.replace("{result}", _RESULTS[structure]),
-            "",
-            BATCH_INDICES,
-            "",
-            "def as_is(batch):",
-            "    return batch",
-            "\n",
-            call.replace("BATCHES", sampler),
-        ]
-    )
-    return HeldForm(code + "\n", nbytes, len(case.inspection.leaves))
+    text = "\n\n".join([_HELD.replace("{result}", _RESULTS[structure]), *drawn.classes, AS_IS])
+    code = "\n".join(["import torch", "\n", text, "", *drawn.notes, call])
+    return HeldForm(with_imports(code + "\n"), nbytes, len(case.inspection.leaves))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ..case import Case
+from ..code_text import with_imports
 from ..loader_code import DROP, Source, loader_code
-from .getitems_code import whole_epochs
+from ..loader_form import form_of
+from .drawn import Drawn, drawn_batches, whole_epochs
 
 # The class and the one it derives from, as `datasets` names them.
 _CLASSES = ("datasets.arrow_dataset.Dataset",)
@@ -17,21 +19,19 @@ def is_hugging_face(case: Case) -> bool:
 
 def hugging_face_code(case: Case) -> str:
     """The loader over the same data set that asks for columns of whole batches, as tensors."""
-    kept = bool(case.config.get("drop_last"))
-    lines = ["from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler", "\n"]
-    if whole_epochs(case):
-        kind = "Random" if str(case.config.get("sampler")).endswith("RandomSampler") else "Sequential"
-        sampler = f"{kind}Sampler(dataset)"
-    else:
-        sampler = "sampler"
-        lines.append("# `sampler` is the one this loader has today.")
-    batches = f"BatchSampler({sampler}, batch_size={case.batch_size or 1}, drop_last={kept})"
+    form = form_of(case)
+    drawn = drawn_batches(case)
+    if form.whole and form.batching == "batch_size" and whole_epochs(case):
+        given = ", generator=generator" if form.shuffle and case.config.get("generator") is True else ""
+        sampler = f"RandomSampler(dataset{given})" if form.shuffle else "SequentialSampler(dataset)"
+        last = case.config.get("drop_last") is True
+        drawn = Drawn(f"BatchSampler({sampler}, batch_size={case.batch_size or 1}, drop_last={last})")
     call = loader_code(
         case,
         dataset=Source('dataset.with_format("torch")'),
         batch_size=None,
         batch_sampler=DROP,
-        sampler=Source("BATCHES"),
+        sampler=Source(drawn.expression),
         drop_last=DROP,
     )
-    return "\n".join([*lines, call.replace("BATCHES", batches)]) + "\n"
+    return with_imports("\n".join([*drawn.notes, call]) + "\n")

@@ -8,7 +8,9 @@ from ...profiler.metadata import clean
 from ..batched.hugging_face import hugging_face_code, is_hugging_face
 from ..case import Case
 from ..fetching import held
+from ..inputs import held_code
 from ..loader_code import dataset_class, identifier
+from ..loader_form import form_of
 from .functions import Hot
 
 
@@ -141,10 +143,10 @@ def v2_code(case: Case, hot: Hot) -> str:
 
 
 def columns_code(case: Case, hot: Hot) -> str:
-    found = held(case, "dataframe")
-    name = identifier(found[1].name if found is not None else None, "frame")
-    owner = identifier(found[0].name if found is not None else None, "MyDataset")
-    return COLUMNS + f"dataset.{name} = Columns(dataset.{name})  # or in __init__ of {owner}\n"
+    found = held_code(case.dataset, "dataframe")
+    if found is None:
+        return COLUMNS + f"# in {dataset_class(case)}: self.columns = Columns(frame) once, in place of the DataFrame\n"
+    return COLUMNS + f"{found.code} = Columns({found.code})  # or in __init__ of {found.owner}\n"
 
 
 COLUMNS = '''class Row(dict):
@@ -218,12 +220,17 @@ def zarr_code(case: Case, hot: Hot) -> str:
 
 
 def hf_code(case: Case, hot: Hot) -> str:
-    if is_hugging_face(case):
+    if is_hugging_face(case) and form_of(case).by_hand is None:
         return hugging_face_code(case)
-    found = held(case, "hf")
-    name = identifier(found[1].name if found is not None else None, "table")
+    found = held_code(case.dataset, "hf")
+    if found is None or found.attribute.type.endswith("IterableDataset"):
+        return (
+            '# where the rows come from, before they are asked for one by one: .with_format("numpy"), and\n'
+            "# .batch(batch_size) with batch_size=None in the loader, instead of a row at a time at\n"
+            f"#     {here(hot)}\n"
+        )
     return (
-        f'columns = dataset.{name}.with_format("numpy")[:]  # every column as one array, if they fit into memory\n'
+        f'columns = {found.code}.with_format("numpy")[:]  # every column as one array, if they fit into memory\n'
         f"# in {dataset_class(case)}: columns[name][index] instead of a row of the table at\n#     {here(hot)}\n"
         "# too large for that: __getitems__(self, indices), which asks the table once for all the indices of a batch\n"
     )
@@ -261,10 +268,10 @@ def lock_code(case: Case, hot: Hot) -> str:
 
 
 def elements_code(case: Case, hot: Hot) -> str:
-    tensors = held(case, "tensor")
-    name = identifier(tensors[1].name if tensors is not None else None, "values")
+    found = held_code(case.dataset, "tensor")
+    first = "# values = values.numpy(), once: it" if found is None else f"{found.code} = {found.code}.numpy()  #"
     return (
-        f"dataset.{name} = dataset.{name}.numpy()  # shares its memory; an element of it is read eight times as fast\n"
+        f"{first} shares its memory; an element of it is read eight times as fast\n"
         "# better still: one operation on the whole tensor, such as .clamp() or an index of all places, not\n"
         f"#     {here(hot)}\n"
     )

@@ -10,6 +10,7 @@ from ...profiler.inspection import Part
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..fetching import data_parts, fetch_idle_share, fetch_share, file_suffix, held, names_used
 from ..figures import percent, us
+from ..inputs import held_code
 from ..loader_code import dataset_class, identifier
 from .code import COLUMNS
 
@@ -73,9 +74,9 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
     rows = max(1, sum(len(_ROWS.findall(line.partition("#")[0])) for line in part.getitem))
     least_us = min(rows * ROW_US[0], (1 - 3 * ROWS_LEFT) * sample_us)
     most_us = min(rows * ROW_US[1], (1 - ROWS_LEFT) * sample_us)
-    code = COLUMNS + (
-        f"dataset.{name} = Columns(dataset.{name})  # or in __init__ of {identifier(part.name, 'MyDataset')}\n"
-    )
+    at = held_code(case.dataset, "dataframe")
+    reached = at.code if at is not None and at.attribute.name == attribute else f"dataset.{name}"
+    code = COLUMNS + f"{reached} = Columns({reached})  # or in __init__ of {identifier(part.name, 'MyDataset')}\n"
     return Advice(
         title="Keep the DataFrame's columns as arrays",
         why=(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..case import Case
 from ..loader_code import DROP, Source, loader_code
+from ..loader_form import form_of
 from .packed import PACKED_FILE, THROUGH
 from .place import copied, file_lists, target_code
 
@@ -82,12 +83,16 @@ def shards_code(case: Case) -> str | None:
     lists = file_lists(case)
     if len(lists) != 1 or not lists[0].stands_in or case.config.get("dataset_kind") != "map":
         return None
+    form = form_of(case)
+    # Shards hold every sample, and each rank and worker reads its own: other orders and choices would be lost.
+    dealt = str(case.config.get("sampler")).endswith("DistributedSampler")
+    if not (form.plain or dealt) or case.batch_size is None:
+        return None
     only = lists[0]
     opens = "open" in only.part.names or not only.part.names
     pairs = (only.attribute.items or "").rpartition(".")[2] in ("tuple", "list")
     own = only.expression("dataset")
     paths = f"[item[0] for item in {own}]" if pairs else f"list({own})"
-    shuffled = str(case.config.get("sampler")).endswith("RandomSampler")
     lines = [
         *copied(only.steps),
         f"target = {target_code(case, 'shards')}",
@@ -102,8 +107,12 @@ def shards_code(case: Case) -> str | None:
             f"names = type({holder}).__getitem__.__globals__",
             'names["open"] = through(names.get("open", open))',
         ]
-    shards = f"Shards(packed, {only.expression('packed')}, target, buffer={1000 if shuffled else 0})"
-    lines += ["", loader_code(case, dataset=Source(shards), shuffle=DROP, sampler=DROP)]
+    shards = f"Shards(packed, {only.expression('packed')}, target, buffer={1000 if form.shuffle else 0})"
+    batches = {"batch_size": case.batch_size, "drop_last": case.config.get("drop_last") is True or DROP}
+    if form.batching == "batch_size":
+        batches = {}
+    changes = {"shuffle": DROP, "sampler": DROP, "batch_sampler": DROP, **batches}
+    lines += ["", loader_code(case, dataset=Source(shards), **changes)]
     imports = (
         "import copy\nimport io\nimport os\nimport random\nimport shutil\nimport tarfile\nfrom pathlib import Path\n\n"
         "from torch.utils.data import DataLoader, IterableDataset, get_worker_info\n\n\n"

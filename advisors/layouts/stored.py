@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..batched.getitems_code import own_collate
+from ..batched.drawn import own_collate
 from ..batched.held_code import decoded_bytes, may_change, not_flat_tensors, structure_of
 from ..case import Case
 from ..hot.functions import MOST_LEFT

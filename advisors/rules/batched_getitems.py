@@ -28,13 +28,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..batched.batch_values import NotArrays
-from ..batched.getitems_code import Batched, batched_form, own_collate
+from ..batched.drawn import own_collate
+from ..batched.getitems_code import Batched, batched_form
 from ..batched.held_code import HeldForm, held_form
 from ..batched.hugging_face import hugging_face_code, is_hugging_face
 from ..case import Advice, Case, Outcome, Unmeasured
 from ..fetching import FETCH_WAITS, MAIN_PART, fetch_idle_share, file_suffix, held, making_share, sample_time_us
 from ..figures import count, percent, size, times, us
 from ..loader_code import dataset_class
+from ..loader_form import form_of
 from ..model import Range
 from ..probe import GETITEMS, SAMPLER
 
@@ -171,8 +173,8 @@ def _advice(case: Case, form: Batched, sample_us: float, share: float) -> Advice
         f"one and then stacks {rows} small tensors. One look-up with all {rows} indices gives the same batch."
     )
     caveat = "The batches are the same, and in the same order for the same seed."
-    if "BatchIndices" in form.code:
-        caveat += " Hand BatchIndices the generator if the loader has one."
+    if "generator=generator" in form.code:
+        caveat = "The batches are the same; with the same generator, those of the first epoch come in the same order."
     if form.form == "getitems":
         caveat = "Every loader over this class uses __getitems__ from then on; the samples are the same."
     if form.access.loops:
@@ -222,7 +224,12 @@ def _held_advice(case: Case, kept: HeldForm, sample_us: float, share: float, rea
 
 
 def _hugging_face(case: Case, sample_us: float, share: float) -> Iterator[Outcome]:
-    if own_collate(case) or sample_us >= DECODING_US or (fetch_idle_share(case) or 0.0) > FETCH_WAITS:
+    if (
+        own_collate(case)
+        or form_of(case).by_hand
+        or sample_us >= DECODING_US
+        or (fetch_idle_share(case) or 0.0) > FETCH_WAITS
+    ):
         return
     assert case.whatif is not None
     # CAUSES.md row 16: reported gains reach a thousandfold, and depend on the format already set.

@@ -30,7 +30,8 @@ from ..evidence import making_us
 from ..figures import percent, us
 from ..hot.functions import unknown
 from ..inputs import stacking_collate
-from ..loader_code import DROP, Source, function_name, loader_code
+from ..loader_code import DROP, Source, loader_code
+from ..loader_form import collate_name, drawing_sampler, is_default_collate
 
 NAME = "collate"
 KIND = "speed"
@@ -38,7 +39,6 @@ KIND = "speed"
 MAKING_SHARE = 0.20
 WAITING_SHARE = 0.15
 PADDING_SHARE = 0.20  # CAUSES.md row 26
-_TORCH_OWN = ("default_collate", "default_convert")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         return
     collate, making = case.mean_us("collate"), making_us(case)
     told = case.config.get("collate_fn")
-    if collate is None or not making or not isinstance(told, str) or told.endswith(_TORCH_OWN):
+    if collate is None or not making or not isinstance(told, str) or is_default_collate(told):
         return
     waited = _waited(case)
     if collate < MAKING_SHARE * making or waited < WAITING_SHARE:
@@ -104,7 +104,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     }
     if padding is not None:
         evidence["padding"] = f"{percent(padding)} of the batch's values"
-    name = function_name(told, part, "collate_fn")
+    name = collate_name(case)
     yield Advice(
         title=cause.title,
         why=f"{name} takes {percent(collate / making)} of the time of making a batch. {cause.why}",
@@ -157,25 +157,26 @@ def _stacking(case: Case, name: str) -> str:
     return f"{stacking_collate(case.inspection, name)}\n\n{loader_code(case, collate_fn=Source('stack_samples'))}\n"
 
 
-def _buckets(case: Case) -> str:
-    batch_size = case.batch_size or 32
-    return f'''\
+_BUCKETS = '''\
 import random
 
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import Sampler
 
 
 class LengthBuckets(Sampler):
-    """Batches of samples of like length, in random order; `lengths` has one number a sample."""
+    """The samples that `sampler` draws, in batches of like length; `lengths` has one number a sample."""
 
-    def __init__(self, lengths, batch_size, pool=50):
-        self.lengths, self.batch_size, self.pool = lengths, batch_size, pool
+    def __init__(self, lengths, sampler, batch_size, drop_last=False, pool=50):
+        self.lengths, self.sampler, self.batch_size = lengths, sampler, batch_size
+        self.drop_last, self.pool = drop_last, pool
 
     def __len__(self):
-        return -(-len(self.lengths) // self.batch_size)
+        full, rest = divmod(len(self.sampler), self.batch_size)
+        return full + (1 if rest and not self.drop_last else 0)
 
     def __iter__(self):
-        order = random.sample(range(len(self.lengths)), len(self.lengths))
+        order = list(self.sampler)
+        order = order[: len(self) * self.batch_size]
         step = self.batch_size * self.pool
         for begin in range(0, len(order), step):
             near = sorted(order[begin : begin + step], key=self.lengths.__getitem__)
@@ -184,6 +185,26 @@ class LengthBuckets(Sampler):
             yield from batches
 
 
-lengths = [len(dataset[i][0]) for i in range(len(dataset))]  # better: from metadata, without loading
-{loader_code(case, batch_size=DROP, batch_sampler=Source(f"LengthBuckets(lengths, batch_size={batch_size})"))}
+def length_of(sample):
+    """The longest of its fields; better: from metadata, without loading."""
+    fields = sample.values() if isinstance(sample, dict) else sample
+    lengths = [len(field) for field in fields if hasattr(field, "__len__") and getattr(field, "ndim", 1)]
+    return max(lengths, default=len(sample))
+
+
 '''
+
+
+def _buckets(case: Case) -> str:
+    size, last = case.batch_size or 32, case.config.get("drop_last") is True
+    drop = ", drop_last=True" if last else ""
+    sampler = drawing_sampler(case)
+    if sampler is None:
+        return (
+            f"{_BUCKETS}# By hand: what your loader draws its samples with is not known well enough. Hand it\n"
+            f"#     batch_sampler=LengthBuckets(lengths, sampler, batch_size={size}{drop})\n"
+            "# with one length a sample, and a sampler that draws single samples as now.\n"
+        )
+    batches = Source(f"LengthBuckets(lengths, {sampler}, batch_size={size}{drop})")
+    lengths = "lengths = [length_of(dataset[i]) for i in range(len(dataset))]\n"
+    return f"{_BUCKETS}{lengths}{loader_code(case, batch_size=DROP, batch_sampler=batches)}\n"

@@ -25,10 +25,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...profiler.run import LoaderRun, ProcessRun
-from ..batched.getitems_code import samples_an_epoch
+from ..batched.drawn import samples_an_epoch
 from ..case import SAME, Advice, Case, Outcome
 from ..figures import count, percent
-from ..loader_code import Source, loader_code
+from ..loader_code import Source, identifier, loader_code
+from ..loader_form import form_of
 from ..model import Range
 
 NAME = "distributed-sampler"
@@ -93,22 +94,29 @@ def _unsharded(case: Case, shuffles: bool) -> Iterator[Outcome]:
 
 
 def _code(case: Case) -> str:
-    shuffle = str(case.config.get("sampler")).endswith("RandomSampler")
+    form = form_of(case)
+    if not form.plain:
+        name = identifier(str(case.config.get("sampler")), "the sampler")
+        return (
+            f"# By hand: {name} draws in a way of its own. Let it draw the same order in every rank, and\n"
+            "# hand out only this rank's part of it: order[rank::world_size]\n"
+        )
+    last = bool(case.config.get("drop_last"))
     return (
-        "from torch.utils.data import DataLoader, DistributedSampler\n\n"
-        f"sampler = DistributedSampler(dataset, shuffle={shuffle}, drop_last={bool(case.config.get('drop_last'))})\n"
+        f"sampler = DistributedSampler(dataset, shuffle={bool(form.shuffle)}, drop_last={last})\n"
         f"{loader_code(case, sampler=Source('sampler'))}\n\n"
         "# at the start of each epoch:\n"
         "#     sampler.set_epoch(epoch)\n"
     )
 
 
-_SET_EPOCH = """\
-for epoch in range(epochs):
-    loader.sampler.set_epoch(epoch)
-    for batch in loader:
-        ...
-"""
+def _set_epoch(case: Case) -> str:
+    """By the way from the loader to its sampler, through what wraps it; Accelerate's loaders pass it on themselves."""
+    path = case.config.get("sampler_path")
+    steps = path.split(".") if isinstance(path, str) else ["sampler"]
+    if case.config.get("made_by") in ("accelerate", "transformers") or not all(map(str.isidentifier, steps)):
+        steps = []
+    return f"# at the start of each epoch:\n#     {'.'.join(['loader', *steps])}.set_epoch(epoch)\n"
 
 
 def _first_digests(loader: LoaderRun) -> dict[int, int]:
@@ -143,7 +151,7 @@ def _same_order(case: Case, distributed: bool) -> Iterator[Outcome]:
     if distributed:
         title = "Call sampler.set_epoch(epoch) at the start of each epoch"
         why = "DistributedSampler draws the same order in every epoch unless it is told the epoch."
-        code = _SET_EPOCH
+        code = _set_epoch(case)
     else:
         title = "Shuffle anew in each epoch"
         why = "The loader shuffles, but its generator is seeded anew before each epoch: the order is always the same."

@@ -25,7 +25,8 @@ from collections.abc import Iterator
 from ...profiler.inspection import Leaf
 from ..case import Advice, Case, Outcome
 from ..figures import percent, size
-from ..loader_code import Source, dataset_class, function_name, loader_code
+from ..loader_code import Source, dataset_class, loader_code
+from ..loader_form import collate_name
 
 NAME = "h2d-dtype"
 KIND = "speed"
@@ -113,15 +114,12 @@ def _code_at_source(case: Case, leaf: Leaf) -> str:
 
 
 def _code(case: Case, leaf: Leaf) -> str:
-    told = case.config.get("collate_fn")
-    own = isinstance(told, str) and told.rpartition(".")[2] != "default_collate"
-    collate = function_name(str(told), case.inspection.collate, "collate_fn") if own else "default_collate"
     place = f"batch{leaf.path}"
     return (
         "import torch\n"
-        f"from torch.utils.data import DataLoader{'' if own else ', default_collate'}\n\n\n"
+        "from torch.utils.data import DataLoader\n\n\n"
         "def as_bytes(samples):\n"
-        f"    batch = {collate}(samples)\n"
+        f"    batch = {collate_name(case)}(samples)\n"
         f"    {place} = ({place} * 255).round_().to(torch.uint8)\n"
         "    return batch\n\n\n"
         f"{loader_code(case, collate_fn=Source('as_bytes'))}\n\n"

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...profiler.inspection import Attribute
-from ..batched.getitems_code import samples_an_epoch
+from ..batched.drawn import samples_an_epoch
 from ..case import Advice, Case, Outcome
 from ..fetching import data_parts, names_used
 from ..figures import count

@@ -22,7 +22,8 @@ from collections.abc import Iterator
 
 from ..case import Advice, Case, Outcome
 from ..figures import count, percent, us
-from ..loader_code import DROP, Source, loader_code
+from ..loader_code import DROP, Source, identifier, loader_code
+from ..loader_form import form_of
 from ..stage_model.verdict import first_of_epoch
 
 NAME = "sampler"
@@ -37,32 +38,36 @@ LEFT_TORCH = (0.3, 0.7)
 LEFT_OWN = (0.02, 0.3)
 _TORCH = ("RandomSampler", "SequentialSampler", "BatchSampler", "DistributedSampler", "WeightedRandomSampler")
 
-_CODE = '''\
+_CLASS = '''\
 import numpy as np
-from torch.utils.data import DataLoader
 
 
 class ArrayBatches:
-    """Batches cut out of one array: the whole epoch's order is drawn at once."""
+    """Batches cut out of one array: `draw(epoch)` gives the order of a whole epoch at once."""
 
-    def __init__(self, samples, batch_size, drop_last=False, seed=0):
-        self.samples, self.batch_size, self.drop_last = samples, batch_size, drop_last
-        self.seed, self.epoch = seed, 0
+    def __init__(self, draw, samples, batch_size, drop_last=False):
+        self.draw, self.samples, self.batch_size, self.drop_last = draw, samples, batch_size, drop_last
+        self.epoch = 0
 
     def __len__(self):
         return self.samples // self.batch_size if self.drop_last else -(-self.samples // self.batch_size)
 
     def __iter__(self):
-        order = {order}
+        order = self.draw(self.epoch)
         self.epoch += 1
         for batch in range(len(self)):
             yield order[batch * self.batch_size : (batch + 1) * self.batch_size].tolist()
 
 
-{loader}
 '''
-_SHUFFLED = "np.random.default_rng((self.seed, self.epoch)).permutation(self.samples)"
-_STRAIGHT = "np.arange(self.samples)"
+_DRAW = """\
+def draw(epoch, seed=0):
+    return {order}
+
+
+"""
+_SHUFFLED = "np.random.default_rng((seed, epoch)).permutation(len(dataset))"
+_STRAIGHT = "np.arange(len(dataset))"
 
 
 def examine(case: Case) -> Iterator[Outcome]:
@@ -88,10 +93,9 @@ def examine(case: Case) -> Iterator[Outcome]:
         "training process, inside next(), where workers cannot help.",
         evidence=evidence,
         predicted=case.whatif.predict(index=left),
-        code=_code(case, shuffled=name != "SequentialSampler"),
-        caveat=f"This draws every sample once an epoch in random order. If {name} orders, weights or repeats samples, "
-        "draw its own order there, as an array."
-        if own
+        code=_code(case, name),
+        caveat=f"What {name} draws is its own: only you can write it as an array."
+        if not form_of(case).whole
         else "The order differs from torch's shuffle with the same seed. With several ranks each needs its own part.",
     )
 
@@ -119,11 +123,19 @@ def first_share(case: Case) -> float | None:
     return float(index[known].sum()) / total * share
 
 
-def _code(case: Case, shuffled: bool) -> str:
-    size = case.batch_size or 64
-    drop = ", drop_last=True" if case.config.get("drop_last") is True else ""
-    batches = Source(f"ArrayBatches(len(dataset), batch_size={size}{drop})")
+def _code(case: Case, name: str) -> str:
+    form = form_of(case)
+    size, last = case.batch_size or 64, case.config.get("drop_last") is True
+    drop = ", drop_last=True" if last else ""
+    if not form.whole:
+        by_hand = (
+            f"# By hand: write draw(epoch) so that it gives what {identifier(name, 'the sampler')} draws in an epoch,\n"
+            "# as one array, and hand the loader\n"
+            f"#     batch_sampler=ArrayBatches(draw, samples, batch_size={size}{drop})\n"
+            "# with as many samples as that array has, in place of the sampler it has now."
+        )
+        return _CLASS + by_hand + "\n"
+    batches = Source(f"ArrayBatches(draw, len(dataset), batch_size={size}{drop})")
     changes = dict.fromkeys(("batch_size", "shuffle", "sampler", "drop_last"), DROP)
-    return _CODE.format(
-        order=_SHUFFLED if shuffled else _STRAIGHT, loader=loader_code(case, batch_sampler=batches, **changes)
-    )
+    order = _SHUFFLED if form.shuffle else _STRAIGHT
+    return _CLASS + _DRAW.format(order=order) + loader_code(case, batch_sampler=batches, **changes) + "\n"

@@ -27,6 +27,7 @@ from ..case import Advice, Case, Outcome
 from ..evidence import Cores, contended, cores, start_method, worker_rows
 from ..figures import count, figure, percent
 from ..loader_code import Source, dataset_class, loader_code
+from ..loader_form import arguments_of, form_of
 
 NAME = "thread-oversubscription"
 KIND = "speed"
@@ -64,7 +65,7 @@ def one_thread(worker_id):
         threadpool_limits(1)
     if "cv2" in sys.modules:
         sys.modules["cv2"].setNumThreads(0)
-
+{own}
 
 {loader}  # data set: {dataset}
 """
@@ -85,9 +86,11 @@ def examine(case: Case) -> Iterator[Outcome]:
     # The extra threads' work is not lost if it moves into the fetching thread, but waiting for each other is.
     best = max(0.3, own / used.worker)
     worst = min(LEAST_GAIN, 1 - WASTED * extra / used.worker)
-    name = _init(case)
+    own_init = arguments_of(case, form_of(case)).get("worker_init_fn")
     code = _CODE.format(
-        loader=loader_code(case, worker_init_fn=Source("one_thread")), dataset=dataset_class(case, "your own")
+        own=f"    {own_init}(worker_id)  # yours, as before\n" if own_init is not None else "",
+        loader=loader_code(case, worker_init_fn=Source("one_thread")),
+        dataset=dataset_class(case, "your own"),
     )
     yield Advice(
         title="Give each worker one library thread",
@@ -96,7 +99,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         evidence=_evidence(case, used, own, threads),
         predicted=case.whatif.predict(fetch=(best, worst)),
         code=code,
-        caveat=f"Call {name} inside one_thread too." if name else None,
+        caveat="It calls your own worker_init_fn as before." if own_init is not None else None,
     )
 
 
@@ -117,10 +120,6 @@ def _threads(case: Case) -> float | None:
     peaks = [values[rows].max() for rows in worker_rows(case, case.host.process)]
     peaks = [int(peak) for peak in peaks if peak > 0]
     return float(np.median(peaks)) if peaks else None
-
-
-def _init(case: Case) -> str | None:
-    return "your own worker_init_fn" if case.config.get("worker_init_fn") is not None else None
 
 
 def _evidence(case: Case, used: Cores, own: float, threads: float) -> dict[str, str]:

@@ -164,6 +164,6 @@ def _duration(seconds: float) -> str:
 
 def _code(case: Case, lists: list[Held]) -> str:
     lines = [f"{held.code} = PackedList({held.code})" for held in lists] or [
-        "dataset.items = PackedList(dataset.items)  # each long list of Python objects"
+        "# for each long list of Python objects that the data set holds: dataset.items = PackedList(dataset.items)"
     ]
     return f"{PACKED_LIST}\n\n" + "\n".join(lines) + f"\n{loader_code(case)}\n"

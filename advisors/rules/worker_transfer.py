@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from ..case import Advice, Case, Outcome
 from ..evidence import hand_over_us, making_us, pickled_bytes, tensors
 from ..figures import count, percent, size, us
-from ..loader_code import Source, function_name, loader_code
+from ..loader_code import Source, loader_code
+from ..loader_form import collate_name
 
 NAME = "worker-transfer"
 KIND = "speed"
@@ -156,7 +157,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         f"done for it. {cause.why}",
         evidence=evidence,
         predicted=case.whatif.predict(transfer=cause.left),
-        code=cause.code.format(collate=_collate(case), loader=loader_code(case, collate_fn=Source(cause.function))),
+        code=cause.code.format(collate=collate_name(case), loader=loader_code(case, collate_fn=Source(cause.function))),
         caveat=cause.caveat,
     )
 
@@ -208,12 +209,3 @@ def _wide_share(case: Case) -> float:
     total = sum(leaf.nbytes or 0 for leaf in leaves)
     wide = sum(leaf.nbytes or 0 for leaf in leaves if leaf.kind == "tensor" and (leaf.dtype or "").endswith("float64"))
     return wide / total if total else 0.0
-
-
-def _collate(case: Case) -> str:
-    told = case.config.get("collate_fn")
-    if not isinstance(told, str) or told.endswith("default_collate"):
-        return "torch.utils.data.default_collate"
-    if told.endswith("default_convert"):
-        return "torch.utils.data.default_convert"
-    return function_name(told, case.inspection.collate, "collate_fn")

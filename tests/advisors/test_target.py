@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from torch.utils.data import DataLoader
 
-from loaderscope.advisors.target import load_target
+from builders import RunBuilder, loop
+from loaderscope.advisors.target import load_target, place_of
+from loaderscope.profiler.describe import describe_loader
 from loaderscope.profiler.errors import UsageError
+from loaderscope.profiler.inspect_loader import inspect_loader
+from loaderscope.profiler.run import Run
+from loaderscope.profiler.run_reader import open_run
 
 MODULE = """
 from torch.utils.data import DataLoader
@@ -67,3 +74,61 @@ def test_a_mistake_gets_one_sentence(target: str, said: str) -> None:
         load_target(target)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+SCRIPT = """
+from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
+
+class Rows(Dataset):
+    def __len__(self):
+        return 12
+    def __getitem__(self, index):
+        return index
+
+def make_loader(size=4):
+    return DataLoader(Rows(), batch_sampler=BatchSampler(RandomSampler(Rows()), size, False))
+"""
+
+
+def imported(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The file's module under this name, such as `__main__`: as if it were run."""
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    monkeypatch.setitem(sys.modules, name, module)
+    exec(compile(path.read_text(), str(path), "exec"), vars(module))
+    return module
+
+
+def recorded(runs: Path, *loaders: Any, looked_at: bool = True) -> Run:
+    run = RunBuilder(runs)
+    process = run.process()
+    for loader in loaders:
+        seen = {"inspection": inspect_loader(loader)} if looked_at else {}
+        process.loader(loop(30), config=describe_loader(loader), **seen)
+    return open_run(run.path)
+
+
+@pytest.mark.parametrize("looked_at", [True, False])
+def test_a_class_of_the_script_is_the_one_that_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_at: bool
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    with monkeypatch.context() as running:
+        main = imported(script, "__main__", running)
+        run = recorded(tmp_path / "runs", main.make_loader(8), main.make_loader(4), looked_at=looked_at)
+    live = imported(script, "train", monkeypatch).make_loader()
+    assert [each.config["dataset"] for each in run.loaders] == ["Rows", "Rows"]
+    assert place_of(run, live) == ("p4000-0", 1)  # of two, the one with the same batches
+
+
+@pytest.mark.parametrize("looked_at", [True, False])
+def test_a_class_of_another_file_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_at: bool) -> None:
+    script, other = tmp_path / "train.py", tmp_path / "evaluate.py"
+    script.write_text(SCRIPT)
+    other.write_text(SCRIPT)
+    with monkeypatch.context() as running:
+        run = recorded(tmp_path / "runs", imported(script, "__main__", running).make_loader(), looked_at=looked_at)
+    live = imported(other, "evaluate", monkeypatch).make_loader()
+    with pytest.raises(UsageError, match=r"no loader over evaluate\.Rows: it has Rows"):
+        place_of(run, live)

@@ -68,7 +68,7 @@ def test_padding(tmp_path: Path, share: float, fires: bool) -> None:
     assert (len(recommended), len(unmeasured)) == (fires, not fires)
     if fires:
         call = arguments(only(recommended).code)
-        assert call["batch_sampler"] == "LengthBuckets(lengths, batch_size=4)"
+        assert call["batch_sampler"] == "LengthBuckets(lengths, RandomSampler(dataset), batch_size=4)"
         assert not {"batch_size", "shuffle"} & set(call)
 
 

@@ -14,6 +14,15 @@ from loaderscope.advisors.case import Case
 from rule_cases1 import FakeWhatIf, assert_documented, case_of, judged, only, worker_loop, workers_config
 
 NAME = "worker-startup"
+
+
+class Held(SimpleNamespace):
+    """A data set that holds what a test gives it."""
+
+    def __len__(self) -> int:
+        return 3
+
+
 HEAVY = [
     {"name": "table", "kind": "ndarray", "type": "numpy.ndarray", "nbytes": 900_000_000},
     {"name": "names", "kind": "texts", "type": "list", "length": 500_000},
@@ -46,8 +55,8 @@ def test_fires_for_a_heavy_data_set(tmp_path: Path) -> None:
 
 
 def test_the_code_keeps_what_the_data_set_holds(tmp_path: Path) -> None:
-    dataset = SimpleNamespace(table=np.arange(6.0), names=["a", "bé", ""], labels=[3, 1, 2])
-    space: dict[str, Any] = {"DataLoader": lambda data, **k: data, "dataset": dataset}
+    dataset = Held(table=np.arange(6.0), names=["a", "bé", ""], labels=[3, 1, 2])
+    space: dict[str, Any] = {"dataset": dataset}
     exec(only(judged(NAME, started(tmp_path))[0]).code, space)
     assert dataset.table.tolist() == list(range(6))
     assert [dataset.names[i] for i in range(3)] == list(dataset.names) == ["a", "bé", ""]
