@@ -24,6 +24,13 @@ def _fd_limit() -> int | None:
     return soft if soft != resource.RLIM_INFINITY else None
 
 
+def arguments() -> list[str]:
+    """`sys.argv` as text: an embedded Python has none, and programs may put anything into it."""
+    found: Any = getattr(sys, "argv", None)
+    given = found if type(found) in (list, tuple) else []
+    return [os.fsdecode(each) if type(each) in (str, bytes) else type(each).__name__ for each in given]
+
+
 def process_facts() -> dict[str, Any]:
     """JSON values; ranks are those torchrun and its like set in the environment."""
     import multiprocessing
@@ -44,7 +51,7 @@ def process_facts() -> dict[str, Any]:
         "boot_id": boot_id(),
         "clock_ns": now_ns(),
         "unix_ns": time.time_ns(),
-        "argv": list(sys.argv),
+        "argv": arguments(),
         "rank": number("RANK"),
         "local_rank": number("LOCAL_RANK"),
         "world_size": number("WORLD_SIZE"),

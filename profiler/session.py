@@ -23,7 +23,7 @@ from .clock import now_ns
 from .folding import Folder, write_atomically
 from .lanes import Budget, Lane
 from .ours import is_ours
-from .process_facts import process_facts
+from .process_facts import arguments, process_facts
 from .ptrace import allow, pass_on
 from .rundir import FORMAT, create_run, exclusive_folder, runs_directory
 from .schema import WORKER
@@ -220,7 +220,7 @@ def _open_anywhere() -> Session | None:
     first_error: OSError | None = None
     for where in _candidates():
         try:
-            session = Session(create_run(_own(where), sys.argv) if where is not None else _joined_run())
+            session = Session(create_run(_own(where), arguments()) if where is not None else _joined_run())
         except OSError as error:
             first_error = first_error or error
             continue
