@@ -71,7 +71,8 @@ def tell_from_worker(place: Place, error: Exception) -> None:
             folder, loader, _ = place
             with _file(Path(folder), loader).open("x", encoding="utf-8") as file:
                 json.dump({"format": FORMAT, "reason": reason}, file)
-        print(f"loaderscope: workers are not measured: {reason}", file=sys.stderr)
+        if sys.stderr is not None:  # `print` would take standard output in its place
+            print(f"loaderscope: workers are not measured: {reason}", file=sys.stderr)
 
 
 def told_by_worker(folder: Path, loader: int) -> str | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .clock import now_ns
 from .ours import is_ours
+from .untouched import inherits
 
 if TYPE_CHECKING:
     import torch
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from .device import DeviceClock
 
 SMALL = 1024
+# A longer list is no batch of tensors.
+MAX_ITEMS = 1024
 
 # Device types that copies are timed to; CUDA's covers ROCm, which torch calls by the same name.
 device_types = {"cuda"}
@@ -82,12 +85,17 @@ def _drop_memory(clock: DeviceClock) -> None:
 
 
 def _tensors(batch: Any, depth: int = 6) -> list[torch.Tensor]:
-    if isinstance(batch, torch.Tensor):
-        return [batch] if type(batch) is torch.Tensor and batch.layout is torch.strided else []
-    if depth and isinstance(batch, dict):
-        return [t for item in batch.values() for t in _tensors(item, depth - 1)]
-    if depth and isinstance(batch, list | tuple) and len(batch) <= 1024:
-        return [t for item in batch for t in _tensors(item, depth - 1)]
+    """Those in containers, which are opened by their base class's own methods: no code of the user's runs."""
+    kind = type(batch)
+    if kind is torch.Tensor:
+        return [batch] if batch.layout is torch.strided else []
+    if not depth:
+        return []
+    for base, items in ((dict, dict.values), (list, list.__iter__), (tuple, tuple.__iter__)):
+        if inherits(kind, base):
+            if base is not dict and base.__len__(batch) > MAX_ITEMS:
+                return []
+            return [tensor for item in items(batch) for tensor in _tensors(item, depth - 1)]
     return []
 
 
@@ -146,7 +154,7 @@ def _wrap_to(original: Any) -> Any:
             return original(self, *args, **kwargs)
         try:
             other = args[0] if args else kwargs.get("tensor")
-            if isinstance(other, torch.Tensor):
+            if other is not None and inherits(type(other), torch.Tensor):
                 onto_device = other.device.type in device_types
                 non_blocking = bool(kwargs.get("non_blocking", args[1] if len(args) > 1 else False))
             else:

@@ -1,13 +1,13 @@
-"""What a loader is, in words and numbers, found without running the user's code more than it runs anyway."""
+"""What a loader is, in words and numbers, found without running any code of the user's."""
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
+from .lengths import known_length
 from .loader_origin import made_by, takes_any_arguments
 from .sampling import own_of, sampling_of
-from .untouched import class_name, in_class, mro
+from .untouched import class_name, in_class, inherits, is_one_of, mro, qualified_name
 
 # Classes whose constructor takes what DataLoader takes.
 CONSTRUCTORS = (
@@ -15,17 +15,7 @@ CONSTRUCTORS = (
     "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader",
 )
 
-
-def name_of(value: Any) -> str | None:
-    """A readable name of a function, class or object: 'package.module.Class'."""
-    if value is None:
-        return None
-    if isinstance(value, functools.partial):
-        return f"partial({name_of(value.func)})"
-    target = value if hasattr(value, "__qualname__") else type(value)
-    module = getattr(target, "__module__", None)
-    qualname = getattr(target, "__qualname__", repr(type(value)))
-    return qualname if module in (None, "builtins", "__main__") else f"{module}.{qualname}"
+_PLAIN = (int, float, str, bool, type(None))
 
 
 def describe_drawing(loader: Any) -> dict[str, Any]:
@@ -60,41 +50,47 @@ def _class_of(value: Any) -> str | None:
 
 
 def describe_loader(loader: Any) -> dict[str, Any]:
-    """The configuration of a DataLoader as JSON values. `len()` is asked of map-style data sets only: asking an
-    iterable one changes torch's own warnings."""
+    """The configuration of a DataLoader as JSON values. `dataset_len` is None where only `len()` could tell: torch may
+    never ask for it."""
     from torch.utils.data import IterableDataset
 
-    dataset = loader.dataset
-    iterable = isinstance(dataset, IterableDataset)
-    context = getattr(loader, "multiprocessing_context", None)
+    own = own_of(loader)
+    dataset = own.get("dataset")
+    iterable = inherits(type(dataset), IterableDataset)
     return {
-        "loader": name_of(type(loader)),
-        "dataset": name_of(type(dataset)),
+        "loader": class_name(type(loader)),
+        "dataset": _class_of(dataset),
         "dataset_kind": "iterable" if iterable else "map",
-        "dataset_len": None if iterable else _len(dataset),
-        "getitems": bool(getattr(type(dataset), "__getitems__", None)),
+        "dataset_len": None if iterable else known_length(dataset),
+        "getitems": in_class(type(dataset), "__getitems__") is not None,
         **describe_drawing(loader),
-        "collate_fn": name_of(loader.collate_fn),
-        "num_workers": loader.num_workers,
-        "prefetch_factor": loader.prefetch_factor,
-        "pin_memory": bool(loader.pin_memory),
-        "persistent_workers": bool(loader.persistent_workers),
-        "in_order": bool(getattr(loader, "in_order", True)),
-        "timeout": loader.timeout,
-        "start_method": context.get_start_method() if context is not None else _default_start_method(),
-        "worker_init_fn": name_of(loader.worker_init_fn),
+        "collate_fn": name_of(own.get("collate_fn")),
+        "num_workers": plain(own.get("num_workers")),
+        "prefetch_factor": plain(own.get("prefetch_factor")),
+        "pin_memory": own.get("pin_memory") is True,
+        "persistent_workers": own.get("persistent_workers") is True,
+        "in_order": own.get("in_order", True) is True,
+        "timeout": plain(own.get("timeout")),
+        "start_method": _start_method(own.get("_DataLoader__multiprocessing_context")),
+        "worker_init_fn": name_of(own.get("worker_init_fn")),
     }
 
 
-def _len(dataset: Any) -> int | None:
-    try:
-        return len(dataset)
-    except Exception:
-        return None
+def name_of(value: Any) -> str | None:
+    """A readable name of a function, class or object: 'package.module.Class'."""
+    return qualified_name(value) if value is not None else None
 
 
-def _default_start_method() -> str | None:
+def plain(value: Any) -> Any:
+    """The value where it is a plain one; the name of its class for an object that may have code of its own."""
+    return value if is_one_of(type(value), _PLAIN) else class_name(type(value))
+
+
+def _start_method(context: Any) -> str | None:
     import multiprocessing
 
     # The default is fixed by asking for it, so it is only asked for when it has been fixed already.
-    return multiprocessing.get_start_method(allow_none=True)
+    if context is None:
+        return multiprocessing.get_start_method(allow_none=True)
+    known = inherits(type(context), multiprocessing.context.BaseContext)
+    return context.get_start_method() if known else None

@@ -11,7 +11,6 @@ own, bare, and `bare` says which figures that costs.
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 from collections.abc import Callable
@@ -25,31 +24,24 @@ from .envelope import opening
 from .iterators import instrumented, with_globals
 from .recorder import Step, failed
 from .torch_parts import Kind
-from .worker_target import run_torch_worker, run_torchdata_worker
+from .worker_target import Place, Target
 
 _handed = threading.local()
 
 
-class WorkerTarget:
-    """What a worker process runs. It learns from the iterator being made where to keep what its looks see: forked, in
-    the child; otherwise when it is pickled."""
+class WorkerTarget(Target):
+    """It learns from the iterator being made where to keep what its looks see: forked, in the child; otherwise when it
+    is pickled."""
 
-    def __init__(self, run: Callable[..., None]) -> None:
-        self._run = run
-
-    def __call__(self, *args: Any) -> None:
-        self._run(getattr(_handed, "place", None), *args)
-
-    def __reduce__(self) -> Any:
-        return functools.partial, (self._run, getattr(_handed, "place", None))
+    def place(self) -> Place:
+        return getattr(_handed, "place", None)
 
 
 class Family:
     """One kind of loader, and how its iterators and workers are made to measure."""
 
-    def __init__(self, kind: Kind, worker: Callable[..., None]) -> None:
+    def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self.worker = worker
         self.gaps: dict[str, Gap] = {}  # by what is bare: single, multi, worker
         self._makers: dict[bool, Callable[[Any], Any]] = {}
 
@@ -136,7 +128,7 @@ class Family:
         base = cls.__mro__[1]
         held = sys.modules[self.kind.module]
         first, *inner = self.kind.worker_names
-        replaced = _with_replaced(getattr(held, first), inner, WorkerTarget(self.worker))
+        replaced = _with_replaced(getattr(held, first), inner, WorkerTarget(self.kind))
         cls.__init__ = with_globals(base.__init__, {first: replaced})  # type: ignore[misc]
         return cls
 
@@ -187,7 +179,7 @@ def finish(iterator: Any, step: Step) -> None:
     remember(iterator)
 
 
-_FAMILIES = (Family(torch_parts.TORCH, run_torch_worker), Family(torch_parts.TORCHDATA, run_torchdata_worker))
+_FAMILIES = (Family(torch_parts.TORCH), Family(torch_parts.TORCHDATA))
 
 
 def known_families() -> tuple[Family, ...]:

@@ -51,8 +51,25 @@ stamping: Callable[[list[Any], list[int]], Iterator[Any]] = _stamping if hot.nat
 
 def fetched_one_by_one(dataset: Any, auto_collation: bool) -> bool:
     """Whether torch asks for the samples of a batch singly. If not, the data set gets the very object the sampler
-    drew, and must: without automatic batching, or with `__getitems__`."""
-    return auto_collation and not getattr(dataset, "__getitems__", None)
+    drew, and must: without automatic batching, or with `__getitems__`. That is looked for without running the code
+    of a data set that makes attributes as they are asked for: there it may be, and samples are not timed."""
+    from .untouched import in_class
+
+    if not auto_collation:
+        return False
+    cls = type(dataset)
+    if any(in_class(cls, name) is not None for name in ("__getitems__", "__getattr__")):
+        return False
+    return in_class(cls, "__getattribute__") is object.__getattribute__ and not _has_own(dataset, "__getitems__")
+
+
+def _has_own(value: Any, name: str) -> bool:
+    """Whether the object itself holds this attribute, which its class does not."""
+    try:
+        object.__getattribute__(value, name)
+    except AttributeError:
+        return False
+    return True
 
 
 def with_stamps(index: Any) -> Any:

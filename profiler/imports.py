@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import ModuleType
 
+from .ours import is_ours
+
 
 def after_import(module: str, call: Callable[[], None]) -> None:
     """Call `call()` once `module` has been imported; at once if it has been."""
@@ -52,6 +54,9 @@ def _call_after(loader: importlib.abc.Loader, call: Callable[[], None]) -> None:
         try:
             call()
         except Exception as error:  # the import itself succeeded, and must
-            print(f"loaderscope: nothing is recorded: {type(error).__name__}: {error}", file=sys.stderr)
+            if not is_ours(error):
+                raise
+            if sys.stderr is not None:  # `print` would take standard output in its place
+                print(f"loaderscope: nothing is recorded: {type(error).__name__}: {error}", file=sys.stderr)
 
     loader.exec_module = exec_module  # type: ignore[method-assign]

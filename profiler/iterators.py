@@ -220,7 +220,7 @@ def _multi(base: Any, quiet: bool) -> type:
     body: dict[str, Any] = {"_next_index": _next_index, "_process_data": _process_data, "_reset": _reset}
     if _native_queues is not None:
         body["_reset"] = _native_queues.resetting(base_reset, returning_errors(again))
-        body["_next_index"] = _native_queues.indexing(base_next_index, _next_index)
+        body["_next_index"] = _native_queues.indexing(base_next_index)
         body["_process_data"] = _native_queues.processing(base_process_data, Envelope, _process_data)
     if quiet:
         body["_next_data"] = _receiving(base._next_data)

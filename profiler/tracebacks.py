@@ -7,21 +7,39 @@ import re
 from types import TracebackType
 from typing import Any
 
+from .hot import native
+
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 # One frame of a printed traceback: the File line, and the source and marker lines under it.
 _FRAME = re.compile(r'  File "(?P<file>[^"\n]*)", line \d+, in [^\n]*\n(?:    [^\n]*\n)*')
 
 
+_HEADING = "Traceback (most recent call last):\n"
+
+
 def without_own_frames(text: str) -> str:
-    """A formatted traceback less the frames of this package."""
+    """A formatted traceback less the frames of this package. What the user's message says stays as it is: an error
+    within is cut at its own line, which no frame's line looks like."""
     if _HERE not in text:
         return text
-    return _FRAME.sub(lambda frame: "" if frame["file"].startswith(_HERE) else frame[0], text)
+    parts = []
+    at = text.find(_HEADING)
+    while at >= 0:
+        at += len(_HEADING)
+        parts.append(text[:at])
+        text = text[at:]
+        while (frame := _FRAME.match(text)) is not None:
+            parts.append("" if frame["file"].startswith(_HERE) else frame[0])
+            text = text[frame.end() :]
+        at = text.find(_HEADING)
+    return "".join([*parts, text])
 
 
 def clean_wrapper(wrapper: Any) -> None:
     """Take our frames out of a torch `ExceptionWrapper`, whose text becomes the message the user sees."""
+    if native is not None:
+        return  # there are none
     text = getattr(wrapper, "exc_msg", None)
     if isinstance(text, str):
         wrapper.exc_msg = without_own_frames(text)

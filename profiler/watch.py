@@ -23,7 +23,9 @@ from .hot import native
 from .ours import is_ours, returning_errors
 from .plain import WatchedIterable
 from .recorder import Recorder, Step, failed
+from .sampling import own_of
 from .tracebacks import drop_inner_frames
+from .untouched import class_name, in_class, inherits, instance_vars, short_name
 
 T = TypeVar("T")
 
@@ -71,7 +73,7 @@ def watch(loader: T, *, name: str | None = None, stacks: bool = True) -> T:
 
     if not stacks:
         sessions.take_no_stacks()
-    if isinstance(loader, DataLoader):
+    if inherits(type(loader), DataLoader):
         with _lock:
             if _recorder_of(loader) is None:
                 recorder = _register(loader, name)
@@ -79,10 +81,10 @@ def watch(loader: T, *, name: str | None = None, stacks: bool = True) -> T:
                 for iterator in _live_iterators(loader):
                     adopt(iterator, Step(recorder))
         return loader
-    if isinstance(loader, WatchedIterable):
+    if type(loader) is WatchedIterable:
         return loader
-    if not hasattr(type(loader), "__iter__") and not hasattr(type(loader), "__next__"):
-        raise UsageError(f"watch() takes a DataLoader or another iterable of batches, not {type(loader).__name__!r}")
+    if in_class(type(loader), "__iter__") is None and in_class(type(loader), "__next__") is None:
+        raise UsageError(f"watch() takes a DataLoader or another iterable of batches, not {short_name(loader)!r}")
     return WatchedIterable(loader, _plain_recorder(loader, name))  # type: ignore[return-value]
 
 
@@ -118,7 +120,7 @@ def unwatch(loader: Any = None) -> None:
             _watched.clear()
             _retired.clear()
             release_all()
-        elif isinstance(loader, WatchedIterable):
+        elif type(loader) is WatchedIterable:
             loader.stop()
         else:
             entry_ = _watched.pop(id(loader), None)
@@ -132,12 +134,12 @@ def unwatch(loader: Any = None) -> None:
 
 def is_watched(loader: Any) -> bool:
     """Whether this loader is being recorded."""
-    return isinstance(loader, WatchedIterable) or _recorder_of(loader) is not None
+    return type(loader) is WatchedIterable or _recorder_of(loader) is not None
 
 
 def loader_place(loader: Any) -> tuple[Path, int] | None:
     """(folder of this process in the run, number of the loader in it); None before its first batch."""
-    recorder = loader._recorder if isinstance(loader, WatchedIterable) else _recorder_of(loader)
+    recorder = loader._recorder if type(loader) is WatchedIterable else _recorder_of(loader)
     if recorder is None or recorder.session is None:
         return None
     return recorder.session.directory, recorder.index
@@ -169,11 +171,10 @@ def _recorder_of(loader: Any) -> Recorder | None:
 
 
 def _register(loader: Any, name: str | None) -> Recorder:
-    from .describe import describe_loader
-
-    facts: dict[str, Any] = {"kind": "dataloader", "config": describe_loader(loader), "reasons": {}, "notes": []}
-    reasons = facts["reasons"]
-    if not loader.num_workers:
+    reasons: dict[str, str] = {}
+    config = _described(loader, reasons)
+    facts: dict[str, Any] = {"kind": "dataloader", "config": config, "reasons": reasons, "notes": []}
+    if not config["num_workers"]:
         for metric in ("pack", "queued", "unpack"):
             reasons[metric] = "num_workers=0: batches do not cross a process border"
     reasons["h2d"] = reasons["stall"] = "no device in use"
@@ -189,6 +190,32 @@ def _register(loader: Any, name: str | None) -> Recorder:
     return recorder
 
 
+def _described(loader: Any, reasons: dict[str, str]) -> dict[str, Any]:
+    from .describe import describe_loader
+
+    try:
+        config = describe_loader(loader)
+        if config["dataset"] is None:
+            reasons["config"] = "this loader keeps its attributes where only its own code finds them"
+    except Exception as error:
+        if not is_ours(error):
+            raise
+        reasons["config"] = f"it could not be looked at: {type(error).__name__}"
+        config = {"loader": class_name(type(loader)), "num_workers": _workers_of(loader)}
+    return config
+
+
+def _workers_of(loader: Any) -> int:
+    """How many workers the loader has now."""
+    value = None
+    if in_class(type(loader), "num_workers") is None:
+        try:
+            value = object.__getattribute__(loader, "num_workers")
+        except AttributeError:
+            value = own_of(loader).get("num_workers")
+    return value if type(value) is int else 0
+
+
 def _gone(key: int) -> None:
     entry = _watched.pop(key, None)
     if entry is not None and entry.recorder.enabled:
@@ -198,8 +225,7 @@ def _gone(key: int) -> None:
 
 
 def _fresh_name(loader: Any) -> str:
-    dataset = getattr(loader, "dataset", loader)
-    name = type(dataset).__name__
+    name = short_name(own_of(loader).get("dataset", loader))
     count = _names[name] = _names.get(name, 0) + 1
     return name if count == 1 else f"{name} {count}"
 
@@ -209,7 +235,7 @@ def _plain_recorder(iterable: Any, name: str | None) -> Recorder:
     stages = ("index", "fetch", "collate", "pack", "queued", "unpack", "pin", "h2d", "stall")
     facts = {
         "kind": "iterable",
-        "config": {"loader": type(iterable).__qualname__},
+        "config": {"loader": class_name(type(iterable)).rpartition(".")[2]},
         "reasons": dict.fromkeys(stages, why),
         "notes": [],
     }
@@ -219,13 +245,13 @@ def _plain_recorder(iterable: Any, name: str | None) -> Recorder:
 def _recorder_for_orphan(iterator: Any) -> Recorder:
     """For an iterator found at work, whose loader is not at hand."""
     facts = {"kind": "dataloader", "config": {"num_workers": iterator._num_workers}, "reasons": {}, "notes": []}
-    return Recorder(type(iterator._dataset).__name__, facts)
+    return Recorder(short_name(iterator._dataset), facts)
 
 
 def _live_iterators(loader: Any) -> Iterator[Any]:
     """Iterators this loader keeps: persistent workers' own, and those that subclasses hold on to."""
-    for value in list(vars(loader).values()):
-        if isinstance(value, torch_parts.iterator_base()):
+    for value in instance_vars(loader).values():
+        if inherits(type(value), torch_parts.iterator_base()):
             yield value
 
 
@@ -302,7 +328,7 @@ def _step_for(loader: Any) -> Step | None:
         if recorder is None:
             return None
         step = Step(recorder)
-        return step if step.begin(loader.num_workers) else None
+        return step if step.begin(_workers_of(loader)) else None
     except BaseException as error:
         if not (failed(error, recorder) if recorder is not None else is_ours(error)):
             raise

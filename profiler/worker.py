@@ -21,6 +21,7 @@ from .clock import now_ns, thread_cpu_ns
 from .envelope import TIMES, native, sealed, sender
 from .hot import Marks
 from .measure import batch_size_of
+from .ours import is_ours
 from .ptrace import allow_as_told
 from .tracebacks import clean_wrapper
 from .worker_target import Place
@@ -30,6 +31,17 @@ _NAN = float("nan")
 
 def run_worker(loop: Callable[..., None], args: tuple[Any, ...], place: Place = None) -> None:
     """Run torch's own worker loop, measured; bare, with the reason where reports find it, if that fails."""
+    args, close = prepared(loop, args, place)
+    try:
+        loop(*args)
+    finally:
+        close()
+
+
+def prepared(
+    loop: Callable[..., None], args: tuple[Any, ...], place: Place
+) -> tuple[tuple[Any, ...], Callable[[], None]]:
+    """(what to call torch's loop with, what to call when it has ended)."""
     inside = None
     try:
         from .session import leave_worker_alone
@@ -38,12 +50,14 @@ def run_worker(loop: Callable[..., None], args: tuple[Any, ...], place: Place = 
         allow_as_told()
         args, inside = _instrument(loop, args, place)
     except Exception as error:
+        if not is_ours(error):
+            raise
         tell_from_worker(place, error)
-    try:
-        loop(*args)
-    finally:
-        if inside is not None:
-            inside.close()
+    return args, inside.close if inside is not None else _nothing
+
+
+def _nothing() -> None:
+    pass
 
 
 def _instrument(
@@ -274,5 +288,7 @@ class ResultQueue(_Queue):
             return batch
         try:
             return self._timer.end(task, batch)
-        except Exception:  # a failure of ours must never cost a batch
+        except Exception as error:  # a failure of ours must never cost a batch
+            if not is_ours(error):
+                raise
             return batch

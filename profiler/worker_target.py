@@ -10,22 +10,41 @@ from __future__ import annotations
 from typing import Any
 
 from . import torch_parts
+from .hot import native
+from .ours import returning_errors
 
 # Where a worker keeps what its looks see: (folder of the session, number of the loader, epoch); None: it takes none.
 Place = tuple[str, int, int] | None
 
 
-def run_torch_worker(place: Place, *args: Any) -> None:
-    """Target of a `torch.utils.data.DataLoader` worker."""
-    loop = torch_parts.worker_loop(torch_parts.TORCH)
-    from .worker import run_worker
+def _begin(target: Target, *args: Any) -> tuple[Any, tuple[Any, ...], Any]:
+    """(torch's loop, what to call it with, what to call when it has ended)."""
+    loop = torch_parts.worker_loop(target.kind)
+    from .worker import prepared
 
-    run_worker(loop, args, place)
+    return loop, *prepared(loop, args, target.place())
 
 
-def run_torchdata_worker(place: Place, *args: Any) -> None:
-    """Target of a `torchdata.stateful_dataloader.StatefulDataLoader` worker."""
-    loop = torch_parts.worker_loop(torch_parts.TORCHDATA)
-    from .worker import run_worker
+def _call(self: Target, *args: Any) -> None:
+    loop, given, close = _begin(self, *args)
+    try:
+        loop(*given)
+    finally:
+        close()
 
-    run_worker(loop, args, place)
+
+class Target:
+    """What a worker process of this kind of loader runs. Compiled, it calls torch's loop without a frame of ours."""
+
+    def __init__(self, kind: torch_parts.Kind, place: Place = None) -> None:
+        self.kind = kind
+        self._place = place
+
+    def place(self) -> Place:
+        """Where this worker keeps what it sees."""
+        return self._place
+
+    __call__ = native.working(_call, returning_errors(_begin)) if native is not None else _call
+
+    def __reduce__(self) -> Any:
+        return Target, (self.kind, self.place())

@@ -39,9 +39,10 @@ MAKER(stepping, RECORDS_TOLD, 2)
 MAKER(receiving, RECORDS_TOLD && ENVELOPES_TOLD, 2)
 MAKER(making, 1, 2)
 MAKER(resetting, 1, 1)
+MAKER(working, 1, 1)
 MAKER(drawing, 1, 0)
 MAKER(fetching, 1, 0)
-MAKER(indexing, 1, 1)
+MAKER(indexing, 1, 0)
 MAKER(processing, RECORDS_TOLD && ENVELOPES_TOLD, 2)
 MAKER(arriving, 1, 0)
 
@@ -99,7 +100,8 @@ static PyMethodDef functions[] = {
     {"resetting", resetting, METH_VARARGS, "resetting(base, before)"},
     {"drawing", drawing, METH_VARARGS, "drawing(base)"},
     {"fetching", fetching, METH_VARARGS, "fetching(base)"},
-    {"indexing", indexing, METH_VARARGS, "indexing(base, with_care)"},
+    {"working", working, METH_VARARGS, "working(base, begin)"},
+    {"indexing", indexing, METH_VARARGS, "indexing(base)"},
     {"processing", processing, METH_VARARGS, "processing(base, envelope, otherwise)"},
     {"arriving", arriving, METH_VARARGS, "arriving(receive)"},
     {"getting", getting, METH_VARARGS, "getting(get, arrival, envelope)"},
@@ -122,7 +124,7 @@ intern_names(void)
 {
     const struct { PyObject **place; const char *text; } names[] = {
         {&name.ls, "_ls"}, {&name.entered, "entered"}, {&name.roll, "roll"}, {&name.finish, "finish"},
-        {&name.finish_opened, "finish_opened"}, {&name.begin_detail, "begin_detail"},
+        {&name.finish_opened, "finish_opened"}, {&name.begin_detail, "begin_detail"}, {&name.looked_at, "drawn"},
         {&name.pin_memory, "_pin_memory"}, {&name.auto_collation, "_auto_collation"},
         
         {&name.marks, "_loaderscope_marks"}, {&name.collate, "_loaderscope_collate"}, {&name.send_idx, "_send_idx"},

@@ -5,7 +5,6 @@
 #include "parcel.h"
 #include "stepping.h"
 
-enum { WITH_CARE };                /* `more` of `_next_index` */
 enum { ENVELOPE, OTHERWISE };      /* `more` of `_process_data` */
 enum { ARRIVAL, INTO };             /* `more` of `get` */
 
@@ -19,11 +18,6 @@ indexing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject
         return PyErr_Occurred() ? NULL : PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
     }
     PyObject *index = NULL, *task = NULL, *noted = NULL;
-    if (step->looks != Py_None || step->drawn == NULL || !PyDict_CheckExact(step->drawn)) {
-        /* The first tasks of an iteration are looked at, by the Python form. */
-        index = PyObject_Vectorcall(hook->more[WITH_CARE], args, nargsf, NULL);
-        goto done;
-    }
     long long samples;
     int64_t t0 = now_ns();
     index = PyObject_Vectorcall(hook->base, args, nargsf, NULL);
@@ -33,8 +27,16 @@ indexing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject
     int64_t took = now_ns() - t0;
     task = PyObject_GetAttr(iterator, name.send_idx);
     noted = samples_of(iterator, index, &samples) < 0 ? NULL : Py_BuildValue("LL", (long long)took, samples);
-    if (task == NULL || noted == NULL || PyDict_SetItem(step->drawn, task, noted) < 0) {
+    if (task == NULL || noted == NULL || PyObject_SetItem(step->drawn, task, noted) < 0) {
         Py_CLEAR(index);
+    }
+    else if (step->looks != NULL && step->looks != Py_None) { /* the first tasks of an iteration are looked at */
+        PyObject *looking[] = {step->looks, index, task};
+        PyObject *looked = PyObject_VectorcallMethod(name.looked_at, looking, 3, NULL);
+        if (looked == NULL) {
+            Py_CLEAR(index);
+        }
+        Py_XDECREF(looked);
     }
 done:
     Py_XDECREF(noted);

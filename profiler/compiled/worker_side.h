@@ -4,6 +4,7 @@
 
 #include "collate_mark.h"
 #include "stamping.h"
+#include "making.h"
 #include "parcel.h"
 
 enum { MARKS, BEGIN };            /* `more` of the task queue's `get` */
@@ -15,6 +16,35 @@ is_numbered(PyObject *message)
 {
     return PyTuple_CheckExact(message) && PyTuple_GET_SIZE(message) == 2 &&
            PyLong_CheckExact(PyTuple_GET_ITEM(message, 0));
+}
+
+/* What a worker process runs. BEGUN gives (loop, its arguments, what to call when it has ended). */
+static PyObject *
+working_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Hook *hook = (Hook *)callable;
+    PyObject *begun = or_raise(PyObject_Vectorcall(hook->more[BEGUN], args, nargsf, kwnames));
+    if (begun == NULL) {
+        return NULL;
+    }
+    if (!PyTuple_CheckExact(begun) || PyTuple_GET_SIZE(begun) != 3) {
+        Py_DECREF(begun);
+        PyErr_SetString(PyExc_TypeError, "a loop, its arguments and an end are needed");
+        return NULL;
+    }
+    PyObject *result = PyObject_Call(PyTuple_GET_ITEM(begun, 0), PyTuple_GET_ITEM(begun, 1), NULL);
+    PyObject *error = result == NULL ? take_error() : NULL;
+    PyObject *done = PyObject_CallNoArgs(PyTuple_GET_ITEM(begun, 2));
+    Py_DECREF(begun);
+    if (error != NULL) {
+        raise_after(error, done);
+        return NULL;
+    }
+    if (done == NULL) {
+        Py_CLEAR(result);
+    }
+    Py_XDECREF(done);
+    return result;
 }
 
 /* A task arrives. One to be looked at in detail is begun by the Python form. */

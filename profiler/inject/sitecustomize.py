@@ -47,7 +47,8 @@ def _begin():
     except Exception as error:
         if added:
             sys.path.remove(home)
-        print(f"loaderscope: this process is not recorded: {type(error).__name__}: {error}", file=sys.stderr)
+        if sys.stderr is not None:  # `print` would take standard output in its place
+            print(f"loaderscope: this process is not recorded: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 _restore()
