@@ -70,7 +70,8 @@ def run_tests(python: Path, names: list[str], patience_s: float) -> tuple[int, E
         # The repository's root is the package, whatever its folder is called.
         (Path(folder) / "loaderscope").symlink_to(ROOT)
         written = Path(folder) / "results.xml"
-        command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={written}", *names]
+        command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1"]
+        command += [f"--junitxml={written}", *names]
         environ = {**os.environ, "PYTHONPATH": folder}
         done = subprocess.run(command, cwd=ROOT, env=environ, timeout=patience_s, check=False)
         return done.returncode, ElementTree.parse(written).getroot()
