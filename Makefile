@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-sanitize check format bench bench-advice screenshots clean
+.PHONY: help demo test test-torch test-sanitize check format bench bench-advice screenshots clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -20,6 +20,18 @@ test: check ## linter, type checker, import contracts, then all tests
 test-sanitize: $(READY) ## the compiled form under AddressSanitizer and UBSan, then on a debug Python (an hour)
 	@$(BIN)/python tests/sanitize.py memory
 	@$(BIN)/python tests/sanitize.py references
+
+# `make test-torch VERSION=2.15.0`, or `make test-torch 2.15.0`; TORCH_ENV=folder uses an environment that is there.
+ifeq ($(firstword $(MAKECMDGOALS)),test-torch)
+VERSION ?= $(word 2,$(MAKECMDGOALS))
+ifneq ($(word 2,$(MAKECMDGOALS)),)
+.PHONY: $(word 2,$(MAKECMDGOALS))
+$(word 2,$(MAKECMDGOALS)): ; @:
+endif
+endif
+test-torch: ## whether one release of torch is handled, in an environment of its own (VERSION=2.15.0)
+	@test -n "$(VERSION)" || { echo "Which torch? make test-torch VERSION=2.15.0"; exit 2; }
+	@$(PYTHON) benchmarks/torch_versions.py $(VERSION) $(if $(TORCH_ENV),--env $(TORCH_ENV)) --store benchmarks/results/torch
 
 check: $(READY) ## linter, formatter, type checker, import contracts
 	@$(BIN)/ruff check .
@@ -45,7 +57,7 @@ screenshots: $(READY) ## draw the pictures of the README anew, from a real run
 	@$(BIN)/python docs/screenshots.py
 
 clean: ## remove the environments, caches and builds
-	rm -rf $(VENV) benchmarks/.env* build dist *.egg-info profiler/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-torch-* benchmarks/.env* build dist *.egg-info profiler/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The repository's root is the package `loaderscope`, whatever the clone's folder is called: a link of that name in

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from .run import LoaderRun, Run
     from .worker_target import Place
 
-INSIDE_WORKERS = ("fetch", "collate", "pack", "queued", "unpack", "pin")
-EVERYTHING = ("index", *INSIDE_WORKERS, "wait", "compute", "stall")
+# What comes with a batch, in its envelope; the drawing of its indices is matched to it by that.
+INSIDE_WORKERS = ("index", "fetch", "collate", "pack", "queued", "unpack", "pin")
+EVERYTHING = (*INSIDE_WORKERS, "wait", "compute", "stall")
 
 # In a process's reasons, the keys of those about torch begin so.
 _KEY = "torch: "

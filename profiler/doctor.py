@@ -13,17 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import hot
+from . import hot, torch_parts
 from .rundir import runs_directory
 from .sampler import cgroup
 from .sampler.gpu import driver_present
 from .sampler.stacks_pyspy import MISSING, find_py_spy, ptrace_scope
 from .sampler.stacks_try import try_stacks
 from .start_sampler import why_not_kept
-
-# The PyTorch releases whose DataLoader internals are known to be handled.
-TORCH_OLDEST = (2, 4)
-TORCH_NEWEST = (2, 13)
 
 SHM_LEAST_BYTES = 1 << 30
 SHM_LEAST_SHARE = 0.05  # of memory; a bare Linux gives 0.5, Docker 64 MiB whatever the machine
@@ -120,21 +116,29 @@ def keeping(why_not: str) -> Check:
 
 
 def torch_version(load: Load) -> Check:
-    """Whether torch is there, and of a release whose DataLoader is known."""
+    """Whether torch is there, and of a release whose DataLoader was tried."""
     name = "torch"
     try:
         version = str(load("torch").__version__)
     except ImportError as error:
         return Check(name, False, f"torch cannot be imported: {error}", "install PyTorch in this environment")
+    oldest, tried = torch_parts.TRIED[0], ", ".join(torch_parts.TRIED)
+    if _release(version) < _release(oldest):
+        return Check(
+            name, False, f"torch {version} is older than what is handled ({oldest} or later)", "upgrade PyTorch"
+        )
+    never = torch_parts.untried(version)
+    if never is not None:
+        mend = (
+            "what it changed in its DataLoader is not measured, and reports begin with that; then upgrade loaderscope"
+        )
+        return Check(name, None, never, mend)
+    return Check(name, True, f"torch {version} (tried: {tried})")
+
+
+def _release(version: str) -> tuple[int, int]:
     numbers = re.match(r"(\d+)\.(\d+)", version)
-    release = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
-    span = f"{'.'.join(map(str, TORCH_OLDEST))} to {'.'.join(map(str, TORCH_NEWEST))}"
-    if release < TORCH_OLDEST:
-        return Check(name, False, f"torch {version} is older than what is handled ({span})", "upgrade PyTorch")
-    if release > TORCH_NEWEST:
-        mend = "what it changed in its DataLoader is recorded as not measured; upgrade loaderscope if much is missing"
-        return Check(name, None, f"torch {version} is newer than what is tested ({span})", mend)
-    return Check(name, True, f"torch {version} (handled: {span})")
+    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
 
 
 def device(load: Load) -> Check:

@@ -26,6 +26,9 @@ _often, _rarely, _until = _SAMPLING = fetchers.SAMPLE_EVERY, fetchers.SAMPLE_RAR
 _native = hot.records(WINDOW_AT, BATCH, _SAMPLING)
 _native_queues = _native if native_envelopes is not None else None
 
+# Of batches under way, so many times of drawing are kept where no envelope comes for them.
+MOST_DRAWN = 4096
+
 _classes: dict[tuple[type, bool], type] = {}
 
 
@@ -199,6 +202,9 @@ def _multi(base: Any, quiet: bool) -> type:
                 s.envelope = data
             payload, data.payload = data.payload, None
             return base_process_data(self, payload, *rest)
+        s = self._ls
+        if s is not None and len(s.drawn) > MOST_DRAWN:
+            s.drawn.clear()  # nothing fetches these times where workers are not measured
         clean_wrapper(data)
         return base_process_data(self, data, *rest)
 

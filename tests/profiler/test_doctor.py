@@ -129,7 +129,15 @@ def test_the_form_of_the_hot_path(healthy):
 
 @pytest.mark.parametrize(
     ("version", "ok"),
-    [("2.3.1", False), ("2.4.0", True), ("2.13.0+cpu", True), ("2.14.0a0", None), ("3.0", None), ("1.13.1", False)],
+    [
+        ("2.3.1", False),
+        ("2.4.0", True),
+        ("2.13.0+cpu", True),
+        ("2.14.0a0", None),
+        ("2.16.0", None),
+        ("3.0", None),
+        ("1.13.1", False),
+    ],
 )
 def test_torch_releases(version, ok):
     check = doctor.torch_version(loader(torch=fake_torch(version)))

@@ -1,0 +1,172 @@
+"""Processes that begin with nothing imported: what starts us there is torch's own import, whoever imports it.
+
+A spawned worker unpickles its target before it has torch; a spawned trainer imports torch in a function. Each is
+recorded and measured as any other.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import loaderscope
+
+# No torch at the top of the program: in a spawned process it comes with the data set, or later still.
+LATE = """
+    import multiprocessing, sys
+
+    class Numbers:
+        def __len__(self):
+            return 24
+        def __getitem__(self, index):
+            return float(index)
+
+    def plain(samples):
+        return samples
+
+    def train(context):
+        from torch.utils.data import DataLoader
+        loader = DataLoader(Numbers(), batch_size=4, num_workers=2, multiprocessing_context=context, collate_fn=plain)
+        print([value for batch in loader for value in batch] == [float(i) for i in range(24)], flush=True)
+
+    if __name__ == "__main__":
+        how, context = sys.argv[1:]
+        if how == "here":
+            train(context)
+        else:
+            child = multiprocessing.get_context(how).Process(target=train, args=(context,))
+            child.start()
+            child.join()
+            print(child.exitcode, flush=True)
+"""
+
+# What starts recording in the suites of others: a hook of theirs that calls `watch_all` as torch is imported.
+STARTED_BY_IMPORT = """
+    from loaderscope.profiler.imports import after_import
+
+    def begin():
+        from loaderscope import watch_all
+        watch_all()
+
+    after_import("torch.utils.data", begin)
+"""
+
+IN_PYTEST = """
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+    class Squares(Dataset):
+        def __len__(self):
+            return 24
+        def __getitem__(self, index):
+            return torch.full((2,), float(index))
+
+    def test_spawned_workers():
+        for context in ("spawn", "forkserver"):
+            loader = DataLoader(Squares(), batch_size=4, num_workers=1, multiprocessing_context=context)
+            assert sum(len(batch) for batch in loader) == 24
+"""
+
+# As in a notebook: the program is no file, so spawned processes cannot import it; its data set is in a module.
+NOTEBOOK = """
+    from squares import Squares
+    from torch.utils.data import DataLoader
+    for context in ("spawn", "forkserver", "fork"):
+        loader = DataLoader(Squares(), batch_size=4, num_workers=1, multiprocessing_context=context)
+        print(sum(len(batch) for batch in loader), flush=True)
+"""
+
+
+def python(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join([environ.pop("PYTHONPATH", ""), *sys.path]).lstrip(os.pathsep)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder, env={**os.environ, **environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=250,
+        check=False,
+    )  # fmt: skip
+
+
+def script(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(textwrap.dedent(text))
+    return folder
+
+
+def assert_measured(loaders: int) -> None:
+    run = loaderscope.open_run("latest")
+    assert len(run.loaders) == loaders
+    for loader in run.loaders:
+        assert loader.batches.rows == 6
+        for column in ("wait_ns", "index_ns", "fetch_ns", "collate_ns", "pack_ns", "queued_ns", "unpack_ns"):
+            assert (loader.column(column) >= 0).all(), column
+    assert loaderscope.report(run).missing == ()
+
+
+def said_nothing(result: subprocess.CompletedProcess[str]) -> None:
+    assert "loaderscope:" not in result.stderr, result.stderr
+    assert "Error" not in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize("workers", ["spawn", "forkserver", "fork"])
+@pytest.mark.parametrize("process", ["here", "spawn", "forkserver"])
+def test_torch_imported_in_functions_only(tmp_path: Path, process: str, workers: str) -> None:
+    result = python(
+        script(tmp_path, "late.py", LATE), "-m", "loaderscope", "run", "--quiet", "late.py", process, workers
+    )
+    said_nothing(result)
+    assert result.stdout.split() == ["True"] + ["0"] * (process != "here")
+    assert_measured(1)
+
+
+@pytest.mark.parametrize("process", ["here", "spawn"])
+def test_watched_as_torch_is_imported(tmp_path: Path, process: str) -> None:
+    script(tmp_path, "sitecustomize.py", STARTED_BY_IMPORT)
+    result = python(script(tmp_path, "late.py", LATE), "late.py", process, "spawn", PYTHONPATH=str(tmp_path))
+    said_nothing(result)
+    assert result.stdout.split()[0] == "True"
+    assert_measured(1)
+
+
+def test_loaderscope_imported_before_torch_under_run(tmp_path: Path) -> None:
+    """The import of ours that torch's import interrupts may be the user's own."""
+    text = LATE.replace("import multiprocessing, sys", "import multiprocessing, sys; from loaderscope import watch")
+    result = python(
+        script(tmp_path, "late.py", text), "-m", "loaderscope", "run", "--quiet", "late.py", "here", "spawn"
+    )
+    said_nothing(result)
+    assert_measured(1)
+
+
+def test_under_pytest(tmp_path: Path) -> None:
+    script(tmp_path, "test_spawning.py", IN_PYTEST)
+    result = python(
+        tmp_path, "-m", "loaderscope", "run", "--quiet", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)
+    )
+    assert "1 passed" in result.stdout, result.stdout
+    said_nothing(result)
+    assert_measured(2)
+
+
+def test_a_program_that_is_no_file(tmp_path: Path) -> None:
+    script(tmp_path, "squares.py", IN_PYTEST)
+    text = textwrap.dedent(NOTEBOOK)
+    result = python(tmp_path, "-m", "loaderscope", "run", "--quiet", "-c", text, PYTHONPATH=str(tmp_path))
+    said_nothing(result)
+    assert result.stdout.split() == ["24", "24", "24"]
+    assert_measured(3)
+
+
+def test_a_child_of_the_forkserver_that_has_torch_already(tmp_path: Path) -> None:
+    text = LATE.replace(
+        "how, context = sys.argv[1:]",
+        "how, context = sys.argv[1:]; multiprocessing.set_forkserver_preload(['torch', 'torch.utils.data'])",
+    )
+    result = python(
+        script(tmp_path, "late.py", text), "-m", "loaderscope", "run", "--quiet", "late.py", "forkserver", "fork"
+    )
+    said_nothing(result)
+    assert_measured(1)
