@@ -200,6 +200,7 @@ class Lane(LaneState):
         self.window: Window | None = None
         self.stopped: str | None = None
         self.first = 1  # seq of the window's first record
+        self.count = 0
         self.buf: memoryview | bytearray
         self.committed: _Committed
         self._scratch()

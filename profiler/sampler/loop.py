@@ -70,7 +70,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _arguments(argv: list[str]) -> tuple[Path, Path, float, int | None]:
-    interval_s = _taken_from(argv, "--interval", float, "a number of seconds") or INTERVAL_S
+    interval_s = _taken_from(argv, "--interval", float, "a number of seconds")
+    interval_s = INTERVAL_S if interval_s is None else interval_s
     keeper_fd = _taken_from(argv, "--keeper", int, "the number of a descriptor")
     if len(argv) != 2 or not 0.01 <= interval_s <= 3600:
         raise ValueError("usage: RUN_DIR SYSTEM_DIR [--interval SECONDS], between 0.01 and 3600 seconds")

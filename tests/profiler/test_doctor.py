@@ -63,6 +63,7 @@ def examine(root, **how):
         "why_python": "",
         "read_stacks": lambda program: None,
         "py_spy": "/bin/py-spy",
+        "why_unkept": "",
         **how,
     }
     return {check.name: check for check in checks(root, **how)}
@@ -73,6 +74,7 @@ def test_a_healthy_machine(healthy):
     verdicts = {name: check.ok for name, check in found.items() if name != "shared memory"}
     assert verdicts == {
         "run directory": True,
+        "recording memory": True,
         "torch": True,
         "device": None,
         "nvml": None,
