@@ -55,7 +55,7 @@ def loader_code(case: Case, **changes: Any) -> str:
     ]
     if form.cls not in ("DataLoader", "StatefulDataLoader"):
         yours.insert(0, Source(form.cls))
-    note = f"# as in your own call: {', '.join(yours)}\n" if yours else ""
+    note = f"# yours, as in your own call: {', '.join(yours)}\n" if yours else ""
     return f"{note}loader = {_written(form.cls, arguments)}"
 
 

@@ -39,10 +39,16 @@ def describe_drawing(loader: Any) -> dict[str, Any]:
         "replicas": drawn.replicas,
         "batch_sampler": _class_of(drawn.batch_sampler),
         "generator": own.get("generator") is not None,
-        "multiprocessing_context": in_class(type(context), "_name") if context is not None else None,
+        "multiprocessing_context": _start_of(context) if context is not None else None,
         "made_by": made_by(loader, own, drawn),
         "own_constructor": not takes_any_arguments(type(loader), next(bases, DataLoader)),
     }
+
+
+def _start_of(context: Any) -> str:
+    """'spawn' of a context for it, the class of a context of another kind."""
+    name = in_class(type(context), "_name")
+    return name if type(name) is str else class_name(type(context))
 
 
 def _class_of(value: Any) -> str | None:

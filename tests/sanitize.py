@@ -5,7 +5,7 @@
 
 Each works on a copy of the checkout with extensions of its own, in build/, so that those in use stay as they are. Child
 processes (workers, samplers) run the same copy and are checked too: what they find stands in files, and any such file
-fails the run, whatever became of the process. Further arguments go to pytest; without any, TESTS are run.
+fails the run, whatever became of the process. Further arguments go to pytest; where they name no test, TESTS are run.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def library(name: str) -> str:
 
 
 def tests(package: Path, chosen: list[str]) -> list[str]:
-    return chosen or [name for name in TESTS if (package / name).exists()]
+    """Arguments for pytest: those given, with TESTS where they name none."""
+    named = any((package / argument.partition("::")[0]).exists() for argument in chosen)
+    return chosen if named else [*chosen, *(name for name in TESTS if (package / name).exists())]
 
 
 def check_memory(chosen: list[str]) -> int:

@@ -101,14 +101,15 @@ def test_batches_of_the_users_own_change_by_hand(tmp_path: Path) -> None:
     case = case_of(tmp_path, main_loop(30, fetch=1.0), config={**GIVEN, "batch_sampler": "train.Buckets"})
     assert "your batch sampler" in loader_code(case, batch_size=32)
     assert loader_code(case, num_workers=1) == (
-        "# as in your own call: batch_sampler\nloader = DataLoader(dataset, batch_sampler=batch_sampler, num_workers=1)"
+        "# yours, as in your own call: batch_sampler\n"
+        "loader = DataLoader(dataset, batch_sampler=batch_sampler, num_workers=1)"
     )
 
 
 def test_what_the_user_must_have_at_hand_is_named(tmp_path: Path) -> None:
     config = {"sampler_plain": False, "generator": True, "collate_fn": "train.Joiner", "loader": "train.Loader"}
     code = loader_code(case_of(tmp_path, main_loop(30, fetch=1.0), config=config))
-    assert code.startswith("# as in your own call: Loader, sampler, collate_fn, generator\nloader = Loader(")
+    assert code.startswith("# yours, as in your own call: Loader, sampler, collate_fn, generator\nloader = Loader(")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import multiprocessing
 import sys
 import warnings
 from collections.abc import Iterator
@@ -144,6 +145,14 @@ def test_an_endless_repeater_is_looked_through() -> None:
         EndlessLoader(DATA, 8, shuffle=True), "sampler", "batching", "batch_size", "sampler_plain", "sampler_wrappers"
     )
     assert found == (TORCH + "RandomSampler", "batch_size", 8, True, "_RepeatSampler, BatchSampler")
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("spawn", "spawn"), (None, None), (multiprocessing.get_context("fork"), "fork")],
+)
+def test_how_workers_start(given: Any, name: str | None) -> None:
+    assert told(DataLoader(DATA, num_workers=1, multiprocessing_context=given), "multiprocessing_context") == (name,)
 
 
 def test_whose_constructor() -> None:

@@ -1,0 +1,306 @@
+"""Every `loaderscope` command of the README and of `--help` runs, as written.
+
+Each is taken from there by this test, and run by a shell in a folder that holds what it names: a `train.py` with its
+data set in it, as most scripts have, a package, some data, and recorded runs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+
+from loaderscope.cli import cli
+from loaderscope.profiler.sampler.stacks_pyspy import find_py_spy
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux" or shutil.which("bash") is None, reason="needs bash on Linux"),
+    pytest.mark.timeout(400),
+]
+
+README = Path(__file__).parent.parent / "README.md"
+PATIENCE_S = 300
+OLDER = "20250131-091500-abc123"  # as the examples call a run
+
+TRAIN = """\
+import argparse
+import time
+from pathlib import Path
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Rows(Dataset):
+    def __init__(self):
+        self.x, self.y = torch.rand(2000, 8), torch.arange(2000)
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, index):
+        return self.x[index], self.y[index]
+
+
+class Files(Dataset):
+    def __init__(self):
+        self.paths = sorted(Path("data/train").iterdir())
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        return torch.frombuffer(bytearray(self.paths[index].read_bytes()), dtype=torch.uint8)
+
+
+def make_loader():
+    return DataLoader(Rows(), batch_size=8, shuffle=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lr", type=float)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=0.0)
+    asked = parser.parse_args()
+    loader, end = make_loader(), time.monotonic() + asked.seconds
+    for epoch in range(10**9):
+        if epoch >= asked.epochs and time.monotonic() >= end:
+            break
+        for x, y in loader:
+            pass
+        for bytes_ in DataLoader(Files(), batch_size=4):
+            pass
+"""
+
+# What the README and the help leave open, and what stands for it here.
+OPEN = {
+    " [RUN]": "",
+    " [NAME]": " num-workers",
+    " A B": " main.run branch.run",
+    "torchrun … ": "torchrun --nproc-per-node 1 ",
+}
+
+# By verb and, where they matter, options: a line of what it prints (on either stream), or of the file it writes.
+PRINTS = (
+    (r"report .*-o (?P<file>\S+)", r"Rows|shared|traceEvents|schema"),
+    (r"report --format (html|json|perfetto|speedscope|md)|\| gh ", r"Rows|traceEvents|shared"),
+    (r"report --probe", r"measured by the probe"),
+    (r"stacks .*-o", r"speedscope"),
+    (r"stacks", r"of the time|fetch|no stacks"),
+    (r"(run|report)\b", r"steady batches|too short"),
+    (r"top", r"Overview|batches"),
+    (r"probe-storage", r"LMDB|lmdb"),
+    (r"compare", r"throughput|batches/s|no difference"),
+    (r"rules num-workers", r"What it looks for"),
+    (r"rules", r"num-workers"),
+    (r"list", OLDER[:13]),
+    (r"demo", r"What to change|faster"),
+    (r"doctor", r"py-spy|torch"),
+)
+
+
+def _as_shell(text: str) -> str:
+    """The command in a line of the README or of the help, without the words that explain it."""
+    command = re.split(r"\s{2,}", text.strip())[0]
+    for told, here in OPEN.items():
+        command = command.replace(told, here)
+    return command
+
+
+def readme_commands() -> Iterator[str]:
+    """Those in indented blocks, and those of the table, where `verb …` is short for `loaderscope verb …`."""
+    for line in README.read_text().splitlines():
+        if line.startswith("    loaderscope "):
+            yield _as_shell(line)
+        if line.startswith("| `loaderscope "):
+            row = re.findall(r"`([^`]+)`", line)
+            first = _as_shell(row[0])
+            yield first
+            for text in row[1:]:
+                if text.startswith("run "):
+                    yield _as_shell(f"loaderscope {text}")
+                elif text.startswith("--"):
+                    yield _as_shell(f"{first} {text}")
+            if "--format" in line:
+                first = f"{first} --format"
+                yield from (f"{first} {name}" for name in row[1:] if name.isalpha() and name != "parquet")
+                yield f"{first} parquet -o tables"
+
+
+def help_commands() -> Iterator[str]:
+    for command in [cli, *cli.commands.values()]:
+        with click.Context(command) as context:
+            for line in command.get_help(context).splitlines():
+                if line.strip().startswith("loaderscope "):
+                    yield _as_shell(line)
+
+
+COMMANDS = list(dict.fromkeys([*readme_commands(), *help_commands()]))
+
+
+def test_the_commands_are_found() -> None:
+    verbs = {command.split()[1] for command in COMMANDS}
+    assert verbs == set(cli.commands)
+    assert "loaderscope report --probe train:make_loader" in COMMANDS
+    assert "loaderscope run torchrun --nproc-per-node 2 train.py" in COMMANDS
+    assert "loaderscope run -m package.train" in COMMANDS
+
+
+@dataclass(frozen=True)
+class Here:
+    """Where a command runs, and where its runs are."""
+
+    folder: Path
+    runs: Path
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """The `loaderscope` command is on the PATH, and nothing else of its environment."""
+        return {
+            **os.environ, "LOADERSCOPE_DIR": str(self.runs), "LOADERSCOPE_STACKS": "0", "TERM": "xterm-256color",
+            "PATH": f"{self.folder / 'bin'}:/usr/local/bin:/usr/bin:/bin", "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **more,
+        }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Here:
+    """The folder that the commands are run in, with a run of `train.py` of some seconds; and that again, as if it were
+    an older one and as folders by name."""
+    folder = tmp_path_factory.mktemp("readme")
+    for script in (folder / "train.py", folder / "package" / "train.py"):
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(TRAIN)
+    (folder / "package" / "__init__.py").touch()
+    (folder / "data" / "train").mkdir(parents=True)
+    for number in range(40):
+        (folder / "data" / "train" / f"{number}.bin").write_bytes(bytes([number]) * 4000)
+    binary = folder / "bin"
+    binary.mkdir()
+    for name, text in (("loaderscope", f'exec "{sys.executable}" -m loaderscope "$@"'), ("gh", "cat")):
+        (binary / name).write_text(f"#!/bin/sh\n{text}\n")
+        (binary / name).chmod(0o755)
+    here = Here(folder, folder / "runs")
+    call = ["loaderscope", "run", "--quiet", "train.py", "--seconds", "6"]
+    env = here.environment(LOADERSCOPE_STACKS="eager")
+    subprocess.run(call, cwd=folder, env=env, check=True, timeout=PATIENCE_S)
+    (newest,) = here.runs.iterdir()
+    for copy in (here.runs / OLDER, folder / "main.run", folder / "branch.run"):
+        shutil.copytree(newest, copy)
+        facts = json.loads((copy / "run.json").read_text())
+        (copy / "run.json").write_text(json.dumps({**facts, "id": OLDER}))
+    return here
+
+
+@pytest.fixture
+def here(prepared: Here, tmp_path: Path) -> Here:
+    """The same place with runs of the test's own: what one command records is not the latest run of another."""
+    return Here(prepared.folder, Path(shutil.copytree(prepared.runs, tmp_path / "here")))
+
+
+@contextmanager
+def training(here: Here) -> Iterator[None]:
+    """A run that goes on meanwhile."""
+    before = set(here.runs.iterdir())
+    call = ["loaderscope", "run", "--quiet", "train.py", "--seconds", "600"]
+    process = subprocess.Popen(
+        call, cwd=here.folder, env=here.environment(), start_new_session=True, stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not any(
+            list(run.glob("system-*/machine*")) and list(run.glob("p*/batches0*"))
+            for run in set(here.runs.iterdir()) - before
+        ):
+            assert process.poll() is None and time.monotonic() < deadline, "the training did not begin"
+            time.sleep(0.1)
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def in_a_terminal(command: str, here: Here, expected: str) -> tuple[int, str]:
+    """Run it on a screen until that shows what is expected and the script is done, then press q."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
+    process = subprocess.Popen(
+        ["bash", "-c", command], cwd=here.folder, env=here.environment(), start_new_session=True,
+        stdin=follower, stdout=follower, stderr=follower,
+    )  # fmt: skip
+    os.close(follower)
+    seen, deadline, pressed = b"", time.monotonic() + PATIENCE_S, 0.0
+    while process.poll() is None and time.monotonic() < deadline:
+        if select.select([leader], [], [], 0.2)[0]:
+            with suppress(OSError):  # the other side is closed
+                seen += os.read(leader, 65536)
+        if re.search(expected, seen.decode(errors="replace")) and time.monotonic() > pressed + 2:
+            pressed = time.monotonic()
+            os.write(leader, b"q")
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    os.close(leader)
+    return process.wait(), seen.decode(errors="replace")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_it_runs_as_written(here: Here, command: str) -> None:
+    verb = command.removeprefix("loaderscope ")
+    expected = next(e for p, e in PRINTS if re.match(p, verb) or (p[0] != "(" and re.search(p, verb)))
+    if verb.startswith("top") or "--live" in verb:
+        code, text = in_a_terminal(command, here, "Rows|Files")
+        assert code == 0, text[-2000:]
+        assert re.search("Rows|Files", text)
+        return
+    live = verb.startswith("stacks") and OLDER[:8] not in verb
+    if ("stacks" in verb or "speedscope" in verb) and find_py_spy() is None:
+        pytest.skip("py-spy is not installed")
+    with training(here) if live else nullcontext():
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command], cwd=here.folder, env=here.environment(), capture_output=True,
+            text=True, timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    written = re.search(r" -o (\S+)", command)
+    text = done.stdout + done.stderr
+    if written and written[1] != "-":
+        path = here.folder / written[1]
+        text = " ".join(each.name for each in path.iterdir()) if path.is_dir() else path.read_text()
+        expected = r"batches" if path.is_dir() else expected
+    assert re.search(expected, text), text[-3000:]
+
+
+def test_the_readmes_python_runs(here: Here) -> None:
+    lines = README.read_text().splitlines()
+    begin = lines.index("    import loaderscope")
+    block = "\n".join(
+        line[4:]
+        for line in lines[
+            begin : next(n for n in range(begin, len(lines)) if lines[n][:1].isalpha() or lines[n][:1] == "`")
+        ]
+    )
+    (here.folder / "own.py").write_text(f"from train import make_loader\nloader = make_loader()\n{block}\n")
+    done = subprocess.run(
+        [sys.executable, "own.py"], cwd=here.folder, env=here.environment(), capture_output=True, text=True,
+        timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert '"name": "Rows"' in done.stdout
