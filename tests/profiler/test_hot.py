@@ -92,6 +92,7 @@ from loaderscope.profiler import hot
 LOOKED_AT = ("bytes", "tensors", "collate_cpu_ns", "fetch_cpu_ns", "own_ns", "sample_min_ns", "sample_median_ns",
              "sample_max_ns", "queued_ns")
 from loaderscope.profiler.lane_reader import read_segment, segments
+from loaderscope.profiler import session
 from loaderscope.profiler.watch import loader_place
 seen = {{"native": hot.native is not None}}
 for workers in (0, 2):
@@ -99,6 +100,7 @@ for workers in (0, 2):
     for _ in range(2):
         values = [batch.tolist() for batch in loader]
     directory, index = loader_place(loader)
+    session.flush()
     got = np.concatenate([read_segment(path)[0] for path in segments(directory, f"batches{{index}}x0")])
     times = ("t_ns", "wait_ns", "index_ns", "fetch_ns", "collate_ns")
     # What does not depend on the moment: which batches, and which fields are measured in which of them.
