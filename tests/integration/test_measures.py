@@ -13,9 +13,9 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler
 
 import loaderscope
+from loaderscope.profiler import session, watch
 from loaderscope.profiler.folding import derive_compute
 from loaderscope.profiler.lane_reader import read_segment, segments
-from loaderscope.profiler.watch import loader_place
 
 pytestmark = pytest.mark.quiet
 
@@ -80,6 +80,12 @@ def rebuild(values: Any) -> Unpinned:
 
 def slow_to_send(samples: list[Any]) -> Unpinned:
     return Unpinned([index for _, index in samples])
+
+
+def loader_place(loader: Any) -> Any:
+    """Where it is recorded, with everything recorded so far."""
+    session.flush()
+    return watch.loader_place(loader)
 
 
 def batches(loader: Any, number: int = 0) -> np.ndarray:
