@@ -34,10 +34,11 @@ def adopt(iterator: Any, step: Step) -> Any:
     """Make an existing iterator measure; returns it. One of an unknown kind is left as it is."""
     try:
         return _adopted(iterator, step)
-    except Exception as error:  # the iterator works, and must go on
+    except BaseException as error:  # the iterator works, and must go on
+        if not failed(error, step.recorder):
+            raise
         if is_measuring(iterator):
             iterator._ls = None
-        failed(error, step.recorder)
         return iterator
 
 

@@ -17,25 +17,36 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# Once interrupted, the work is waited for no longer than this: whoever presses Ctrl-C wants to be heard.
-PATIENCE_S = 5.0
+# The work is waited for no longer than this: it may hang on a file system, or on a lock of Python's imports that a
+# handler's error has left locked for all threads but the main one. Once interrupted, not even so long: whoever presses
+# Ctrl-C wants to be heard.
+PATIENCE_S = 10.0
+PATIENCE_INTERRUPTED_S = 2.0
 _GONE_S = 0.01
 
+_stuck = False
 _collecting = False  # whether garbage is to be collected again once the work is done
 
 
 def apart(work: Callable[[], T]) -> T:
-    """What `work` returns or raises. Where a handler has raised meanwhile, that error, after the work."""
+    """What `work` returns or raises. Where a handler has raised meanwhile, that error, after the work. RuntimeError
+    where that takes too long; then nothing more is done so in this process."""
+    global _stuck
     if threading.get_ident() != threading.main_thread().ident:
         return work()
+    if _stuck:
+        raise RuntimeError("something hung before")
     task = _Task(work)
     try:
         _thread.start_new_thread(task.run, ())
     except RuntimeError:  # no more threads
         return work()
     interruption = task.wait()
+    _stuck = not task.over
     if interruption is not None:
         raise interruption
+    if _stuck:
+        raise RuntimeError(f"it took more than {PATIENCE_S:.0f} s")
     if task.error is not None:
         raise task.error
     return task.result  # type: ignore[no-any-return]
@@ -47,7 +58,7 @@ class _Task:
         self._done = _thread.allocate_lock()
         self._done.acquire()
         self._thread = 0
-        self._over = False
+        self.over = False
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -63,7 +74,7 @@ class _Task:
             self.error = error
         finally:
             _collect_again()
-            self._over = True
+            self.over = True
             self._done.release()
 
     def wait(self) -> BaseException | None:
@@ -71,8 +82,8 @@ class _Task:
         interruption: BaseException | None = None
         while True:
             try:
-                if not self._over:
-                    self._done.acquire(timeout=-1 if interruption is None else PATIENCE_S)
+                if not self.over:
+                    self._done.acquire(timeout=PATIENCE_S if interruption is None else PATIENCE_INTERRUPTED_S)
                 self._wait_until_gone()
                 return interruption
             except BaseException as error:

@@ -125,11 +125,15 @@ def _known(links: list[Link]) -> Iterator[_Known]:
 def find_chains(dataset: Any) -> list[Link]:
     """The chains that can be reached from this data set, nearest first. Runs no code of the user's; never raises."""
     found: list[Link] = []
-    with suppress(Exception), unseen():
-        for link in _walk(dataset):
-            found.append(link)
-            if len(found) >= MAX_CHAINS:
-                break
+    try:
+        with unseen():
+            for link in _walk(dataset):
+                found.append(link)
+                if len(found) >= MAX_CHAINS:
+                    break
+    except Exception as error:
+        if not is_ours(error):
+            raise
     return found
 
 

@@ -22,6 +22,7 @@ from .adopt import is_measuring, remember
 from .bare import EVERYTHING, INSIDE_WORKERS, Gap, tell
 from .envelope import opening
 from .iterators import instrumented, with_globals
+from .ours import is_ours
 from .recorder import Step, failed
 from .torch_parts import Kind
 from .worker_target import Place, Target
@@ -56,6 +57,8 @@ class Family:
         try:
             self._prepare(get_iterator)
         except Exception as error:
+            if not is_ours(error):
+                raise
             for part in ("single", "multi"):
                 self._leave_bare(part, f"{type(error).__name__}: {error}")
             self._makers = dict.fromkeys((False, True), get_iterator)

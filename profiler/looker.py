@@ -331,10 +331,13 @@ def _let_go() -> None:
 
 
 def _read(file: Path) -> LookTotals:
-    with suppress(Exception):
+    try:
         data = read_json(file)
         if is_known(data):
             return totals_from(data)
+    except Exception as error:
+        if not is_ours(error):
+            raise
     return LookTotals()
 
 

@@ -139,6 +139,8 @@ class Recorder:
         return self.looker is None and self._looks_inside
 
     def _join(self, session: sessions.Session) -> None:
+        # All that is needed later is imported here: a handler's error may leave an import half done.
+        from . import chains, device  # noqa: F401
         from .calibrate import overhead_of
 
         self._index = session.loaders

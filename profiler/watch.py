@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from . import session as sessions
 from . import torch_parts
 from .adopt import adopt, adopt_all, release, release_all
+from .describe import describe_loader
 from .errors import UsageError
 from .families import Family, family_of, known_families
 from .hot import native
@@ -75,9 +76,9 @@ def watch(loader: T, *, name: str | None = None, stacks: bool = True) -> T:
         sessions.take_no_stacks()
     if inherits(type(loader), DataLoader):
         with _lock:
+            _hook(type(loader))  # first: what comes next may be cut short by a signal's handler, and be tried again
             if _recorder_of(loader) is None:
                 recorder = _register(loader, name)
-                _hook(type(loader))
                 for iterator in _live_iterators(loader):
                     adopt(iterator, Step(recorder))
         return loader
@@ -191,8 +192,6 @@ def _register(loader: Any, name: str | None) -> Recorder:
 
 
 def _described(loader: Any, reasons: dict[str, str]) -> dict[str, Any]:
-    from .describe import describe_loader
-
     try:
         config = describe_loader(loader)
         if config["dataset"] is None:

@@ -86,16 +86,24 @@ def _mark_fetchers_of(loop: Callable[..., None], timer: _Timer, give_up: Callabl
     original = maker.create_fetcher
     code = loop.__code__
 
-    def create_fetcher(*args: Any, **kwargs: Any) -> Any:
-        fetcher = original(*args, **kwargs)
-        if sys._getframe(1).f_code is code:
+    def marked(fetcher: Any, made_by: Any) -> Any:
+        if made_by is code:
             try:
                 return timer.fetcher_made(fetchers.mark_collate(fetcher, timer.marks))
             except Exception as error:
+                if not is_ours(error):
+                    raise
                 give_up(error)
         return fetcher
 
-    maker.create_fetcher = staticmethod(create_fetcher)
+    def create_fetcher(*args: Any, **kwargs: Any) -> Any:
+        return marked(original(*args, **kwargs), sys._getframe(1).f_code)
+
+    if native is not None:  # an iterable data set begins there: no frame of ours stands around its code
+        hook = native.following(original, lambda fetcher: marked(fetcher, sys._getframe(1).f_code))
+        maker.create_fetcher = staticmethod(hook)
+    else:
+        maker.create_fetcher = staticmethod(create_fetcher)
 
 
 class WorkerLooks:

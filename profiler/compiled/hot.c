@@ -40,6 +40,7 @@ MAKER(receiving, RECORDS_TOLD && ENVELOPES_TOLD, 2)
 MAKER(making, 1, 2)
 MAKER(resetting, 1, 1)
 MAKER(working, 1, 1)
+MAKER(following, 1, 1)
 MAKER(drawing, 1, 0)
 MAKER(fetching, 1, 0)
 MAKER(indexing, 1, 0)
@@ -100,6 +101,7 @@ static PyMethodDef functions[] = {
     {"resetting", resetting, METH_VARARGS, "resetting(base, before)"},
     {"drawing", drawing, METH_VARARGS, "drawing(base)"},
     {"fetching", fetching, METH_VARARGS, "fetching(base)"},
+    {"following", following, METH_VARARGS, "following(base, then)"},
     {"working", working, METH_VARARGS, "working(base, begin)"},
     {"indexing", indexing, METH_VARARGS, "indexing(base)"},
     {"processing", processing, METH_VARARGS, "processing(base, envelope, otherwise)"},

@@ -7,6 +7,7 @@
 
 enum { BEGUN, DONE }; /* `more` of `_get_iterator` */
 enum { BEFORE };      /* `more` of `_reset` */
+enum { THEN };        /* `more` of a call whose result is looked at */
 
 /* `_get_iterator(loader)`. BEGUN gives (maker, step), or anything else for a loader that is not watched; DONE is told
  * of what the maker made (None where it raised) and gives the iterator. */
@@ -49,4 +50,18 @@ resetting_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObjec
     }
     Py_DECREF(done);
     return PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
+}
+
+/* Any call: THEN is given its result, and gives what is returned. */
+static PyObject *
+following_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Hook *hook = (Hook *)callable;
+    PyObject *made = PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
+    if (made == NULL) {
+        return NULL;
+    }
+    PyObject *result = or_raise(PyObject_CallOneArg(hook->more[THEN], made));
+    Py_DECREF(made);
+    return result;
 }

@@ -1,0 +1,104 @@
+"""A training loop in which a signal's handler raises, at many moments: `python signal_moments.py WORKERS SEED COUNT`.
+
+Each moment is tried in a child forked from here, so that torch is imported once. Prints one JSON line a moment: how
+the loop ended, and whether the next epoch, after the error was caught, was recorded.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import random
+import signal
+import sys
+import time
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from loaderscope import watch  # imported before: an error in the midst of any import may leave it locked
+
+FIXED = (0.0002, 0.001, 0.005, 0.02, 0.05, 0.1)
+LAST_S = 0.3
+
+
+class Preempted(Exception):
+    """What a cluster's notice becomes in many programs."""
+
+
+def plain(signum: int, frame: object) -> None:
+    raise Preempted
+
+
+def timeout(*_: object) -> None:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    raise TimeoutError
+
+
+def leaving(*_: object) -> None:
+    raise SystemExit(7)
+
+
+class Handler:
+    def __call__(self, signum: int, frame: object) -> None:
+        raise Preempted
+
+
+HANDLERS: dict[str, Any] = {"plain": plain, "timeout": timeout, "leaving": leaving, "object": Handler()}
+
+
+def tried(workers: int, after: float, name: str) -> dict[str, Any]:
+    loader = DataLoader(torch.arange(60), batch_size=3, num_workers=workers)
+    signal.signal(signal.SIGALRM, HANDLERS[name])
+    seen = {"after": after, "handler": name, "ended": "never"}
+    start = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, after)
+        watch(loader)
+        while time.monotonic() - start < 20:
+            for _ in loader:
+                pass
+    except BaseException as error:
+        seen["ended"] = type(error).__name__
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    watch(loader)
+    seen["next"] = [len(batch) for batch in loader]
+    seen["recorded"] = recorded(loader)
+    seen["collecting"] = gc.isenabled()
+    return seen
+
+
+def recorded(loader: Any) -> int:
+    """Batches of the last epoch in the run directory."""
+    from loaderscope.profiler.lane_reader import read_segment, segments
+    from loaderscope.profiler.watch import loader_place
+
+    directory, index = loader_place(loader) or (None, 0)
+    if directory is None:
+        return -1
+    epochs = [read_segment(path)[0] for path in segments(directory, f"epochs{index}")]
+    return int(epochs[-1]["batches"][-1])
+
+
+def main() -> None:
+    workers, seed, count = map(int, sys.argv[1:])
+    drawn = random.Random(seed)
+    for number in range(count):
+        after = FIXED[number] if number < len(FIXED) else drawn.uniform(0, LAST_S)
+        name = drawn.choice(sorted(HANDLERS))
+        sys.stdout.flush()
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                print(json.dumps(tried(workers, after, name)), flush=True)
+                status = 0
+            finally:
+                os._exit(status)
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main()
