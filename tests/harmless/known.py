@@ -59,7 +59,7 @@ def known(program: str, difference: str) -> Known | None:
     return None
 
 
-# Of test_moments.py: which moments show it is chance, that one of many does is not.
+# Of test_signals_at_moments.py: which moments show it is chance, that one of many does is not.
 KNOWN_MOMENTS: dict[str, int] = {
     "first half second-watch": 3,
     "first half second-watch-pure": 3,

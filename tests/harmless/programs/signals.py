@@ -88,7 +88,7 @@ BY_CHANCE = ("batches", "end random state of torch", "end random state of numpy"
              "end maps", "end descriptors", "end threads", "end children", "end active children", "end waited for",
              "end shared memory", "left running", "stderr")  # fmt: skip
 
-# Judged at many moments, see test_moments.py; here at one.
+# Judged at many moments, see test_signals_at_moments.py; here at one.
 AT_MOMENTS = {
     "moments/alarm": arrives(signal.SIGALRM, Preempted, 0, False, alarm),
     "moments/alarm-stream": arrives(signal.SIGALRM, Preempted, 0, True, alarm),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from harmless import catalogue
 from harmless.stage import BARE, Stage
 
 WITHIN_S = 30.0
 
 
+@pytest.mark.timeout(1800)  # for those that are still on the stage
 def test_every_sampler_has_ended(stage: Stage) -> None:
     """Also those of programs that were killed."""
     program = catalogue.programs()["signals/killed"]
