@@ -1,0 +1,99 @@
+"""What a program is, and where all of them are found.
+
+A program is a function that is given `watch`: what hands a loader back recorded, or (bare) as it is. It says what it
+sees with `say`, and may end in any way a training may: by returning, an exception, `sys.exit`, a signal.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Watch = Callable[[Any], Any]
+
+# How a program is watched: by which call, and in which form of the hot path.
+WATCHED = ("watch", "all", "watch-pure", "all-pure")
+
+# Every one of these declares its programs when imported. `late` imports torch in functions only.
+MODULES = (
+    "table",
+    "children",
+    "signals",
+    "limits",
+    "damage",
+    "hostile",
+    "errors",
+    "threads",
+    "surroundings",
+    "many",
+    "late",
+)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program and how it is to be run. `name` is FAMILY/WHAT; docs/harmless.md promises by family or by name."""
+
+    name: str
+    function: Callable[[Watch], None]
+    module: str
+    watched: tuple[str, ...]  # of WATCHED, or "run" for a program of its own interpreter
+    recorded: bool = True  # watched, batches must have been recorded
+    may_speak: bool = False  # one line of ours on standard error is right
+    prepared: str = ""  # what `preparing` does before the program begins
+    options: tuple[str, ...] | None = None  # of a Python of its own; None: a fork of one that has imported torch
+    limit_s: float = 60.0
+    counts_sigchld: bool = False
+    alone: bool = False  # nothing else of ours runs meanwhile
+    unjudged: tuple[str, ...] = ()  # what two bare runs may agree on by chance
+
+
+_PROGRAMS: dict[str, Program] = {}
+_log = -1  # where `say` writes, in this process and in those forked from it
+
+
+def program(name: str, **how: Any) -> Callable[[Callable[[Watch], None]], Callable[[Watch], None]]:
+    """Declares a program. Which way it is watched goes by the name, unless `watched` says it."""
+
+    def declare(function: Callable[[Watch], None]) -> Callable[[Watch], None]:
+        assert name not in _PROGRAMS, name
+        ways = how.pop("watched", None) or (WATCHED[zlib.crc32(name.encode()) % len(WATCHED)],)
+        module = function.__module__.rpartition(".")[2]
+        _PROGRAMS[name] = Program(name, function, module, tuple(ways), **how)
+        return function
+
+    return declare
+
+
+def load(module: str) -> None:
+    """Imports one module of programs."""
+    importlib.import_module(f"harmless.programs.{module}")
+
+
+def programs() -> dict[str, Program]:
+    """All programs by name."""
+    for module in MODULES:
+        load(module)
+    return dict(_PROGRAMS)
+
+
+def find(name: str) -> Program:
+    """A program of a module already imported."""
+    return _PROGRAMS[name]
+
+
+def say(what: str, value: Any) -> None:
+    """Notes what the program sees, at once: it may be killed at any moment. From any process of it."""
+    if _log >= 0:
+        os.write(_log, (json.dumps([what, value]) + "\n").encode())
+
+
+def say_into(descriptor: int) -> None:
+    """`say` writes there from now on."""
+    global _log
+    _log = descriptor

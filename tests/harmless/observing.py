@@ -1,0 +1,148 @@
+"""What can be seen of a process from inside: noted before a program begins and after it ended."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import locale
+import os
+import random
+import resource
+import signal
+import sys
+import threading
+import time
+import warnings
+from typing import Any
+
+from .catalogue import Program, say
+
+# Of a watched process, beyond what a bare one has.
+_NOT_OURS_TO_JUDGE = ("LOADERSCOPE_PURE", "LOADERSCOPE_RUN", "LOADERSCOPE_HOME", "PYTHONPATH", "HARMLESS_MOMENT")
+
+_sigchld = 0
+
+
+def begin(program: Program) -> None:
+    """The same beginning for every run: seeds, warnings that are noted, a handler that counts."""
+    random.seed(1)
+    if "numpy" in sys.modules:
+        import numpy.random
+
+        numpy.random.seed(1)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(1)
+    warnings.simplefilter("always")
+    # Python 3.12 and later warn of any fork beside threads, torch's of its workers too.
+    warnings.filterwarnings("ignore", message="This process .* is multi-threaded", category=DeprecationWarning)
+    warnings.showwarning = _noted
+    if program.counts_sigchld:
+        signal.signal(signal.SIGCHLD, _count)
+    say("begun", True)
+
+
+def _noted(message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+    say("warning", [category.__name__, str(message), filename, lineno])
+
+
+def _count(number: int, frame: Any) -> None:
+    global _sigchld
+    _sigchld += 1
+
+
+def end(program: Program) -> None:
+    """Says what is left and what has changed."""
+    if program.counts_sigchld:
+        say("end SIGCHLD", _sigchld)
+    gc.collect()
+    _settle()
+    for name, value in {**_random_states(), **_settings(), **_held()}.items():
+        say(f"end {name}", value)
+
+
+def _settle() -> None:
+    """A queue's feeder thread takes a moment to end, with or without us."""
+    deadline = time.monotonic() + 2
+    while threading.active_count() > 1 and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _random_states() -> dict[str, str]:
+    found = {"random": repr(random.getstate())}
+    if "numpy" in sys.modules:
+        state: Any = sys.modules["numpy"].random.get_state()
+        found["numpy"] = repr([part.tolist() if hasattr(part, "tolist") else part for part in state])
+    if "torch" in sys.modules:
+        found["torch"] = sys.modules["torch"].get_rng_state().numpy().tobytes().hex()
+    return {f"random state of {name}": hashlib.md5(text.encode()).hexdigest() for name, text in found.items()}
+
+
+def _settings() -> dict[str, Any]:
+    """What a library must not change for the program it is used in."""
+    torch = sys.modules.get("torch")
+    handlers = {number: str(signal.getsignal(number)) for number in sorted(signal.valid_signals())}
+    return {
+        "handlers": {number: handler.split(" at ")[0] for number, handler in handlers.items()},
+        "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+        "timer": signal.getitimer(signal.ITIMER_REAL)[1],
+        "environment": {k: v for k, v in sorted(os.environ.items()) if k not in _NOT_OURS_TO_JUDGE},
+        "folder": os.getcwd(),
+        "umask": _umask(),
+        "priority": os.getpriority(os.PRIO_PROCESS, 0),
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "limits": [resource.getrlimit(limit) for limit in range(resource.RLIMIT_NOFILE + 1)],
+        "locale": locale.setlocale(locale.LC_ALL),
+        "gc": [gc.isenabled(), gc.get_threshold(), len(gc.callbacks)],
+        "interpreter": [sys.getswitchinterval(), sys.getrecursionlimit(), str(sys.excepthook), str(sys.unraisablehook)],
+        "path": [entry for entry in sys.path if "profiler/inject" not in entry],
+        "tracing": [str(sys.gettrace()), str(sys.getprofile()), str(threading.gettrace())],
+        "torch": [
+            torch.get_num_threads(), str(torch.get_default_dtype()), torch.is_grad_enabled(),
+            torch.multiprocessing.get_sharing_strategy(),
+        ] if torch else [],
+    }  # fmt: skip
+
+
+def _umask() -> int:
+    mask = os.umask(0o22)
+    os.umask(mask)
+    return mask
+
+
+def _held() -> dict[str, Any]:
+    """Children, threads, descriptors, maps and shared memory that this process holds."""
+    import multiprocessing
+
+    import psutil
+
+    names = sorted(os.readlink(f"/proc/self/fd/{fd}").split(":")[0] for fd in _descriptors())
+    with open("/proc/self/maps") as file:
+        maps = [line.split(maxsplit=5)[5:] for line in file]
+    return {
+        "active children": len(multiprocessing.active_children()),
+        "children": sorted(child.name() for child in psutil.Process().children(recursive=True)),
+        "waited for": _waited_for(),
+        "threads": [thread.name for thread in threading.enumerate()],
+        "descriptors": len(names),
+        # Modules of compiled code that we import are not what grows.
+        "maps": sum(1 for path in maps if not (path and (".so" in path[0] or "python" in path[0]))),
+        "shared memory": sorted(_shared_memory()),
+    }
+
+
+def _descriptors() -> list[str]:
+    return [fd for fd in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{fd}")]
+
+
+def _waited_for() -> str:
+    try:
+        return "nobody yet" if os.waitpid(-1, os.WNOHANG) == (0, 0) else "an ended child"
+    except ChildProcessError:
+        return "no child"
+
+
+def _shared_memory() -> list[str]:
+    """Only where it is this program's own: the zygote tries to mount it so."""
+    if os.environ.get("HARMLESS_SHM") != "own":
+        return []
+    return [name.split("_")[0] for name in os.listdir("/dev/shm")]

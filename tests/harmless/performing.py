@@ -1,0 +1,43 @@
+"""One program, in the process it is run in."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from . import catalogue, observing, preparing
+
+
+def perform(job: dict[str, Any]) -> None:
+    """Runs it bare or watched; whatever it raises goes on to the interpreter."""
+    catalogue.load(job["module"])
+    program = catalogue.find(job["program"])
+    log = os.open(os.path.join(job["folder"], "said"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    os.set_inheritable(log, True)
+    catalogue.say_into(log)
+    reason = preparing.prepare(program.prepared, job["folder"])
+    if reason:
+        catalogue.say("cannot be run here", reason)
+        return
+    observing.begin(program)
+    watch = watcher(job["way"])
+    try:
+        program.function(watch)
+    finally:
+        observing.end(program)
+
+
+def watcher(way: str) -> catalogue.Watch:
+    """`watch` for this way of running; for "bare" and "run", what does nothing."""
+    call, _, form = way.partition("-")
+    if form == "pure":
+        os.environ["LOADERSCOPE_PURE"] = "1"
+    if call == "watch":
+        import loaderscope
+
+        return loaderscope.watch
+    if call == "all":
+        import loaderscope
+
+        loaderscope.watch_all()
+    return lambda loader: loader

@@ -1,0 +1,176 @@
+"""Surroundings that a process makes for itself before its program begins; where they are not permitted, it says why."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import resource
+import sys
+from collections.abc import Iterator
+
+CLONE_NEWNS, CLONE_NEWPID = 0x20000, 0x20000000
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+PR_SET_CHILD_SUBREAPER = 36
+NOBODY = 65534
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _mount(kind: str, where: str, options: str = "") -> None:
+    """Raises OSError."""
+    if _libc().mount(kind.encode(), where.encode(), kind.encode(), 0, options.encode() or None) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), where)
+
+
+def _unshare(flags: int) -> None:
+    """Namespaces of our own, mounts in which nobody else sees. Raises OSError."""
+    if _libc().unshare(flags) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    if _libc().mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def own_shared_memory() -> bool:
+    """Mounts a /dev/shm that only this process and its children see; False where that is not permitted."""
+    try:
+        _unshare(CLONE_NEWNS)
+        _mount("tmpfs", "/dev/shm")
+    except OSError:
+        return False
+    return True
+
+
+def prepare(what: str, folder: str) -> str:
+    """Makes these surroundings; returns why it cannot be done, "" where it was."""
+    runs = os.path.join(folder, "runs")
+    try:
+        if what:
+            _PREPARATIONS[what](runs)
+    except OSError as error:
+        return f"{what}: {error}"
+    return ""
+
+
+def _first_process(runs: str) -> None:
+    """Goes on as process 1 of a container's kind; the process before stays outside and ends like it."""
+    _unshare(CLONE_NEWPID | CLONE_NEWNS)
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        code = os.waitstatus_to_exitcode(status)
+        os._exit(128 - code if code < 0 else code)
+    _mount("proc", "/proc")
+
+
+def _subreaper(runs: str) -> None:
+    if _libc().prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _small_disk(options: str) -> None:
+    def prepare(runs: str) -> None:
+        _unshare(CLONE_NEWNS)
+        os.makedirs(runs, exist_ok=True)
+        _mount("tmpfs", runs, options)
+
+    return prepare  # type: ignore[return-value]
+
+
+def _small_shm(runs: str) -> None:
+    _unshare(CLONE_NEWNS)
+    _mount("tmpfs", "/dev/shm", "size=1m")
+
+
+def _for_all_to_read(path: str) -> None:
+    """Where a folder above it is closed to others, as a root's home is, shows it all the same, in our mounts only."""
+    closed = next((p for p in reversed(pathlib.Path(path).parents) if not p.stat().st_mode & 1), None)
+    if closed is None:
+        return
+    inner = closed / pathlib.Path(path).relative_to(closed).parts[0]
+    _unshare(CLONE_NEWNS)
+    with open_folder(inner) as held:
+        _mount("tmpfs", str(closed), "mode=755")
+        inner.mkdir()
+        if _libc().mount(f"/proc/self/fd/{held}".encode(), str(inner).encode(), None, MS_BIND | MS_REC, None) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(inner))
+
+
+@contextlib.contextmanager
+def open_folder(path: pathlib.Path) -> Iterator[int]:
+    """A descriptor of it, by which it can be reached when something else is mounted above."""
+    fd = os.open(path, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _nobody(runs: str) -> None:
+    _for_all_to_read(os.__file__)
+    os.makedirs(runs, exist_ok=True)
+    os.chown(runs, NOBODY, NOBODY)
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+def _limit(which: int, most: int) -> object:
+    def prepare(runs: str) -> None:
+        resource.setrlimit(which, (most, most))
+
+    return prepare
+
+
+def _few_processes(runs: str) -> None:
+    """No process more; a limit that root does not feel, so nobody's."""
+    _nobody(runs)
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+
+
+def _little_memory(runs: str) -> None:
+    """64 MB of addresses more than there are."""
+    with open("/proc/self/statm") as file:
+        pages = int(file.read().split()[0])
+    most = pages * os.sysconf("SC_PAGE_SIZE") + (64 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _no_errors(runs: str) -> None:
+    sys.stderr = None  # as under pythonw, and in daemons
+
+
+def _no_arguments(runs: str) -> None:
+    del sys.argv
+
+
+def _odd_arguments(runs: str) -> None:
+    sys.argv[:] = [b"train.py", "--name", "caf\udce9"]  # type: ignore[list-item]
+
+
+def _lone_folder(runs: str) -> None:
+    """The working directory is gone."""
+    os.mkdir("gone")
+    os.chdir("gone")
+    os.rmdir("../gone")
+
+
+_PREPARATIONS = {
+    "first process": _first_process,
+    "subreaper": _subreaper,
+    "full disk": _small_disk("size=200k"),
+    "no inodes": _small_disk("nr_inodes=8"),
+    "small shm": _small_shm,
+    "nobody": _nobody,
+    "few descriptors": _limit(resource.RLIMIT_NOFILE, 24),
+    "few processes": _few_processes,
+    "little memory": _little_memory,
+    "small files": _limit(resource.RLIMIT_FSIZE, 40_000),
+    "no stderr": _no_errors,
+    "no argv": _no_arguments,
+    "odd argv": _odd_arguments,
+    "no folder": _lone_folder,
+}

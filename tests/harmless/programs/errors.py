@@ -1,0 +1,225 @@
+"""Tracebacks, warnings and stacks as they are printed: the user's lines and torch's, none of ours, none missing."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+
+from ..catalogue import Watch, program, say
+from ..data import Rows, eat
+from .table import BadCollate, Failing, caught
+
+
+def loader_of(watch: Watch, dataset: Any, workers: int, **more: Any) -> Any:
+    return watch(DataLoader(dataset, batch_size=4, num_workers=workers, **more))
+
+
+class Quoting(Rows):
+    """An error that quotes a traceback through our files, as a bug report does."""
+
+    def __getitem__(self, index: int) -> Any:
+        import importlib.util
+
+        ours = os.path.dirname(importlib.util.find_spec("loaderscope").origin)  # type: ignore[union-attr,arg-type,type-var]
+        raise ValueError(
+            f'yesterday:\n  File "{ours}/profiler/iterators.py", line 7, in step\n    data = base_call(self)\nits end'
+        )
+
+
+class Deep(Rows):
+    """What its own stack looks like, from inside."""
+
+    def __getitem__(self, index: int) -> Any:
+        if index == 0:
+            stack = traceback.extract_stack()
+            say("stack", [[os.path.basename(frame.filename), frame.name] for frame in stack])
+        return index
+
+
+class Chained(Rows):
+    def __getitem__(self, index: int) -> Any:
+        try:
+            raise KeyError("first")
+        except KeyError as error:
+            raise LookupError("second") from error
+
+
+class Group(Rows):
+    def __getitem__(self, index: int) -> Any:
+        if sys.version_info >= (3, 11):
+            raise ExceptionGroup("several", [ValueError("one"), TypeError("two")])  # noqa: F821
+        raise ValueError("several")
+
+
+class Picky(Exception):
+    """Cannot be made from a text, so torch says so another way."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(one, two)
+
+
+class Raises(Rows):
+    def __getitem__(self, index: int) -> Any:
+        raise Picky(1, 2)
+
+
+class BadIter(IterableDataset):
+    def __iter__(self) -> Any:
+        raise OSError(2, "no such stream")
+
+
+class BadIterator(DataLoader):
+    def _get_iterator(self) -> Any:
+        raise RuntimeError("no iterator today")
+
+
+class BadIndices:
+    def __iter__(self) -> Any:
+        yield 0
+        raise LookupError("no more indices")
+
+
+class BadGetstate(Rows):
+    def __getstate__(self) -> Any:
+        raise TypeError("cannot be pickled")
+
+
+class WrongLength(IterableDataset):
+    def __len__(self) -> int:
+        return 3
+
+    def __iter__(self) -> Any:
+        return iter(range(8))
+
+
+def bad_init(worker: int) -> None:
+    raise OSError(f"worker {worker} has no disk")
+
+
+def warning_collate(samples: Any) -> Any:
+    warnings.warn("ragged", UserWarning, stacklevel=2)
+    return samples
+
+
+CASES: dict[str, Any] = {
+    "sample": lambda watch, workers: eat(loader_of(watch, Failing(), workers)),
+    "collate": lambda watch, workers: eat(loader_of(watch, Rows(), workers, collate_fn=BadCollate())),
+    "quoted-path": lambda watch, workers: eat(loader_of(watch, Quoting(), workers)),
+    "chained": lambda watch, workers: eat(loader_of(watch, Chained(), workers)),
+    "group": lambda watch, workers: eat(loader_of(watch, Group(), workers)),
+    "picky": lambda watch, workers: eat(loader_of(watch, Raises(), workers)),
+    "iter": lambda watch, workers: eat(loader_of(watch, BadIter(), workers)),
+    "sampler": lambda watch, workers: eat(loader_of(watch, Rows(), workers, sampler=BadIndices())),
+    "iterator": lambda watch, workers: eat(watch(BadIterator(Rows(), num_workers=workers))),
+    "next-after-end": lambda watch, workers: _beyond(watch, workers),  # noqa: PLW0108  defined below
+}
+
+
+def _beyond(watch: Watch, workers: int) -> None:
+    iterator = iter(loader_of(watch, Rows(8), workers))
+    while True:
+        next(iterator)
+
+
+for what, case in CASES.items():
+    for workers in (0, 1):
+
+        def run(watch: Watch, case: Any = case, workers: int = workers) -> None:
+            caught(lambda: case(watch, workers))
+
+        recorded = what not in ("quoted-path", "chained", "group", "picky", "iter", "sampler", "iterator")
+        program(f"errors/{what}-{workers}", watched=("watch", "all-pure"), recorded=recorded)(run)
+
+
+@program("errors/worker-init", recorded=False)
+def worker_init_fails(watch: Watch) -> None:
+    caught(lambda: eat(loader_of(watch, Rows(), 1, worker_init_fn=bad_init)))
+
+
+@program("errors/bad-arguments", recorded=False)
+def constructor_fails(watch: Watch) -> None:
+    """The iterator's own: a data set that cannot be pickled for a spawned worker, a generator that is none."""
+    caught(lambda: eat(loader_of(watch, BadGetstate(), 1, multiprocessing_context="spawn")))
+    caught(lambda: eat(loader_of(watch, Rows(), 0, generator="none")))
+
+
+@program("errors/stack-in-worker", watched=("watch", "all-pure"))
+def a_stack_seen_in_a_worker(watch: Watch) -> None:
+    eat(loader_of(watch, Deep(), 1))
+
+
+@program("errors/stack-in-main", watched=("watch", "watch-pure"))
+def a_stack_seen_in_main(watch: Watch) -> None:
+    eat(loader_of(watch, Deep(), 0))
+
+
+@program("errors/wrong-length-0", watched=("watch", "all-pure"))
+def warned_of_a_wrong_length(watch: Watch) -> None:
+    loader = loader_of(watch, WrongLength(), 0)
+    say("length", len(loader))
+    eat(loader)
+
+
+@program("errors/wrong-length-2", watched=("watch", "all-pure"))
+def warned_of_a_wrong_length_by_workers(watch: Watch) -> None:
+    loader = loader_of(watch, WrongLength(), 2)
+    say("length", len(loader))
+    eat(loader)
+
+
+@program("errors/too-many-workers")
+def warned_of_many_workers(watch: Watch) -> None:
+    eat(loader_of(watch, Rows(), 5))
+
+
+@program("errors/warnings-are-errors")
+def warnings_raise(watch: Watch) -> None:
+    """`-W error`: whatever we do must warn of nothing."""
+    warnings.simplefilter("error")
+    caught(lambda: eat(loader_of(watch, Rows(), 0)))
+    caught(lambda: eat(loader_of(watch, Rows(), 0, collate_fn=warning_collate)))
+
+
+@program("errors/hooks")
+def hooks_of_the_user(watch: Watch) -> None:
+    """His excepthook and unraisablehook are called for his own errors only."""
+    sys.excepthook = lambda kind, error, trace: say("except", kind.__name__)
+    sys.unraisablehook = lambda raised: say("unraisable", repr(raised.exc_type))
+    eat(loader_of(watch, Rows(), 0))
+    raise ValueError("the end")
+
+
+@program("errors/traced")
+def traced(watch: Watch) -> None:
+    """A profiler's hook sees calls of his own code as often as bare."""
+    calls: dict[str, int] = {}
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.endswith(("harmless/data.py", "programs/errors.py")):
+            calls[frame.f_code.co_name] = calls.get(frame.f_code.co_name, 0) + 1
+
+    loader = loader_of(watch, Rows(), 0)
+    sys.setprofile(profile)
+    eat(loader)
+    sys.setprofile(None)
+    say("calls", calls)
+
+
+@program("errors/anomaly")
+def in_a_backward_pass(watch: Watch) -> None:
+    """Training proper: a model, a loss, an optimiser; the weights are what they are bare."""
+    torch.manual_seed(3)
+    model = torch.nn.Linear(2, 1)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        for _, inputs, *_ in loader_of(watch, Rows(), 0, shuffle=True):
+            optimiser.zero_grad()
+            model(inputs).square().mean().backward()
+            optimiser.step()
+    say("weights", [parameter.tolist() for parameter in model.parameters()])

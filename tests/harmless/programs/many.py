@@ -1,0 +1,119 @@
+"""Many loaders, many iterators, many epochs: what a watched program holds stays bounded."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import time
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from ..catalogue import Watch, program, say
+from ..data import Rows, digest
+
+MORE_MAPS = 200
+MORE_MB = 20
+
+
+def maps() -> int:
+    with open("/proc/self/maps") as file:
+        return sum(1 for _ in file)
+
+
+def megabytes() -> float:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+
+
+class Held:
+    """Maps, memory and CPU time from here on, said as whether they stayed within bounds."""
+
+    def __init__(self) -> None:
+        gc.collect()
+        self.maps, self.mb, self.cpu = maps(), megabytes(), time.process_time()
+
+    def judge(self, cpu_s: float, more_maps: int = MORE_MAPS, more_mb: float = MORE_MB) -> None:
+        held = {"maps": maps() - self.maps, "MB": megabytes() - self.mb, "CPU s": time.process_time() - self.cpu}
+        limits = {"maps": more_maps, "MB": more_mb, "CPU s": cpu_s}
+        say("beyond bounds", {name: round(value) for name, value in held.items() if value > limits[name]})
+
+
+@program("many/iterators-alive", watched=("watch", "all-pure"), alone=True, limit_s=120)
+def five_thousand_iterators(watch: Watch) -> None:
+    """All at work at once. Bare, an iterator takes some 7 kB."""
+    loader = watch(DataLoader(Rows(8), batch_size=4))
+    next(iter(loader))
+    held = Held()
+    alive: list[Any] = [iter(loader) for _ in range(5000)]
+    found = [digest(next(iterator)) for iterator in alive]
+    say("batches", digest(found))
+    held.judge(cpu_s=20, more_mb=150)
+
+
+@program("many/different-loaders", watched=("watch", "all-pure"), alone=True, limit_s=240)
+def fifteen_hundred_loaders(watch: Watch) -> None:
+    """Each of another configuration, all kept. The first hundred may take what they need."""
+    kept: list[Any] = []
+
+    def add(count: int) -> None:
+        for _ in range(count):
+            size = len(kept) + 1
+            kept.append(watch(DataLoader(Rows(4), batch_size=size, drop_last=bool(size % 2))))
+            for batch in kept[-1]:
+                torch.is_tensor(batch)
+
+    add(100)
+    held = Held()
+    add(1400)
+    held.judge(cpu_s=10)
+
+
+@program("many/equal-loaders", alone=True, limit_s=120)
+def the_same_loader_again_and_again(watch: Watch) -> None:
+    """A loader built anew for each of 1,000 epochs, as some loops do."""
+    for batch in watch(DataLoader(Rows(4), batch_size=4)):
+        torch.is_tensor(batch)
+    held = Held()
+    for _ in range(1000):
+        for batch in watch(DataLoader(Rows(4), batch_size=4)):
+            torch.is_tensor(batch)
+    held.judge(cpu_s=6)
+
+
+@program("many/short-epochs", alone=True, limit_s=120)
+def many_epochs_of_one_batch(watch: Watch) -> None:
+    loader = watch(DataLoader(Rows(4), batch_size=4))
+    next(iter(loader))
+    held = Held()
+    for _ in range(5000):
+        for batch in loader:
+            torch.is_tensor(batch)
+    held.judge(cpu_s=8)
+
+
+@program("many/short-epochs-of-workers", alone=True, limit_s=120)
+def many_epochs_of_kept_workers(watch: Watch) -> None:
+    loader = watch(DataLoader(Rows(4), batch_size=4, num_workers=1, persistent_workers=True))
+    next(iter(loader))
+    held = Held()
+    for _ in range(1500):
+        for batch in loader:
+            torch.is_tensor(batch)
+    held.judge(cpu_s=10)
+
+
+@program("many/collections", alone=True, limit_s=120)
+def collects_garbage_at_every_batch(watch: Watch) -> None:
+    """What we keep is looked at by each collection; half as much again is the most it may take."""
+    loader = watch(DataLoader(Rows(400), batch_size=4))
+    gc.collect()
+    began = time.process_time()
+    for _ in range(20):
+        gc.collect()
+    one = (time.process_time() - began) / 20
+    began = time.process_time()
+    for _ in loader:
+        gc.collect()
+    say("over three times as long", (time.process_time() - began) / 100 > 3 * one + 0.01)

@@ -1,0 +1,59 @@
+"""Every program is run bare twice and watched once: what both bare runs show, the watched one shows too."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import pytest
+
+from harmless import catalogue
+from harmless.judging import differences, judged
+from harmless.known import KNOWN, Known, known
+from harmless.stage import BARE, Stage, batches_recorded
+
+PROGRAMS = catalogue.programs()
+RUNS = [(program, way) for program in PROGRAMS.values() for way in program.watched]
+SHOWN: set[Known] = set()
+ASKED: set[str] = set()
+
+
+@pytest.mark.timeout(900)  # those before it on the stage may take their time
+@pytest.mark.parametrize(("program", "way"), RUNS, ids=[f"{program.name}-{way}" for program, way in RUNS])
+def test_program(program: catalogue.Program, way: str, stage: Stage) -> None:
+    if program.alone:
+        stage.wait_until_idle()
+    bare = [stage.ask(program, BARE, number).result() for number in (0, 1)]
+    watched = stage.ask(program, way).result()
+    if "cannot be run here" in bare[0]:
+        pytest.skip(bare[0]["cannot be run here"])
+    for seen in bare:
+        assert seen.get("begun") and type(seen["status"]) is int, f"bare: {seen['status']}; {seen['stderr']}"
+    of, are = judged(program, bare)
+    assert are >= of / 2, "two bare runs have too little in common to judge a third by"
+    found = differences(program, bare, watched)
+    if any(known(program.name, difference) is None for difference in found):
+        # Was it chance? The bare runs say so, if any of four does.
+        bare += [stage.ask(program, BARE, number).result() for number in (2, 3)]
+        found = differences(program, bare, watched)
+    if program.recorded and not batches_recorded(watched["folder"]):
+        found.append(f"nothing was recorded; standard error: {watched['stderr'][-500:]!r}")
+    explained = {difference: known(program.name, difference) for difference in found}
+    SHOWN.update(one for one in explained.values() if one is not None)
+    ASKED.add(program.name)
+    unexplained = [difference for difference, one in explained.items() if one is None]
+    assert not unexplained, "\n".join(unexplained)
+    if found:
+        pytest.xfail("; ".join(f"finding {one.finding}: {text}" for text, one in explained.items() if one is not None))
+
+
+@pytest.mark.parametrize("one", KNOWN, ids=[f"{one.finding}-{one.programs}-{one.difference}" for one in KNOWN])
+def test_what_is_known_still_shows(one: Known) -> None:
+    """Once a finding is mended, it leaves the list."""
+    if not ASKED.issuperset(name for name in PROGRAMS if fnmatchcase(name, one.programs)):
+        pytest.skip("only part of the programs was run")
+    assert one in SHOWN, f"no program shows {one} any more: take it out of KNOWN"
+
+
+def test_there_are_enough() -> None:
+    assert len(PROGRAMS) >= 120
+    assert {way for _, way in RUNS} >= set(catalogue.WATCHED)

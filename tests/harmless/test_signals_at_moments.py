@@ -1,0 +1,83 @@
+"""What a signal's handler raises arrives, at whatever moment the signal comes: at each of the first half second's
+points, and at moments drawn at random. The same moments in CI; HARMLESS_SEED=N draws others."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from harmless import catalogue
+from harmless.known import KNOWN_MOMENTS
+from harmless.stage import BARE, Seen, Stage
+
+PROGRAMS = {name: program for name, program in catalogue.programs().items() if name.startswith("moments/")}
+
+# In ms after just before `watch`: the session opens in the first hundred, then batches come.
+FIRST_HALF_SECOND = [*range(1, 10, 2), *range(10, 100, 10), *range(100, 200, 20), *range(200, 501, 50)]
+SOME = FIRST_HALF_SECOND[::4]
+
+
+def wrong(program: catalogue.Program, way: str, moment_ms: float, seen: Seen, bare: Seen) -> list[str]:
+    """What a run at this moment shows that bare ones, at whatever moment, do not."""
+    found = [
+        f"{program.name} {way} at {moment_ms} ms: {name} is {seen.get(name)!r}, bare {bare.get(name)!r}"
+        for name in ("status", "arrived", "end handlers", "end blocked")
+        if seen.get(name) != bare.get(name)
+    ]
+    if "loaderscope" in seen["stderr"] or "Traceback" in seen["stderr"]:
+        found.append(f"{program.name} {way} at {moment_ms} ms: {seen['stderr'][-600:]}")
+    return found
+
+
+def shown(stage: Stage, name: str, way: str, moments_ms: list[float]) -> list[str]:
+    program = PROGRAMS[name]
+    bare = stage.ask(program, BARE).result()
+    assert bare.get("arrived") not in (None, "never")
+    runs = {ms: stage.ask(program, way, HARMLESS_MOMENT=f"{ms / 1000}") for ms in moments_ms}
+    return [line for ms, run in runs.items() for line in wrong(program, way, ms, run.result(), bare)]
+
+
+def judge(name: str, found: list[str]) -> None:
+    if name in KNOWN_MOMENTS:
+        assert found, f"{name} shows nothing any more: take it out of KNOWN_MOMENTS"
+        pytest.xfail("; ".join(found))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("way", ["watch", "watch-pure"])
+def test_every_point_of_the_first_half_second(stage: Stage, way: str) -> None:
+    judge(f"first half second-{way}", shown(stage, "moments/alarm", way, [float(ms) for ms in FIRST_HALF_SECOND]))
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"moments/alarm"}))
+def test_some_points_of_the_first_half_second(stage: Stage, name: str) -> None:
+    judge(name, shown(stage, name, "all", [float(ms) for ms in SOME]))
+
+
+@pytest.mark.timeout(900)
+def test_moments_at_random(stage: Stage) -> None:
+    drawn = os.environ.get("HARMLESS_SEED", "")
+    found: list[str] = []
+
+    @settings(
+        max_examples=24,
+        derandomize=not drawn,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(
+        name=st.sampled_from(sorted(PROGRAMS)),
+        way=st.sampled_from(catalogue.WATCHED),
+        ms=st.floats(0.5, 1500, allow_nan=False).map(lambda ms: round(ms, 1)),
+    )
+    def at(name: str, way: str, ms: float) -> None:
+        found.extend(shown(stage, name, way, [ms]))
+
+    (seed(int(drawn))(at) if drawn else at)()
+    judge("at random", found)
