@@ -9,7 +9,6 @@ import socket
 import struct
 import threading
 import weakref
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from .block import (
     Copier,
 )
 from .clock import now_ns
+from .ours import forgiving, is_ours
 from .segment_file import SegmentFile
 
 SOCKET_NAME = "keeper"  # in the folder of the system sampler; datagrams, each with the descriptor of a chunk
@@ -122,7 +122,9 @@ class Arena:
         try:
             if self._at + size > self._end:
                 self._grow(size)
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError, AttributeError) as error:
+            if not is_ours(error):
+                raise
             self._keeper = None
             return None
         chunk, at = self._chunks[-1][0], self._at
@@ -192,7 +194,9 @@ class Arena:
                 _send(keeper, {"directory": self._directory.name, "bytes": size}, fd)
             except BlockingIOError:
                 return  # it has not started to take them yet
-            except OSError:
+            except OSError as error:
+                if not is_ours(error):
+                    raise
                 self._lose_keeper()  # what is in memory until now is flushed when a window is full, and at the end
                 return
             del self._unsent[0]
@@ -201,7 +205,7 @@ class Arena:
     def _lose_keeper(self) -> None:
         self._keeper = None
         for fd, _ in self._unsent:
-            with suppress(OSError):
+            with forgiving(OSError):
                 os.close(fd)
         self._unsent = []
 

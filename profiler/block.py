@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import NamedTuple
 
 from . import schema
+from .ours import forgiving
 from .segment_file import SegmentFile, segment_path
 
 MAGIC = b"LDRCHUNK"
@@ -89,7 +89,7 @@ class Copier:
     def copy(self) -> None:
         """One round over all blocks. Never raises an OSError: the lane's own writes tell what is wrong with a file."""
         for at in self.blocks():
-            with suppress(OSError):
+            with forgiving(OSError):
                 self._copy_block(at)
 
     def release(self) -> None:

@@ -19,12 +19,12 @@ import os
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from .block import WINDOW_AT as WINDOW_AT
 from .hot import LaneState
+from .ours import forgiving, is_ours
 from .schema import Schema
 from .segment_file import HEADER_BYTES, SegmentFile, segment_path, write_all
 
@@ -69,7 +69,7 @@ class Window:
             if block is not None:
                 block.patched()
                 return
-        with suppress(OSError):
+        with forgiving(OSError):
             shift = HEADER_BYTES - WINDOW_AT + self.position * self.file.schema.size
             fd = self.fd if self.fd >= 0 else os.open(self.file.path, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
             try:
@@ -89,7 +89,7 @@ class Window:
         self.buf = self.block = None
         fd, self.fd = self.fd, -1
         if fd >= 0:
-            with suppress(OSError):
+            with forgiving(OSError):
                 os.close(fd)
 
     def __del__(self) -> None:
@@ -112,6 +112,8 @@ class _WrittenCount:
             record = memoryview(self._buf)[at : at + size]
             window.file.write_to(window.fd, window.position + value - 1, record, window.position + value)
         except OSError as error:
+            if not is_ours(error):
+                raise
             self.failed = error
 
 
@@ -135,7 +137,7 @@ class Budget:
         while self.used + size > allowed and self._sealed:
             path, freed, fold = self._sealed.popleft()
             fold(path)
-            with suppress(OSError):
+            with forgiving(OSError):
                 os.unlink(path)
             self.used -= freed
         if self.used + size > allowed:
@@ -212,10 +214,11 @@ class Lane(LaneState):
             return 0
         try:
             self._move_on()
-        except OSError as error:
-            self.stop(f"{error.strerror or error} ({self.directory})")
         except Exception as error:  # a failure of ours must never reach the training loop
-            self.stop(f"{type(error).__name__}: {error}")
+            if not is_ours(error):
+                raise
+            text = f"{error.strerror or error} ({self.directory})" if isinstance(error, OSError) else None
+            self.stop(text or f"{type(error).__name__}: {error}")
         return self.count
 
     def append(self, *values: float) -> int:
@@ -243,7 +246,7 @@ class Lane(LaneState):
 
     def close(self) -> None:
         """No more records will come: the segment may be folded when room is needed."""
-        with suppress(OSError):
+        with forgiving(OSError):
             self._flush()
             self._seal()
         self.stopped = self.stopped or "closed"

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -58,6 +59,13 @@ def returning_errors(function: Callable[..., Any]) -> Callable[..., Any]:
             return without_own(error)
 
     return call
+
+
+class forgiving(suppress):
+    """As `contextlib.suppress`, for our own failures: what a handler raises is never suppressed, whatever its kind."""
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        return bool(super().__exit__(kind, error, trace)) and error is not None and is_ours(error)
 
 
 def _handler_in(entry: TracebackType | None) -> TracebackType | None:

@@ -23,7 +23,7 @@ from .arena import Arena
 from .clock import now_ns
 from .folding import Folder, write_atomically
 from .lanes import Budget, Lane
-from .ours import is_ours
+from .ours import forgiving, is_ours
 from .process_facts import process_facts
 from .ptrace import allow, pass_on
 from .rundir import FORMAT, command_line, create_run, exclusive_folder, runs_directory
@@ -42,6 +42,7 @@ DEFAULT_LIMIT_MB = 256
 SYSTEM_LIMIT_BYTES = 24_000_000  # of the limit, what the system sampler may use
 SMALLEST_LIMIT_MB = 32
 COUNT_NS = 1_000_000_000
+INTERRUPTIONS = 5
 
 _lock = threading.Lock()
 _current: Session | None = None
@@ -87,7 +88,7 @@ class Session:
         )
 
     def write_loader(self, index: int, facts: dict[str, Any]) -> None:
-        with suppress(OSError):
+        with forgiving(OSError):
             write_atomically(
                 self.directory / f"loader{index}.json", json.dumps({"format": FORMAT, **facts}, default=str)
             )
@@ -134,8 +135,18 @@ class Session:
             self.facts["ended_unix_ns"] = time.time_ns()
             self._write_facts()
 
+    def finish_at_exit(self) -> None:
+        """As `finish`. The program has ended: what a signal's handler raises now would be printed, and is not heard in a
+        bare one either; the end is written all the same."""
+        for _ in range(INTERRUPTIONS):
+            try:
+                self.finish()
+                return
+            except BaseException:
+                continue
+
     def _write_facts(self) -> None:
-        with suppress(OSError):
+        with forgiving(OSError):
             write_atomically(self.directory / "process.json", json.dumps(self.facts))
 
     def _recording_processes(self) -> int:
@@ -143,7 +154,7 @@ class Session:
         now = now_ns()
         if now - self._counted_ns > COUNT_NS:
             self._counted_ns = now
-            with suppress(OSError):
+            with forgiving(OSError):
                 self._processes = sum(1 for name in os.listdir(self.run_directory) if name.startswith("p"))
         return self._processes
 
@@ -196,7 +207,7 @@ def close_session() -> None:
         session.finish()
         if session.arena is not None:
             session.arena.close()
-        atexit.unregister(session.finish)
+        atexit.unregister(session.finish_at_exit)
 
 
 def flush(run_directory: Path | None = None) -> None:
@@ -232,7 +243,7 @@ def _forget_after_fork() -> None:
         session.workers.abandon("forked")
         for recorder in session.recorders:
             recorder.abandon()
-        atexit.unregister(session.finish)
+        atexit.unregister(session.finish_at_exit)
 
 
 if hasattr(os, "register_at_fork"):
@@ -240,13 +251,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def _at_end(session: Session) -> None:
-    atexit.register(session.finish)
+    atexit.register(session.finish_at_exit)
     import multiprocessing
     from multiprocessing import util
 
     if multiprocessing.parent_process() is not None:
         # A forked multiprocessing child leaves through os._exit, past atexit; its finalizers do run.
-        util.Finalize(None, session.finish, exitpriority=0)
+        util.Finalize(None, session.finish_at_exit, exitpriority=0)
 
 
 def _open_anywhere() -> Session | None:
