@@ -79,9 +79,8 @@ class Family:
                 classes[self.kind.single] = _taking_its_step(instrumented(getattr(module, self.kind.single), quiet))
             if "multi" not in self.gaps:
                 multi = instrumented(getattr(module, self.kind.multi), quiet)
-                classes[self.kind.multi] = _taking_its_step(
-                    multi if "worker" in self.gaps else self._with_worker(multi)
-                )
+                own = _with_torchs_workers if "worker" in self.gaps else self._with_worker
+                classes[self.kind.multi] = _taking_its_step(own(multi))
             self._makers[quiet] = with_globals(get_iterator, classes)
 
     def _leave_bare(self, part: str, *missing: str) -> None:
@@ -147,6 +146,13 @@ def _taking_its_step(cls: type) -> type:
         return iterator
 
     cls.__new__ = new  # type: ignore[method-assign, assignment]
+    return cls
+
+
+def _with_torchs_workers(cls: type) -> type:
+    """The class as it was made: it may have been given our workers before."""
+    if "__init__" in vars(cls):
+        del cls.__init__  # type: ignore[misc]
     return cls
 
 
