@@ -16,39 +16,7 @@ class Known(NamedTuple):
     difference: str  # an expression found in its line
 
 
-KNOWN: list[Known] = [
-    # Not in the issue: `watch` imports `describe` when it is called, and raises OSError where no descriptor is left.
-    Known(0, "limits/descriptors-run-out", ""),
-    Known(1, "children/pid1-*", ""),
-    Known(1, "children/subreaper-*", ""),
-    Known(1, "children/supervised", "^waited for: "),
-    Known(2, "*", "^end SIGCHLD: "),
-    Known(2, "children/sigchld-blocked", "^pending: "),
-    Known(2, "children/wait-thread", "^collected: "),
-    Known(2, "signals/wakeup-descriptor", "^written: "),
-    Known(3, "signals/method-handler", ""),
-    Known(3, "moments/*", "^arrived: .* watched 'never'"),
-    Known(4, "hostile/random-length*", "^(calls|end random state of torch): "),
-    Known(4, "hostile/exiting-length-0", ""),
-    Known(4, "hostile/getitems-looked-up-0", "^calls: "),
-    Known(4, "hostile/metaclass-0", "^calls: "),
-    Known(4, "hostile/properties-*", "^calls: "),
-    Known(4, "hostile/*lazy-*", "^calls: "),
-    Known(4, "hostile/failing-*", ""),
-    Known(4, "hostile/opaque-0", ""),
-    Known(5, "hostile/raising-*", ""),
-    Known(6, "damage/truncate-*", ""),
-    Known(6, "damage/shorten-0", ""),
-    Known(6, "damage/overwrite-0", ""),
-    Known(8, "many/*", "^beyond bounds: "),
-    Known(9, "*", r"(?s)^(traceback( \(\d\))?|stderr): .*(in _next_data|/profiler/|in step)"),
-    Known(9, "errors/stack-in-*", "^stack: "),
-    Known(9, "errors/quoted-path-1", "^error: "),
-    Known(10, "loops/*-shown", "^fetcher: "),
-    Known(10, "surroundings/no-argv", ""),
-    Known(10, "surroundings/odd-argv", ""),
-    Known(10, "surroundings/no-stderr-but-a-message", "^stdout: "),
-]
+KNOWN: list[Known] = []
 
 
 def known(program: str, difference: str) -> Known | None:
