@@ -136,8 +136,8 @@ class Session:
             self._write_facts()
 
     def finish_at_exit(self) -> None:
-        """As `finish`. The program has ended: what a signal's handler raises now would only be printed, and is not heard
-        in a bare one either; the end is written all the same."""
+        """As `finish`. The program has ended: what a signal's handler raises now is not heard in a bare one either, but
+        would be printed; the end is written all the same."""
         for _ in range(INTERRUPTIONS):
             try:
                 self.finish()
