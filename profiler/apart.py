@@ -74,6 +74,7 @@ class _Task:
             self.error = error
         finally:
             _collect_again()
+            _forget_thread()
             self.over = True
             self._done.release()
 
@@ -95,6 +96,13 @@ class _Task:
         deadline = time.monotonic() + _GONE_S
         while os.path.exists(path) and time.monotonic() < deadline:
             time.sleep(0)
+
+
+def _forget_thread() -> None:
+    """Whoever asked for the current thread in here has left one in `threading.enumerate()`."""
+    known = getattr(threading, "_active", None)
+    if type(known) is dict:
+        known.pop(threading.get_ident(), None)
 
 
 def _collect_again() -> None:

@@ -26,7 +26,7 @@ from .block import WINDOW_AT as WINDOW_AT
 from .hot import LaneState
 from .ours import forgiving, is_ours
 from .schema import Schema
-from .segment_file import HEADER_BYTES, SegmentFile, segment_path, write_all
+from .segment_file import HEADER_BYTES, SegmentFile, segment_path
 
 if TYPE_CHECKING:
     from .arena import Arena, Block
@@ -51,14 +51,13 @@ class _Committed(Protocol):
 class Window:
     """Some records of a lane: in memory as long as the lane writes there, afterwards in a file."""
 
-    __slots__ = ("block", "buf", "fd", "file", "position")
+    __slots__ = ("block", "buf", "file", "position")
 
     def __init__(self, file: SegmentFile, position: int, buf: memoryview | bytearray, block: Block | None) -> None:
         self.file = file
         self.position = position  # records of the file before these
         self.buf: memoryview | bytearray | None = buf
         self.block = block
-        self.fd = -1  # where each record is written at once
 
     def patch(self, patches: Patches) -> None:
         """Replace bytes of records already counted; offsets are those in the window. Nothing where they are gone."""
@@ -69,15 +68,9 @@ class Window:
             if block is not None:
                 block.patched()
                 return
+        shift = HEADER_BYTES - WINDOW_AT + self.position * self.file.schema.size
         with forgiving(OSError):
-            shift = HEADER_BYTES - WINDOW_AT + self.position * self.file.schema.size
-            fd = self.fd if self.fd >= 0 else os.open(self.file.path, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
-            try:
-                for offset, data in patches:
-                    write_all(fd, data, offset + shift)
-            finally:
-                if fd != self.fd:
-                    os.close(fd)
+            self.file.patch([(offset + shift, data) for offset, data in patches])
 
     def memory(self) -> memoryview | bytearray:
         """Of the window a lane writes to."""
@@ -87,18 +80,11 @@ class Window:
     def left(self) -> None:
         """The lane writes elsewhere from now on."""
         self.buf = self.block = None
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
-            with forgiving(OSError):
-                os.close(fd)
-
-    def __del__(self) -> None:
-        if self.fd >= 0:
-            self.left()
 
 
 class _WrittenCount:
-    """Stands where the shared count would, and writes the newest record and the count at once."""
+    """Stands where the shared count would, and writes the newest record and the count at once. It holds no descriptor:
+    a loader more must not cost one more."""
 
     def __init__(self, window: Window, buf: bytearray) -> None:
         self._window = window
@@ -110,7 +96,7 @@ class _WrittenCount:
         at = WINDOW_AT + (value - 1) * size
         try:
             record = memoryview(self._buf)[at : at + size]
-            window.file.write_to(window.fd, window.position + value - 1, record, window.position + value)
+            window.file.write(window.position + value - 1, record, window.position + value)
         except OSError as error:
             if not is_ours(error):
                 raise
@@ -371,6 +357,6 @@ _blanks: dict[str, memoryview] = {}
 def _at_once(file: SegmentFile, position: int, blanks: memoryview) -> tuple[Window, _WrittenCount]:
     buf = bytearray(WINDOW_AT) + blanks
     window = Window(file, position, buf, None)
-    file.write(position, b"", position)  # it is there from now on
-    window.fd = os.open(file.path, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
+    if not position:
+        file.write(0, b"", 0)  # it is there from now on
     return window, _WrittenCount(window, buf)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -53,7 +54,7 @@ class SegmentFile:
 
     def write(self, position: int, records: Bytes, committed: int, only_more: bool = False) -> None:
         """Bring these records, the first of which is number `position` of the file, and then the count; with
-        `only_more`, unless the file counts as many already.
+        `only_more`, unless the file counts as many already. The header is written whole: it heals a file cut short.
 
         Raises OSError: FileNotFoundError where a file that had records is gone.
         """
@@ -71,10 +72,14 @@ class SegmentFile:
         finally:
             os.close(fd)
 
-    def write_to(self, fd: int, position: int, records: Bytes, committed: int) -> None:
-        """As `write`, into the open file. The header is written whole: it heals a file that was cut short."""
-        write_all(fd, records, HEADER_BYTES + position * self.schema.size)
-        write_all(fd, self.header(committed), 0)
+    def patch(self, patches: Iterable[tuple[int, bytes]]) -> None:
+        """Replace bytes at these offsets of the file. Raises OSError."""
+        fd = os.open(self.path, os.O_WRONLY | _CLOEXEC)
+        try:
+            for offset, data in patches:
+                write_all(fd, data, offset)
+        finally:
+            os.close(fd)
 
     def _make(self) -> None:
         """It appears complete, with no records; another process may have made it in the meantime."""

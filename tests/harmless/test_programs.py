@@ -31,24 +31,24 @@ def test_program(program: catalogue.Program, way: str, stage: Stage) -> None:
     of, are = judged(program, bare)
     assert are >= of / 2, "two bare runs have too little in common to judge a third by"
     found = differences(program, bare, watched)
-    if any(known(program.name, difference) is None for difference in found):
+    if any(known(program.name, difference, way) is None for difference in found):
         # Was it chance? The bare runs say so, if any of four does.
         bare += [stage.ask(program, BARE, number).result() for number in (2, 3)]
         found = differences(program, bare, watched)
     if program.recorded and not batches_recorded(watched["folder"]):
         found.append(f"nothing was recorded; standard error: {watched['stderr'][-500:]!r}")
-    explained = {difference: known(program.name, difference) for difference in found}
+    explained = {difference: known(program.name, difference, way) for difference in found}
     SHOWN.update(one for one in explained.values() if one is not None)
     ASKED.add(program.name)
     unexplained = [difference for difference, one in explained.items() if one is None]
     assert not unexplained, "\n".join(unexplained)
     if found:
-        pytest.xfail("; ".join(f"finding {one.finding}: {text}" for text, one in explained.items() if one is not None))
+        pytest.xfail("; ".join(f"{one.why}: {text}" for text, one in explained.items() if one is not None))
 
 
-@pytest.mark.parametrize("one", KNOWN, ids=[f"{one.finding}-{one.programs}-{one.difference}" for one in KNOWN])
+@pytest.mark.parametrize("one", KNOWN, ids=[f"{one.programs}-{one.difference}" for one in KNOWN])
 def test_what_is_known_still_shows(one: Known) -> None:
-    """Once a finding is mended, it leaves the list."""
+    """What is mended leaves the list."""
     if not ASKED.issuperset(name for name in PROGRAMS if fnmatchcase(name, one.programs)):
         pytest.skip("only part of the programs was run")
     assert one in SHOWN, f"no program shows {one} any more: take it out of KNOWN"

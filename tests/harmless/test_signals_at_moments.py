@@ -4,13 +4,13 @@ points, and at moments drawn at random. The same moments in CI; HARMLESS_SEED=N 
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from harmless import catalogue
-from harmless.known import KNOWN_MOMENTS
 from harmless.stage import BARE, Seen, Stage
 
 PROGRAMS = {name: program for name, program in catalogue.programs().items() if name.startswith("moments/")}
@@ -22,11 +22,16 @@ SOME = FIRST_HALF_SECOND[::4]
 
 def wrong(program: catalogue.Program, way: str, moment_ms: float, seen: Seen, bare: Seen) -> list[str]:
     """What a run at this moment shows that bare ones, at whatever moment, do not."""
+    # torch sets a handler of SIGCHLD when it starts workers, which a signal may forestall.
+    chance = str(int(signal.SIGCHLD))
+    handlers, of_bare = ({**one.get("end handlers", {}), chance: None} for one in (seen, bare))
     found = [
         f"{program.name} {way} at {moment_ms} ms: {name} is {seen.get(name)!r}, bare {bare.get(name)!r}"
-        for name in ("status", "arrived", "end handlers", "end blocked")
+        for name in ("status", "arrived", "end blocked")
         if seen.get(name) != bare.get(name)
     ]
+    if handlers != of_bare:
+        found.append(f"{program.name} {way} at {moment_ms} ms: handlers are {handlers}, bare {of_bare}")
     if "loaderscope" in seen["stderr"] or "Traceback" in seen["stderr"]:
         found.append(f"{program.name} {way} at {moment_ms} ms: {seen['stderr'][-600:]}")
     return found
@@ -41,10 +46,7 @@ def shown(stage: Stage, name: str, way: str, moments_ms: list[float]) -> list[st
 
 
 def judge(name: str, found: list[str]) -> None:
-    if name in KNOWN_MOMENTS:
-        assert found, f"{name} shows nothing any more: take it out of KNOWN_MOMENTS"
-        pytest.xfail("; ".join(found))
-    assert not found, "\n".join(found)
+    assert not found, f"{name}:\n" + "\n".join(found)
 
 
 @pytest.mark.timeout(900)

@@ -99,7 +99,9 @@ AT_MOMENTS = {
     "moments/sigterm-exit": arrives(signal.SIGTERM, SystemExit, 0, False, terminated_by_another),
 }
 for name, function in AT_MOMENTS.items():
-    program(name, watched=("watch", "all-pure"), recorded=False, limit_s=30, unjudged=BY_CHANCE)(function)
+    # torch sets a handler of SIGCHLD when it starts workers, which a signal may forestall.
+    unjudged = (*BY_CHANCE, "end handlers") if "workers" in name else BY_CHANCE
+    program(name, watched=("watch", "all-pure"), recorded=False, limit_s=30, unjudged=unjudged)(function)
 
 
 @program("signals/method-handler")

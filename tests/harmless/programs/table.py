@@ -270,7 +270,7 @@ IN_FULL = {("map", 0), ("map", 2), ("stateful", 0), ("stream", 2)}
 EVERY = 6
 
 # Where only a signal decides how far others came, or which of two workers was first.
-UNJUDGED = {worker_killed: ("stderr",), worker_leaves: ("stderr", "error", "traceback")}
+UNJUDGED = {worker_killed: ("stderr",), worker_leaves: ("stderr", "error", "traceback", "batches")}
 
 
 def declare(name: str, kind: str, event: Callable[[Make], None], given: dict[str, Any], **how: Any) -> None:
