@@ -15,7 +15,9 @@ demo: $(READY) ## profile a small real training through a bad and through a good
 	@$(BIN)/loaderscope demo
 
 test: check ## linter, type checker, import contracts, then all tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -m quiet
+	@$(BIN)/python -m pytest -m "not quiet" --ignore tests/harmless -n 2 --dist worksteal
+	@$(BIN)/python -m pytest tests/harmless
 
 test-sanitize: $(READY) ## the compiled form under AddressSanitizer and UBSan, then on a debug Python (an hour)
 	@$(BIN)/python tests/sanitize.py memory

@@ -21,15 +21,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Tests of which each torch must pass all; those of a folder that is not there yet are left out.
+# Tests of which each torch must pass all.
 TESTS = (
     "tests/integration/test_every_stage.py",
     "tests/profiler/test_worker_loops.py",
     "tests/profiler/test_unknown_torch.py",
     "tests/integration/test_spawned.py",
     "tests/integration/test_harmless.py",
-    "tests/harmless",
 )
+PROGRAMS = "tests/harmless"
 TOOLS = ("pytest>=8", "pytest-timeout>=2.3", "hypothesis>=6.100")
 
 VERSIONS = """
@@ -115,6 +115,7 @@ def main() -> int:
     parser.add_argument("--env", help="an environment that is there, in place of one of our own")
     parser.add_argument("--store", type=Path, help="the folder to write the result to")
     parser.add_argument("--note", help="what else to say of it in the result")
+    parser.add_argument("--programs", action="store_true", help=f"{PROGRAMS} too: some minutes more")
     parser.add_argument("--patience", type=float, default=3600, help="seconds for the tests")
     options = parser.parse_args()
     python = environment(options.version, options.env)
@@ -124,7 +125,8 @@ def main() -> int:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    code, results = run_tests(python, [name for name in TESTS if (ROOT / name).exists()], options.patience)
+    tests = [*TESTS, *([PROGRAMS] if options.programs else [])]
+    code, results = run_tests(python, tests, options.patience)
     result = {"date": time.strftime("%Y-%m-%d"), "commit": commit.stdout.strip(), **found, **outcomes(results)}
     if options.note:
         result["note"] = options.note
