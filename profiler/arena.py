@@ -24,6 +24,7 @@ from .block import (
     KEPT_OFFSET,
     MAGIC,
     PATCHES_OFFSET,
+    SOCKET_NAME,
     STATE_OFFSET,
     USED_OFFSET,
     VERSION,
@@ -33,8 +34,6 @@ from .block import (
 from .clock import now_ns
 from .ours import forgiving, is_ours
 from .segment_file import SegmentFile
-
-SOCKET_NAME = "keeper"  # in the folder of the system sampler; datagrams, each with the descriptor of a chunk
 
 FIRST_CHUNK_BYTES = 256 << 10
 LARGEST_CHUNK_BYTES = 4 << 20

@@ -20,6 +20,8 @@ from . import schema
 from .ours import forgiving
 from .segment_file import SegmentFile, segment_path
 
+SOCKET_NAME = "keeper"  # in the folder of the system sampler; datagrams, each with the descriptor of a chunk
+
 MAGIC = b"LDRCHUNK"
 VERSION = 1
 CHUNK_HEADER_BYTES = 4096

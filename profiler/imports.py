@@ -48,8 +48,9 @@ def _call_after(loader: importlib.abc.Loader, call: Callable[[], None]) -> None:
     original = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
-        # The loader is as before by the time the module's own code can look at it.
-        del loader.exec_module
+        # The loader is as before by the time the module's own code can look at it. Another waiter for the same module
+        # may have been here: then it is by now.
+        vars(loader).pop("exec_module", None)
         original(module)
         try:
             call()

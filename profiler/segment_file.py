@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -82,9 +83,9 @@ class SegmentFile:
             os.close(fd)
 
     def _make(self) -> None:
-        """It appears complete, with no records; another process may have made it in the meantime."""
+        """It appears complete, with no records; another process or thread may have made it in the meantime."""
         folder, name = os.path.split(self.path)
-        making = os.path.join(folder, f".{name}.{os.getpid()}")
+        making = os.path.join(folder, f".{name}.{os.getpid()}.{threading.get_ident()}")
         fd = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CLOEXEC, 0o600)
         try:
             write_all(fd, self.header(0), 0)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .arena import SOCKET_NAME
+from .block import SOCKET_NAME
 from .liveness import CREATE_TIME_TOLERANCE_S
 
 OFF_VARIABLE = "LOADERSCOPE_SYSTEM"  # "0" starts no sampler

@@ -109,13 +109,13 @@ def test_the_wheel_has_every_module_of_the_package(wheel: Path) -> None:
 
 
 def is_compiled(name: str) -> bool:
-    parts = ("loaderscope/profiler/_hot.", "loaderscope/profiler/_audit.")
+    parts = tuple(f"loaderscope/profiler/{name}." for name in ("_hot", "_audit", "_spawn"))
     return name.startswith(parts) and name.endswith((".so", ".pyd"))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux") or shutil.which("cc") is None, reason="no compiler")
-def test_the_wheel_has_both_compiled_parts(wheel: Path) -> None:
-    assert len(list(filter(is_compiled, names(wheel)))) == 2
+def test_the_wheel_has_all_compiled_parts(wheel: Path) -> None:
+    assert len(list(filter(is_compiled, names(wheel)))) == 3
 
 
 def test_a_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..block import KEPT_OFFSET, Copier
+from ..block import KEPT_OFFSET, SOCKET_NAME, Copier
 from ..clock import now_ns
 
 MESSAGE_BYTES = 4096
@@ -34,8 +34,10 @@ class _Kept:
 class Keeper:
     """The memory handed over on one socket, of the processes of one run."""
 
-    def __init__(self, run: Path, socket_fd: int | None) -> None:
+    def __init__(self, run: Path, system: Path, socket_fd: int | None) -> None:
+        """`system`: the sampler's own folder, which holds the socket."""
         self._run = run
+        self._system = system
         self._socket: socket.socket | None = None
         if socket_fd is not None:
             with suppress(OSError):
@@ -66,6 +68,8 @@ class Keeper:
             _let_go(one)
         self._kept = []
         if self._socket is not None:
+            with suppress(OSError):  # tools that copy a run's folder may stumble over a socket
+                os.unlink(self._system / SOCKET_NAME)
             self._socket.close()
             self._socket = None
 

@@ -98,7 +98,7 @@ class Sampler:
     ) -> None:
         """Writes both JSON files. Raises OSError where it cannot."""
         self.system = system
-        self.keeper = Keeper(run, keeper_fd)
+        self.keeper = Keeper(run, system, keeper_fd)
         self.interval_ns = int(interval_s * 1e9)
         self.reasons = Reasons()
         self._identity: dict[str, object] = {

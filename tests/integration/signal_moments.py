@@ -73,8 +73,10 @@ def tried(workers: int, after: float, name: str) -> dict[str, Any]:
 def recorded(loader: Any) -> int:
     """Batches of the last epoch in the run directory."""
     from loaderscope.profiler.lane_reader import read_segment, segments
+    from loaderscope.profiler.session import flush
     from loaderscope.profiler.watch import loader_place
 
+    flush()
     directory, index = loader_place(loader) or (None, 0)
     if directory is None:
         return -1

@@ -71,7 +71,8 @@ def test_what_a_signal_s_handler_raises_ends_the_loop_and_not_the_recording(
     tmp_path: Path, workers: int, count: int, seed: int
 ) -> None:
     result = output_of(tmp_path, HERE / "signal_moments.py", workers, seed, count)
-    assert "loaderscope:" not in result.stderr and "ignored" not in result.stderr, result.stderr
+    # What a handler raises in Python's own callbacks around a fork is dropped and told there, bare too.
+    assert "/loaderscope/profiler/" not in result.stderr and "loaderscope:" not in result.stderr, result.stderr
     seen = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(seen) == count
     expected = {"plain": "Preempted", "object": "Preempted", "timeout": "TimeoutError", "leaving": "SystemExit"}

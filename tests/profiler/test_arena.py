@@ -32,7 +32,7 @@ class Place:
         self.folder.mkdir()
         listening = _keeper_socket(self.system)
         assert listening is not None
-        self.keeper = Keeper(run, listening.detach())
+        self.keeper = Keeper(run, self.system, listening.detach())
         self.arena = Arena(self.folder, self.system, os.getpid())
         self.said: list[str] = []
 
