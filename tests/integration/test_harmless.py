@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import cases
 
@@ -68,4 +69,5 @@ def test_the_cases_show_something(seen: dict[str, dict[str, Any]]) -> None:
         "fails", "fails_workers", "fails_collate", "times_out", "stateful_fails",
     }  # fmt: skip
     assert bare["wrong_length_warning"]["warnings"]
-    assert bare["pin_memory"]["warnings"]
+    if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7):  # which warns where there is nothing to pin for
+        assert bare["pin_memory"]["warnings"]
