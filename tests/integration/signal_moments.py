@@ -7,12 +7,14 @@ the loop ended, and whether the next epoch, after the error was caught, was reco
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import random
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -87,6 +89,8 @@ def recorded(loader: Any) -> int:
 def main() -> None:
     workers, seed, count = map(int, sys.argv[1:])
     drawn = random.Random(seed)
+    with suppress(ImportError):  # torch does so at a first batch, and drops what a handler raises meanwhile
+        importlib.import_module("torch.profiler._cupti_monitor")
     for number in range(count):
         after = FIXED[number] if number < len(FIXED) else drawn.uniform(0, LAST_S)
         # An OSError is dropped by multiprocessing where it asks how its workers do, bare too.
