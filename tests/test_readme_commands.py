@@ -71,7 +71,7 @@ class Files(Dataset):
 
 
 def make_loader():
-    return DataLoader(Rows(), batch_size=8, shuffle=True)
+    return DataLoader(Rows(), batch_size=100, shuffle=True)
 
 
 if __name__ == "__main__":
