@@ -99,8 +99,8 @@ AT_MOMENTS = {
     "moments/sigterm-exit": arrives(signal.SIGTERM, SystemExit, 0, False, terminated_by_another),
 }
 for name, function in AT_MOMENTS.items():
-    # torch sets a handler of SIGCHLD when it starts workers, which a signal may forestall; Python drops what is raised in
-    # its callbacks around their fork. Both are judged with that in mind by test_signals_at_moments.
+    # torch sets a handler of SIGCHLD when it starts workers, which a signal may forestall; Python drops what is raised
+    # in its callbacks around their fork. Both are judged with that in mind by test_signals_at_moments.
     unjudged = (*BY_CHANCE, "end handlers", "arrived") if "workers" in name else BY_CHANCE
     program(name, watched=("watch", "all-pure"), recorded=False, limit_s=30, unjudged=unjudged)(function)
 
