@@ -89,8 +89,7 @@ class SegmentFile:
         fd = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CLOEXEC, 0o600)
         try:
             write_all(fd, self.header(0), 0)
-            with suppress(FileExistsError):
-                self._appear(making)
+            self._appear(making)
         finally:
             os.close(fd)
             with suppress(OSError):
@@ -100,7 +99,7 @@ class SegmentFile:
         try:
             os.link(making, self.path)
         except FileExistsError:
-            raise
+            pass
         except OSError:  # a file system without hard links
             os.rename(making, self.path)
 

@@ -96,7 +96,7 @@ def damaged(files: Files, seed: int) -> Files:
             ways: list[Callable[[bytes, random.Random], bytes | None]] = [_json_values] * 8
         else:
             ways = [_records] * 6 + [_header] * 2
-        ways += [_flip, _cut, _drop, _empty, lambda data, rng: files[rng.choice(names)], _double]
+        ways += [flip, _cut, _drop, _empty, lambda data, rng: files[rng.choice(names)], _double]
         result = rng.choice(ways)(changed[name], rng)
         if result is None:
             del changed[name]
@@ -164,7 +164,7 @@ def _records(data: bytes, rng: random.Random) -> bytes:
         length = struct.unpack_from("<I", data, LENGTH_OFFSET)[0]
         fields = json.loads(data[SCHEMA_OFFSET : SCHEMA_OFFSET + length])[2]
     except (struct.error, ValueError, IndexError):
-        return _flip(data, rng)
+        return flip(data, rng)
     whole = rng.random() < 0.5
     for name, code, count, offset in rng.sample(fields, min(len(fields), rng.choice([1, 1, 3, 12]))):
         if name == "seq" and rng.random() < 0.9:
@@ -193,7 +193,8 @@ def _header(data: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
-def _flip(data: bytes, rng: random.Random) -> bytes:
+def flip(data: bytes, rng: random.Random) -> bytes:
+    """Some bytes are others."""
     changed = bytearray(data)
     for _ in range(rng.randint(1, 20)):
         # Half of the changes go where the meaning is: the header and the first records.

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builders import T0, RunBuilder, epoch_row, loop, write_lane
+from damaged_runs import flip
 from loaderscope.advisors.report import build_report
 from loaderscope.profiler import schema
 from loaderscope.profiler.columns import read_lane
@@ -218,16 +219,6 @@ def test_mutated_json_values(pristine: dict[str, bytes], value: object, key: str
         read_everything(folder)
 
 
-def _flip(data: bytes, rng: random.Random) -> bytes:
-    changed = bytearray(data)
-    for _ in range(rng.randint(1, 20)):
-        # Half of the changes go where the meaning is: the header and the first records.
-        end = min(len(changed), rng.choice([80, 2500, HEADER_BYTES + 1000, len(changed)])) or 1
-        if changed:
-            changed[rng.randrange(end)] = rng.randrange(256)
-    return bytes(changed)
-
-
 def _fill(data: bytes, rng: random.Random) -> bytes:
     """Random numbers in the place of records whose own numbers stay right."""
     changed = bytearray(data)
@@ -242,7 +233,7 @@ def _fill(data: bytes, rng: random.Random) -> bytes:
 
 
 MUTATIONS: dict[str, Callable[[bytes, random.Random], bytes]] = {
-    "flip": _flip,
+    "flip": flip,
     "cut": lambda data, rng: data[: rng.randrange(len(data) + 1)],
     "fill": _fill,
     "drop": lambda data, rng: data,
