@@ -8,7 +8,9 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -128,11 +130,18 @@ def test_a_removed_directory_stops_recording_not_training(tmp_path: Path) -> Non
     assert "training goes on" in result.stderr
 
 
-def test_a_read_only_home_moves_the_recording(tmp_path: Path) -> None:
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder for TMPDIR: multiprocessing makes its sockets there, and from 108 characters on a worker's tensors are
+    lost without a word and the loop waits for ever, with us or without."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_a_read_only_home_moves_the_recording(tmp_path: Path, short_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    elsewhere = tmp_path / "tmp"
-    elsewhere.mkdir()
+    elsewhere = short_path
     result = run("short", blocked / "runs", TMPDIR=str(elsewhere))
     assert result.returncode == 0
     assert int(result.stdout) == sum(range(400))
@@ -141,16 +150,16 @@ def test_a_read_only_home_moves_the_recording(tmp_path: Path) -> None:
     assert list(elsewhere.glob("loaderscope-*/runs/2*/run.json"))
 
 
-def test_nowhere_to_write_is_one_sentence(tmp_path: Path) -> None:
+def test_nowhere_to_write_is_one_sentence(tmp_path: Path, short_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     # gettempdir falls back to the working directory, so that is made unusable by name instead.
-    result = run("short", blocked / "runs", TMPDIR=str(tmp_path), HOME=str(tmp_path))
+    result = run("short", blocked / "runs", TMPDIR=str(short_path), HOME=str(short_path))
     assert result.returncode == 0
     uid = os.getuid()
-    (tmp_path / f"loaderscope-{uid}").rename(tmp_path / "moved")
-    (tmp_path / f"loaderscope-{uid}").write_text("in the way")
-    result = run("short", blocked / "runs", TMPDIR=str(tmp_path), HOME=str(tmp_path))
+    (short_path / f"loaderscope-{uid}").rename(tmp_path / "moved")
+    (short_path / f"loaderscope-{uid}").write_text("in the way")
+    result = run("short", blocked / "runs", TMPDIR=str(short_path), HOME=str(short_path))
     assert result.returncode == 0
     assert int(result.stdout) == sum(range(400))
     assert "nothing is recorded" in result.stderr
