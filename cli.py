@@ -20,7 +20,7 @@ from .profiler.errors import LoaderscopeError, UsageError
 
 if TYPE_CHECKING:
     from .advisors.model import Report
-    from .advisors.probe import ProbeResult
+    from .advisors.probe_result import ProbeResult
     from .profiler.run import Run
 
 FAILED, WRONG = 1, 2
@@ -383,8 +383,8 @@ def list_verb(number: int) -> int:
     Example:
       loaderscope list -n 5
     """
+    from .profiler.run_list import list_runs
     from .profiler.rundir import runs_directory
-    from .profiler.runs import list_runs
     from .reports.run_list import render_list
 
     where = runs_directory()

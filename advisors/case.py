@@ -12,7 +12,7 @@ from .code_text import with_imports
 from .model import Change, LoaderReport, Range, Recommendation, Scalar, SystemSummary
 
 if TYPE_CHECKING:
-    from .probe import ProbeResult
+    from .probe_result import ProbeResult
     from .whatif import WhatIf
 
 Kind = Literal["speed", "correctness", "safety"]

@@ -10,7 +10,7 @@ from .model import LoaderReport, SystemSummary
 from .whatif import TooLittle, WhatIf, workload_of
 
 if TYPE_CHECKING:
-    from .probe import ProbeResult
+    from .probe_result import ProbeResult
 
 
 def case_of(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..profiler.inspection import Attribute, Inspection, Leaf, Part
-from .loader_code import identifier
+from .code_text import identifier
 
 _PLACE = re.compile(r"\[(\d{1,3})\]")
 _KEY = re.compile(r"\['(\w{1,64})'\]")

@@ -12,8 +12,6 @@ from .case import Case
 from .code_text import Source, identifier, literal
 from .loader_form import LoaderForm, arguments_of, form_of
 
-__all__ = ["DROP", "Source", "dataset_class", "identifier", "loader_call", "loader_code"]
-
 # A call longer than this is written one argument a line.
 LINE = 96
 

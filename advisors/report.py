@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..profiler.bare import missing_figures
 from ..profiler.errors import RunNotFound, UsageError
+from ..profiler.missing_figures import missing_figures
 from ..profiler.run import LoaderRun, ProcessRun, Run
 from ..profiler.run_reader import open_run
 from ..profiler.torch_parts import untried
@@ -28,7 +28,7 @@ from .stage_model.waiting import waiting
 from .storage.summary import storage_of
 
 if TYPE_CHECKING:
-    from .probe import ProbeResult
+    from .probe_result import ProbeResult
 
 Place = tuple[str, int]  # name of the process's folder, number of the loader in it
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from loaderscope.profiler.folding import write_atomically
+from loaderscope.profiler.atomic_write import write_atomically
 from loaderscope.profiler.lane_reader import read_header, segments
 from loaderscope.profiler.lanes import SEGMENT_BYTES
 from loaderscope.profiler.segment_file import COMMITTED_OFFSET, HEADER_BYTES

@@ -49,7 +49,7 @@ def make_run(directory: Path, batches: int) -> None:
     """A finished run of one loader with four workers, written as segments of the real format."""
     import numpy as np
 
-    from loaderscope.profiler.folding import write_atomically
+    from loaderscope.profiler.atomic_write import write_atomically
     from loaderscope.profiler.lanes import SEGMENT_BYTES
     from loaderscope.profiler.schema import BATCH
     from loaderscope.profiler.segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from loaderscope.profiler.run_reader import open_run
-from loaderscope.profiler.stacks import Burst, request_burst, wait_for_burst
+from loaderscope.profiler.stack_request import request_burst, wait_for_burst
+from loaderscope.profiler.stacks import Burst
 from quiet import await_quiet
 
 WORKLOADS = {"png-0": ("png", 0), "png-2": ("png", 2), "memory-0": ("memory", 0), "memory-2": ("memory", 2)}

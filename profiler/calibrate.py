@@ -15,8 +15,8 @@ from .clock import now_ns
 from .envelope import opened
 from .iterators import instrumented
 from .lanes import WINDOW_AT, Budget, Lane
-from .recorder import RECORD_BYTES, Recorder, Step
-from .schema import BATCH
+from .recorder import Recorder, Step
+from .schema import BATCH, RECORD_BYTES
 
 _BATCHES = 15  # fewer than SAMPLE_EVERY: none is looked at in detail
 _ROUNDS = 12

@@ -15,8 +15,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from .compacted import Compacted, Totals
+from .compaction import derive_compute
 from .errors import RunUnreadable
-from .folding import Fold, Totals, derive_compute
 from .lane_reader import SegmentInfo, read_fold, read_header, read_segment, segments
 from .metadata import clean
 from .schema import Field, Schema
@@ -84,7 +85,7 @@ class LaneContent:
     """What could be read of a lane: its detail, what was folded away, and sentences on what could not be read."""
 
     columns: Columns
-    fold: Fold = field(default_factory=Fold)
+    fold: Compacted = field(default_factory=Compacted)
     notes: tuple[str, ...] = ()
 
 
@@ -190,17 +191,17 @@ def checked_header(path: Path, schema: Schema) -> SegmentInfo:
     )
 
 
-def _fold(directory: Path, name: str, notes: list[str]) -> Fold:
+def _fold(directory: Path, name: str, notes: list[str]) -> Compacted:
     try:
         return read_fold(directory, name)
     except RunUnreadable as error:
         notes.append(f"{clean(error)}: older batches are not counted")
-        return Fold()
+        return Compacted()
 
 
-def merge_folds(folds: list[Fold]) -> Fold:
+def merge_folds(folds: list[Compacted]) -> Compacted:
     """The folds of several lanes as one; `through_seq` has no meaning then and is the sum."""
-    merged = Fold()
+    merged = Compacted()
     for fold in folds:
         merged.through_seq += fold.through_seq
         merged.records += fold.records

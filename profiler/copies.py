@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .clock import now_ns
 from .ours import is_ours
@@ -20,8 +20,6 @@ from .untouched import inherits
 if TYPE_CHECKING:
     import torch
 
-    from .device import DeviceClock
-
 SMALL = 1024
 # A longer list is no batch of tensors.
 MAX_ITEMS = 1024
@@ -29,10 +27,20 @@ MAX_ITEMS = 1024
 # Device types that copies are timed to; CUDA's covers ROCm, which torch calls by the same name.
 device_types = {"cuda"}
 
-_by_thread: dict[int, DeviceClock] = {}
-_by_memory: dict[int, DeviceClock] = {}
+_by_thread: dict[int, CopyClock] = {}
+_by_memory: dict[int, CopyClock] = {}
 _memory_of: dict[int, list[int]] = {}
 _originals: dict[str, Any] = {}
+
+
+class CopyClock(Protocol):
+    """Who is told of copies (`device_clock.DeviceClock`)."""
+
+    def before_copy(self) -> Any:
+        """The device's event from before the copy, or None."""
+
+    def after_copy(self, start: Any, host_ns: int, nbytes: int, pinned: bool, blocking: bool) -> None:
+        """The copy was issued."""
 
 
 def install() -> None:
@@ -60,7 +68,7 @@ def uninstall() -> None:
     _memory_of.clear()
 
 
-def expect(clock: DeviceClock, batch: Any) -> None:
+def expect(clock: CopyClock, batch: Any) -> None:
     """Copies from now on may be of this batch."""
     _by_thread[get_ident()] = clock
     _drop_memory(clock)
@@ -70,7 +78,7 @@ def expect(clock: DeviceClock, batch: Any) -> None:
         _by_memory[place] = clock
 
 
-def forget(clock: DeviceClock) -> None:
+def forget(clock: CopyClock) -> None:
     """No batch of this clock is being used any more."""
     _drop_memory(clock)
     for thread, other in list(_by_thread.items()):
@@ -78,7 +86,7 @@ def forget(clock: DeviceClock) -> None:
             _by_thread.pop(thread, None)
 
 
-def _drop_memory(clock: DeviceClock) -> None:
+def _drop_memory(clock: CopyClock) -> None:
     for place in _memory_of.pop(id(clock), ()):
         if _by_memory.get(place) is clock:
             _by_memory.pop(place, None)
@@ -99,7 +107,7 @@ def _tensors(batch: Any, depth: int = 6) -> list[torch.Tensor]:
     return []
 
 
-def _clock_for(source: torch.Tensor) -> DeviceClock | None:
+def _clock_for(source: torch.Tensor) -> CopyClock | None:
     """The clock this copy belongs to, if any."""
     if _by_memory and source.layout is torch.strided:
         clock = _by_memory.get(source.untyped_storage().data_ptr())

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from . import copies
 from .clock import now_ns
 from .lanes import WINDOW_AT, Lane, Window
 from .ours import is_ours
-from .recorder import RECORD_BYTES, Step
-from .schema import BATCH
+from .schema import BATCH, RECORD_BYTES
 
 if TYPE_CHECKING:
     import torch
+
+    from .session import Session
 
 _H2D_COPIES = BATCH.offset("h2d_copies")
 _H2D_NS = BATCH.offset("h2d_ns")
@@ -43,7 +44,7 @@ MAX_TIMED_COPIES = 16
 SPARSE = 16
 
 
-def device_clock(step: Step) -> DeviceClock | None:
+def device_clock(step: Timed) -> DeviceClock | None:
     """A device clock, if the training code has set up CUDA (or ROCm) in this process; this never sets it up."""
     import torch
 
@@ -54,6 +55,24 @@ def device_clock(step: Step) -> DeviceClock | None:
         recorder.session.note_device(torch.cuda.get_device_name(torch.cuda.current_device()))
     copies.install()
     return DeviceClock(step, torch.cuda)
+
+
+class Timed(Protocol):
+    """What a clock needs of the iteration it times (`recorder.Step`)."""
+
+    device: DeviceClock | None
+
+    @property
+    def recorder(self) -> Noting: ...
+
+
+class Noting(Protocol):
+    """What it needs of that loader's recorder."""
+
+    @property
+    def session(self) -> Session | None: ...
+
+    def note(self, metric: str, reason: str) -> None: ...
 
 
 class _Open:
@@ -79,7 +98,7 @@ class _Open:
 class DeviceClock:
     """The device side of one iterator's records."""
 
-    def __init__(self, step: Step, cuda: Any) -> None:
+    def __init__(self, step: Timed, cuda: Any) -> None:
         """`cuda` is `torch.cuda`, or something of the same shape."""
         self._cuda = cuda
         self._step = step

@@ -6,7 +6,7 @@ and the multi-process iterator's own `__init__` with our worker target under the
 for watched loaders. Nothing global is patched, so threads and unwatched loaders never notice.
 
 Before its first use each part is checked. An iterator or a worker of which something is not where it was stays torch's
-own, bare, and `bare` says which figures that costs.
+own, bare, and `gaps` says which figures that costs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 
 from . import fetchers, torch_parts
 from .adopt import is_measuring, remember
-from .bare import EVERYTHING, INSIDE_WORKERS, Gap, tell
 from .envelope import opening
+from .gaps import EVERYTHING, INSIDE_WORKERS, Gap, Place
 from .iterators import instrumented, with_globals
 from .ours import is_ours
 from .recorder import Step, failed
 from .torch_parts import Kind
-from .worker_target import Place, Target
+from .worker_target import Target
 
 _handed = threading.local()
 
@@ -118,7 +118,7 @@ class Family:
             gap = self.gaps.get("multi" if num_workers else "single")
             gap = gap or Gap(self.kind.package, "such loaders", (made,), EVERYTHING)
         if gap is not None:
-            tell(step.recorder, gap)
+            step.recorder.note_gap(gap)
 
     def when_imported(self, hook: Callable[[type], None]) -> None:
         """Hook this family's loader class now, or as soon as its module is imported."""

@@ -7,7 +7,8 @@ None in its place. Nothing here raises: what fails is given up.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from .apart import apart
 from .digests import UNKNOWN, digest_of_batch, digest_of_indices, plain_indices
@@ -16,9 +17,6 @@ from .inspect_loader import TURNED_OFF, inspect_loader, inspection_wanted
 from .lanes import WINDOW_AT, Lane
 from .ours import is_ours
 from .schema import BATCH
-
-if TYPE_CHECKING:
-    from .recorder import Recorder
 
 # Of an iterable data set, so many batches of each worker have a digest.
 FIRST_BATCHES = 2
@@ -31,7 +29,17 @@ _TASK_AT = WINDOW_AT + BATCH.offset("task")
 _DIGEST_AT = WINDOW_AT + BATCH.offset("digest")
 
 
-def look_at_parts(recorder: Recorder) -> None:
+class Looked(Protocol):
+    """What is needed of a loader's recorder."""
+
+    facts: dict[str, Any]
+    loader: Callable[[], Any] | None
+
+    def write(self) -> None:
+        """Bring the facts to the run directory."""
+
+
+def look_at_parts(recorder: Looked) -> None:
     """Add to the recorder's facts what its loader is made of. The loader is held weakly; it may be gone."""
     if not inspection_wanted():
         recorder.facts.setdefault("reasons", {})["inspection"] = TURNED_OFF
@@ -41,7 +49,7 @@ def look_at_parts(recorder: Recorder) -> None:
         recorder.facts["inspection"] = inspect_loader(loader)
 
 
-def first_looks(recorder: Recorder, num_workers: int) -> FirstLooks | None:
+def first_looks(recorder: Looked, num_workers: int) -> FirstLooks | None:
     """The looks of an iteration that begins; None where the user wants none."""
     return FirstLooks(recorder, num_workers) if inspection_wanted() else None
 
@@ -51,7 +59,7 @@ class FirstLooks:
 
     __slots__ = ("_begun", "_digests", "_handed", "_indices", "_inspect", "_iterable", "_recorder", "_workers")
 
-    def __init__(self, recorder: Recorder, num_workers: int) -> None:
+    def __init__(self, recorder: Looked, num_workers: int) -> None:
         config = recorder.facts.get("config")
         kind = config.get("dataset_kind") if isinstance(config, dict) else None
         self._recorder = recorder

@@ -17,8 +17,8 @@ from .envelope import Envelope, opened
 from .envelope import native as native_envelopes
 from .lanes import WINDOW_AT
 from .ours import returning_errors, without_own
-from .recorder import EXHAUSTED, FAILED, RECORD_BYTES, Step, failed, pack_head
-from .schema import BATCH
+from .recorder import EXHAUSTED, FAILED, Step, failed, pack_head
+from .schema import BATCH, RECORD_BYTES
 from .tracebacks import clean_wrapper, drop_inner_frames
 
 # Of the batches of a lane, every so many are looked at in detail: up to the last number, and after it.

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .believable import believed, limit
+from .compacted import BINS, Compacted, Totals, fold_path
 from .errors import RunUnreadable
-from .folding import BINS, Fold, Totals, fold_path
 from .schema import MAX_CORES
 from .segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 
@@ -116,16 +116,16 @@ def segments(directory: Path, name: str) -> list[Path]:
     return sorted(path for path in directory.glob(f"{name}-*.seg") if path.stem[len(name) + 1 :].isdigit())
 
 
-def read_fold(directory: Path, name: str) -> Fold:
+def read_fold(directory: Path, name: str) -> Compacted:
     """What was folded away of this lane; an empty fold if nothing was. Raises RunUnreadable."""
     path = fold_path(directory, name)
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FOLD_BYTES:
             raise RunUnreadable(f"{path} is corrupt")
-        fold = Fold.from_json(path.read_text(encoding="utf-8"))
+        fold = Compacted.from_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return Fold()
+        return Compacted()
     except OSError as error:
         raise RunUnreadable(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
@@ -135,7 +135,7 @@ def read_fold(directory: Path, name: str) -> Fold:
     return fold
 
 
-def _sane(fold: Fold) -> bool:
+def _sane(fold: Compacted) -> bool:
     if not (0 <= fold.through_seq < MAX_SEQ and 0 <= fold.records <= fold.through_seq):
         return False
     if not -1 <= fold.t_first_ns <= max(fold.t_last_ns, -1) <= (limit("t_ns") or 0):

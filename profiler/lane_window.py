@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from .believable import believed
 from .columns import Columns, ColumnsBuilder, LaneContent, checked_header
+from .compacted import Compacted, Totals
+from .compaction import Compactor, derive_compute
 from .errors import RunUnreadable
-from .folding import Fold, Folder, Totals, derive_compute
 from .lane_reader import SegmentInfo, read_fold, read_segment, segments
 from .schema import Schema
 from .segment_file import COMMITTED_OFFSET, HEADER_BYTES
@@ -50,7 +51,7 @@ class LaneWindow:
         self.keep_rows = keep_rows
         self.totals = totals
         self.on_fold = on_fold
-        self.fold = Fold()
+        self.fold = Compacted()
         self.version = 0  # grows whenever there is something new to see
         self._behind: int | None = None  # number of the segment to sum up next
         self._numbers: list[int] = []  # of the segments in the window
@@ -117,7 +118,7 @@ class LaneWindow:
         if t_ns is None:
             counted = max(0, self.fold.through_seq - self.first_seq + 1) if self.rows else 0
             return LaneContent(self._columns(self._parts, counted), self.fold)
-        return LaneContent(self._columns(self._until(t_ns)), Fold())
+        return LaneContent(self._columns(self._until(t_ns)), Compacted())
 
     def begin_ns(self) -> int | None:
         """The time of the oldest record that can still be looked at."""
@@ -221,7 +222,7 @@ class LaneWindow:
             joined = records if following is None else np.concatenate([records, following])
             compute = derive_compute(joined)[: len(records)]
         for name in records.dtype.names or ():
-            if name not in Folder.LEFT_OUT:
+            if name not in Compactor.LEFT_OUT:
                 values = compute if name == "compute_ns" and compute is not None else records[name]
                 self.fold.columns.setdefault(name, Totals()).add(values.ravel())
         if self.fold.t_first_ns < 0:
@@ -237,7 +238,7 @@ class LaneWindow:
         try:
             fold = read_fold(self.directory, self.name)
         except RunUnreadable:
-            fold = Fold()
+            fold = Compacted()
         if fold.through_seq >= self.fold.through_seq and fold.records:
             self.fold = fold
         left = [_number(path) for path in segments(self.directory, self.name)] if numbers is None else numbers

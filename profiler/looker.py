@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from . import opens
+from .atomic_write import write_atomically
 from .chains import Chains
 from .clock import now_ns
 from .containers import held_containers, size_of
-from .folding import write_atomically
 from .look_paths import PathSums
 from .look_reading import Counters, Reading, between, counters
 from .look_totals import MAX_EPOCHS, LookTotals, is_known, totals_from

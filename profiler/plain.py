@@ -9,7 +9,8 @@ from .clock import now_ns
 from .device import DeviceClock
 from .fetchers import SAMPLE_EVERY
 from .lanes import WINDOW_AT
-from .recorder import EXHAUSTED, FAILED, RECORD_BYTES, Recorder, Step, failed, pack_head
+from .recorder import EXHAUSTED, FAILED, Recorder, Step, failed, pack_head
+from .schema import RECORD_BYTES
 
 
 class WatchedIterable:

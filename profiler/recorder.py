@@ -16,18 +16,18 @@ from .clock import now_ns, thread_cpu_ns
 from .envelope import TIMES
 from .fetchers import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, fetched_one_by_one, sample_times, with_stamps
 from .first_looks import FirstLooks, first_looks, look_at_parts
+from .gaps import Gap
 from .hot import Marks
 from .lanes import WINDOW_AT, Budget, Lane, Window
 from .measure import batch_size_of
 from .ours import is_ours
-from .schema import BATCH, EPOCH
+from .schema import BATCH, EPOCH, RECORD_BYTES
 
 if TYPE_CHECKING:
     from .chains import Chains
     from .device import DeviceClock
     from .looker import Looker
 
-RECORD_BYTES = BATCH.size
 # The head of a record, written for every batch: seq, t, wait, index, fetch, collate, samples, epoch.
 _HEAD = struct.Struct("@6q2i")
 pack_head = _HEAD.pack_into
@@ -64,9 +64,13 @@ TOO_MANY = f"not looked at: more than {LOOKED_AT_LOADERS} different loaders in t
 class Recorder:
     """What is recorded of one loader. Beginning an iteration is thread-safe; a `Step` is one thread's."""
 
-    def __init__(self, name: str, facts: dict[str, Any]) -> None:
-        """`facts` goes into the loader's JSON: kind, config, reasons, notes."""
+    def __init__(
+        self, name: str, facts: dict[str, Any], overhead_of: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    ) -> None:
+        """`facts` goes into the loader's JSON: kind, config, reasons, notes. `overhead_of` gives what recording
+        a loader of such a config costs, see `calibrate`."""
         self.name = name
+        self._overhead_of = overhead_of
         self.facts = facts
         self.instance = 0
         self.enabled = True
@@ -141,14 +145,14 @@ class Recorder:
     def _join(self, session: sessions.Session) -> None:
         # All that is needed later is imported here: a handler's error may leave an import half done.
         from . import chains, device  # noqa: F401
-        from .calibrate import overhead_of
 
         self._index = session.loaders
         session.loaders += 1
         self._epochs = session.lane(f"epochs{self._index}", EPOCH)
         self._epoch = 0
         self._lanes, self._free, self._lent, self._returned = [], [], {}, []
-        self.facts["overhead"] = overhead_of(self.facts.get("config", {}))
+        if self._overhead_of is not None:
+            self.facts["overhead"] = self._overhead_of(self.facts.get("config", {}))
         self._looked_at = self._index < LOOKED_AT_LOADERS
         if self._looked_at:
             look_at_parts(self)
@@ -190,6 +194,15 @@ class Recorder:
         if reasons.get(metric) != reason:
             reasons[metric] = reason
             self.write()
+
+    def note_gap(self, gap: Gap) -> None:
+        """Write down what torch's shape keeps from being measured: once a loader, and once a process."""
+        reasons = self.facts.setdefault("reasons", {})
+        if any(reasons.get(figure) != gap.reason for figure in gap.figures):
+            reasons.update(dict.fromkeys(gap.figures, gap.reason))
+            self.write()
+        if self.session is not None:
+            self.session.note_reason(gap.key, gap.sentence)
 
     def _new_lane(self, session: sessions.Session) -> Lane:
         # One for each iterator that is at work at the same time; most loaders need one in all.

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .columns import Columns
-from .folding import Fold
+from .compacted import Compacted
 from .inspection import Inspection
 from .liveness import State
 from .looks import Looks
@@ -41,7 +41,7 @@ class LoaderRun:
     hook_ns: float | None  # cost of the hooks a batch, without the recording itself (that is own_ns)
     batches: Columns = field(repr=False)
     epochs: Columns = field(repr=False)
-    folded: Fold = field(repr=False)
+    folded: Compacted = field(repr=False)
     notes: tuple[str, ...]
     inspection: Inspection = field(default=Inspection(), repr=False)
     looks: Looks = field(default=Looks(), repr=False)

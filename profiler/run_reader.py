@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from . import schema
-from .bare import reasons_of_bare_worker, told_by_worker
 from .columns import LaneContent, merge_folds, merge_lanes, read_lane, with_compute
 from .errors import RunUnreadable
+from .gaps import reasons_of_bare_worker, told_by_worker
 from .inspection import read_inspection
 from .lane_reader import read_header, segments
 from .liveness import Liveness, State, process_state

@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from .atomic_write import write_atomically
 from .clock import now_ns
-from .folding import write_atomically
 from .liveness import boot_id
 
 VARIABLE = "LOADERSCOPE_DIR"

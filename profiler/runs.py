@@ -1,33 +1,17 @@
-"""Finding runs by name, and listing them without reading their lanes."""
+"""Finding runs by name."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import RunNotFound, RunUnreadable
-from .metadata import clean
+from .metadata import clean, integer, read_json
 from .rundir import runs_directory
 
 # YYYYmmdd-HHMMSS-xxxxxx: ids sort by the time the run began.
 ID = re.compile(r"\d{8}-\d{6}-[0-9A-Za-z]{1,16}")
-
-
-@dataclass(frozen=True)
-class RunEntry:
-    """One line of `loaderscope list`. `problem` is why the run cannot be read, None where it can."""
-
-    id: str
-    path: Path
-    created_unix_ns: int | None
-    argv: tuple[str, ...]
-    state: str
-    processes: int
-    loaders: int
-    size_bytes: int
-    problem: str | None
 
 
 def run_ids(runs: Path) -> list[str]:
@@ -47,8 +31,6 @@ def run_ids(runs: Path) -> list[str]:
 
 
 def _created(path: Path) -> int:
-    from .metadata import integer, read_json
-
     try:
         return integer(read_json(path / "run.json"), "created_unix_ns") or 0
     except RunUnreadable:
@@ -97,48 +79,3 @@ def _is_a_file(shown: str) -> str:
 
 def _is_path(name: str) -> bool:
     return name.startswith((".", "~")) or "/" in name or os.sep in name
-
-
-def list_runs(runs: Path | None = None, limit: int | None = None) -> list[RunEntry]:
-    """The runs of a folder, newest first, at most `limit`. Raises RunNotFound for a folder that cannot be read, never
-    for what a run contains."""
-    where = runs_directory() if runs is None else runs
-    ids = run_ids(where)[::-1]
-    return [_entry(where / name) for name in ids[:limit]]
-
-
-def _entry(path: Path) -> RunEntry:
-    from .liveness import Liveness, process_state
-    from .metadata import integer, read_json, strings
-    from .run_reader import read_run_json, run_state
-
-    size, loaders, described = _contents(path)
-    try:
-        data = read_run_json(path)
-    except RunUnreadable as error:
-        return RunEntry(clean(path.name), path, None, (), "unreadable", len(described), loaders, size, str(error))
-    liveness = Liveness()
-    states = []
-    for process in described:
-        try:
-            states.append(process_state(read_json(process), liveness))
-        except RunUnreadable:
-            states.append("unknown")
-    state = run_state(data, states, liveness)
-    created = integer(data, "created_unix_ns")
-    return RunEntry(clean(path.name), path, created, strings(data, "argv"), state, len(described), loaders, size, None)
-
-
-def _contents(path: Path) -> tuple[int, int, list[Path]]:
-    """Bytes on disk, number of loaders, and the process descriptions."""
-    size, loaders, processes = 0, 0, []
-    for folder, _, files in os.walk(path):
-        for file in files:
-            try:
-                size += os.lstat(os.path.join(folder, file)).st_size
-            except OSError:
-                continue
-            loaders += bool(re.fullmatch(r"loader\d+\.json", file))
-            if file == "process.json":
-                processes.append(Path(folder, file))
-    return size, loaders, processes

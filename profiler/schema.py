@@ -126,6 +126,8 @@ BATCH = Schema(
     ),
 )
 
+RECORD_BYTES = BATCH.size
+
 EPOCH = Schema(
     "epoch",
     1,

@@ -17,11 +17,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .arena import Arena
+from .atomic_write import write_atomically
 from .clock import now_ns
-from .folding import Folder, write_atomically
+from .compaction import Compactor
 from .lanes import Budget, Lane
 from .ours import forgiving, is_ours
 from .process_facts import process_facts
@@ -29,9 +30,6 @@ from .ptrace import allow, pass_on
 from .rundir import FORMAT, command_line, create_run, exclusive_folder, runs_directory
 from .schema import WORKER
 from .start_sampler import Started, start_sampler
-
-if TYPE_CHECKING:
-    from .recorder import Recorder
 
 RUN_VARIABLE = "LOADERSCOPE_RUN"  # the run that child processes join
 LIMIT_VARIABLE = "LOADERSCOPE_MAX_MB"
@@ -65,6 +63,16 @@ def tell(message: str) -> None:
                 raise
 
 
+class Recording(Protocol):
+    """What records a loader into a session."""
+
+    def close(self) -> None:
+        """The session ends."""
+
+    def abandon(self) -> None:
+        """This is a forked child now, and the session its parent's."""
+
+
 class Session:
     """The open folder of this process. Attributes: `directory`, `run_directory`, `budget`, `workers` (lane)."""
 
@@ -79,12 +87,12 @@ class Session:
         self.facts = process_facts()
         self.facts["stacks"] = _stacks_wanted()
         self.loaders = 0
-        self.recorders: list[Recorder] = []
+        self.recorders: list[Recording] = []
         self._write_facts()
 
     def lane(self, name: str, schema: Any) -> Lane:
         return Lane(
-            self.directory, name, schema, self.budget, tell, fold=Folder(self.directory, name), arena=self.arena
+            self.directory, name, schema, self.budget, tell, fold=Compactor(self.directory, name), arena=self.arena
         )
 
     def write_loader(self, index: int, facts: dict[str, Any]) -> None:

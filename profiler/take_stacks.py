@@ -10,7 +10,8 @@ from .errors import UsageError
 from .follow import state_of
 from .liveness import Liveness
 from .metadata import clean
-from .stacks import Burst, request_burst, wait_for_burst
+from .stack_request import request_burst, wait_for_burst
+from .stacks import Burst
 
 # A burst of the usual length, py-spy's own start, and a sampler that is busy with another burst.
 WAIT_S = 40.0

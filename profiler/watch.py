@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from . import session as sessions
 from . import torch_parts
 from .adopt import adopt, adopt_all, release, release_all
+from .calibrate import overhead_of
 from .describe import describe_loader
 from .errors import UsageError
 from .families import Family, family_of, known_families
@@ -184,7 +185,7 @@ def _register(loader: Any, name: str | None) -> Recorder:
     if recorder is not None and recorder.enabled:
         recorder.instance += 1  # the same loader, built again
     else:
-        recorder = Recorder(name or _fresh_name(loader), facts)
+        recorder = Recorder(name or _fresh_name(loader), facts, overhead_of)
     recorder.signature = signature
     recorder.loader = weakref.ref(loader)
     _watched[id(loader)] = _Watched(loader, recorder)
@@ -238,13 +239,13 @@ def _plain_recorder(iterable: Any, name: str | None) -> Recorder:
         "reasons": dict.fromkeys(stages, why),
         "notes": [],
     }
-    return Recorder(name or _fresh_name(iterable), facts)
+    return Recorder(name or _fresh_name(iterable), facts, overhead_of)
 
 
 def _recorder_for_orphan(iterator: Any) -> Recorder:
     """For an iterator found at work, whose loader is not at hand."""
     facts = {"kind": "dataloader", "config": {"num_workers": iterator._num_workers}, "reasons": {}, "notes": []}
-    return Recorder(short_name(iterator._dataset), facts)
+    return Recorder(short_name(iterator._dataset), facts, overhead_of)
 
 
 def _live_iterators(loader: Any) -> Iterator[Any]:

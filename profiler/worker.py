@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from . import fetchers, torch_parts
-from .bare import tell_from_worker
 from .clock import now_ns, thread_cpu_ns
 from .envelope import TIMES, native, sealed, sender
+from .gaps import Place, tell_from_worker
 from .hot import Marks
 from .measure import batch_size_of
 from .ours import is_ours
 from .ptrace import allow_as_told
 from .tracebacks import clean_wrapper
-from .worker_target import Place
 
 _NAN = float("nan")
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from . import torch_parts
+from .gaps import Place
 from .hot import native
 from .ours import returning_errors
-
-# Where a worker keeps what its looks see: (folder of the session, number of the loader, epoch); None: it takes none.
-Place = tuple[str, int, int] | None
 
 
 def _begin(target: Target, *args: Any) -> tuple[Any, tuple[Any, ...], Any]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from ..profiler.metadata import clean
-from ..profiler.runs import RunEntry
+from ..profiler.run_list import RunEntry
 from .paint import paint
 from .units import size
 

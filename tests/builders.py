@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loaderscope.profiler import schema
-from loaderscope.profiler.folding import Folder
+from loaderscope.profiler.compaction import Compactor
 from loaderscope.profiler.lanes import Budget, Lane
 from loaderscope.profiler.schema import Schema
 
@@ -37,7 +37,7 @@ def write_lane(
 ) -> Lane:
     """Write rows as a recording process would; with a small `max_bytes` the oldest are folded."""
     notes: list[str] = []
-    lane = Lane(directory, name, schema_, Budget(max_bytes), notes.append, fold=Folder(directory, name))
+    lane = Lane(directory, name, schema_, Budget(max_bytes), notes.append, fold=Compactor(directory, name))
     for row in rows:
         lane.append(*values_of(schema_, row))
     assert not notes, notes

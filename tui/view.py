@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from ..advisors.model import LoaderReport
 from ..advisors.report import build_report
-from ..profiler.bare import missing_figures
 from ..profiler.errors import LoaderscopeError
 from ..profiler.follow import Follower, Place
 from ..profiler.metadata import clean
+from ..profiler.missing_figures import missing_figures
 from ..profiler.run import LoaderRun, ProcessRun, Run
 from .facts.flow import nodes, pace, queue
 from .facts.lanes import lanes

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...profiler.inspection import Part
-from ..loader_code import identifier
+from ..code_text import identifier
 from .access import Plan, Structure, read_access
 from .batch_values import NotArrays, Value
 

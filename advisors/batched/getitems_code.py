@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..case import Case
-from ..code_text import with_imports
-from ..loader_code import DROP, Source, identifier, loader_code
+from ..code_text import Source, identifier, with_imports
+from ..loader_code import DROP, loader_code
 from ..loader_form import form_of
 from .access import Plan
 from .batch_access import Access, batch_access

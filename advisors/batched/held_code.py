@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from ..case import Case
-from ..code_text import with_imports
-from ..loader_code import DROP, Source, loader_code
+from ..code_text import Source, with_imports
+from ..loader_code import DROP, loader_code
 from ..loader_form import form_of
 from ..storage.files import length_of
 from .batch_values import NotArrays

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..case import Case
-from ..code_text import with_imports
-from ..loader_code import DROP, Source, loader_code
+from ..code_text import Source, with_imports
+from ..loader_code import DROP, loader_code
 from ..loader_form import form_of
 from .drawn import Drawn, drawn_batches, whole_epochs
 

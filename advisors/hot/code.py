@@ -7,9 +7,10 @@ from collections.abc import Callable
 from ...profiler.metadata import clean
 from ..batched.hugging_face import hugging_face_code, is_hugging_face
 from ..case import Case
+from ..code_text import identifier
 from ..fetching import held
 from ..inputs import held_code
-from ..loader_code import dataset_class, identifier
+from ..loader_code import dataset_class
 from ..loader_form import form_of
 from .functions import Hot
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 from ...profiler.inspection import Part
 from ..case import Advice, Case, Outcome, Unmeasured
+from ..code_text import identifier
 from ..fetching import data_parts, fetch_idle_share, fetch_share, file_suffix, held, names_used
 from ..figures import percent, us
 from ..inputs import held_code
-from ..loader_code import dataset_class, identifier
+from ..loader_code import dataset_class
 from .code import COLUMNS
 
 # Fetching that waits more than this is a matter of storage, not of a function.

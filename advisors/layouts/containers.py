@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...profiler.inspection import Attribute
 from ..case import Case
-from ..loader_code import Source, loader_code
+from ..code_text import Source
+from ..loader_code import loader_code
 from .place import is_name, text_path
 
 _RECHUNK = '''import copy

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ...profiler.inspection import Part
 from ..case import Case
-from ..loader_code import Source, dataset_class, loader_code
+from ..code_text import Source
+from ..loader_code import dataset_class, loader_code
 
 # How `__getitem__` opens a container: (module, function) or ("", function) → kind. Aliases are those people use.
 _OPENERS = {

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Literal
 
 from ..case import Case
-from ..loader_code import Source, dataset_class, loader_code
+from ..code_text import Source
+from ..loader_code import dataset_class, loader_code
 from .place import FileList, copied, file_lists, target_code
 
 Backend = Literal["packed", "lmdb", "arrow"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...profiler.inspection import Attribute, Part
 from ..case import Case
-from ..loader_code import identifier
+from ..code_text import identifier
 
 # What a method does with a path beside opening it: then a file cannot stand in for the path.
 _TEXTS = frozenset({

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..case import Case
-from ..loader_code import DROP, Source, loader_code
+from ..code_text import Source
+from ..loader_code import DROP, loader_code
 from ..loader_form import form_of
 from .packed import PACKED_FILE, THROUGH
 from .place import copied, file_lists, target_code

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from ..batched.drawn import own_collate
 from ..batched.held_code import decoded_bytes, may_change, not_flat_tensors, structure_of
 from ..case import Case
+from ..code_text import Source
 from ..hot.functions import MOST_LEFT
-from ..loader_code import Source, loader_code
+from ..loader_code import loader_code
 from ..storage.files import length_of
 from .place import target_code
 

@@ -38,7 +38,7 @@ from ..figures import count, percent, size, times, us
 from ..loader_code import dataset_class
 from ..loader_form import form_of
 from ..model import Range
-from ..probe import GETITEMS, SAMPLER
+from ..probe_result import GETITEMS, SAMPLER
 
 NAME = "batched-getitems"
 KIND = "speed"

@@ -26,11 +26,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..case import Advice, Case, Outcome, Unmeasured
+from ..code_text import Source
 from ..evidence import making_us
 from ..figures import percent, us
 from ..hot.functions import unknown
 from ..inputs import stacking_collate
-from ..loader_code import DROP, Source, loader_code
+from ..loader_code import DROP, loader_code
 from ..loader_form import collate_name, drawing_sampler, is_default_collate
 
 NAME = "collate"

@@ -27,8 +27,9 @@ import numpy as np
 from ...profiler.run import LoaderRun, ProcessRun
 from ..batched.drawn import samples_an_epoch
 from ..case import SAME, Advice, Case, Outcome
+from ..code_text import Source, identifier
 from ..figures import count, percent
-from ..loader_code import Source, identifier, loader_code
+from ..loader_code import loader_code
 from ..loader_form import form_of
 from ..model import Range
 

@@ -24,8 +24,9 @@ from collections.abc import Iterator
 
 from ...profiler.inspection import Leaf
 from ..case import Advice, Case, Outcome
+from ..code_text import Source
 from ..figures import percent, size
-from ..loader_code import Source, dataset_class, loader_code
+from ..loader_code import dataset_class, loader_code
 from ..loader_form import collate_name
 
 NAME = "h2d-dtype"

@@ -28,9 +28,10 @@ import numpy as np
 from ...profiler.inspection import Attribute
 from ..batched.drawn import samples_an_epoch
 from ..case import Advice, Case, Outcome
+from ..code_text import Source, identifier
 from ..fetching import data_parts, names_used
 from ..figures import count
-from ..loader_code import Source, dataset_class, identifier, loader_code
+from ..loader_code import dataset_class, loader_code
 from ..model import Range
 
 NAME = "iterable-sharding"

@@ -21,8 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..case import Advice, Case, Outcome
+from ..code_text import Source, identifier
 from ..figures import count, percent, us
-from ..loader_code import DROP, Source, identifier, loader_code
+from ..loader_code import DROP, loader_code
 from ..loader_form import form_of
 from ..stage_model.verdict import first_of_epoch
 

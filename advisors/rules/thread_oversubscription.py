@@ -24,9 +24,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..case import Advice, Case, Outcome
+from ..code_text import Source
 from ..evidence import Cores, contended, cores, start_method, worker_rows
 from ..figures import count, figure, percent
-from ..loader_code import Source, dataset_class, loader_code
+from ..loader_code import dataset_class, loader_code
 from ..loader_form import arguments_of, form_of
 
 NAME = "thread-oversubscription"

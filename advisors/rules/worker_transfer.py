@@ -25,9 +25,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..case import Advice, Case, Outcome
+from ..code_text import Source
 from ..evidence import hand_over_us, making_us, pickled_bytes, tensors
 from ..figures import count, percent, size, us
-from ..loader_code import Source, loader_code
+from ..loader_code import loader_code
 from ..loader_form import collate_name
 
 NAME = "worker-transfer"

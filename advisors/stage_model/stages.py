@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.folding import Totals
+from ...profiler.compacted import Totals
 from ...profiler.run import LoaderRun
 from ..model import Stage
 

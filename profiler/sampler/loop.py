@@ -15,8 +15,9 @@ from typing import TypeVar
 import psutil
 
 from .. import schema
+from ..atomic_write import write_atomically
 from ..clock import now_ns
-from ..folding import Folder, write_atomically
+from ..compaction import Compactor
 from ..lanes import Budget, Lane
 from ..liveness import boot_id
 from . import cgroup, host
@@ -241,7 +242,7 @@ class Sampler:
         return probe(pid, self.reasons)
 
     def _lane(self, name: str, kind: schema.Schema) -> Lane:
-        return Lane(self.system, name, kind, self.budget, lambda why: None, Folder(self.system, name))
+        return Lane(self.system, name, kind, self.budget, lambda why: None, Compactor(self.system, name))
 
     def _lanes(self) -> tuple[Lane, ...]:
         return self.machine_lane, self.core_lane, self.process_lane, self.gpu_lane

@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..atomic_write import write_atomically
 from ..clock import now_ns
-from ..folding import write_atomically
-from ..stacks import REQUEST
+from ..stack_request import REQUEST
 from .procfs import read
 from .reasons import Reasons
 from .registry import Main

@@ -36,8 +36,8 @@ from torch.utils.data import (
 from advice_cases import case_of
 from builders import epoch_row
 from loaderscope.advisors.case import Advice, Case
-from loaderscope.advisors.code_text import free_names
-from loaderscope.advisors.loader_code import Source, loader_code
+from loaderscope.advisors.code_text import Source, free_names
+from loaderscope.advisors.loader_code import loader_code
 from loaderscope.advisors.model import Range
 from loaderscope.advisors.rules import all_rules, h2d_dtype
 from loaderscope.profiler.inspect_batch import inspect_batch

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from loaderscope.advisors.code_text import with_imports
-from loaderscope.advisors.loader_code import DROP, Source, identifier, loader_call, loader_code
+from loaderscope.advisors.code_text import Source, identifier, with_imports
+from loaderscope.advisors.loader_code import DROP, loader_call, loader_code
 from rule_cases1 import case_of, main_loop, workers_config
 
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
-from loaderscope.advisors.probe import GETITEMS, NOW, SAMPLER, SLICES, ProbeResult, probe_loader, same_batch
+from loaderscope.advisors.probe import probe_loader, same_batch
+from loaderscope.advisors.probe_result import GETITEMS, NOW, SAMPLER, SLICES, ProbeResult
 
 N = 400
 

@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 
 import loaderscope
 from loaderscope.profiler import session, watch
-from loaderscope.profiler.folding import derive_compute
+from loaderscope.profiler.compaction import derive_compute
 from loaderscope.profiler.lane_reader import read_segment, segments
 
 pytestmark = pytest.mark.quiet

@@ -20,7 +20,8 @@ from loaderscope.profiler.run import Run
 from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.sampler.stacks import OFF
 from loaderscope.profiler.sampler.stacks_pyspy import find_py_spy
-from loaderscope.profiler.stacks import Burst, request_burst, wait_for_burst
+from loaderscope.profiler.stack_request import request_burst, wait_for_burst
+from loaderscope.profiler.stacks import Burst
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="stacks are taken on Linux"),

@@ -13,7 +13,7 @@ import pytest
 
 from builders import MS, T0, RunBuilder, loop, values_of
 from loaderscope.profiler import follow, lane_window
-from loaderscope.profiler.folding import Folder
+from loaderscope.profiler.compaction import Compactor
 from loaderscope.profiler.follow import Follower, Place, newest_run
 from loaderscope.profiler.lane_window import LaneWindow
 from loaderscope.profiler.lanes import Budget, Lane
@@ -23,7 +23,7 @@ from loaderscope.profiler.schema import BATCH
 
 
 def lane_in(directory: Path, max_bytes: int = 1 << 30) -> Lane:
-    return Lane(directory, "batches0x0", BATCH, Budget(max_bytes), pytest.fail, fold=Folder(directory, "batches0x0"))
+    return Lane(directory, "batches0x0", BATCH, Budget(max_bytes), pytest.fail, fold=Compactor(directory, "batches0x0"))
 
 
 def write(lane: Lane, rows: list[dict[str, object]]) -> None:

@@ -21,8 +21,8 @@ import pytest
 from loaderscope.profiler import envelope, hot, iterators
 from loaderscope.profiler.fetchers import TimedIndices
 from loaderscope.profiler.lanes import WINDOW_AT, Budget, Lane
-from loaderscope.profiler.recorder import RECORD_BYTES, Recorder, Step
-from loaderscope.profiler.schema import BATCH, EPOCH
+from loaderscope.profiler.recorder import Recorder, Step
+from loaderscope.profiler.schema import BATCH, EPOCH, RECORD_BYTES
 
 compiled = pytest.mark.skipif(hot.native is None, reason=f"the Python form is in use: {hot.why_python}")
 SEQ = struct.Struct("@q")

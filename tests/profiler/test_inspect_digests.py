@@ -11,8 +11,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, get_worker_info
 
 import loaderscope
+from loaderscope.profiler.compaction import Compactor
 from loaderscope.profiler.digests import UNKNOWN, digest_of_batch, digest_of_indices, plain_indices
-from loaderscope.profiler.folding import Folder
 
 ROWS = TensorDataset(torch.arange(64))
 
@@ -193,4 +193,4 @@ def test_other_processes_agree() -> None:
 
 
 def test_digests_are_not_summed_up() -> None:
-    assert "digest" in Folder.LEFT_OUT
+    assert "digest" in Compactor.LEFT_OUT

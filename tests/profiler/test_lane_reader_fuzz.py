@@ -19,8 +19,8 @@ from damaged_runs import flip
 from loaderscope.advisors.report import build_report
 from loaderscope.profiler import schema
 from loaderscope.profiler.columns import read_lane
+from loaderscope.profiler.compaction import Compactor
 from loaderscope.profiler.errors import LoaderscopeError
-from loaderscope.profiler.folding import Folder
 from loaderscope.profiler.lane_reader import read_fold, read_header, read_segment
 from loaderscope.profiler.run_reader import open_run
 from loaderscope.profiler.segment_file import (
@@ -70,7 +70,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     rows = loop(40, own_ns=1.0, fetch_ns=500_000, t_fetch_ns=lambda n, t, w: t - 100, unpack_ns=1000, stall_ns=5)
     process.loader(rows, loop(10), epochs=[epoch_row(rows, startup_ms=3)])
     write_lane(process.path, "workers", schema.WORKER, [{"t_ns": T0, "pid": 5}])
-    Folder(process.path, "batches0x0")(process.path / "batches0x0-000000.seg")
+    Compactor(process.path, "batches0x0")(process.path / "batches0x0-000000.seg")
     run.system(
         machine=[{"t_ns": T0 + n, "cpu_idle_pct": 50.0, "mem_total_bytes": 9} for n in range(3)],
         process=[{"t_ns": T0 + n, "pid": 4000, "role": 0, "cpu_user_ns": n} for n in range(3)],

@@ -8,8 +8,9 @@ import pytest
 
 from builders import RunBuilder, loop
 from loaderscope.profiler.errors import RunNotFound
+from loaderscope.profiler.run_list import list_runs
 from loaderscope.profiler.rundir import runs_directory
-from loaderscope.profiler.runs import find_run, list_runs, run_ids
+from loaderscope.profiler.runs import find_run, run_ids
 
 IDS = ["20250131-091500-aaaaaa", "20250131-091501-bbbbbb", "20250201-000000-cccccc"]
 

@@ -14,8 +14,8 @@ import pytest
 from builders import MS, T0, RunBuilder, epoch_row, loop, values_of
 from loaderscope.profiler import schema
 from loaderscope.profiler.columns import read_lane
+from loaderscope.profiler.compaction import Compactor
 from loaderscope.profiler.errors import RunUnreadable
-from loaderscope.profiler.folding import Folder
 from loaderscope.profiler.lanes import Budget, Lane
 from loaderscope.profiler.liveness import Liveness, boot_id
 from loaderscope.profiler.run_reader import open_run, read_run
@@ -88,7 +88,7 @@ def test_folded_batches_count_and_are_not_in_the_columns(run: RunBuilder) -> Non
 def test_a_reader_beside_a_folding_writer_sees_every_record_once(tmp_path: Path) -> None:
     """Segments are folded and unlinked under the reader's hands."""
     stopped: list[str] = []
-    folder = Folder(tmp_path, "batches0x0")
+    folder = Compactor(tmp_path, "batches0x0")
     lane = Lane(tmp_path, "batches0x0", schema.BATCH, Budget(5 << 19), stopped.append, folder)
     done = threading.Event()
     row = values_of(schema.BATCH, {"t_ns": 1, "wait_ns": 1, "epoch": 0})
@@ -121,7 +121,7 @@ def test_a_segment_that_is_folded_twice_over_is_counted_once(run: RunBuilder) ->
     process = run.process()
     process.loader(loop(50))
     segment = process.path / "batches0x0-000000.seg"
-    Folder(process.path, "batches0x0")(segment)
+    Compactor(process.path, "batches0x0")(segment)
     loader = open_run(run.path).loaders[0]
     assert (loader.folded.records, loader.batches.rows, loader.count) == (50, 0, 50)
 

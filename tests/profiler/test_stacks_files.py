@@ -13,8 +13,9 @@ from loaderscope.profiler.liveness import Liveness
 from loaderscope.profiler.run_reader import read_run
 from loaderscope.profiler.sampler.stacks_request import checked_request
 from loaderscope.profiler.stack_files import MAX_FILES, answer_to, read_bursts
+from loaderscope.profiler.stack_request import REQUEST, request_burst, wait_for_burst
 from loaderscope.profiler.stack_stages import Collate
-from loaderscope.profiler.stacks import REQUEST, STAGES, Burst, Frame, Stack, request_burst, wait_for_burst
+from loaderscope.profiler.stacks import STAGES, Burst, Frame, Stack
 
 TORCH = "/env/site-packages/torch/utils/data/"
 WORKER = ["_worker_loop", TORCH + "_utils/worker.py", 374, False]

@@ -16,7 +16,7 @@ import pytest
 
 from builders import loop, write_lane
 from loaderscope.profiler import ptrace, schema
-from loaderscope.profiler.folding import Folder
+from loaderscope.profiler.compaction import Compactor
 from loaderscope.profiler.lanes import Budget, Lane
 from loaderscope.profiler.sampler import stacks
 from loaderscope.profiler.sampler.lane_tail import LaneTail
@@ -37,7 +37,7 @@ from loaderscope.profiler.sampler.stacks_pyspy import (
 from loaderscope.profiler.sampler.stacks_try import try_stacks
 from loaderscope.profiler.sampler.stacks_when import AT_MOST, Watcher
 from loaderscope.profiler.stack_files import answer_to, read_bursts
-from loaderscope.profiler.stacks import request_burst
+from loaderscope.profiler.stack_request import request_burst
 
 S = 1_000_000_000
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
@@ -227,7 +227,7 @@ def test_eager(tmp_path, made):
 
 def test_a_second_one_after_a_while_and_no_third(place, made):
     lane = Lane(
-        place.main.directory, "batches0x0", schema.BATCH, Budget(1 << 30), print, Folder(place.main.directory, "b")
+        place.main.directory, "batches0x0", schema.BATCH, Budget(1 << 30), print, Compactor(place.main.directory, "b")
     )
     position = iter(loop(500, 50.0, 50.0))
 

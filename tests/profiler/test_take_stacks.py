@@ -11,7 +11,7 @@ import pytest
 
 from builders import RunBuilder
 from loaderscope.profiler.errors import UsageError
-from loaderscope.profiler.stacks import REQUEST
+from loaderscope.profiler.stack_request import REQUEST
 from loaderscope.profiler.take_stacks import take_stacks
 
 

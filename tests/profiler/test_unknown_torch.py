@@ -19,8 +19,9 @@ from torch.utils.data._utils import worker as torch_worker
 import loaderscope
 from loaderscope.cli import cli
 from loaderscope.profiler import torch_parts
-from loaderscope.profiler.bare import EVERYTHING, INSIDE_WORKERS, missing_figures, tell_from_worker
 from loaderscope.profiler.families import known_families
+from loaderscope.profiler.gaps import EVERYTHING, INSIDE_WORKERS, tell_from_worker
+from loaderscope.profiler.missing_figures import missing_figures
 from loaderscope.profiler.watch import current_run_directory
 from loaderscope.tui.bars import _said
 from loaderscope.tui.snapshot import Snapshot

@@ -19,8 +19,8 @@ from torch.utils.data import Dataset, _DatasetKind, default_collate
 
 from loaderscope.profiler import session as sessions
 from loaderscope.profiler import torch_parts
-from loaderscope.profiler.bare import told_by_worker
 from loaderscope.profiler.envelope import TIMES, Envelope, opened
+from loaderscope.profiler.gaps import told_by_worker
 from loaderscope.profiler.worker import run_worker
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from builders import RunBuilder, loop, values_of
 from dashboard_samples import ADVICE, Told, advise, train
-from loaderscope.profiler.folding import Folder
+from loaderscope.profiler.compaction import Compactor
 from loaderscope.profiler.follow import Follower, Place
 from loaderscope.profiler.lanes import Budget, Lane
 from loaderscope.profiler.run import Run
@@ -27,7 +27,7 @@ def test_a_burst_of_ten_thousand_batches_a_second(runs_dir: Path) -> None:
     process = run.process()
     process.loader()
     lane = Lane(
-        process.path, "batches0x0", BATCH, Budget(1 << 30), pytest.fail, fold=Folder(process.path, "batches0x0")
+        process.path, "batches0x0", BATCH, Budget(1 << 30), pytest.fail, fold=Compactor(process.path, "batches0x0")
     )
     rows = [values_of(BATCH, row) for row in loop(10_000, wait_ms=0.01, compute_ms=0.09)]
     posted: list[Snapshot] = []

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ...advisors.stage_model.verdict import first_of_epoch
 from ...advisors.stage_model.waiting import waiting
 from ...profiler.columns import Columns
-from ...profiler.folding import Fold
+from ...profiler.compacted import Compacted
 from ...profiler.run import LoaderRun
 
 STAGES = ("wait", "fetch", "collate", "compute")
@@ -136,7 +136,7 @@ def _describe(loader: LoaderRun, row: int, first: bool, begin_ns: int, causes: d
 def _cause(loader: LoaderRun, row: int, first: bool) -> str:
     """The largest part of this batch's wait."""
     one = Columns({name: loader.batches[name][row : row + 1] for name in loader.batches}, 1)
-    found = waiting(replace(loader, batches=one, folded=Fold()), np.array([first]))
+    found = waiting(replace(loader, batches=one, folded=Compacted()), np.array([first]))
     if found is None or found.total_s <= 0:
         return "–"
     return max(found.causes.items(), key=lambda item: item[1].seconds)[0]

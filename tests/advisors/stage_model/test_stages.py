@@ -9,7 +9,7 @@ import pytest
 
 from builders import MS, RunBuilder, epoch_row, loop
 from loaderscope.advisors.stage_model.stages import quantiles, stage, stages
-from loaderscope.profiler.folding import Totals
+from loaderscope.profiler.compacted import Totals
 from loaderscope.profiler.run import LoaderRun
 from loaderscope.profiler.run_reader import open_run
 

@@ -1,10 +1,9 @@
-"""Folding: what a lane keeps of segments it no longer has room for. Totals stay exact, percentiles within 4.5 %."""
+"""What a lane keeps of segments it no longer has room for. Totals stay exact, percentiles within 4.5 %."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,7 +55,7 @@ class Totals:
 
 
 @dataclass
-class Fold:
+class Compacted:
     """What is left of the records up to and including `through_seq`."""
 
     through_seq: int = 0
@@ -82,7 +81,7 @@ class Fold:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> Fold:
+    def from_json(cls, text: str) -> Compacted:
         """Raises ValueError for anything that is not a fold of this version."""
         try:
             data = json.loads(text)
@@ -100,71 +99,3 @@ class Fold:
 
 def fold_path(directory: Path, name: str) -> Path:
     return directory / f"{name}.fold.json"
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace `path` in one step: a reader sees the old text or the new, never a part."""
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}")
-    data = memoryview(text.encode())
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
-    try:
-        while data:
-            data = data[os.write(fd, data) :]
-    finally:
-        os.close(fd)
-    os.replace(temporary, path)
-
-
-def derive_compute(records: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Compute time a batch, ns: from hand-over to the next next() of the same iteration; -1 where it is not known."""
-    import numpy as np
-
-    compute = records["compute_ns"].astype(np.int64)
-    handed = records["t_ns"] + records["wait_ns"]
-    gap = records["t_ns"][1:] - handed[:-1]
-    known = (compute[:-1] < 0) & (records["epoch"][1:] == records["epoch"][:-1]) & (gap >= 0)
-    compute[:-1][known] = gap[known]
-    return compute
-
-
-class Folder:
-    """Folds a lane's oldest segments into its fold file, one at a time."""
-
-    # Not quantities that can be summed: times, identities, and counters that run since boot or birth.
-    LEFT_OUT = frozenset(
-        {
-            *("seq", "t_ns", "t_fetch_ns", "t_iter_ns", "t_first_ns", "t_end_ns"),
-            *("task", "worker_pid", "worker", "flags", "epoch", "instance", "how", "digest"),
-            *("pid", "owner_pid", "role", "loader", "gpu"),
-            *("cpu_user_ns", "cpu_system_ns", "minor_faults", "major_faults", "ctx_voluntary", "ctx_involuntary"),
-            *("run_delay_ns", "read_disk_bytes", "read_all_bytes", "disk_read_bytes", "disk_write_bytes"),
-            *("net_recv_bytes", "net_sent_bytes", "cgroup_throttled_ns", "cgroup_nr_throttled"),
-            *("context_switches", "sampler_cpu_ns"),
-        }
-    )
-
-    def __init__(self, directory: Path, name: str) -> None:
-        self.directory = directory
-        self.name = name
-        self.fold = Fold()
-
-    def __call__(self, path: Path) -> None:
-        """Add one segment and write the fold; the caller unlinks the segment after. Raises OSError."""
-        from .lane_reader import read_segment
-
-        records, _ = read_segment(path)
-        if not len(records):
-            return
-        names = records.dtype.names or ()
-        for name in names:
-            if name not in self.LEFT_OUT:
-                values = derive_compute(records) if name == "compute_ns" else records[name]
-                self.fold.columns.setdefault(name, Totals()).add(values.ravel())
-        if "t_ns" in names:
-            if self.fold.t_first_ns < 0:
-                self.fold.t_first_ns = int(records["t_ns"][0])
-            self.fold.t_last_ns = int(records["t_ns"][-1])
-        self.fold.through_seq = int(records["seq"][-1])
-        self.fold.records += len(records)
-        write_atomically(fold_path(self.directory, self.name), self.fold.to_json())
