@@ -59,13 +59,13 @@ screenshots: $(READY) ## draw the pictures of the README anew, from a real run
 	@$(BIN)/python docs/screenshots.py
 
 clean: ## remove the environments, caches and builds
-	rm -rf $(VENV) .venv-torch-* benchmarks/.env* build dist *.egg-info profiler/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-torch-* benchmarks/.env* build dist *.egg-info profiler/native/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The repository's root is the package `loaderscope`, whatever the clone's folder is called: a link of that name in
 # .venv/house, which is on the environment's path, makes every tool see it so. The editable install adds the
 # `loaderscope` command, the metadata and what the package depends on.
-$(READY): pyproject.toml constraints.txt $(wildcard profiler/compiled/*)
+$(READY): pyproject.toml constraints.txt $(wildcard profiler/native/src/*)
 	@echo "Setting up $(VENV) (once; torch is large)"
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("Loaderscope needs Python 3.10 or later; try: make PYTHON=python3.12")'
 	@$(PYTHON) -m venv $(VENV)

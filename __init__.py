@@ -10,13 +10,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as in `typing`, without its import
 if TYPE_CHECKING:
-    from .advisors.model import Report
-    from .advisors.report import report
+    from .advisors.build.build_report import report
+    from .advisors.schema.report_model import Report
     from .advisors.whatif.predict import predict
-    from .profiler.errors import LoaderscopeError
-    from .profiler.run import Run
-    from .profiler.run_reader import open_run
-    from .profiler.watch import unwatch, watch, watch_all
+    from .profiler.base.errors import LoaderscopeError
+    from .profiler.iterate.watch import unwatch, watch, watch_all
+    from .profiler.run.run import Run
+    from .profiler.run.run_reader import open_run
 
 __version__ = "0.1.0"
 
@@ -24,15 +24,15 @@ __all__ = ["LoaderscopeError", "Report", "Run", "open_run", "predict", "report",
 
 # Public name → the module that has it.
 _HOMES = {
-    "LoaderscopeError": "profiler.errors",
-    "Report": "advisors.model",
-    "Run": "profiler.run",
-    "open_run": "profiler.run_reader",
+    "LoaderscopeError": "profiler.base.errors",
+    "Report": "advisors.schema.report_model",
+    "Run": "profiler.run.run",
+    "open_run": "profiler.run.run_reader",
     "predict": "advisors.whatif.predict",
-    "report": "advisors.report",
-    "unwatch": "profiler.watch",
-    "watch": "profiler.watch",
-    "watch_all": "profiler.watch",
+    "report": "advisors.build.build_report",
+    "unwatch": "profiler.iterate.watch",
+    "watch": "profiler.iterate.watch",
+    "watch_all": "profiler.iterate.watch",
 }
 
 

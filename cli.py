@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from . import __version__
-from .profiler.errors import LoaderscopeError, UsageError
+from .profiler.base.errors import LoaderscopeError, UsageError
 
 if TYPE_CHECKING:
-    from .advisors.model import Report
-    from .advisors.probe_result import ProbeResult
-    from .profiler.run import Run
+    from .advisors.case.probe_result import ProbeResult
+    from .advisors.schema.report_model import Report
+    from .profiler.run.run import Run
 
 FAILED, WRONG = 1, 2
 INTERRUPTED = 130  # as shells say it
@@ -111,8 +111,8 @@ def _report_after(directory: Path | None) -> None:
     if directory is None:
         click.echo("loaderscope: nothing was recorded: the script iterated over no DataLoader", err=True)
         return
-    from .advisors.report import build_report
-    from .profiler.run_reader import open_run
+    from .advisors.build.build_report import build_report
+    from .profiler.run.run_reader import open_run
 
     try:
         report = build_report(open_run(directory))
@@ -139,7 +139,7 @@ def top_verb(run: str | None) -> int:
       loaderscope top 20250131-0915
     """
     path = _live_or_named(run)
-    from .profiler.run_reader import read_run_json
+    from .profiler.run.run_reader import read_run_json
 
     read_run_json(path)  # what is no run directory is said before the screen is taken
     _need_terminal("top", "`loaderscope report` writes to a file or a pipe")
@@ -151,12 +151,12 @@ def top_verb(run: str | None) -> int:
 
 def _live_or_named(run: str | None) -> Path:
     """The run of that name; without one, the newest that is live, else the newest. Raises RunNotFound."""
-    from .profiler.runs import find_run
+    from .profiler.run.run_finder import find_run
 
     if run is not None:
         return find_run(run)
-    from .profiler.follow import newest_run
-    from .profiler.rundir import runs_directory
+    from .profiler.run.follow import newest_run
+    from .profiler.session.rundir import runs_directory
 
     return newest_run(runs_directory()) or find_run("latest")
 
@@ -205,8 +205,8 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
     if output is None and format_ in FILE_ONLY and (format_ == "parquet" or sys.stdout.isatty()):
         raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o {FILE_ONLY[format_]}")
     with _steps("reading the run", "looking for causes", "drawing") as step:
-        from .advisors.report import build_report
-        from .profiler.run_reader import open_run
+        from .advisors.build.build_report import build_report
+        from .profiler.run.run_reader import open_run
 
         recorded = open_run(run)
         step()
@@ -222,8 +222,8 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
 
 def _probed(run: Run, target: str) -> dict[tuple[str, int], ProbeResult]:
     """What was tried on the loader that `target` stands for. Raises UsageError."""
-    from .advisors.probe import probe_loader
-    from .advisors.target import load_target, place_of
+    from .advisors.build.probe import probe_loader
+    from .advisors.build.target import load_target, place_of
 
     loader = load_target(target)
     return {place_of(run, loader): probe_loader(loader)}
@@ -249,13 +249,13 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
       loaderscope stacks 20250131-0915
     """
     path = _live_or_named(run)
-    from .advisors.report import build_report
-    from .profiler.run_reader import open_run
-    from .reports.stacks_text import render_stacks, with_burst_alone
+    from .advisors.build.build_report import build_report
+    from .profiler.run.run_reader import open_run
+    from .reports.text.stacks_text import render_stacks, with_burst_alone
 
     recorded = open_run(path)
     if recorded.state == "live":
-        from .profiler.take_stacks import take_stacks
+        from .profiler.run.take_stacks import take_stacks
 
         with _steps("taking stacks"):
             burst = take_stacks(path, native, seconds)
@@ -267,7 +267,7 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
         text = render_stacks(report, recorded, _width(sys.stdout), _color(sys.stdout), _unicode(sys.stdout))
         _write(text, sys.stdout)
         return 0
-    from .reports.speedscope import render_speedscope
+    from .reports.export.speedscope import render_speedscope
 
     _deliver(render_speedscope(report, recorded), output)
     return 0
@@ -311,7 +311,7 @@ def probe_storage_verb(
             source, max_bytes=limit, max_files=files, max_seconds=seconds, temp=temp, seed=seed, step=step
         )
     from .reports.formats import FILE_WIDTH
-    from .reports.storage_probe import render_storage_probe, render_storage_probe_json
+    from .reports.text.storage_probe_text import render_storage_probe, render_storage_probe_json
 
     if format_ == "json":
         _deliver(render_storage_probe_json(found), output)
@@ -351,10 +351,10 @@ def compare_verb(before: str, after: str, format_: str, output: Path | None, fai
     if output is None and format_ in FILE_ONLY and sys.stdout.isatty():
         raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o comparison.html")
     with _steps("reading the first run", "reading the second", "comparing") as step:
-        from .advisors.report import build_report
-        from .profiler.run_reader import open_run
-        from .reports.compare import compare, slowest_factor
-        from .reports.compare_formats import render_compare_text
+        from .advisors.build.build_report import build_report
+        from .profiler.run.run_reader import open_run
+        from .reports.compare.compare import compare, slowest_factor
+        from .reports.compare.compare_formats import render_compare_text
 
         first = open_run(before)
         step()
@@ -383,9 +383,9 @@ def list_verb(number: int) -> int:
     Example:
       loaderscope list -n 5
     """
-    from .profiler.run_list import list_runs
-    from .profiler.rundir import runs_directory
-    from .reports.run_list import render_list
+    from .profiler.run.run_list import list_runs
+    from .profiler.session.rundir import runs_directory
+    from .reports.text.run_list import render_list
 
     where = runs_directory()
     entries = list_runs(where, number)
@@ -407,7 +407,7 @@ def rules_verb(name: str | None) -> int:
       loaderscope rules num-workers
     """
     from .advisors.rules import NAMES, all_rules, rule
-    from .reports.rule_list import render_rule, render_rules
+    from .reports.text.rule_list import render_rule, render_rules
 
     if name is None:
         _write(render_rules(all_rules(), _width(sys.stdout), _color(sys.stdout)), sys.stdout)
@@ -437,7 +437,7 @@ def demo_verb(quick: bool) -> int:
     from .demo import run_demo
 
     bad, good = run_demo(quick, lambda line: click.echo(line, err=True), track=_tracked)
-    from .reports.comparison import render_comparison
+    from .reports.compare.comparison import render_comparison
 
     for title, report in (("1. A badly configured loader", bad), ("2. A good one", good)):
         _write(f"\n{title}\n{_text(report, sys.stdout)}", sys.stdout)
@@ -454,7 +454,7 @@ def doctor_verb() -> int:
       loaderscope doctor
     """
     from .profiler.doctor import checks
-    from .reports.findings import render_findings
+    from .reports.text.findings import render_findings
 
     _write(render_findings(checks(), _width(sys.stdout), _color(sys.stdout)), sys.stdout)
     return 0
@@ -502,7 +502,7 @@ def _deliver(content: str | dict[str, bytes], output: Path | None) -> None:
 
 
 def _text(report: Report, stream: TextIO) -> str:
-    from .reports.text import render_text
+    from .reports.text.text import render_text
 
     return render_text(report, _width(stream), _color(stream), _unicode(stream))
 
@@ -558,7 +558,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str) -> int:
-    from .profiler.metadata import clean
+    from .profiler.base.metadata import clean
 
     click.echo(f"loaderscope: {clean(message)}", err=True)
     return WRONG

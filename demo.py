@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .profiler.errors import UsageError
+from .profiler.base.errors import UsageError
 
 if TYPE_CHECKING:
     import torch
 
-    from .advisors.model import Report
+    from .advisors.schema.report_model import Report
 
 CACHE_VARIABLE = "LOADERSCOPE_CACHE"
 CLASSES = 4
@@ -137,8 +137,8 @@ def run_demo(
     import torch
     from torch.utils.data import DataLoader
 
-    from .advisors.report import report
-    from .profiler.watch import unwatch, watch
+    from .advisors.build.build_report import report
+    from .profiler.iterate.watch import unwatch, watch
 
     size = QUICK if quick else FULL
     dataset: Any = Pictures(pictures(cache or cache_directory(), size, tell, track))

@@ -24,10 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
-from loaderscope.profiler.atomic_write import write_atomically
-from loaderscope.profiler.lane_reader import read_header, segments
-from loaderscope.profiler.lanes import SEGMENT_BYTES
-from loaderscope.profiler.segment_file import COMMITTED_OFFSET, HEADER_BYTES
+from loaderscope.profiler.base.atomic_write import write_atomically
+from loaderscope.profiler.lanes.lane import SEGMENT_BYTES
+from loaderscope.profiler.lanes.lane_reader import read_header, segments
+from loaderscope.profiler.lanes.segment_file import COMMITTED_OFFSET, HEADER_BYTES
 
 sys.path.insert(0, str(Path(__file__).parent))
 from open_run import make_run

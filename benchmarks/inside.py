@@ -30,11 +30,11 @@ from inside_side import INSIDE
 from known_answers import CaseFailed, answer, conclude, judged, line
 from known_cases.hot_case import Hot
 from known_cases.storage_case import Layout
-from loaderscope.advisors.model import LoaderReport
-from loaderscope.advisors.report import build_report
-from loaderscope.profiler.run_reader import open_run
-from loaderscope.profiler.rundir import create_run
-from loaderscope.profiler.session import RUN_VARIABLE
+from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.schema.report_model import LoaderReport
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.session.rundir import create_run
+from loaderscope.profiler.session.session import RUN_VARIABLE
 from quiet import add_patience
 
 SIDE = Path(__file__).with_name("inside_side.py")

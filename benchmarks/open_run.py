@@ -25,11 +25,11 @@ BOUND_ADVICE_S = 1.0
 MEASURE = """
 import json, resource, sys, time
 began = time.perf_counter()
-from loaderscope.profiler.run_reader import open_run
+from loaderscope.profiler.run.run_reader import open_run
 imported = time.perf_counter()
 run = open_run(sys.argv[1])
 opened = time.perf_counter()
-from loaderscope.advisors.report import build_report
+from loaderscope.advisors.build.build_report import build_report
 build_report(run, advice=False)
 done = time.perf_counter()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -49,10 +49,10 @@ def make_run(directory: Path, batches: int) -> None:
     """A finished run of one loader with four workers, written as segments of the real format."""
     import numpy as np
 
-    from loaderscope.profiler.atomic_write import write_atomically
-    from loaderscope.profiler.lanes import SEGMENT_BYTES
-    from loaderscope.profiler.schema import BATCH
-    from loaderscope.profiler.segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
+    from loaderscope.profiler.base.atomic_write import write_atomically
+    from loaderscope.profiler.base.schema import BATCH
+    from loaderscope.profiler.lanes.lane import SEGMENT_BYTES
+    from loaderscope.profiler.lanes.segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 
     process = directory / "p1234-0"
     process.mkdir(parents=True)

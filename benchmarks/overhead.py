@@ -189,7 +189,7 @@ def opening_cost(batches: int) -> dict[str, Any]:
 
 
 def written() -> dict[str, Any]:
-    from loaderscope.profiler.schema import BATCH
+    from loaderscope.profiler.base.schema import BATCH
 
     return {"written a batch, bytes": bounded({"median": BATCH.size}, WRITTEN_BOUND_BYTES)}
 

@@ -19,9 +19,10 @@ from pathlib import Path
 
 import psutil
 
-from loaderscope.profiler import lane_reader, schema
-from loaderscope.profiler.clock import now_ns
-from loaderscope.profiler.lanes import Budget, Lane
+from loaderscope.profiler.base import schema
+from loaderscope.profiler.base.clock import now_ns
+from loaderscope.profiler.lanes import lane_reader
+from loaderscope.profiler.lanes.lane import Budget, Lane
 from loaderscope.profiler.sampler.host import boot_id, host_name
 
 BOOT = (

@@ -24,10 +24,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from loaderscope.advisors.model import LoaderReport
-from loaderscope.advisors.report import build_report
-from loaderscope.profiler.run_reader import open_run
-from loaderscope.profiler.session import RUN_VARIABLE
+from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.schema.report_model import LoaderReport
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.session.session import RUN_VARIABLE
 from overhead import machine, store, tell, verdicts
 from quiet import await_quiet
 from seeds_workloads import WORKLOADS, Workload

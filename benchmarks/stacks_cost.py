@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from loaderscope.profiler.run_reader import open_run
-from loaderscope.profiler.stack_request import request_burst, wait_for_burst
-from loaderscope.profiler.stacks import Burst
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.stacks.stack_request import request_burst, wait_for_burst
+from loaderscope.profiler.stacks.stack_samples import StackCapture
 from quiet import await_quiet
 
 WORKLOADS = {"png-0": ("png", 0), "png-2": ("png", 2), "memory-0": ("memory", 0), "memory-2": ("memory", 2)}
@@ -112,7 +112,7 @@ def _recording(runs: Path) -> Path:
     raise SystemExit("the training did not begin")
 
 
-def _compared(path: Path, bursts: list[Burst], seconds: int) -> dict[str, Any]:
+def _compared(path: Path, bursts: list[StackCapture], seconds: int) -> dict[str, Any]:
     loader = open_run(path).loaders[0]
     times = np.sort(loader.batches["t_ns"] + loader.batches["wait_ns"])
     aside, span = int(ASIDE_S * 1e9), seconds * 10**9

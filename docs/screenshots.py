@@ -66,9 +66,9 @@ async def dashboard(run: Path) -> str:
 def main() -> int:
     from playwright.sync_api import sync_playwright
 
-    from loaderscope.advisors.report import build_report
-    from loaderscope.profiler.run_reader import open_run
-    from loaderscope.reports.html import render_html
+    from loaderscope.advisors.build.build_report import build_report
+    from loaderscope.profiler.run.run_reader import open_run
+    from loaderscope.reports.html.html_report import render_html
 
     chromium = next(filter(None, map(shutil.which, WAYS)), None)
     if chromium is None:

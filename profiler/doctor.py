@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import hot, torch_parts
-from .rundir import runs_directory
+from .base import torch_parts
+from .native import form
 from .sampler import cgroup
 from .sampler.gpu import driver_present
-from .sampler.stacks_pyspy import MISSING, find_py_spy, ptrace_scope
-from .sampler.stacks_try import try_stacks
-from .start_sampler import why_not_kept
+from .sampler.stack_capture.py_spy import MISSING, find_py_spy, ptrace_scope
+from .sampler.stack_capture.try_py_spy import try_stacks
+from .session.rundir import runs_directory
+from .session.start_sampler import why_not_kept
 
 SHM_LEAST_BYTES = 1 << 30
 SHM_LEAST_SHARE = 0.05  # of memory; a bare Linux gives 0.5, Docker 64 MiB whatever the machine
@@ -50,7 +51,7 @@ def checks(
     descriptors: Callable[[], tuple[int, int]] | None = None,
     start_method: Callable[[], str] = multiprocessing.get_start_method,
     affinity: Callable[[], int] | None = None,
-    why_python: str = hot.why_python,
+    why_python: str = form.why_python,
     read_stacks: Callable[[str], str | None] = try_stacks,
     py_spy: str | None = None,
     why_unkept: str | None = None,
@@ -311,7 +312,7 @@ def hot_path(why_python: str) -> Check:
     if not why_python:
         return Check("hot path", True, "compiled: about 1 µs a batch")
     mend = (
-        f"about 3 µs a batch instead of 1; for that, unset {hot.PURE_VARIABLE}, or install where there is a C compiler"
+        f"about 3 µs a batch instead of 1; for that, unset {form.PURE_VARIABLE}, or install where there is a C compiler"
     )
     return Check("hot path", None, f"in Python: {why_python}", mend)
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .errors import UsageError
-from .rundir import create_run, runs_directory
-from .session import RUN_VARIABLE
+from .base.errors import UsageError
+from .session.rundir import create_run, runs_directory
+from .session.session import RUN_VARIABLE
 
 INJECT = Path(__file__).resolve().parent / "inject"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..advisors.model import Report
-from ..profiler.errors import UsageError
-from ..profiler.metadata import clean
-from ..profiler.run import Run
-from .compare_model import Comparison
+from ..advisors.schema.report_model import Report
+from ..profiler.base.errors import UsageError
+from ..profiler.base.metadata import clean
+from ..profiler.run.run import Run
+from .compare.compare_model import Comparison
 
 # Not for a terminal: megabytes of markup, or a folder.
 FILE_ONLY = {
@@ -29,7 +29,7 @@ def render_report(format_: str, report: Report, run: Run) -> Content:
     Raises UsageError where an optional package is missing, or where a run holds nothing of what is asked for.
     """
     if format_ == "json":
-        from .json import render_json
+        from .export.json_report import render_json
 
         return render_json(report)
     if format_ == "md":
@@ -37,29 +37,29 @@ def render_report(format_: str, report: Report, run: Run) -> Content:
 
         return render_markdown(report)
     if format_ == "html":
-        from .html import render_html
+        from .html.html_report import render_html
 
         return render_html(report, run)
     if format_ == "perfetto":
-        from .perfetto import render_perfetto
+        from .export.perfetto import render_perfetto
 
         return render_perfetto(report, run)
     if format_ == "speedscope":
-        from .speedscope import render_speedscope
+        from .export.speedscope import render_speedscope
 
         return render_speedscope(report, run)
     if format_ == "parquet":
-        from .parquet import render_parquet
+        from .export.parquet import render_parquet
 
         return render_parquet(report, run)
-    from .text import render_text
+    from .text.text import render_text
 
     return render_text(report, FILE_WIDTH)
 
 
 def render_comparison(format_: str, comparison: Comparison) -> str:
     """The comparison as "text", "json", "md" or "html". Raises UsageError where an optional package is missing."""
-    from . import compare_formats
+    from .compare import compare_formats
 
     if format_ == "json":
         return compare_formats.render_compare_json(comparison)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..advisors.model import LoaderReport, Report
-from ..profiler.metadata import clean
-from .inside import basis_text, code_stages, inside_notes, transform_rows
-from .inside_text import stage_rows
-from .rows import AdviceRow, advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
-from .storage_words import storage_rows
-from .system_text import system_lines
-from .text import headroom_sentence, overhead_sentence, throughput_line
+from ..advisors.schema.report_model import LoaderReport, Report
+from ..profiler.base.metadata import clean
+from .text.inside_text import stage_rows
+from .text.system_text import system_lines
+from .text.text import headroom_sentence, overhead_sentence, throughput_line
+from .words.inside import basis_text, code_stages, inside_notes, transform_rows
+from .words.rows import AdviceRow, advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
+from .words.storage_words import storage_rows
 
 # GitHub refuses a comment of more than 65,536 characters; what is around this report needs room too.
 MAX_BYTES = 60_000

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from builders import MS, RunBuilder, epoch_row, loop
-from loaderscope.advisors.case import Advice, Case, Outcome, Unmeasured
-from loaderscope.advisors.model import Range
-from loaderscope.advisors.report import loader_report
+from loaderscope.advisors.build.build_report import loader_report
+from loaderscope.advisors.case.case import Advice, Case, Outcome, Unmeasured
 from loaderscope.advisors.rules import rule
+from loaderscope.advisors.schema.report_model import Range
 from loaderscope.advisors.stage_model.summary import summarise
-from loaderscope.profiler.describe import describe_loader
-from loaderscope.profiler.inspect_loader import inspect_loader
-from loaderscope.profiler.run_reader import open_run
+from loaderscope.profiler.inspect.describe import describe_loader
+from loaderscope.profiler.inspect.inspect_loader import inspect_loader
+from loaderscope.profiler.run.run_reader import open_run
 
 US = 1_000
 ANSWER = Range(1.5, 2.0, 2.5)

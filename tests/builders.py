@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from loaderscope.profiler import schema
-from loaderscope.profiler.compaction import Compactor
-from loaderscope.profiler.lanes import Budget, Lane
-from loaderscope.profiler.schema import Schema
+from loaderscope.profiler.base import schema
+from loaderscope.profiler.base.schema import Schema
+from loaderscope.profiler.lanes.compaction import Compactor
+from loaderscope.profiler.lanes.lane import Budget, Lane
 
 RUN_ID = "20250131-091500-abc123"
 MS = 1_000_000

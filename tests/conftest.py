@@ -46,10 +46,10 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_hook_left(runs_dir: Path) -> Iterator[None]:
     """After a test, nothing is watched, the run is closed, and torch's classes are as they were."""
     yield
-    watch = sys.modules.get("loaderscope.profiler.watch")
+    watch = sys.modules.get("loaderscope.profiler.iterate.watch")
     if watch is not None:
         watch.unwatch()
-    session = sys.modules.get("loaderscope.profiler.session")
+    session = sys.modules.get("loaderscope.profiler.session.session")
     if session is not None:
         session.close_session()
         session._failed = False

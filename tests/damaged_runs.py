@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from builders import T0, ProcessBuilder, epoch_row, loop, write_lane
-from loaderscope.profiler import schema
-from loaderscope.profiler.run_reader import open_run
-from loaderscope.profiler.segment_file import COMMITTED_OFFSET, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
+from loaderscope.profiler.base import schema
+from loaderscope.profiler.lanes.segment_file import COMMITTED_OFFSET, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
+from loaderscope.profiler.run.run_reader import open_run
 
 TRAINING = Path(__file__).parent / "integration" / "small_training.py"
 

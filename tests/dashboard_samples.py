@@ -10,9 +10,9 @@ from textual.pilot import Pilot
 
 import inside_samples
 from builders import MS, T0, RunBuilder, epoch_row, loop
-from loaderscope.advisors.model import Change, Range, Recommendation
-from loaderscope.profiler.follow import Follower, Place
-from loaderscope.profiler.run import Run
+from loaderscope.advisors.schema.report_model import Change, Range, Recommendation
+from loaderscope.profiler.run.follow import Follower, Place
+from loaderscope.profiler.run.run import Run
 from loaderscope.tui.app import Dashboard, Fresh
 from loaderscope.tui.reader import Post, Reader
 from loaderscope.tui.snapshot import AdviceView

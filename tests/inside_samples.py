@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from loaderscope.advisors.model import (
+from loaderscope.advisors.schema.report_model import (
     Code,
     CodeStage,
     Container,

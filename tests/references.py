@@ -19,7 +19,7 @@ from torch.multiprocessing.reductions import shared_cache
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 import loaderscope
-from loaderscope.profiler import hot
+from loaderscope.profiler.native import form
 
 BATCHES = 10_000
 LEFT_BY_ALL = 200  # references by which the two may differ: one a batch would be ten to fifty times that
@@ -117,7 +117,7 @@ def left_behind(loader: Any, loop: Callable[[Any], int], batches: int) -> int:
 def main() -> int:
     if not hasattr(sys, "gettotalrefcount"):
         sys.exit("this Python does not count references: run it with python3.11-dbg")
-    assert hot.native is not None, hot.why_python
+    assert form.native is not None, form.why_python
     failed: list[str] = []
     for name, (make, loop) in KINDS.items():
         bare, watched = make(), loaderscope.watch(make())

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from builders import MS, T0, RunBuilder, epoch_row, loop
-from loaderscope.advisors.case import Advice, Case, Unmeasured
-from loaderscope.advisors.model import LoaderReport, Range
-from loaderscope.advisors.report import loader_report
+from loaderscope.advisors.build.build_report import loader_report
+from loaderscope.advisors.case.case import Advice, Case, Unmeasured
 from loaderscope.advisors.rules import rule
+from loaderscope.advisors.schema.report_model import LoaderReport, Range
 from loaderscope.advisors.stage_model.summary import summarise
-from loaderscope.profiler.run_reader import open_run
+from loaderscope.profiler.run.run_reader import open_run
 
 SECTIONS = ("What it looks for", "Why it matters", "What to change", "When not to")
 

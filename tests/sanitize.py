@@ -20,14 +20,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = (
     "tests/harmless", "tests/integration/test_harmless.py", "tests/integration/test_measures.py",
-    "tests/integration/test_survival.py", "tests/integration/test_looks.py", "tests/profiler/test_hot.py",
-    "tests/profiler/test_looks.py", "tests/profiler/test_copies.py", "tests/profiler/test_inline_vars.py",
+    "tests/integration/test_survival.py", "tests/integration/test_looks.py", "tests/profiler/native/test_forms.py",
+    "tests/profiler/fetch_probe/test_looks.py", "tests/profiler/device/test_copies.py",
+    "tests/profiler/guard/test_inline_vars.py",
 )  # fmt: skip
 # Tests may ask which check they run under: AddressSanitizer reserves terabytes of addresses, so a limit on them
 # (RLIMIT_AS) cannot be tried there.
 VARIABLE = "LOADERSCOPE_SANITIZED"
 
-EXTENSIONS = {"_hot": "hot.c", "_audit": "audit.c"}
+EXTENSIONS = {"_native": "native.c", "_audit": "audit.c"}
 COMPILE = ("-std=c11", "-Wall", "-Wextra", "-Wno-cast-function-type", "-g", "-O1", "-fPIC", "-shared")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 
@@ -51,9 +52,17 @@ def copied(to: Path) -> Path:
 
 def compile_extensions(package: Path, suffix: str, include: str, flags: tuple[str, ...]) -> None:
     for name, source in EXTENSIONS.items():
-        into = package / "profiler" / f"{name}{suffix}"
+        into = package / "profiler" / "native" / f"{name}{suffix}"
         subprocess.run(
-            ["gcc", *COMPILE, *flags, f"-I{include}", str(package / "profiler" / "compiled" / source), "-o", str(into)],
+            [
+                "gcc",
+                *COMPILE,
+                *flags,
+                f"-I{include}",
+                str(package / "profiler" / "native" / "src" / source),
+                "-o",
+                str(into),
+            ],
             check=True,
         )
 
@@ -98,8 +107,8 @@ def check_memory(chosen: list[str]) -> int:
         VARIABLE: "memory",
     }
     says_so = (
-        "from loaderscope.profiler import hot; import ctypes; "
-        f"assert hot.native.__file__.startswith({str(home)!r}), hot.native; "
+        "from loaderscope.profiler.native import form; import ctypes; "
+        f"assert form.native.__file__.startswith({str(home)!r}), form.native; "
         "assert ctypes.CDLL(None).__asan_region_is_poisoned"
     )
     subprocess.run([sys.executable, "-c", says_so], env=environment, check=True)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from builders import MS, T0, write_lane
-from loaderscope.advisors.case import Case
-from loaderscope.advisors.stacks.code import code_of
-from loaderscope.profiler import schema
-from loaderscope.profiler.run import Run, SystemRun
-from loaderscope.profiler.run_reader import open_run
-from loaderscope.profiler.stacks import Burst, Frame, Stack
+from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.stacks.code_summary import code_of
+from loaderscope.profiler.base import schema
+from loaderscope.profiler.run.run import Run, SystemRun
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.stacks.stack_samples import Frame, Stack, StackCapture
 
 SITE = "/opt/venv/lib/python3.11/site-packages/"
 STANDARD = "/usr/lib/python3.11/"
@@ -31,7 +31,7 @@ def frame(told: str) -> Frame:
     return Frame(function, file, int(line), native)
 
 
-def burst(*stacks: tuple[int, str, str, int], gil: Mapping[int, float] | None = None, **facts: Any) -> Burst:
+def burst(*stacks: tuple[int, str, str, int], gil: Mapping[int, float] | None = None, **facts: Any) -> StackCapture:
     """A burst of (pid, stage, frames joined by " > ", samples)."""
     table: dict[Frame, int] = {}
     made = []
@@ -43,10 +43,10 @@ def burst(*stacks: tuple[int, str, str, int], gil: Mapping[int, float] | None = 
         samples[pid] = samples.get(pid, 0) + count
     known = {"number": 0, "t_begin_ns": T0, "t_end_ns": T0 + 8_000 * MS, "rate_hz": 25.0, "native": False,
              "why": "steady", **facts}  # fmt: skip
-    return Burst(frames=tuple(table), stacks=tuple(made), samples=samples, gil=gil or {}, **known)
+    return StackCapture(frames=tuple(table), stacks=tuple(made), samples=samples, gil=gil or {}, **known)
 
 
-def with_bursts(path: Path, *bursts: Burst, reasons: Mapping[str, str] | None = None, **host: Any) -> Run:
+def with_bursts(path: Path, *bursts: StackCapture, reasons: Mapping[str, str] | None = None, **host: Any) -> Run:
     """The run in this directory as if its sampler had taken these bursts."""
     run = open_run(path)
     assert run.systems
@@ -88,6 +88,6 @@ def seen(case: Case, *stacks: tuple[str, int], text: str | None = None, stage: s
 
 
 def _empty(schema_: schema.Schema) -> Any:
-    from loaderscope.profiler.columns import Columns
+    from loaderscope.profiler.lanes.columns import Columns
 
     return Columns.empty(schema_)

@@ -12,10 +12,10 @@ from torch.utils.data import DataLoader
 
 from advice_cases import FakeWhatIf, case_of, rows_of
 from builders import MS, T0
-from loaderscope.advisors.case import Case
-from loaderscope.advisors.report import loader_report
-from loaderscope.profiler.inspect_batch import inspect_batch
-from loaderscope.profiler.looks import ContainerFile, EpochTotals, Looks, MountTotals, SuffixTotals
+from loaderscope.advisors.build.build_report import loader_report
+from loaderscope.advisors.case.case import Case
+from loaderscope.profiler.fetch_probe.looks import ContainerFile, EpochTotals, Looks, MountTotals, SuffixTotals
+from loaderscope.profiler.inspect.inspect_batch import inspect_batch
 
 SAMPLES = 400  # looked at
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from builders import RUN_ID, RunBuilder, epoch_row, loop
-from loaderscope.advisors.model import Report
+from loaderscope.advisors.schema.report_model import Report
 from loaderscope.cli import cli, main
 
 Capture = pytest.CaptureFixture[str]

@@ -10,13 +10,13 @@ from click.testing import CliRunner
 
 from builders import RUN_ID, RunBuilder, epoch_row, loop
 from inside_samples import CODE, NO_CODE, hostile_code
-from loaderscope.advisors.model import Report
-from loaderscope.advisors.report import build_report
+from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.schema.report_model import Report
 from loaderscope.cli import cli, main
-from loaderscope.profiler.errors import UsageError
-from loaderscope.profiler.run import Run
-from loaderscope.profiler.run_reader import open_run
-from loaderscope.reports.stacks_text import render_stacks
+from loaderscope.profiler.base.errors import UsageError
+from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.reports.text.stacks_text import render_stacks
 
 Capture = pytest.CaptureFixture[str]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from loaderscope.demo import QUICK, Pictures, Size, cache_directory, pictures
-from loaderscope.profiler.errors import UsageError
+from loaderscope.profiler.base.errors import UsageError
 
 SMALL = Size(pictures=5, pixels=32, batch=2, epochs=1, channels=2)
 

@@ -109,7 +109,7 @@ def test_the_wheel_has_every_module_of_the_package(wheel: Path) -> None:
 
 
 def is_compiled(name: str) -> bool:
-    parts = tuple(f"loaderscope/profiler/{name}." for name in ("_hot", "_audit", "_spawn"))
+    parts = tuple(f"loaderscope/profiler/native/{name}." for name in ("_native", "_audit", "_spawn"))
     return name.startswith(parts) and name.endswith((".so", ".pyd"))
 
 
@@ -138,9 +138,9 @@ def test_the_wheel_built_without_a_compiler_records_in_python(wheel_without_comp
         archive.extractall(tmp_path / "unpacked")
     code = (
         "import torch, loaderscope\n"
-        "from loaderscope.profiler import hot\n"
+        "from loaderscope.profiler.native import form\n"
         "loader = loaderscope.watch(torch.utils.data.DataLoader(range(40), batch_size=4))\n"
-        "print(sum(map(len, loader)), loaderscope.report(loader).loaders[0].batches, hot.native)\n"
+        "print(sum(map(len, loader)), loaderscope.report(loader).loaders[0].batches, form.native)\n"
     )
     paths = os.pathsep.join(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
     env = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "unpacked"), paths])}

@@ -15,16 +15,16 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Footer
 
-from ..profiler.follow import Follower, Place
-from ..profiler.take_stacks import take_stacks
+from ..profiler.run.follow import Follower, Place
+from ..profiler.run.take_stacks import take_stacks
 from .bars import SCREENS, Banner, Scrubber, Tabs, TopLine
 from .help import HelpScreen
 from .reader import INTERVAL_S, Post, Reader
+from .screens import SIZES, VIEWS, Advice, Code, View
 from .snapshot import Choice, Snapshot
-from .stacks import Take, Taken, Taker
+from .snapshot_builder import Wish
+from .stack_requests import Take, Taken, Taker
 from .themes import DARK, LIGHT, fitting
-from .view import Wish
-from .views import SIZES, VIEWS, Advice, Code, View
 
 # One press of an arrow key moves so much of the run; playing lasts about a minute, but never goes faster than life
 # on a short run.

@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ..reports.units import duration
+from ..reports.words.units import duration
 from .draw.marks import BAD, DIM, FAIR, GOOD, MARK, STATES, Part, fitted, line, text
 from .snapshot import Snapshot
 

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ..reports.glosses import GLOSSES
+from ..reports.words.glosses import GLOSSES
 from .draw.marks import DIM, MARK, line, lines
 
 KEYS = (

@@ -21,7 +21,7 @@ from textual.events import MouseScrollDown, MouseScrollUp, Resize
 from textual.message import Message
 from textual.widget import Widget
 
-from ..profiler.metadata import clean
+from ..profiler.base.metadata import clean
 from .app import Dashboard
 from .script import Script
 from .scrollback import Scrollback

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..profiler.follow import Follower, Place
-from ..profiler.metadata import clean
-from ..profiler.run import Run
+from ..profiler.base.metadata import clean
+from ..profiler.run.follow import Follower, Place
+from ..profiler.run.run import Run
 from .snapshot import AdviceView, Snapshot
-from .view import Viewer, Wish, advice_of
+from .snapshot_builder import Viewer, Wish, advice_of
 
 INTERVAL_S = 0.5
 ADVICE_EVERY_S = 5.0

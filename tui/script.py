@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ..profiler.errors import UsageError
+from ..profiler.base.errors import UsageError
 from ..profiler.launch import command_line, environment
-from ..profiler.rundir import create_run, runs_directory
+from ..profiler.session.rundir import create_run, runs_directory
 
 READ_BYTES = 1 << 16
 

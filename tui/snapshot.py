@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..advisors.model import Code, LoaderReport, Recommendation, StorageSummary, TransformTime
-from ..profiler.follow import Place
-from ..profiler.history import Course
+from ..advisors.schema.report_model import Code, LoaderReport, Recommendation, StorageSummary, TransformTime
+from ..profiler.run.follow import Place
+from ..profiler.run.history import Course
 from .facts.flow import Node, Pace, Queue
 from .facts.lanes import Lanes
 from .facts.machine import Machine

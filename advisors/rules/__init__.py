@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..case import Case, Kind, Outcome
+from ..case.case import Case, Kind, Outcome
 
 # In the order in which rules of equal gain are listed.
 NAMES = (

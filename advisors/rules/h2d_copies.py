@@ -25,9 +25,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..case import Advice, Case, Outcome, Unmeasured
-from ..figures import count, figure, percent, size, us
-from ..loader_code import loader_code
+from ..case.case import Advice, Case, Outcome, Unmeasured
+from ..code.loader_code import loader_code
+from ..schema.figures import count, figure, percent, size, us
 
 NAME = "h2d-copies"
 KIND = "speed"

@@ -23,10 +23,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..case import Advice, Case, Outcome
-from ..evidence import batches_a_pass, rebuilt, start_method
-from ..figures import count, percent, us
-from ..loader_code import loader_code
+from ..case.case import Advice, Case, Outcome
+from ..case.evidence import batches_a_pass, rebuilt, start_method
+from ..code.loader_code import loader_code
+from ..schema.figures import count, percent, us
 from ..stage_model.stages import startup_ns
 from ..stage_model.verdict import first_of_epoch
 

@@ -23,9 +23,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...profiler.run import LoaderRun
-from ..case import Advice, Case, Outcome
-from ..figures import figure, us
+from ...profiler.run.run import LoaderRun
+from ..case.case import Advice, Case, Outcome
+from ..schema.figures import figure, us
 
 NAME = "rank-imbalance"
 KIND = "speed"

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..case import Advice, Case, Outcome
-from ..code_text import Source, identifier
-from ..figures import count, percent, us
-from ..loader_code import DROP, loader_code
-from ..loader_form import form_of
+from ..case.case import Advice, Case, Outcome
+from ..case.code_text import Source, identifier
+from ..code.loader_code import DROP, loader_code
+from ..code.loader_form import form_of
+from ..schema.figures import count, percent, us
 from ..stage_model.verdict import first_of_epoch
 
 NAME = "sampler"

@@ -23,12 +23,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..case import Advice, Case, Outcome
-from ..code_text import Source
-from ..evidence import Cores, contended, cores, start_method, worker_rows
-from ..figures import count, figure, percent
-from ..loader_code import dataset_class, loader_code
-from ..loader_form import arguments_of, form_of
+from ..case.case import Advice, Case, Outcome
+from ..case.code_text import Source
+from ..case.evidence import Cores, contended, cores, start_method, worker_rows
+from ..code.loader_code import dataset_class, loader_code
+from ..code.loader_form import arguments_of, form_of
+from ..schema.figures import count, figure, percent
 
 NAME = "thread-oversubscription"
 KIND = "speed"

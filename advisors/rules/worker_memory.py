@@ -25,11 +25,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..case import SAME, Advice, Case, Outcome, Unmeasured
-from ..evidence import worker_rows
-from ..figures import count, size
-from ..inputs import PACKED_LIST, Held, heavy_attributes
-from ..loader_code import loader_code
+from ..case.case import SAME, Advice, Case, Outcome, Unmeasured
+from ..case.evidence import worker_rows
+from ..code.inputs import PACKED_LIST, Held, heavy_attributes
+from ..code.loader_code import loader_code
+from ..schema.figures import count, size
 
 NAME = "worker-memory"
 KIND = "safety"

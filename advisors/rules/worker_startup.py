@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...profiler.inspection import Attribute
-from ..case import Advice, Case, Outcome, Unmeasured
-from ..evidence import start_method
-from ..figures import count, percent, size, us
-from ..inputs import PACKED_LIST, Held, heavy_attributes
-from ..loader_code import loader_code
+from ...profiler.inspect.inspection import Attribute
+from ..case.case import Advice, Case, Outcome, Unmeasured
+from ..case.evidence import start_method
+from ..code.inputs import PACKED_LIST, Held, heavy_attributes
+from ..code.loader_code import loader_code
+from ..schema.figures import count, percent, size, us
 from ..stage_model.stages import startup_ns
 
 NAME = "worker-startup"

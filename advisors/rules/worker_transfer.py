@@ -24,12 +24,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..case import Advice, Case, Outcome
-from ..code_text import Source
-from ..evidence import hand_over_us, making_us, pickled_bytes, tensors
-from ..figures import count, percent, size, us
-from ..loader_code import loader_code
-from ..loader_form import collate_name
+from ..case.case import Advice, Case, Outcome
+from ..case.code_text import Source
+from ..case.evidence import hand_over_us, making_us, pickled_bytes, tensors
+from ..code.loader_code import loader_code
+from ..code.loader_form import collate_name
+from ..schema.figures import count, percent, size, us
 
 NAME = "worker-transfer"
 KIND = "speed"

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...profiler.inspection import Part
-from ...profiler.run import LoaderRun, ProcessRun, Run, SystemRun
-from ...profiler.stacks import Burst, Frame, Stack
+from ...profiler.inspect.inspection import Part
+from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ...profiler.stacks.stack_samples import Frame, Stack, StackCapture
 
 _WORKER_STAGES = frozenset({"fetch", "collate", "pack"})
 _MAIN_STAGES = frozenset({"pin", "wait", "compute"})
@@ -63,7 +63,7 @@ def hosts(run: Run, process: ProcessRun) -> Iterator[SystemRun]:
 
 def _add(
     found: Samples,
-    burst: Burst,
+    burst: StackCapture,
     process: ProcessRun,
     loader: LoaderRun,
     owners: _Owners,
@@ -105,7 +105,7 @@ class _Owners:
         self.started = [(int(rows["t_ns"][n]), int(rows["pid"][n]), int(rows["loader"][n])) for n in order]
         self._workers: tuple[int, dict[int, int]] | None = None
 
-    def of(self, stack: Stack, burst: Burst, in_use: list[LoaderRun]) -> tuple[int, ...]:
+    def of(self, stack: Stack, burst: StackCapture, in_use: list[LoaderRun]) -> tuple[int, ...]:
         """Numbers of the loaders: none for what is nobody's, several where nothing tells them apart."""
         if stack.pid != self.process.pid:
             owner = self._worker_of(burst).get(stack.pid)
@@ -115,7 +115,7 @@ class _Owners:
             return _apart([each for each in in_use if not each.num_workers], frames)
         return tuple(each.index for each in in_use) if stack.stage in _MAIN_STAGES else ()
 
-    def _worker_of(self, burst: Burst) -> dict[int, int]:
+    def _worker_of(self, burst: StackCapture) -> dict[int, int]:
         """Process id of each worker → its loader, as it was during the burst: ids are used again."""
         if self._workers is None or self._workers[0] != burst.t_end_ns:
             # Clocks that were not recorded, or a row written late, make no worker unknown.
@@ -151,7 +151,7 @@ def _parts(part: Part | None) -> Iterator[Part]:
             yield from _parts(child)
 
 
-def _iterated(loader: LoaderRun, burst: Burst) -> bool:
+def _iterated(loader: LoaderRun, burst: StackCapture) -> bool:
     """Whether an epoch of the loader and the burst overlap."""
     rows = loader.epochs
     for number in range(rows.rows):

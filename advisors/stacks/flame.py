@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..model import FlameNode
+from ..schema.report_model import FlameNode
 from .code_samples import Frames
 from .libraries import owner_of
 

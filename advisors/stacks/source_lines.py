@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from ...profiler.inspection import Part
-from ...profiler.metadata import clean
-from ...profiler.run import LoaderRun, ProcessRun
+from ...profiler.base.metadata import clean
+from ...profiler.inspect.inspection import Part
+from ...profiler.run.run import LoaderRun, ProcessRun
 
 MAX_FILE_BYTES = 2 << 20
 MAX_LINE = 200

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...profiler.run import LoaderRun, ProcessRun, Run
-from ..model import Capacity, Stage
+from ...profiler.run.run import LoaderRun, ProcessRun, Run
+from ..schema.report_model import Capacity, Stage
 from .stages import cpu_share
 
 # Below this share of CPU in its wall time, a stage is told as waiting rather than computing (CAUSES.md, row 1).

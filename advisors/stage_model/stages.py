@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.compacted import Totals
-from ...profiler.run import LoaderRun
-from ..model import Stage
+from ...profiler.lanes.compacted import Totals
+from ...profiler.run.run import LoaderRun
+from ..schema.report_model import Stage
 
 # Stage name → column. `startup` comes from the epochs, `stall` from stall_ns or wait_ns.
 COLUMNS: dict[str, str] = {

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.columns import Columns
-from ...profiler.run import ProcessRun, Run, SystemRun
-from ..model import GpuSummary, ProcessSummary, SystemSummary
+from ...profiler.lanes.columns import Columns
+from ...profiler.run.run import ProcessRun, Run, SystemRun
+from ..schema.report_model import GpuSummary, ProcessSummary, SystemSummary
 
 # Workers started anew each epoch leave many process ids: so many are listed, the sums cover all.
 MAX_PROCESSES = 64

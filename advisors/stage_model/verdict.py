@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.run import LoaderRun
-from ..model import Basis, Confidence, Verdict
+from ...profiler.run.run import LoaderRun
+from ..schema.report_model import Basis, Confidence, Verdict
 from .stages import startup_ns
 
 # CAUSES.md "Gate: with stall below 5 %, no speed advice"; Kineto's TensorBoard plugin and XProf call 5 % moderate.

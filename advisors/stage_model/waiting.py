@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.run import LoaderRun
-from ..model import Cause, Waiting
+from ...profiler.run.run import LoaderRun
+from ..schema.report_model import Cause, Waiting
 from .stages import cpu_share
 
 CAUSES = (

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.run import LoaderRun, SystemRun
-from ..case import Case
+from ...profiler.run.run import LoaderRun, SystemRun
+from ..case.case import Case
 
 Rows = npt.NDArray[np.intp]
 

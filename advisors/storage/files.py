@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...profiler.inspection import Attribute, Part
-from ...profiler.looks import Looks
-from ...profiler.run import LoaderRun
-from ..model import Container
+from ...profiler.fetch_probe.looks import Looks
+from ...profiler.inspect.inspection import Attribute, Part
+from ...profiler.run.run import LoaderRun
+from ..schema.report_model import Container
 
 # What attributes say of storage: kinds of `inspection.Attribute` → kinds of `Container`.
 _ATTRIBUTES = {"memmap": "memmap", "hdf5": "hdf5", "lmdb": "lmdb", "arrow": "arrow", "hf": "arrow", "zarr": "zarr"}

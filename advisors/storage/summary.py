@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...profiler.columns import Columns
-from ...profiler.looks import Looks
-from ...profiler.run import LoaderRun, ProcessRun, Run, SystemRun
-from ..model import EpochReads, FileKind, Mount, Stage, StorageSummary
+from ...profiler.fetch_probe.looks import Looks
+from ...profiler.lanes.columns import Columns
+from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ..schema.report_model import EpochReads, FileKind, Mount, Stage, StorageSummary
 from ..stage_model.core_wait import core_wait_ratio, system_of, waiting_share
 from ..stage_model.stages import cpu_share
 from .disk_reads import reads_of, whole_epochs

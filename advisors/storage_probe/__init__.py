@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .bounds import DEFAULT_BYTES, DEFAULT_FILES, DEFAULT_SECONDS, Bounds
-from .model import LayoutTrial, Rate, StorageProbe
+from .probe_model import LayoutTrial, Rate, StorageProbe
 
 if TYPE_CHECKING:
-    from ...profiler.run import Run
+    from ...profiler.run.run import Run
 
 __all__ = ["LayoutTrial", "Rate", "StorageProbe", "probe_storage"]
 
@@ -34,7 +34,7 @@ def probe_storage(
 
     Raises UsageError (no files, no room, a bound that cannot be meant), RunNotFound and RunUnreadable.
     """
-    from .probe import run_probe
+    from .run_probe import run_probe
 
     bounds = Bounds(max_bytes, max_files, max_seconds)
     return run_probe(source, bounds, Path(temp) if temp is not None else None, seed, step)

@@ -6,8 +6,8 @@ import math
 import re
 from dataclasses import dataclass
 
-from ...profiler.errors import UsageError
-from ...profiler.metadata import clean
+from ...profiler.base.errors import UsageError
+from ...profiler.base.metadata import clean
 
 DEFAULT_BYTES = 256_000_000
 DEFAULT_FILES = 2_000

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...profiler.errors import UsageError
-from ...profiler.metadata import clean
+from ...profiler.base.errors import UsageError
+from ...profiler.base.metadata import clean
 from .decoders import Decoder
 from .encoded import Files
 from .layout import Layout, NotStorable

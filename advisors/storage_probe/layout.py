@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .model import Form, Order
+from .probe_model import Form, Order
 
 Read = Callable[[Sequence[int]], Iterator[Any]]
 

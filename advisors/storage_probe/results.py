@@ -7,10 +7,10 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from ..model import Range
+from ..schema.report_model import Range
 from .layout import Layout
-from .model import LayoutTrial, Rate
 from .payoff import epoch_times, pays_after
+from .probe_model import LayoutTrial, Rate
 from .source import Data
 from .timing import Lane, Timed
 

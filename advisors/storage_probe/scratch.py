@@ -15,8 +15,8 @@ from types import FrameType
 import platformdirs
 import psutil
 
-from ...profiler.errors import UsageError
-from ...profiler.metadata import clean
+from ...profiler.base.errors import UsageError
+from ...profiler.base.metadata import clean
 
 PREFIX = "loaderscope-probe-"
 

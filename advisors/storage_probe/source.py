@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...profiler.errors import UsageError
-from ...profiler.metadata import clean
-from ...profiler.run import LoaderRun, Run
-from ...profiler.run_reader import open_run
-from ...profiler.runs import find_run
+from ...profiler.base.errors import UsageError
+from ...profiler.base.metadata import clean
+from ...profiler.run.run import LoaderRun, Run
+from ...profiler.run.run_finder import find_run
+from ...profiler.run.run_reader import open_run
 
 # A walk keeps a path and a size a file: more than this is not looked at.
 MAX_ENTRIES = 200_000

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...profiler.metadata import clean
+from ...profiler.base.metadata import clean
 from .convert import Converted, check
 from .decoders import Decoder
 from .layout import Layout, Read

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..figures import count, percent, size, times, us
-from ..model import Range
+from ..schema.figures import count, percent, size, times, us
+from ..schema.report_model import Range
 from .decoders import Decoder
-from .model import LayoutTrial
+from .probe_model import LayoutTrial
 from .results import clear_gain
 from .source import Data
 

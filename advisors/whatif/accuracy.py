@@ -10,7 +10,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Range
+from ..schema.report_model import Range
 
 # Kind of change → (floor, slope) of |ln(measured / predicted)|: four predictions in five are within
 # floor + slope * |ln predicted|. Kinds that change together add up as independent errors do.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from ...profiler.errors import UsageError
+from ...profiler.base.errors import UsageError
 from .costs import START_METHODS, StartMethod
 from .workload import Workload
 

@@ -7,10 +7,10 @@ import os
 from functools import cached_property
 from typing import Any
 
-from ...profiler.errors import UsageError
-from ...profiler.run import LoaderRun, ProcessRun, Run
-from ...profiler.run_reader import open_run
-from ..model import Range
+from ...profiler.base.errors import UsageError
+from ...profiler.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.run.run_reader import open_run
+from ..schema.report_model import Range
 from .accuracy import moved, ranged, ratio_error
 from .changes import Plan, as_measured, plans
 from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, run_plan

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.run import LoaderRun, ProcessRun, Run
+from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ..stage_model.core_wait import core_wait_ratio, system_of, waiting_share
 from ..stage_model.stages import cpu_share, startup_ns
 from ..stage_model.summary import effective_cpus

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from loaderscope.advisors.model import CodeStage, HotSpot, LoaderReport
+from loaderscope.advisors.schema.report_model import CodeStage, HotSpot, LoaderReport
 
 from .case import Case
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from loaderscope.advisors.model import LoaderReport, StorageSummary
+from loaderscope.advisors.schema.report_model import LoaderReport, StorageSummary
 
 from .case import Case
 from .hot_case import outcome_of

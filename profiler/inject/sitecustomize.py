@@ -36,10 +36,10 @@ def _begin():
         if importlib.util.find_spec("loaderscope") is None and home:
             sys.path.append(home)  # a Python in which we are not installed
             added = True
-        from loaderscope.profiler.imports import after_import
+        from loaderscope.profiler.iterate.imports import after_import
 
         def watch_all():
-            from loaderscope.profiler.watch import watch_all
+            from loaderscope.profiler.iterate.watch import watch_all
 
             watch_all()
 

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..mounts import table
+from ..base.mounts import table
 
 # Version 1 says "no limit" with a number near 2**63, rounded down to a page.
 NO_LIMIT_BYTES = 1 << 60

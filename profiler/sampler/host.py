@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from ..clock import now_ns
-from ..liveness import boot_id
+from ..base.clock import now_ns
+from ..base.liveness import boot_id
 from . import cgroup
 from .gpu import Gpus
 

@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..block import KEPT_OFFSET, SOCKET_NAME, Copier
-from ..clock import now_ns
+from ..base.clock import now_ns
+from ..lanes.block import KEPT_OFFSET, SOCKET_NAME, Copier
 
 MESSAGE_BYTES = 4096
 LARGEST_CHUNK_BYTES = 64 << 20

@@ -6,8 +6,8 @@ import os
 import struct
 from pathlib import Path
 
-from ..schema import Schema
-from ..segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC
+from ..base.schema import Schema
+from ..lanes.segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC
 
 
 class LaneTail:

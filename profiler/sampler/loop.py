@@ -14,12 +14,12 @@ from typing import TypeVar
 
 import psutil
 
-from .. import schema
-from ..atomic_write import write_atomically
-from ..clock import now_ns
-from ..compaction import Compactor
-from ..lanes import Budget, Lane
-from ..liveness import boot_id
+from ..base import schema
+from ..base.atomic_write import write_atomically
+from ..base.clock import now_ns
+from ..base.liveness import boot_id
+from ..lanes.compaction import Compactor
+from ..lanes.lane import Budget, Lane
 from . import cgroup, host
 from .detach import detach
 from .gpu import open_gpus
@@ -30,7 +30,7 @@ from .processes import Probe, Usage, probe
 from .reasons import Reasons
 from .registry import Registry, Worker
 from .smaps import Turns
-from .stacks import Bursts
+from .stack_capture.bursts import Bursts
 
 INTERVAL_S = 0.2
 NOBODY_NS = 10_000_000_000  # how long it waits for the first process to register

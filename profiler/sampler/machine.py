@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from ..schema import MAX_CORES
+from ..base.schema import MAX_CORES
 from . import cgroup
 from .procfs import PAGE_BYTES, TICKS, number_after, read, read_all
 from .reasons import Reasons, said

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..schema import WORKER
+from ..base.schema import WORKER
 from .lane_tail import LaneTail
 from .processes import Probe
 

@@ -118,7 +118,7 @@ class Stage:
 def _started_by_run(runs: Path) -> dict[str, str]:
     """The environment `loaderscope run` gives a script."""
     from loaderscope.profiler.launch import environment
-    from loaderscope.profiler.rundir import create_run
+    from loaderscope.profiler.session.rundir import create_run
 
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
     given = environment(create_run(runs, ["program.py"]), {"PYTHONPATH": path})

@@ -74,9 +74,9 @@ def tried(workers: int, after: float, name: str) -> dict[str, Any]:
 
 def recorded(loader: Any) -> int:
     """Batches of the last epoch in the run directory."""
-    from loaderscope.profiler.lane_reader import read_segment, segments
-    from loaderscope.profiler.session import flush
-    from loaderscope.profiler.watch import loader_place
+    from loaderscope.profiler.iterate.watch import loader_place
+    from loaderscope.profiler.lanes.lane_reader import read_segment, segments
+    from loaderscope.profiler.session.session import flush
 
     flush()
     directory, index = loader_place(loader) or (None, 0)

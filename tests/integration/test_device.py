@@ -11,8 +11,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import loaderscope
-from loaderscope.profiler import session as sessions
-from loaderscope.profiler.watch import loader_place
+from loaderscope.profiler.iterate.watch import loader_place
+from loaderscope.profiler.session import session as sessions
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderscope.profiler import hot
+from loaderscope.profiler.native import form
 
 HERE = Path(__file__).parent
 
@@ -22,7 +22,7 @@ def output_of(tmp_path: Path, *args: object, pure: str = "") -> subprocess.Compl
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
     if pure:
-        env[hot.PURE_VARIABLE] = pure
+        env[form.PURE_VARIABLE] = pure
     result = subprocess.run(
         [sys.executable, *map(str, args)], env=env, capture_output=True, text=True, timeout=500, check=False
     )
@@ -54,7 +54,7 @@ def without_ours(lines: list[str]) -> tuple[list[str], int]:
 def test_tracebacks_and_stacks_are_those_of_a_bare_loop(tmp_path: Path) -> None:
     bare, watched = sections(tmp_path, "bare"), sections(tmp_path, "watched")
     assert len(bare) == 18 and all(any("ValueError" in line for line in lines) for lines in bare.values())
-    if hot.native is not None:
+    if form.native is not None:
         assert watched == bare
         return
     for name, lines in bare.items():

@@ -18,12 +18,12 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
 import loaderscope
 import looks_data as data
-from loaderscope.profiler.containers import held_containers
-from loaderscope.profiler.liveness import Liveness
-from loaderscope.profiler.looks import ChainTotals, Looks
-from loaderscope.profiler.run_reader import read_run
-from loaderscope.profiler.session import close_session
-from loaderscope.profiler.watch import loader_place
+from loaderscope.profiler.base.liveness import Liveness
+from loaderscope.profiler.fetch_probe.containers import held_containers
+from loaderscope.profiler.fetch_probe.looks import ChainTotals, Looks
+from loaderscope.profiler.iterate.watch import loader_place
+from loaderscope.profiler.run.run_reader import read_run
+from loaderscope.profiler.session.session import close_session
 
 PROCESSES = [(0, None), (2, "fork"), (2, "spawn")]
 SLOW_NS = data.SLOW_S * 1e9
@@ -335,7 +335,7 @@ PROGRAM = """
     import loaderscope, looks_data as data
     from torch.utils.data import DataLoader
     from test_looks import looks_of
-    from loaderscope.profiler import opens
+    from loaderscope.profiler.fetch_probe import opens
 
     if __name__ == "__main__":
         paths = json.loads(sys.argv[1])

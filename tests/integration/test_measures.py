@@ -13,9 +13,10 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler
 
 import loaderscope
-from loaderscope.profiler import session, watch
-from loaderscope.profiler.compaction import derive_compute
-from loaderscope.profiler.lane_reader import read_segment, segments
+from loaderscope.profiler.iterate import watch
+from loaderscope.profiler.lanes.compaction import derive_compute
+from loaderscope.profiler.lanes.lane_reader import read_segment, segments
+from loaderscope.profiler.session import session
 
 pytestmark = pytest.mark.quiet
 
@@ -244,12 +245,12 @@ def test_samples_are_counted_without_automatic_batching(workers: int) -> None:
 def test_a_failure_of_ours_at_the_end_costs_the_loop_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from loaderscope.profiler.recorder import Step
+    from loaderscope.profiler.iterate.recorder import Iteration
 
     def broken(*args: object) -> None:
         raise RuntimeError("device lost")
 
-    monkeypatch.setattr(Step, "_patch_row", broken)
+    monkeypatch.setattr(Iteration, "_patch_row", broken)
     loader = loaderscope.watch(DataLoader(Slow(8), batch_size=BATCH))
     assert len(list(loader)) == 2
     assert capsys.readouterr().err.count("device lost") == 1
@@ -258,7 +259,7 @@ def test_a_failure_of_ours_at_the_end_costs_the_loop_nothing(
 def test_a_failure_of_ours_at_the_start_costs_the_loop_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from loaderscope.profiler import families
+    from loaderscope.profiler.iterate import loader_kinds as families
 
     monkeypatch.setattr(families, "finish", lambda *args: 1 / 0)
     for workers in (0, 1):

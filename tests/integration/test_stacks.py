@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from loaderscope.profiler.run import Run
-from loaderscope.profiler.run_reader import open_run
-from loaderscope.profiler.sampler.stacks import OFF
-from loaderscope.profiler.sampler.stacks_pyspy import find_py_spy
-from loaderscope.profiler.stack_request import request_burst, wait_for_burst
-from loaderscope.profiler.stacks import Burst
+from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.sampler.stack_capture.bursts import OFF
+from loaderscope.profiler.sampler.stack_capture.py_spy import find_py_spy
+from loaderscope.profiler.stacks.stack_request import request_burst, wait_for_burst
+from loaderscope.profiler.stacks.stack_samples import StackCapture
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="stacks are taken on Linux"),
@@ -58,7 +58,7 @@ def until(condition: Callable[[], Any], what: str) -> Any:
     return found
 
 
-def burst_of(runs: Path) -> tuple[Run, Burst]:
+def burst_of(runs: Path) -> tuple[Run, StackCapture]:
     recorded = open_run("latest", runs)
     (system,) = recorded.systems
     assert system.bursts, system.reasons.get("stacks")
@@ -66,7 +66,7 @@ def burst_of(runs: Path) -> tuple[Run, Burst]:
     return recorded, system.bursts[0]
 
 
-def functions(burst: Burst, stage: str, pids: set[int] | None = None) -> dict[str, int]:
+def functions(burst: StackCapture, stage: str, pids: set[int] | None = None) -> dict[str, int]:
     """Samples by the function's own name, a stack counting for each function in it."""
     found: dict[str, int] = {"": 0}
     for stack in burst.stacks:

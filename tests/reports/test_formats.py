@@ -11,7 +11,7 @@ import pytest
 
 from builders import RUN_ID, RunBuilder, epoch_row, loop
 from loaderscope.cli import cli, main
-from loaderscope.profiler.errors import UsageError
+from loaderscope.profiler.base.errors import UsageError
 from loaderscope.reports.formats import write_content
 
 Capture = pytest.CaptureFixture[str]

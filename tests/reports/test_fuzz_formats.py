@@ -22,14 +22,15 @@ import pytest
 
 from damaged_runs import Files, damaged, files_of, record, write_files
 from loaderscope import cli
-from loaderscope.advisors import report as reporting
-from loaderscope.advisors.model import Report
-from loaderscope.profiler import run_reader
-from loaderscope.profiler.follow import Follower
-from loaderscope.tui.draw import advice, batches, code, machine, overview, workers
+from loaderscope.advisors.build import build_report as reporting
+from loaderscope.advisors.schema.report_model import Report
+from loaderscope.profiler.run import run_reader
+from loaderscope.profiler.run.follow import Follower
+from loaderscope.tui.draw import advice, batches, machine, overview, workers
+from loaderscope.tui.draw import code_screen as code
 from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import Snapshot
-from loaderscope.tui.view import Wish
+from loaderscope.tui.snapshot_builder import Wish
 
 RUNS, BLOCK = 160, 20
 ASKED = int(os.environ.get("LOADERSCOPE_FUZZ", "0"))

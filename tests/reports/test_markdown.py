@@ -10,7 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from loaderscope.advisors.model import Change, Report
+from loaderscope.advisors.schema.report_model import Change, Report
 from loaderscope.reports.markdown import MAX_BYTES, escaped, fenced, render_markdown
 from report_samples import EVIL, EVIL_CODE, advice, full_report, full_run, hostile_report
 

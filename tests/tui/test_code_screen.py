@@ -10,11 +10,11 @@ import pytest
 from builders import RunBuilder
 from dashboard_samples import ADVICE, HOSTILE, sampled, train
 from inside_samples import CODE, FETCH, NO_CODE, hostile_code, hostile_storage, hostile_transforms
-from loaderscope.profiler.follow import Follower
-from loaderscope.tui.draw import code
+from loaderscope.profiler.run.follow import Follower
+from loaderscope.tui.draw import code_screen as code
 from loaderscope.tui.snapshot import AdviceView, Snapshot
-from loaderscope.tui.stacks import Taken
-from loaderscope.tui.view import Viewer, Wish, advice_of
+from loaderscope.tui.snapshot_builder import Viewer, Wish, advice_of
+from loaderscope.tui.stack_requests import Taken
 
 DRAWS = (code.status, code.functions, code.own, code.transforms, code.reading)
 

@@ -16,12 +16,12 @@ from textual.widgets import ContentSwitcher, OptionList
 
 from builders import T0, RunBuilder
 from dashboard_samples import CODE, dashboard, refresh, sampled, train
-from loaderscope.profiler.errors import UsageError
-from loaderscope.profiler.stacks import Burst
+from loaderscope.profiler.base.errors import UsageError
+from loaderscope.profiler.stacks.stack_samples import StackCapture
 from loaderscope.tui.app import Dashboard
 from loaderscope.tui.bars import Banner, Scrubber
 from loaderscope.tui.help import KEYS, HelpScreen
-from loaderscope.tui.views import Advice, Batches, Workers
+from loaderscope.tui.screens import Advice, Batches, Workers
 
 Act = Callable[[Dashboard, Pilot[None]], Awaitable[None]]
 
@@ -223,10 +223,10 @@ def test_s_takes_stacks_of_a_live_run(path: Path) -> None:
     asked: list[Path] = []
     go = threading.Event()
 
-    def take(path: Path) -> Burst:
+    def take(path: Path) -> StackCapture:
         asked.append(path)
         assert go.wait(100)
-        return Burst(0, 0, 1, 25.0, False, "asked", (), (), {4000: 200, 5000: 199}, {})
+        return StackCapture(0, 0, 1, 25.0, False, "asked", (), (), {4000: 200, 5000: 199}, {})
 
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         app._take = take
@@ -255,7 +255,7 @@ def test_s_takes_stacks_of_a_live_run(path: Path) -> None:
     ],
 )
 def test_stacks_that_cannot_be_taken_say_why(path: Path, error: Exception, said: str) -> None:
-    def take(path: Path) -> Burst:
+    def take(path: Path) -> StackCapture:
         raise error
 
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:

@@ -11,15 +11,15 @@ import pytest
 
 from builders import RunBuilder, loop, values_of
 from dashboard_samples import ADVICE, Told, advise, train
-from loaderscope.profiler.compaction import Compactor
-from loaderscope.profiler.follow import Follower, Place
-from loaderscope.profiler.lanes import Budget, Lane
-from loaderscope.profiler.run import Run
-from loaderscope.profiler.schema import BATCH
+from loaderscope.profiler.base.schema import BATCH
+from loaderscope.profiler.lanes.compaction import Compactor
+from loaderscope.profiler.lanes.lane import Budget, Lane
+from loaderscope.profiler.run.follow import Follower, Place
+from loaderscope.profiler.run.run import Run
 from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import AdviceView, Snapshot
+from loaderscope.tui.snapshot_builder import Wish, advice_of
 from loaderscope.tui.themes import DARK, LIGHT, fitting
-from loaderscope.tui.view import Wish, advice_of
 
 
 def test_a_burst_of_ten_thousand_batches_a_second(runs_dir: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from ...advisors.model import Recommendation
-from ...reports.units import factor
+from ...advisors.schema.report_model import Recommendation
+from ...reports.words.units import factor
 from ..snapshot import AdviceView
 from .marks import BAD, DIM, FAIR, GOOD, SECOND, bar, line, lines, text
 from .overview import gain_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from ...reports.glosses import CAUSES
-from ...reports.units import UNKNOWN, count, duration
+from ...reports.words.glosses import CAUSES
+from ...reports.words.units import UNKNOWN, count, duration
 from ..facts.spread import Slow, Spread
 from ..snapshot import Snapshot
 from .marks import BAD, DIM, GOOD, MARK, SECOND, course, line, lines, text

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from ...profiler.metadata import clean
+from ...profiler.base.metadata import clean
 
 # Styles by meaning; the theme says which colours these are.
 GOOD, FAIR, BAD = "$text-success", "$text-warning", "$text-error"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from ...advisors.model import LoaderReport, Recommendation
-from ...reports.units import count, duration, factor, micros, percent, rate
+from ...advisors.schema.report_model import LoaderReport, Recommendation
+from ...reports.words.units import count, duration, factor, micros, percent, rate
 from ..facts.flow import Node
 from ..snapshot import Snapshot
 from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, VERDICTS, bar, course, fitted, line, lines, text

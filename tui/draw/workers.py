@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from textual.content import Content
 
-from ...reports.units import UNKNOWN, duration, percent, size
+from ...reports.words.units import UNKNOWN, duration, percent, size
 from ..facts.lanes import BLOCKED, COLLATE, COMPUTE, FETCH, HAND_OVER, WAIT, Lane
 from ..snapshot import Snapshot
 from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, Part, fitted, line, lines

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.columns import Columns
-from ...profiler.run import LoaderRun, Run
+from ...profiler.lanes.columns import Columns
+from ...profiler.run.run import LoaderRun, Run
 
 # What a lane may be doing; the order is that of the drawing.
 FETCH, COLLATE, HAND_OVER, WAIT, BLOCKED, COMPUTE = range(6)

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...advisors.stage_model.summary import stolen
-from ...profiler.columns import Columns
-from ...profiler.run import Run, SystemRun
-from ...reports.units import percent, size
+from ...profiler.lanes.columns import Columns
+from ...profiler.run.run import Run, SystemRun
+from ...reports.words.units import percent, size
 from .flow import means
 
 POINTS = 160

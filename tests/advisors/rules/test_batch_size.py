@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from advice_cases import US, FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of, unmeasured
-from loaderscope.advisors.case import Case
-from loaderscope.advisors.model import Range
+from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.schema.report_model import Range
 
 NAME = "batch-size"
 

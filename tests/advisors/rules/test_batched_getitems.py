@@ -21,8 +21,8 @@ from advice_cases import (
     rows_of,
     unmeasured,
 )
-from loaderscope.advisors.case import Case
-from loaderscope.advisors.probe import probe_loader
+from loaderscope.advisors.build.probe import probe_loader
+from loaderscope.advisors.case.case import Case
 
 NAME = "batched-getitems"
 N = 600
@@ -202,7 +202,7 @@ def test_what_the_probe_measured_is_believed(tmp_path: Path) -> None:
 
 
 def test_what_the_probe_refuted_is_not_advised(tmp_path: Path) -> None:
-    from loaderscope.advisors.probe_result import ProbeResult
+    from loaderscope.advisors.case.probe_result import ProbeResult
 
     seen = case(tmp_path, Points())
     object.__setattr__(seen, "probe", ProbeResult(False, "the batched form gave other values"))

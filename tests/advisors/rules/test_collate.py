@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from loaderscope.advisors.case import Case
+from loaderscope.advisors.case.case import Case
 from rule_cases1 import (
     FakeWhatIf,
     arguments,

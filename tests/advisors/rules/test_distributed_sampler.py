@@ -9,9 +9,9 @@ import pytest
 
 from advice_cases import advice, case_of, check_doc, outcomes, rows_of
 from builders import RunBuilder
-from loaderscope.advisors.case import SAME, Case
-from loaderscope.profiler.digests import digest_of_indices
-from loaderscope.profiler.run_reader import open_run
+from loaderscope.advisors.case.case import SAME, Case
+from loaderscope.profiler.inspect.digests import digest_of_indices
+from loaderscope.profiler.run.run_reader import open_run
 
 NAME = "distributed-sampler"
 RANDOM, SEQUENTIAL = "torch.utils.data.sampler.RandomSampler", "torch.utils.data.sampler.SequentialSampler"

@@ -9,7 +9,7 @@ import pytest
 
 from advice_cases import advice, case_of, check_doc, outcomes
 from builders import MS, epoch_row, loop
-from loaderscope.advisors.case import Case
+from loaderscope.advisors.case.case import Case
 
 NAME = "drop-last"
 

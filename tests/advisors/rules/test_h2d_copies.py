@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from advice_cases import US, FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of, unmeasured
-from loaderscope.advisors.case import Case
+from loaderscope.advisors.case.case import Case
 
 NAME = "h2d-copies"
 

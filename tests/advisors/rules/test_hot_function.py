@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from advice_cases import US, FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of, unmeasured
-from loaderscope.advisors.case import Case
+from loaderscope.advisors.case.case import Case
 
 NAME = "hot-function"
 FRAME = {"name": "frame", "kind": "dataframe", "type": "pandas.DataFrame", "shape": [40, 3]}
@@ -73,7 +73,7 @@ def case(tmp_path: Path, dataset: Any, sample_us: float = 100.0, idle: float = 0
 
 
 def with_frame(tmp_path: Path, **options: Any) -> Case:
-    from loaderscope.profiler.inspect_loader import inspect_loader
+    from loaderscope.profiler.inspect.inspect_loader import inspect_loader
 
     seen = inspect_loader(DataLoader(Frame(), batch_size=4))
     seen["dataset"]["attributes"] = [FRAME]
@@ -163,7 +163,7 @@ def test_a_frame_in_memory_only_waits_for_a_core(tmp_path: Path) -> None:
 
 
 def test_a_frame_alone_is_no_row_access(tmp_path: Path) -> None:
-    from loaderscope.profiler.inspect_loader import inspect_loader
+    from loaderscope.profiler.inspect.inspect_loader import inspect_loader
 
     seen = inspect_loader(DataLoader(Computing(), batch_size=4))
     seen["dataset"]["attributes"] = [FRAME]

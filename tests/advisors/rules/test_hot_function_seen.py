@@ -12,9 +12,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from advice_cases import US, FakeWhatIf, advice, case_of, outcomes, rejection, rows_of, unmeasured
-from loaderscope.advisors.case import Case
-from loaderscope.advisors.hot.families import FAMILIES
-from loaderscope.advisors.model import Range
+from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
+from loaderscope.advisors.schema.report_model import Range
 from stack_cases import OWN, seen
 
 NAME = "hot-function"
@@ -62,7 +62,7 @@ def case(
     return replace(_MADE[key], whatif=cast("Any", whatif or FakeWhatIf()))
 
 
-# Family → (frames below __getitem__, words of the advice, a like call that is not it).
+# Kind → (frames below __getitem__, words of the advice, a like call that is not it).
 SEEN = {
     "picture": (PIL, "PIL's decoder", "Image.crop site/PIL/Image.py:1200"),
     "resize": ("Image.resize site/PIL/Image.py:2440", "esizing", "Image.rotate site/PIL/Image.py:2500"),
@@ -113,7 +113,7 @@ def test_a_known_function_is_named_with_its_share(tmp_path: Path, key: str) -> N
     assert word in f"{found.title} {found.why}" and "80 % of fetch, called from patches.py:41" in found.why
     assert found.evidence["part of fetch"].startswith("80 %") and "200 stack samples" in found.evidence["seen in"]
     best, worst = whatif.asked[-1]["fetch"]
-    family = next(f for f in FAMILIES if f.key == key)
+    family = next(f for f in FUNCTION_KINDS if f.key == key)
     # At best all that may go with it goes; at worst only the lower bound of its own share.
     assert 0 <= best <= 0.2 + 0.8 * family.left[0] + 0.01
     assert worst == pytest.approx(1 - 0.7392 * (1 - family.left[1]), abs=0.01)
@@ -184,7 +184,7 @@ def test_helpers_of_a_call_are_a_part_of_it_but_own_functions_are_not(tmp_path: 
 def test_every_family_is_tried_here() -> None:
     tried = {*SEEN, *TEXTS, "png", "jpeg", "jpeg-small", "wait"}
 
-    assert tried == {family.key for family in FAMILIES}
+    assert tried == {family.key for family in FUNCTION_KINDS}
 
 
 def test_elements_of_what_is_no_tensor_are_not_advised_on(tmp_path: Path) -> None:

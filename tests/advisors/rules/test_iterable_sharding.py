@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from advice_cases import advice, case_of, check_doc, outcomes, rows_of
-from loaderscope.advisors.case import Case
+from loaderscope.advisors.case.case import Case
 
 NAME = "iterable-sharding"
 

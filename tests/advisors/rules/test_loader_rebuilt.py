@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from builders import MS, T0, epoch_row
-from loaderscope.advisors.case import Case
+from loaderscope.advisors.case.case import Case
 from rule_cases1 import FakeWhatIf, assert_documented, case_of, judged, main_loop, only, worker_loop, workers_config
 
 NAME = "loader-rebuilt"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from builders import MS, T0, epoch_row
-from loaderscope.advisors.case import Case
+from loaderscope.advisors.case.case import Case
 from rule_cases1 import FakeWhatIf, arguments, assert_documented, case_of, judged, only, worker_loop, workers_config
 
 NAME = "persistent-workers"

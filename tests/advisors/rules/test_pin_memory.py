@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loaderscope.advisors.case import Case
+from loaderscope.advisors.case.case import Case
 from rule_cases1 import FakeWhatIf, arguments, assert_documented, case_of, judged, only, worker_loop, workers_config
 
 NAME = "pin-memory"

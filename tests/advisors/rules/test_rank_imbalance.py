@@ -9,8 +9,8 @@ import pytest
 
 from advice_cases import FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of
 from builders import MS, RunBuilder
-from loaderscope.advisors.case import Case
-from loaderscope.profiler.run_reader import open_run
+from loaderscope.advisors.case.case import Case
+from loaderscope.profiler.run.run_reader import open_run
 
 NAME = "rank-imbalance"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loaderscope.advisors.case import Case
+from loaderscope.advisors.case.case import Case
 from rule_cases1 import (
     FakeWhatIf,
     arguments,

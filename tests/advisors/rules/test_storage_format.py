@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from advice_cases import FakeWhatIf, advice, case_of, check_doc, outcomes, rejection, rows_of, unmeasured
 from builders import MS, T0
-from loaderscope.advisors.case import Case
+from loaderscope.advisors.case.case import Case
 from storage_cases import pasted
 
 NAME = "storage-format"

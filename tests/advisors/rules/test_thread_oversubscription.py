@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from loaderscope.advisors.case import Case
+from loaderscope.advisors.case.case import Case
 from rule_cases1 import (
     FakeWhatIf,
     arguments,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from builders import epoch_row
-from loaderscope.advisors.case import Case
+from loaderscope.advisors.case.case import Case
 from rule_cases1 import FakeWhatIf, assert_documented, case_of, judged, only, worker_loop, workers_config
 
 NAME = "worker-startup"

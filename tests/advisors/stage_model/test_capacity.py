@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from builders import MS, RunBuilder, loop
-from loaderscope.advisors.model import Capacity
+from loaderscope.advisors.schema.report_model import Capacity
 from loaderscope.advisors.stage_model.capacity import capacities
 from loaderscope.advisors.stage_model.stages import stages
-from loaderscope.profiler.run_reader import open_run
+from loaderscope.profiler.run.run_reader import open_run
 
 
 def found(

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from builders import MS, T0, RunBuilder, epoch_row, loop
-from loaderscope.advisors.model import Basis, Verdict
+from loaderscope.advisors.schema.report_model import Basis, Verdict
 from loaderscope.advisors.stage_model.verdict import first_of_epoch, headroom, lost_time, share_with_range, verdict
-from loaderscope.profiler.run import LoaderRun
-from loaderscope.profiler.run_reader import open_run
+from loaderscope.profiler.run.run import LoaderRun
+from loaderscope.profiler.run.run_reader import open_run
 
 
 def loader_of(tmp_path: Path, rows: list[dict[str, Any]], **facts: Any) -> LoaderRun:

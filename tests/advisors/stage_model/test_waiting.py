@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from builders import MS, RunBuilder, loop
-from loaderscope.advisors.model import Waiting
+from loaderscope.advisors.schema.report_model import Waiting
 from loaderscope.advisors.stage_model.verdict import first_of_epoch
 from loaderscope.advisors.stage_model.waiting import waiting
-from loaderscope.profiler.run_reader import open_run
+from loaderscope.profiler.run.run_reader import open_run
 
 
 def waiting_of(tmp_path: Path, rows: list[dict[str, Any]]) -> Waiting:

@@ -12,10 +12,10 @@ from torch.utils.data import DataLoader, Dataset
 
 from advice_cases import case_of, rows_of
 from builders import MS, T0
-from loaderscope.advisors.model import StorageSummary
+from loaderscope.advisors.schema.report_model import StorageSummary
 from loaderscope.advisors.storage.files import few_files, main_suffix
 from loaderscope.advisors.storage.summary import COPY_BYTES_PER_US, OPEN_US, mount_kind
-from loaderscope.profiler.looks import EpochTotals, Looks, MountTotals, SuffixTotals
+from loaderscope.profiler.fetch_probe.looks import EpochTotals, Looks, MountTotals, SuffixTotals
 from storage_cases import SAMPLES, looked, looks_of, memory, stored_case
 
 

@@ -19,7 +19,7 @@ from loaderscope.advisors.storage_probe.decoders import Decoder
 from loaderscope.advisors.storage_probe.encoded import Files
 from loaderscope.advisors.storage_probe.layout import Layout
 from loaderscope.advisors.storage_probe.tars import Tar
-from loaderscope.profiler.errors import UsageError
+from loaderscope.profiler.base.errors import UsageError
 
 BYTES = 1 << 20
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loaderscope.advisors.storage_probe import StorageProbe, convert, probe, probe_storage, timing
-from loaderscope.profiler.errors import UsageError
+from loaderscope.advisors.storage_probe import StorageProbe, convert, probe_storage, timing
+from loaderscope.advisors.storage_probe import run_probe as probe
+from loaderscope.profiler.base.errors import UsageError
 
 SECONDS = 4.0
 

@@ -12,7 +12,7 @@ from loaderscope.advisors.storage_probe.decoded import MappedArray
 from loaderscope.advisors.storage_probe.decoders import Decoder
 from loaderscope.advisors.storage_probe.encoded import Files, Lmdb
 from loaderscope.advisors.storage_probe.layout import Layout
-from loaderscope.advisors.storage_probe.model import LayoutTrial
+from loaderscope.advisors.storage_probe.probe_model import LayoutTrial
 from loaderscope.advisors.storage_probe.results import trials
 from loaderscope.advisors.storage_probe.source import Data
 from loaderscope.advisors.storage_probe.timing import Lane, Timed

@@ -11,7 +11,7 @@ import pytest
 from loaderscope.advisors.storage_probe.bounds import Bounds, read_size
 from loaderscope.advisors.storage_probe.sample import OutOfTime, Unreadable, choose, read_original
 from loaderscope.advisors.storage_probe.source import Data, find_data
-from loaderscope.profiler.errors import UsageError
+from loaderscope.profiler.base.errors import UsageError
 
 FAR = float("inf")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from loaderscope.advisors.storage_probe.scratch import PREFIX, RESERVE_BYTES, place, room, scratch
-from loaderscope.profiler.errors import UsageError
+from loaderscope.profiler.base.errors import UsageError
 
 PLENTY = 1 << 50
 

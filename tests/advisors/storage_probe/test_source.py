@@ -13,11 +13,11 @@ import pytest
 from builders import RunBuilder, loop
 from loaderscope.advisors.storage_probe import source
 from loaderscope.advisors.storage_probe.source import find_data
-from loaderscope.profiler.errors import RunNotFound, UsageError
-from loaderscope.profiler.inspection import Inspection, Part
-from loaderscope.profiler.looks import ContainerFile, Looks, SuffixTotals
-from loaderscope.profiler.run import Run
-from loaderscope.profiler.run_reader import open_run
+from loaderscope.profiler.base.errors import RunNotFound, UsageError
+from loaderscope.profiler.fetch_probe.looks import ContainerFile, Looks, SuffixTotals
+from loaderscope.profiler.inspect.inspection import Inspection, Part
+from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.run.run_reader import open_run
 
 
 def write(folder: Path, *names: str, data: bytes = b"12345") -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from loaderscope.advisors.model import Range
+from loaderscope.advisors.schema.report_model import Range
 from loaderscope.advisors.whatif.accuracy import FOUR_IN_FIVE, MODEL_ERROR, moved, ranged, ratio_error
 
 WORKERS = frozenset({"num_workers"})

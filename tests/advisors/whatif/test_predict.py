@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builders import MS, T0, RunBuilder, epoch_row, loop
-from loaderscope.advisors.model import Range
+from loaderscope.advisors.schema.report_model import Range
 from loaderscope.advisors.whatif import TooLittle, WhatIf, Workload, workload_of
 from loaderscope.advisors.whatif.costs import handover
 from loaderscope.advisors.whatif.predict import predict
-from loaderscope.profiler.columns import Columns
-from loaderscope.profiler.errors import UsageError
-from loaderscope.profiler.run import Run
-from loaderscope.profiler.run_reader import open_run
+from loaderscope.profiler.base.errors import UsageError
+from loaderscope.profiler.lanes.columns import Columns
+from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.run.run_reader import open_run
 
 NAMES = itertools.count()
 SAME = Range(1.0, 1.0, 1.0)

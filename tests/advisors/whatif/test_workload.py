@@ -11,7 +11,7 @@ import pytest
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.whatif.costs import STOP_NS
 from loaderscope.advisors.whatif.workload import BLOCK_ROWS, MAX_ROWS, Workload, _spread, workload_of
-from loaderscope.profiler.run_reader import open_run
+from loaderscope.profiler.run.run_reader import open_run
 
 
 def workload(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> Workload:

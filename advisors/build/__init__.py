@@ -1,0 +1,1 @@
+"""From a run to its report: rules applied, probes tried."""

@@ -1,0 +1,184 @@
+"""Tries the batched form of a loader that is at hand: does it give the same batches, and how much faster?
+
+The data set's own code runs, as the loader would run it; the batched form is made of closures, from the source of the
+live class (see `access`). Nothing is written anywhere, the random state is what it was, and nothing raises.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from statistics import median
+from typing import Any
+
+from ...profiler.inspect.inspection import read_inspection
+from ..case.probe_result import GETITEMS, NOW, SAMPLER, SLICES, ProbeResult
+from ..code.batched.batch_access import Access, batch_access
+from ..code.batched.batch_values import NotArrays
+
+# Random batches on which every value must be the same.
+CHECKED_BATCHES = 6
+ROUNDS = (5, 400)
+# Warm-up rounds that do not count: first touches of memory, torch's own caches.
+WARM_UP = 2
+# A slow data set may take this much longer than asked for to get as far as its first counted rounds.
+GRACE_S = 3.0
+
+
+def probe_loader(loader: Any, seconds: float = 2.0) -> ProbeResult:
+    """Try this DataLoader's batched form for about `seconds`, after a comparison on CHECKED_BATCHES random batches.
+
+    A single slow batch is waited for. Never raises: `reason` says what stood in the way.
+    """
+    try:
+        with _same_random_state():
+            return _probe(loader, seconds)
+    except NotArrays as error:
+        return ProbeResult(None, f"there is no batched form of this data set: {error}")
+    except Exception as error:
+        return ProbeResult(None, f"trying it failed: {type(error).__name__}: {error}")
+
+
+def _probe(loader: Any, seconds: float) -> ProbeResult:
+    from torch.utils.data import DataLoader, IterableDataset, default_collate
+
+    from ...profiler.inspect.inspect_loader import inspect_loader
+    from ...profiler.inspect.samplers import own_of, sampling_of
+
+    if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset):
+        return ProbeResult(None, "only a DataLoader over a map-style data set can be probed")
+    if loader.batch_sampler is None:
+        return ProbeResult(None, "the data set is already asked for whole batches")
+    if loader.collate_fn is not default_collate:
+        return ProbeResult(None, "the loader has a collate function of its own: its batches cannot be foretold")
+    part = read_inspection({"inspection": inspect_loader(loader)}).dataset
+    if part is None:
+        return ProbeResult(None, "the data set could not be looked at")
+    dataset: Any = loader.dataset
+    told = sampling_of(own_of(loader)).batch_size
+    size = min(told if told is not None and told > 0 else 1, len(dataset))
+    if not size:
+        return ProbeResult(None, "the data set is empty")
+    return _Trial(dataset, batch_access(part), size, time.monotonic() + seconds).run()
+
+
+class _Trial:
+    """One data set, the ways to get a batch of it, and the time that is left."""
+
+    def __init__(self, dataset: Any, access: Access, size: int, deadline: float) -> None:
+        import torch
+
+        self.dataset, self.access, self.size, self.deadline = dataset, access, size, deadline
+        self.length = len(dataset)
+        self.generator = torch.Generator().manual_seed(0)
+        self.checked = 0
+
+    def run(self) -> ProbeResult:
+        result = self.compare()
+        if result is not None:
+            return result
+        times = self.measure()
+        forms = {name: median(each) / 1e3 for name, each in times.items()}
+        return ProbeResult(True, None, self.size, self.checked, len(times[NOW]), forms)
+
+    def rows(self) -> Any:
+        """Indices of a random batch."""
+        import torch
+
+        return torch.randint(self.length, (self.size,), generator=self.generator)
+
+    def one_by_one(self, indices: list[int]) -> Any:
+        """A batch as torch's own fetcher makes it."""
+        from torch.utils.data import default_collate
+
+        at_once = getattr(self.dataset, "__getitems__", None)
+        return default_collate(at_once(indices) if at_once else [self.dataset[index] for index in indices])
+
+    def at_once(self, rows: Any) -> Any:
+        return self.access.run(self.dataset, rows)
+
+    def compare(self) -> ProbeResult | None:
+        """What is wrong with the batched form; None where every value was the same."""
+        while self.checked < CHECKED_BATCHES and (not self.checked or time.monotonic() < self.deadline):
+            rows = self.rows()
+            expected = self.one_by_one(rows.tolist())
+            if not same_batch(expected, self.at_once(rows)):
+                if same_batch(expected, self.one_by_one(rows.tolist())):
+                    return ProbeResult(False, "the batched form gave other values", self.size, self.checked)
+                why = "the data set gives other values each time it is asked: the forms cannot be compared"
+                return ProbeResult(None, why, self.size, self.checked)
+            self.checked += 1
+        return None
+
+    def measure(self) -> dict[str, list[int]]:
+        """Times of each form in ns, one a round; the forms take turns, so that all see the same machine."""
+        import torch
+        from torch.utils.data import TensorDataset
+
+        forms: dict[str, Callable[[Any, list[int]], Any]] = {
+            NOW: lambda rows, indices: self.one_by_one(indices),
+            GETITEMS: lambda rows, indices: self.at_once(torch.as_tensor(indices)),
+            SAMPLER: lambda rows, indices: self.at_once(rows),
+        }
+        if type(self.dataset) is TensorDataset:  # it takes any index, a slice too
+            forms[SLICES] = lambda rows, indices: self.dataset[self.part(indices[0])]
+        times: dict[str, list[int]] = {name: [] for name in forms}
+        for number in range(ROUNDS[1]):
+            if number >= ROUNDS[0] and time.monotonic() > self.deadline:
+                break
+            rows = self.rows()
+            indices = rows.tolist()
+            for name, form in forms.items():
+                begun = time.perf_counter_ns()
+                form(rows, indices)
+                spent = time.perf_counter_ns() - begun
+                if number >= WARM_UP:
+                    times[name].append(spent)
+            if number >= WARM_UP and time.monotonic() > self.deadline + GRACE_S:
+                break
+        return times
+
+    def part(self, begin: int) -> slice:
+        begin = min(begin, self.length - self.size)
+        return slice(begin, begin + self.size)
+
+
+def same_batch(a: Any, b: Any) -> bool:
+    """Whether two batches are alike: structure, types, dtypes, devices, and every value (NaN equals NaN)."""
+    import torch
+
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, torch.Tensor):
+        if a.dtype != b.dtype or a.shape != b.shape or a.device != b.device:
+            return False
+        same = (a == b) | (a != a) & (b != b)  # NaN differs from itself
+        return bool(same.all())
+    if isinstance(a, Mapping):
+        return list(a) == list(b) and all(same_batch(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same_batch, a, b))
+    return bool(a == b)
+
+
+@contextmanager
+def _same_random_state() -> Iterator[None]:
+    """Random states after the block are those before it: Python's, NumPy's, torch's, and CUDA's where it is in use."""
+    import torch
+
+    numpy = sys.modules.get("numpy")
+    python_state, torch_state = random.getstate(), torch.get_rng_state()
+    numpy_state = numpy.random.get_state() if numpy is not None else None
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    try:
+        yield
+    finally:
+        random.setstate(python_state)
+        torch.set_rng_state(torch_state)
+        if numpy is not None and numpy_state is not None:
+            numpy.random.set_state(numpy_state)
+        if cuda is not None:
+            torch.cuda.set_rng_state_all(cuda)

@@ -1,0 +1,1 @@
+"""What a rule sees of one loader, and what it may answer."""

@@ -1,0 +1,138 @@
+"""What a rule looks at, and what it may answer: the seam between the rules and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from ...profiler.inspect.inspection import Inspection, Part
+from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ..schema.report_model import Change, LoaderReport, Range, Recommendation, Scalar, SystemSummary
+from .code_text import with_imports
+
+if TYPE_CHECKING:
+    from ..whatif import WhatIf
+    from .probe_result import ProbeResult
+
+Kind = Literal["speed", "correctness", "safety"]
+
+SAME = Range(1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One loader of one process, with the run around it. `report` is complete but for the advice."""
+
+    run: Run
+    process: ProcessRun
+    loader: LoaderRun
+    report: LoaderReport
+    system: SystemSummary
+    host: SystemRun | None  # the columns behind `system`, None where no sampler ran
+    whatif: WhatIf | None  # None where too little was measured to predict anything: see `whatif_reason`
+    whatif_reason: str | None = None
+    peers: tuple[tuple[ProcessRun, LoaderRun], ...] = ()  # the same loader in the run's other ranks
+    probe: ProbeResult | None = None
+
+    @property
+    def cpus(self) -> float | None:
+        """Effective CPUs: min(affinity, cgroup quota) / ranks on this host."""
+        return self.system.effective_cpus
+
+    @property
+    def inspection(self) -> Inspection:
+        return self.loader.inspection
+
+    @property
+    def dataset(self) -> Part | None:
+        return self.loader.inspection.dataset
+
+    @property
+    def config(self) -> Mapping[str, Scalar]:
+        return self.loader.config
+
+    @property
+    def num_workers(self) -> int:
+        return self.loader.num_workers
+
+    @property
+    def batch_size(self) -> int | None:
+        """The configured batch size; without one, None."""
+        value = self.config.get("batch_size")
+        return value if isinstance(value, int) and value > 0 else None
+
+    @property
+    def has_device(self) -> bool:
+        return self.process.device is not None
+
+    def mean_us(self, stage: str) -> float | None:
+        """Mean time of a stage a batch in µs, None where it was not measured."""
+        found = self.report.stages.get(stage)
+        return found.mean_us if found is not None else None
+
+    def median_us(self, stage: str) -> float | None:
+        """Median time of a stage a batch in µs, which the first batches of workers do not move."""
+        found = self.report.stages.get(stage)
+        return found.p50_us if found is not None else None
+
+    def share(self, stage: str) -> float | None:
+        """A stage's total over the total of all steps; stages in parallel may exceed 1."""
+        found = self.report.stages.get(stage)
+        return found.share if found is not None else None
+
+    def waited_for(self, *causes: str) -> float:
+        """Share of all waiting with these causes (see advisors.stage_model.waiting.CAUSES and `work`), 0 if unknown."""
+        waiting = self.report.waiting
+        if waiting is None:
+            return 0.0
+        return sum(waiting.causes[cause].share for cause in causes if cause in waiting.causes)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A rule's finding: what to change and what that does.
+
+    `evidence` maps a name to "value unit". `predicted` is the factor on batches a second end to end (`SAME` for
+    correctness and safety rules that do not change speed). `code` gets the imports it lacks. With `rejected`, the same
+    words say why the change would not help, or would hurt. The engine rejects a speed finding whose gain is not certain
+    enough by itself.
+    """
+
+    title: str
+    why: str
+    evidence: Mapping[str, str]
+    predicted: Range
+    code: str
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    caveat: str | None = None
+    measured: float | None = None
+    rejected: bool = False
+    kind: Kind | None = None  # None: the rule's own
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "code", with_imports(self.code))
+
+    def recommendation(self, rule: str, kind: Kind) -> Recommendation:
+        return Recommendation(
+            rule=rule,
+            title=self.title,
+            why=self.why,
+            evidence=dict(self.evidence),
+            predicted=self.predicted,
+            measured=self.measured,
+            change=Change(dict(self.params), self.code),
+            caveat=self.caveat,
+            doc=f"loaderscope rules {rule}",
+            kind=self.kind or kind,
+        )
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """The rule cannot say: what it would need to know was not measured, and how to measure it."""
+
+    reason: str
+
+
+Outcome = Advice | Unmeasured

@@ -1,0 +1,80 @@
+"""What fetching costs and what it waits for: figures that the rules about access to the data share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...profiler.inspect.inspection import Attribute, Part
+from .case import Case
+
+# Above this part of its wall time spent waiting, fetching is said to wait; below FETCH_COMPUTES, to compute.
+FETCH_WAITS = 0.5
+FETCH_COMPUTES = 0.15
+# A stage is the cause of waiting from half of it on.
+MAIN_PART = 0.5
+
+
+def sample_time_us(case: Case) -> float | None:
+    """Fetching, µs a sample; None where it was not measured."""
+    fetch = case.mean_us("fetch")
+    samples, batches = case.report.samples, case.report.batches
+    if fetch is None or not samples or not batches:
+        return None
+    return fetch * batches / samples
+
+
+def fetch_idle_share(case: Case) -> float | None:
+    """Of fetch's wall time, spent waiting for files, locks and the like: for a core, too, only where that was not
+    counted."""
+    waiting = case.report.waiting
+    if waiting is None or waiting.fetch_idle_share is None:
+        return None
+    return max(0.0, waiting.fetch_idle_share - (waiting.fetch_core_wait_share or 0.0))
+
+
+def making_share(case: Case) -> float:
+    """Share of all waiting that goes into making batches; with workers, into handing them over too."""
+    waiting = case.report.waiting
+    if waiting is None:
+        return 0.0
+    if not case.num_workers:
+        return case.waited_for("fetch", "collate")
+    busy = sum(waiting.work.values())
+    return min(1.0, busy + case.waited_for("hand-over", "queue", "unpack", "pin"))
+
+
+def fetch_share(case: Case) -> float:
+    """Share of all waiting that is fetching, in main or in workers."""
+    waiting = case.report.waiting
+    if waiting is None:
+        return 0.0
+    return case.waited_for("fetch") if not case.num_workers else waiting.work.get("fetch", 0.0)
+
+
+def data_parts(case: Case) -> Iterator[Part]:
+    """The data set and the sets it wraps."""
+    waiting = [case.dataset] if case.dataset is not None else []
+    while waiting:
+        part = waiting.pop()
+        yield part
+        waiting += part.children
+
+
+def names_used(case: Case) -> frozenset[str]:
+    """Names that the access methods of the data set, and of the sets inside it, use."""
+    return frozenset(name for part in data_parts(case) for name in part.names)
+
+
+def held(case: Case, *kinds: str) -> tuple[Part, Attribute] | None:
+    """The first attribute of these kinds, and the data set that holds it."""
+    for part in data_parts(case):
+        for attribute in part.attributes:
+            if attribute.kind in kinds:
+                return part, attribute
+    return None
+
+
+def file_suffix(case: Case) -> str | None:
+    """The commonest suffix of the files it lists, lower case ('.png'); None where it lists none."""
+    found = held(case, "paths")
+    return (found[1].suffix or "").lower() if found is not None else None

@@ -1,0 +1,60 @@
+"""Makes the case of one loader: all that the rules may look at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ..schema.report_model import LoaderReport, SystemSummary
+from ..whatif import TooLittle, WhatIf, workload_of
+from .case import Case
+
+if TYPE_CHECKING:
+    from .probe_result import ProbeResult
+
+
+def case_of(
+    run: Run,
+    process: ProcessRun,
+    loader: LoaderRun,
+    report: LoaderReport,
+    system: SystemSummary,
+    probe: ProbeResult | None = None,
+) -> Case:
+    """The case of this loader; `report` is its report without advice."""
+    whatif, reason = None, None
+    try:
+        whatif = WhatIf(workload_of(run, process, loader))
+    except TooLittle as error:
+        reason = str(error)
+    return Case(
+        run=run,
+        process=process,
+        loader=loader,
+        report=report,
+        system=system,
+        host=_host(run, process),
+        whatif=whatif,
+        whatif_reason=reason,
+        peers=tuple(_peers(run, process, loader)),
+        probe=probe,
+    )
+
+
+def _host(run: Run, process: ProcessRun) -> SystemRun | None:
+    """The samples of the host this process ran on."""
+    same = [s for s in run.systems if s.host is None or process.host is None or s.host == process.host]
+    return next((s for s in same if s.machine.rows), same[0] if same else None)
+
+
+def _peers(run: Run, process: ProcessRun, loader: LoaderRun) -> list[tuple[ProcessRun, LoaderRun]]:
+    """The same loader in the other ranks: the same number in its process, over the same kind of data set."""
+    if loader.rank is None:
+        return []
+    return [
+        (other, each)
+        for other in run.processes
+        if other.rank is not None and other.rank != process.rank
+        for each in other.loaders
+        if each.index == loader.index and each.config.get("dataset") == loader.config.get("dataset")
+    ]

@@ -1,0 +1,1 @@
+"""Code to paste, written for the user's own loader."""

@@ -1,0 +1,137 @@
+"""Pieces of code for a user's own pipeline, put together from what was seen of its data set and its batches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...profiler.inspect.inspection import Attribute, Inspection, Leaf, Part
+from ..case.code_text import identifier
+
+_PLACE = re.compile(r"\[(\d{1,3})\]")
+_KEY = re.compile(r"\['(\w{1,64})'\]")
+_DTYPE = re.compile(r"(?:torch\.)?((?:float|int|uint)(?:8|16|32|64)|bool|bfloat16)")
+
+# Kinds of attributes that are copied to a worker that is spawned, and whose pages a forked one copies when reading.
+_COPIED = ("ndarray", "dataframe", "paths", "texts", "numbers", "list", "dict")
+
+PACKED_LIST = '''\
+import pickle
+
+import torch
+
+
+class PackedList:
+    """A list whose items lie in one tensor: workers share it, and reading an item does not touch its memory."""
+
+    def __init__(self, items):
+        data = [pickle.dumps(item, protocol=pickle.HIGHEST_PROTOCOL) for item in items]
+        self.ends = torch.tensor([len(item) for item in data]).cumsum(0)
+        self.data = torch.frombuffer(bytearray(b"".join(data)), dtype=torch.uint8)
+
+    def __len__(self):
+        return len(self.ends)
+
+    def __getitem__(self, index):
+        if not 0 <= index < len(self.ends):
+            raise IndexError(index)
+        begin = int(self.ends[index - 1]) if index else 0
+        return pickle.loads(self.data[begin : int(self.ends[index])].numpy())
+'''
+
+
+def stacking_collate(seen: Inspection, name: str) -> str:
+    """The code of `stack_samples`, a collate function that copies each field of the samples once. `name` is what it
+    replaces, and must be an identifier."""
+    return f'''\
+import numpy as np
+import torch
+
+
+def stack_samples(samples):
+    """In place of {name}: every field of the samples is stacked in one copy."""
+{_body(seen.leaves)}'''
+
+
+def _body(leaves: Sequence[Leaf]) -> str:
+    places = [_PLACE.fullmatch(leaf.path) for leaf in leaves]
+    keys = [_KEY.fullmatch(leaf.path) for leaf in leaves]
+    types = [dtype_code(leaf) for leaf in leaves]
+    tensors = bool(leaves) and all(leaf.kind == "tensor" for leaf in leaves)
+    if tensors and all(keys):
+        rows = [
+            f"        {key[1]!r}: torch.as_tensor(np.stack([np.asarray(sample[{key[1]!r}]) for sample in samples])"
+            + (f", dtype={kind}),\n" if kind else "),\n")
+            for key, kind in zip(keys, types, strict=True)
+            if key
+        ]
+        return "    return {\n" + "".join(rows) + "    }\n"
+    if tensors and [match and int(match[1]) for match in places] == list(range(len(leaves))) and all(types):
+        return (
+            "    fields = zip(*samples)\n"
+            f"    types = [{', '.join(kind for kind in types if kind)}]\n"
+            "    return [\n"
+            "        torch.as_tensor(np.stack([np.asarray(value) for value in field]), dtype=dtype)\n"
+            "        for field, dtype in zip(fields, types)\n"
+            "    ]\n"
+        )
+    if len(leaves) == 1 and tensors and not leaves[0].path:
+        return "    return torch.from_numpy(np.stack([np.asarray(sample) for sample in samples]))\n"
+    return (
+        "    return [torch.from_numpy(np.stack([np.asarray(value) for value in field])) for field in zip(*samples)]\n"
+    )
+
+
+def dtype_code(leaf: Leaf) -> str | None:
+    """'torch.float32', None for a type that is not known to be one."""
+    match = _DTYPE.fullmatch(leaf.dtype or "")
+    return f"torch.{match[1]}" if match else None
+
+
+@dataclass(frozen=True)
+class Held:
+    """An attribute of a data set: the class that holds it, and the code that reaches it from `dataset`."""
+
+    owner: str
+    attribute: Attribute
+    code: str
+
+
+def heavy_attributes(dataset: Part, least_bytes: int, least_length: int, most: int = 4) -> list[Held]:
+    """The largest attributes of a data set and of those it wraps, that a process would copy: not tensors, which are
+    shared, and not what lies in files."""
+    heavy = [
+        Held(identifier(part.name, "the data set"), a, f"{path}.{identifier(a.name, 'metadata')}")
+        for part, path in _reached(dataset, "dataset", 3)
+        for a in part.attributes
+        if a.kind in _COPIED and ((a.nbytes or 0) >= least_bytes or (a.length or 0) >= least_length)
+    ]
+    # A list of n items weighs at least a pointer and a small object each.
+    weight = {id(held): max(held.attribute.nbytes or 0, 50 * (held.attribute.length or 0)) for held in heavy}
+    return sorted(heavy, key=lambda held: -weight[id(held)])[:most]
+
+
+def held_code(dataset: Part | None, *kinds: str) -> Held | None:
+    """The first attribute of these kinds that code can reach from `dataset`; None where there is none."""
+    for part, path in _reached(dataset, "dataset", 3) if dataset is not None else ():
+        for a in part.attributes:
+            if a.kind in kinds and identifier(a.name, "") == a.name:
+                return Held(identifier(part.name, "the data set"), a, f"{path}.{a.name}")
+    return None
+
+
+def _reached(part: Part, path: str, depth: int) -> Iterator[tuple[Part, str]]:
+    """A data set and those it wraps, each with the code that reaches it."""
+    yield part, path
+    if not depth:
+        return
+    own = [identifier(a.name, "") for a in part.attributes if a.kind == "dataset"]
+    for number, child in enumerate(part.children):
+        if part.is_a("ConcatDataset"):
+            inner = f"{path}.datasets[{number}]"
+        elif number < len(own) == len(part.children) and own[number]:
+            inner = f"{path}.{own[number]}"
+        else:
+            inner = f"{path}.dataset"
+        yield from _reached(child, inner, depth - 1)

@@ -1,0 +1,198 @@
+"""A container that is opened for each sample: opened once in each worker instead, and kept."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from ....profiler.inspect.inspection import Part
+from ...case.case import Case
+from ...case.code_text import Source
+from ..loader_code import dataset_class, loader_code
+
+# How `__getitem__` opens a container: (module, function) or ("", function) → kind. Aliases are those people use.
+_OPENERS = {
+    ("h5py", "File"): "hdf5",
+    ("zipfile", "ZipFile"): "zip",
+    ("", "ZipFile"): "zip",
+    ("tarfile", "open"): "tar",
+    ("tarfile", "TarFile"): "tar",
+    ("lmdb", "open"): "lmdb",
+    ("lmdb", "Environment"): "lmdb",
+    ("sqlite3", "connect"): "sqlite",
+    ("pq", "ParquetFile"): "parquet",
+    ("parquet", "ParquetFile"): "parquet",
+    ("", "open"): "file",
+}
+
+_KEPT = '''import copy
+import os
+import types
+
+from torch.utils.data import DataLoader
+
+
+class Kept:
+    """Opens each container once in each process, and keeps it open."""
+
+    def __init__(self, opens):
+        self.opens, self.handles = opens, {}
+
+    def __call__(self, *args, **options):
+        key = os.getpid(), repr(args), repr(options)
+        if key not in self.handles:
+            self.handles[key] = self.opens(*args, **options)
+        return Handle(self.handles[key])
+
+
+class Handle:
+    """An open container that stays open when it is closed."""
+
+    def __init__(self, handle):
+        self.handle = handle
+{rewind}
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def close(self):
+        pass
+
+    def __getattr__(self, name):
+        return getattr(self.handle, name)
+
+    def __getitem__(self, key):
+        return self.handle[key]
+
+    def __contains__(self, key):
+        return key in self.handle
+
+    def __iter__(self):
+        return iter(self.handle)
+
+    def __len__(self):
+        return len(self.handle)
+
+
+def with_names(function, **changed):
+    """The same function, in which these global names mean something else."""
+    names = {{**function.__globals__, **changed}}
+    made = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+'''
+
+
+@dataclass(frozen=True)
+class Opener:
+    """How a data set opens its container for each sample, as its source shows."""
+
+    module: str
+    function: str
+    kind: str
+    local: bool = False  # imported inside the method: there it cannot be replaced from outside
+
+    @property
+    def text(self) -> str:
+        return f"{self.module}.{self.function}" if self.module else self.function
+
+
+def opener_of(part: Part | None, surely: bool = True) -> Opener | None:
+    """What `__getitem__` opens for each sample: a call whose path is no look-up of the index (that would be a file of
+    the sample's own) and which stands under no `if`; not `surely`: under any. None where there is none, or where the
+    source is not known."""
+    if part is None or not part.getitem or sum(map(len, part.getitem)) > 20_000:
+        return None
+    try:
+        method = ast.parse("\n".join(part.getitem)).body[0]
+        if not isinstance(method, ast.FunctionDef) or len(method.args.args) != 2:
+            return None
+        local = {name.id for node in ast.walk(method) if isinstance(node, ast.Assign) for target in node.targets
+                 for name in ast.walk(target) if isinstance(name, ast.Name)}  # fmt: skip
+        imported = {(a.asname or a.name).partition(".")[0] for node in ast.walk(method)
+                    if isinstance(node, ast.Import | ast.ImportFrom) for a in node.names}  # fmt: skip
+        for node in _always(method.body) if surely else method.body:
+            for call in ast.walk(node):
+                if isinstance(call, ast.Call) and not _uses(call, local | {method.args.args[1].arg}):
+                    found = _known(call.func, imported)
+                    if found is not None:
+                        return found
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pass
+    return None
+
+
+def _always(body: list[ast.stmt]) -> list[ast.AST]:
+    """Statements that run at every access, conditions left out; of `with` and `try`, what they hold."""
+    found: list[ast.AST] = []
+    for statement in body:
+        if isinstance(statement, ast.With):
+            found += [item.context_expr for item in statement.items]
+            found += _always(statement.body)
+        elif isinstance(statement, ast.Try):
+            found += _always(statement.body)
+        elif not isinstance(statement, ast.If | ast.For | ast.While):
+            found.append(statement)
+    return found
+
+
+def _uses(call: ast.Call, names: set[str]) -> bool:
+    """Whether what is opened depends on these names: on the index, or on what was made of it."""
+    arguments = [*call.args, *(each.value for each in call.keywords)]
+    return not arguments or any(
+        isinstance(node, ast.Name) and node.id in names for argument in arguments for node in ast.walk(argument)
+    )
+
+
+def _known(function: ast.expr, imported: set[str]) -> Opener | None:
+    if isinstance(function, ast.Name):
+        module, name = "", function.id
+    elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        module, name = function.value.id, function.attr
+    else:
+        return None
+    kind = _OPENERS.get((module, name))
+    return Opener(module, name, kind, (module or name) in imported) if kind is not None else None
+
+
+def kept_code(case: Case, opener: Opener | None) -> str:
+    """A data set that keeps the container open, its loader, and what to write into the class instead. Without a known
+    opener, only the latter."""
+    name = dataset_class(case)
+    by_hand = [
+        f"# In {name} itself, with self.handle = None in __init__ and in __getstate__:",
+        "#     if self.handle is None:  # at first use, in the worker: never before the workers start",
+        f"#         self.handle = {opener.text if opener is not None else 'open'}(…)",
+    ]
+    if opener is None or opener.local:
+        return "\n".join(["from torch.utils.data import DataLoader", "", *by_hand, loader_code(case)]) + "\n"
+    rewind = "        handle.seek(0)  # as if it had just been opened\n" if opener.kind == "file" else ""
+    names = "type(dataset).__getitem__.__globals__"
+    owner = opener.module
+    if owner:
+        function = opener.function
+        lines = [
+            f'module = {names}["{owner}"]',
+            f'stands_in = types.SimpleNamespace(**{{**vars(module), "{function}": Kept(module.{function})}})',
+        ]
+    else:
+        builtin = "open" if opener.function == "open" else "None"
+        lines = [f'stands_in = Kept({names}.get("{opener.function}", {builtin}))']
+    lines += [
+        "",
+        "",
+        "class KeepsOpen(type(dataset)):",
+        f"    __getitem__ = with_names(type(dataset).__getitem__, {owner or opener.function}=stands_in)",
+        "",
+        "",
+        "kept = copy.copy(dataset)  # the data set at hand stays as it is",
+        "kept.__class__ = KeepsOpen",
+        loader_code(case, dataset=Source("kept")),
+        "",
+        *by_hand,
+    ]
+    return _KEPT.replace("{rewind}", rewind).replace("{{", "{").replace("}}", "}") + "\n".join(lines) + "\n"

@@ -1,0 +1,126 @@
+"""Which layout fits a data set of many small files: where they lie, in which order they are read, what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...case.case import Case
+from ...case.fetching import file_suffix
+from ...schema.figures import count, size
+from ...schema.report_model import StorageSummary
+from ...storage.files import length_of, listed, main_suffix
+from ..batched.held_code import decoded_bytes
+from ..loader_code import loader_code
+from .packed import map_size, packed_code
+from .shards import shard_count, shards_code
+from .stored import stored_form
+
+# Files that are texts or rows of tables.
+_TEXTS = (".txt", ".json", ".csv", ".tsv", ".xml", ".yaml", ".yml", ".html", ".md", ".log")
+# Opens that follow the one before: from here on, files are read in order.
+IN_ORDER = 0.7
+# Decoded samples may take so many times what the files take, if there is room for them in the page cache.
+MOST_GROWTH = 4.0
+
+_TRY = "loaderscope probe-storage tries this on a sample of the files before any day is spent converting."
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A layout for this data set: what to say, and the code that converts and reads."""
+
+    title: str
+    why: str
+    code: str
+    caveat: str
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    decoded: bool = False  # saves decoding as well as reading
+
+
+def chosen(case: Case, storage: StorageSummary | None, remote: bool) -> Layout:
+    """The layout that fits. `remote`: the files lie on a network or FUSE file system."""
+    suffix = (main_suffix(case.loader.looks) or file_suffix(case) or "").lower()
+    sequential = storage.sequential_share if storage is not None else None
+    if remote and ((sequential or 0.0) >= IN_ORDER or case.config.get("dataset_kind") == "iterable"):
+        found = _shards(case)
+        if found is not None:
+            return found
+    stored = _stored(case, storage)
+    if stored is not None:
+        return stored
+    if suffix in _TEXTS:
+        code = packed_code(case, "arrow")
+        if code is not None:
+            why = "One Arrow file with all of them, read through a memory map, needs no search and no opening."
+            return Layout("Pack the files into one Arrow file", why, code, f"{_GAIN} {_TRY}")
+    if remote:
+        found = _lmdb(case, storage)
+        if found is not None:
+            return found
+    code = packed_code(case, "packed")
+    why = "One large file, read through a memory map, needs no search and no opening."
+    return Layout("Pack the files into one", why, code or _no_list(case), f"{_GAIN} {_TRY}")
+
+
+_GAIN = "It gains at most what reading takes now: little on a local NVMe disk, most on a network file system."
+
+
+def _shards(case: Case) -> Layout | None:
+    code = shards_code(case)
+    if code is None:
+        return None
+    shards = shard_count(case)
+    return Layout(
+        title="Pack the files into tar shards",
+        why="They are read in order from a network: tar shards are read as one stream each.",
+        code=code,
+        caveat=f"Shards are read from end to end: shuffling is of shards and within a buffer only, the number of "
+        f"batches of an epoch may differ by one a worker, and len(loader) is not known. {_TRY}",
+        evidence={"shards": f"{count(shards)} (four or more for each worker and rank)"},
+    )
+
+
+def _lmdb(case: Case, storage: StorageSummary | None) -> Layout | None:
+    files = listed(case.loader) or length_of(case.loader)
+    nbytes = storage.dataset_bytes if storage is not None else None
+    known = map_size(nbytes, files) if nbytes and files else None
+    code = packed_code(case, "lmdb", known, readahead=True)
+    if code is None:
+        return None
+    return Layout(
+        title="Pack the files into one LMDB file",
+        why="One LMDB file is opened once; a sample is then found in few reads, without a round trip for its name.",
+        code=code,
+        caveat=f"LMDB reserves map_size when the file is written; on NFS it must not be written by two machines. "
+        f"{_GAIN} {_TRY}",
+        evidence={"map_size": f"{size(known)} ({known:,} bytes)"} if known is not None else {},
+    )
+
+
+def _stored(case: Case, storage: StorageSummary | None) -> Layout | None:
+    """A memory-mapped array: where decoded samples take little more than the files, and memory holds them."""
+    form, nbytes = stored_form(case), decoded_bytes(case)
+    if isinstance(form, str) or storage is None or nbytes is None or not storage.dataset_bytes:
+        return None
+    if nbytes > MOST_GROWTH * storage.dataset_bytes or storage.memory_bytes is None or nbytes > storage.memory_bytes:
+        return None
+    return Layout(
+        title="Store the samples as one memory-mapped array",
+        why="All samples have one shape: one array a field, made once, is read through a memory map, decoded already.",
+        code=form.code,
+        caveat=f"Every epoch then sees the same values. {_TRY}",
+        evidence={"the arrays take": size(nbytes), "the files take": size(storage.dataset_bytes)},
+        decoded=True,
+    )
+
+
+def _no_list(case: Case) -> str:
+    """Where the data set lists no files: what to do, in words."""
+    return (
+        "from torch.utils.data import DataLoader\n\n"
+        "# Write all files one after another into one, keep where each begins in an array, and read\n"
+        "# mapped[begin:end] of a memory map, opened at first use in each worker, where a file is opened now.\n"
+        + loader_code(case)
+        + "\n"
+    )

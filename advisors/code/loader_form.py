@@ -1,0 +1,200 @@
+"""How the user made a loader, as far as its recorded configuration tells: the one description all pasted code is of."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ...profiler.inspect.inspection import Part
+from ..case.case import Case
+from ..case.code_text import Source, identifier, last_part
+
+_CLASSES = {
+    "torch.utils.data.dataloader.DataLoader": "DataLoader",
+    "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader": "StatefulDataLoader",
+}
+# Samplers torch itself makes: they are not written, or are written as `shuffle=True`.
+_IN_ORDER = ("SequentialSampler", "_InfiniteConstantSampler")
+_BATCH_SAMPLERS = (
+    "torch.utils.data.sampler.BatchSampler",
+    "torchdata.stateful_dataloader.sampler.BatchSampler",
+    "BatchSampler",
+)
+_FRAMEWORKS = ("accelerate.", "transformers.", "lightning.", "pytorch_lightning.", "lightning_fabric.")
+_LIBRARIES = ("torch", "torchvision", "torchdata", "numpy", "transformers")
+_INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
+_DEFAULT_COLLATE = ("default_collate", "default_convert")
+
+_ACCELERATE = "Accelerate makes this loader out of yours: change the DataLoader(…) that you hand to prepare()"
+_TRAINER = (
+    "the Trainer of transformers makes this loader, so there is no call of yours to change: what it should have is"
+)
+_LIGHTNING = "Lightning gives this loader its sampler: change the DataLoader(…) that you hand to it"
+
+
+@dataclass(frozen=True)
+class LoaderForm:
+    """The call that made a loader.
+
+    `cls` is what code calls its class. `batching` is the argument that says which samples make a batch ("batch_size",
+    "batch_sampler" or "none"). `plain`: DataLoader makes its sampler itself, shuffled or in order; `shuffle` is None
+    where the order is not known. `inner` is how code reaches what draws the samples from the batch sampler, where that
+    is torch's own BatchSampler. `by_hand` says why the call cannot be written out, None where it can.
+    """
+
+    cls: str
+    batching: str
+    plain: bool
+    shuffle: bool | None
+    inner: str | None
+    by_hand: str | None
+
+    @property
+    def whole(self) -> bool:
+        """Whether an epoch draws each sample once, in batches of one size, by torch's own samplers."""
+        return self.plain and (self.batching == "batch_size" or self.inner is not None)
+
+
+def form_of(case: Case) -> LoaderForm:
+    """How this case's loader was made; of older runs, what the names of its samplers say."""
+    config = case.config
+    told, sampler = _text(case, "loader"), _text(case, "sampler")
+    batch_sampler, made_by = _text(case, "batch_sampler"), _text(case, "made_by")
+    batching = _text(case, "batching")
+    if batching not in ("batch_size", "batch_sampler", "none"):
+        batching = _batching(case, batch_sampler)
+    name = last_part(sampler or "")
+    shuffle = config.get("shuffle") if isinstance(config.get("shuffle"), bool) else _shuffles(name)
+    plain = config.get("sampler_plain")
+    if not isinstance(plain, bool):
+        plain = sampler is None or name in ("RandomSampler", *_IN_ORDER)
+    torchs = batching == "batch_sampler" and batch_sampler in _BATCH_SAMPLERS
+    known = told is None or told in _CLASSES
+    cls = _CLASSES[told] if told in _CLASSES else "DataLoader" if told is None else identifier(told, "DataLoader")
+    by_hand = None
+    if made_by == "accelerate":
+        by_hand = _ACCELERATE
+    elif made_by == "transformers":
+        by_hand = _TRAINER
+    elif made_by == "lightning" and not plain:
+        by_hand = _LIGHTNING
+    elif config.get("own_constructor") is True or (not known and cls == "DataLoader"):
+        by_hand = f"{cls} has a constructor of its own: change your call of it"
+    return LoaderForm(
+        cls=cls,
+        batching=batching,
+        plain=plain,
+        shuffle=shuffle if isinstance(shuffle, bool) else None,
+        inner="batch_sampler.sampler" if torchs else None,
+        by_hand=by_hand,
+    )
+
+
+def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
+    """The arguments that differ from DataLoader's defaults, in the order in which people write them. What cannot be
+    written as a value goes by the argument's own name: it is in the user's hands."""
+    config = case.config
+    found: dict[str, Any] = {"dataset": Source("dataset")}
+    found.update(_drawing(case, form))
+    if case.num_workers:
+        found["num_workers"] = case.num_workers
+    collate = _text(case, "collate_fn")
+    if collate is not None and not is_default_collate(collate):
+        found["collate_fn"] = Source(collate_name(case))
+    for name, default in (("pin_memory", False), ("timeout", 0), ("in_order", True)):
+        value = config.get(name)
+        if isinstance(value, bool | int | float) and value != default:
+            found[name] = value
+    init = _text(case, "worker_init_fn")
+    if init is not None and not init.removeprefix("partial(").startswith(_FRAMEWORKS):
+        part = case.inspection.worker_init
+        found["worker_init_fn"] = Source(function_name(init, part, "worker_init_fn"))
+    if config.get("prefetch_factor") not in (None, 2):
+        found["prefetch_factor"] = config["prefetch_factor"]
+    if config.get("persistent_workers") is True:
+        found["persistent_workers"] = True
+    context = config.get("multiprocessing_context")
+    if isinstance(context, str):
+        known = context in ("fork", "spawn", "forkserver")
+        found["multiprocessing_context"] = context if known else Source("multiprocessing_context")
+    if config.get("generator") is True:
+        found["generator"] = Source("generator")
+    return found
+
+
+def _drawing(case: Case, form: LoaderForm) -> dict[str, Any]:
+    """Who draws the samples, and in what batches."""
+    if form.batching == "batch_sampler":
+        return {"batch_sampler": Source("batch_sampler")}
+    found: dict[str, Any] = {}
+    if form.batching == "none" or "batch_size" in case.config:
+        found["batch_size"] = None if form.batching == "none" else case.config["batch_size"]
+    if case.config.get("drop_last") is True:
+        found["drop_last"] = True
+    # Without automatic batching a known sampler inside of another draws single samples, the outer one lists of them.
+    direct = _text(case, "sampler_path") in (None, "sampler")
+    if form.plain and direct:
+        return {**found, "shuffle": True} if form.shuffle else found
+    return {**found, "sampler": Source("sampler")}
+
+
+def drawing_sampler(case: Case) -> str | None:
+    """Code for what draws single samples, in the order of this loader's; None where that is not known."""
+    form = form_of(case)
+    if form.by_hand is not None or form.batching == "none":
+        return None
+    if form.batching == "batch_sampler":
+        return form.inner
+    if not form.plain:
+        return "sampler"
+    given = ", generator=generator" if form.shuffle and case.config.get("generator") is True else ""
+    return f"RandomSampler(dataset{given})" if form.shuffle else "SequentialSampler(dataset)"
+
+
+def _batching(case: Case, batch_sampler: str | None) -> str:
+    """Of a run that did not note it: a loader given a batch sampler says nothing of its size."""
+    size = case.config.get("batch_size", 1)
+    if batch_sampler is not None and (size is None or batch_sampler not in _BATCH_SAMPLERS):
+        return "batch_sampler"
+    return "none" if size is None else "batch_size"
+
+
+def _shuffles(name: str) -> bool | None:
+    return True if name == "RandomSampler" else False if name in _IN_ORDER else None
+
+
+def is_default_collate(told: str | None) -> bool:
+    """Whether this is torch's own way to make a batch."""
+    if told is None or told in _DEFAULT_COLLATE:
+        return True
+    return told.startswith("torch.utils.data.") and last_part(told) in _DEFAULT_COLLATE
+
+
+def collate_name(case: Case) -> str:
+    """What code calls the loader's collate function, torch's own included."""
+    told = _text(case, "collate_fn")
+    if told is None or is_default_collate(told):
+        return last_part(told or "default_collate")
+    return function_name(told, case.inspection.collate, "collate_fn")
+
+
+def function_name(told: str, part: Part | None, fallback: str) -> str:
+    """How code calls a function of the user's.
+
+    An object with `__call__` is known by its class only, a partial, a method or a function inside a function by more
+    than a name, and how a library's is called is not known: those get `fallback`.
+    """
+    name = identifier(part.name if part is not None else told, fallback)
+    *modules, _ = told.split(".")
+    library = (modules[:1] and modules[0] in _LIBRARIES) or (part is not None and _INSTALLED.search(part.file or ""))
+    if told.startswith("partial(") or library or name in _DEFAULT_COLLATE or any(m[:1].isupper() for m in modules):
+        return fallback
+    if "<locals>" in modules or (part is not None and "." in (part.qualname or "")):
+        return fallback
+    return name if name[:1].islower() or name[:1] == "_" else fallback
+
+
+def _text(case: Case, name: str) -> str | None:
+    value = case.config.get(name)
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,1 @@
+"""The types of a report, their JSON, and figures in words."""

@@ -1,0 +1,106 @@
+"""What a storage probe found, as frozen values with their units in their names, and JSON.
+
+Rates are of one process that does nothing but load. What was not measured is None, and a reason stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..schema.codec import dump
+from ..schema.report_model import Range
+
+SCHEMA = 1
+
+Form = Literal["encoded", "decoded"]
+Order = Literal["shuffled", "in sequence"]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Samples a second: the median of the passes, the slowest and the fastest of them."""
+
+    median: float
+    low: float
+    high: float
+    passes: int
+
+
+@dataclass(frozen=True)
+class LayoutTrial:
+    """One layout of the same samples. `reason` says why it was not tried, or why it has no figures.
+
+    `read_*` is reading alone, `total_*` with decoding; of a decoded layout the two are the same. "cold" means that the
+    storage had to bring every page, "warm" that the page cache held them. Factors are paired, round by round, with the
+    files as they are: above 1 is faster; low and high are the extremes of the rounds. "steady" is any epoch but the
+    first: each side warm if the whole data set fits in memory in that form, else cold (warm on both sides where cold
+    could not be measured). `whole_*` is for the whole data
+    set, by extrapolation from bytes. `pays_after_*` is the number of epochs after which converting has cost less time
+    than it saved, None for never, or where rates are missing.
+    """
+
+    name: str
+    label: str
+    form: Form
+    order: Order
+    reason: str | None = None
+    samples: int = 0
+    bytes: int | None = None  # allocated on disk
+    whole_bytes: float | None = None
+    convert_s: float | None = None  # reading the original files, decoding where the form wants it, and writing
+    whole_convert_s: float | None = None
+    fits_memory: bool | None = None  # the whole data set in this layout
+    read_cold: Rate | None = None
+    read_warm: Rate | None = None
+    total_cold: Rate | None = None
+    total_warm: Rate | None = None
+    read_cold_factor: Range | None = None
+    read_warm_factor: Range | None = None
+    total_cold_factor: Range | None = None
+    total_warm_factor: Range | None = None
+    read_steady_factor: Range | None = None
+    total_steady_factor: Range | None = None
+    pays_after_reading: int | None = None
+    pays_after_total: int | None = None
+
+
+@dataclass(frozen=True)
+class StorageProbe:
+    """The whole probe. `layouts` begins with the files as they are.
+
+    `reading_warm_share` and `reading_cold_share` are the part of a sample's time that is reading its file, the rest is
+    decoding; None where nothing decodes it. `cold_reason` says why there are no cold figures. `verdict` is the result
+    in plain sentences, `notes` what to know when reading the figures.
+    """
+
+    source: str
+    suffix: str  # of the files that were probed
+    whole_files: int
+    whole_bytes: int
+    whole_is_lower_bound: bool  # the walk was stopped: there are more
+    samples: int
+    sample_bytes: int
+    decoder: str | None
+    decode_us: float | None  # a sample
+    reading_warm_share: float | None
+    reading_cold_share: float | None
+    cold_reason: str | None
+    memory_bytes: int | None  # at most this can hold the data set
+    file_system: str | None  # of the temporary folder
+    rounds: int
+    seconds: float
+    layouts: tuple[LayoutTrial, ...]
+    verdict: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)  # why → how many of the chosen files
+    schema: int = SCHEMA
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """JSON text; figures that were not measured are null."""
+        return dump(self, indent)
+
+    def layout(self, name: str) -> LayoutTrial | None:
+        """The layout of this name."""
+        return next((each for each in self.layouts if each.name == name), None)

@@ -1,0 +1,1 @@
+"""Time on the device: events around steps, and host-to-device copies."""

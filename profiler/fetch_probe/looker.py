@@ -1,0 +1,356 @@
+"""Looks from inside a process that fetches: when to take one, what belongs to it, and where its sums are kept.
+
+A look lasts for the fetching of one batch. It is taken of some of those batches only that are looked at in detail
+anyway, and its own cost is held to a thousandth of the time that goes by (a hundredth where epochs are short). Nothing
+here raises an `Exception`: what fails ends the looking of this process, with a reason.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..base.atomic_write import write_atomically
+from ..base.clock import now_ns
+from ..base.metadata import read_json
+from ..guard.error_origin import is_ours
+from . import opens
+from .chains import Chains
+from .containers import held_containers, size_of
+from .look_paths import PathSums
+from .look_reading import Counters, Reading, between, counters
+from .look_totals import MAX_EPOCHS, LookTotals, is_known, totals_from
+
+# The first batches of a loader, and of each later epoch or worker of it.
+AT_FIRST, AT_FIRST_LATER = 6, 2
+# Then one in so many of the batches looked at in detail: all slow ones, and one in 64 of the quick ones.
+EVERY = 16
+# Where so many looks in a row saw neither reading nor a chain, there is little to find.
+IDLE_AFTER, EVERY_IDLE = 4, 256
+OWN_SHARE = 0.001
+OWN_SHARE_EPOCHS = 0.01  # the first batches of an epoch show whether files are known to the page cache
+# Descriptors and maps are searched at these looks of a process: that takes about a millisecond.
+SCANS, SCANS_LATER = (2, 16, 128), (16, 128)
+WRITE_EVERY_NS = 5_000_000_000
+MAX_FAILED_WRITES = 3
+
+NO_COUNTERS = "this platform does not count what a process reads"
+NO_HOOK = "opens are not seen: another audit hook keeps ours out"
+NO_COUNTERS_NO_HOOK = "opens are not seen: without counters of reading, the training process is left without a hook"
+
+# One look at a time in a process: a chain's list is replaced once, and opens are one thread's.
+_turn = threading.Lock()
+_looking: Looker | None = None
+
+
+class Looker:
+    """The looks of one process at one loader.
+
+    For each batch looked at in detail, ask `wants()`; then `begin`, the fetching, `end` (or `abandon`), and `settle`
+    when the batch is on its way.
+    """
+
+    def __init__(self, file: Path, epoch: int = 0, in_worker: bool = False) -> None:
+        """`file` takes the sums. A worker of a later epoch goes on from the file that is there."""
+        self._file = file
+        self.epoch = epoch
+        self._in_worker = in_worker
+        self._later = epoch > 0 and in_worker
+        self._before: LookTotals | None = None if self._later else LookTotals()
+        self.totals = LookTotals()
+        self._run = str(file.parent.parent)
+        self._paths = PathSums(self.totals, self._run)
+        self._taken = 0
+        self._left_at_first = AT_FIRST_LATER if self._later else AT_FIRST
+        self._skip = 0
+        self._idle = 0
+        self._reading_looks = 0
+        self._looked_in_epoch = epoch
+        self._own_ns = 0
+        self._born_ns = now_ns()
+        self._written_ns = 0
+        self._unwritten = 0
+        self._failed_writes = 0
+        self._off = False
+        self._look: _Look | None = None
+        self._seen: _Seen | None = None
+        self.begin_ns = 0  # what beginning the look under way took
+
+    def wants(self) -> bool:
+        """Whether to look at this batch."""
+        if self._left_at_first:
+            return not self._off
+        if self._off:
+            return False
+        if self.epoch != self._looked_in_epoch:
+            self._looked_in_epoch = self.epoch
+            affords = self._affords(OWN_SHARE_EPOCHS)
+            if self._idle < IDLE_AFTER and (affords or self.epoch < MAX_EPOCHS):
+                self._left_at_first = AT_FIRST_LATER if affords else 1
+                return True
+        if self._skip:
+            self._skip -= 1
+            return False
+        if not self._affords(OWN_SHARE):
+            self._skip = EVERY
+            return False
+        return True
+
+    def _affords(self, share: float) -> bool:
+        return self._own_ns <= (now_ns() - self._born_ns) * share
+
+    def begin(self, chains: Chains, samples: int) -> bool:
+        """The batch is about to be fetched; False where it cannot be looked at now. Only `BaseException`s of others
+        come out of here: a Ctrl-C."""
+        global _looking
+        start = now_ns()
+        if samples <= 0 or not _turn.acquire(blocking=False):
+            return False
+        _looking = self
+        try:
+            self._left_at_first = max(0, self._left_at_first - 1)
+            self._skip = (EVERY if self._idle < IDLE_AFTER else EVERY_IDLE) - 1
+            self._look = _Look(chains, samples, self._in_worker, opens.installed())
+        except BaseException as error:
+            if not is_ours(error):
+                self.abandon()
+                raise
+            self._give_up(error)
+        self.begin_ns = now_ns() - start
+        self._own_ns += self.begin_ns
+        return self._look is not None
+
+    def end(self, fetch_ns: int, fetch_cpu_ns: int) -> None:
+        """The batch was fetched in this time. Everything is as it was before."""
+        start = now_ns()
+        look, self._look = self._look, None
+        if look is None:
+            return
+        try:
+            self._seen = look.end(fetch_ns, fetch_cpu_ns)
+        except BaseException as error:
+            look.drop()
+            if not is_ours(error):
+                raise
+            self._give_up(error)
+        finally:
+            _let_go()
+        self._own_ns += now_ns() - start
+
+    def abandon(self) -> None:
+        """The batch was not fetched: what was seen of it is dropped, and everything as it was before."""
+        look = self._look
+        try:
+            if look is not None:
+                look.drop()
+        except BaseException as error:
+            if look is not None:
+                look.drop()
+            if not is_ours(error):
+                raise
+            self._give_up(error)
+        finally:
+            self._look = None
+            if _looking is self:
+                _let_go()
+
+    def settle(self) -> None:
+        """Sum up what the last look saw, and write the sums if it is time."""
+        seen, self._seen = self._seen, None
+        if seen is None:
+            return
+        start = now_ns()
+        try:
+            self._add(seen)
+            self._write_if_due()
+        except Exception as error:
+            if not is_ours(error):
+                raise
+            self._give_up(error)
+        self._own_ns += now_ns() - start
+
+    def pause(self) -> None:
+        """Write what has not been written: an iteration has ended."""
+        if self._unwritten:
+            try:
+                self._write()
+            except Exception as error:
+                if not is_ours(error):
+                    raise
+
+    def close(self) -> None:
+        """No more looks will be taken."""
+        self._off = True
+        self.abandon()
+        self.settle()
+        self.pause()
+
+    def _add(self, seen: _Seen) -> None:
+        self._taken += 1
+        reading = seen.reading
+        totals = self.totals
+        if self._taken in (SCANS_LATER if self._later else SCANS):
+            for path, kind in held_containers(self._run).items():
+                totals.add_container(path, kind, size_of(path, kind))
+        reads = reading.read_bytes > 0 or reading.major_faults > 0
+        if reading.read_bytes < 0:
+            totals.reasons["reading"] = NO_COUNTERS
+        if not seen.hooked and self._install_hook(reads, reading.read_bytes >= 0):
+            return  # a look that missed the opens would spoil their number a sample
+        own_seen = bool(seen.opened) or reading.read_bytes < 0
+        if seen.hooked and not own_seen:
+            totals.reasons["opens"] = NO_HOOK
+        opened = self._paths.add(seen.opened, seen.samples) if seen.hooked else 0
+        unknown = "opens" in totals.reasons
+        values = [
+            1, seen.samples, seen.fetch_ns, seen.fetch_cpu_ns, -1 if unknown else opened,
+            reading.read_bytes, reading.read_calls, reading.disk_bytes, reading.major_faults,
+        ]  # fmt: skip
+        totals.batches += 1
+        totals.samples += seen.samples
+        totals.fetch_ns += seen.fetch_ns
+        totals.add_epoch(self.epoch, values)
+        if seen.timed:
+            totals.chain_samples += seen.samples
+            totals.chain_fetch_ns += seen.fetch_ns
+            for step in seen.steps:
+                totals.add_step(*step)
+        self._idle = 0 if reads or opened or seen.timed or totals.containers else self._idle + 1
+        self._unwritten += 1
+
+    def _install_hook(self, reads: bool, counted: bool) -> bool:
+        """Whether the look is worth nothing, as it read without a hook to see opens; the hook is added for the next."""
+        if not counted and not self._in_worker:
+            self.totals.reasons["opens"] = NO_COUNTERS_NO_HOOK
+            return False
+        if counted and not reads:
+            return False
+        self._reading_looks += 1
+        # In the training process the hook would stay for good, and the first batch often reads modules only.
+        if self._in_worker or self._reading_looks > 1:
+            opens.install()
+        self._left_at_first += 1  # in place of the one just lost
+        return True
+
+    def _write_if_due(self) -> None:
+        looks = self.totals.batches
+        often = looks >= 4 or not self._later
+        if (looks & (looks - 1) == 0 and often) or now_ns() - self._written_ns > WRITE_EVERY_NS:
+            self._write()
+
+    def _write(self) -> None:
+        if self._failed_writes >= MAX_FAILED_WRITES:
+            return
+        if self._before is None:
+            self._before = _read(self._file)
+        whole = LookTotals()
+        whole.add(self._before)
+        whole.add(self.totals)
+        try:
+            write_atomically(self._file, whole.to_json())
+        except OSError:  # a full disk, a folder that is gone
+            self._failed_writes += 1
+            with suppress(OSError):
+                self._file.with_name(f".{self._file.name}.{os.getpid()}").unlink()
+            return
+        self._unwritten = 0
+        self._written_ns = now_ns()
+
+    def _give_up(self, error: BaseException) -> None:
+        self._off = True
+        self.totals.reasons["looks"] = f"looking stopped: {type(error).__name__}: {error}"[:300]
+        self._unwritten += 1
+        if self._look is not None:
+            look, self._look = self._look, None
+            with suppress(Exception):
+                look.drop()
+        if _looking is self:
+            _let_go()
+
+
+class _Seen:
+    """What one look saw. `opened` holds our own open of the counters too, which shows that the hook works."""
+
+    __slots__ = ("fetch_cpu_ns", "fetch_ns", "hooked", "opened", "reading", "samples", "steps", "timed")
+
+    fetch_ns: int
+    fetch_cpu_ns: int
+    hooked: bool
+    opened: list[Any]
+    reading: Reading
+    samples: int
+    steps: list[tuple[str, int, str, int, int]]
+    timed: bool
+
+
+class _Look:
+    """One look under way: begun when made."""
+
+    __slots__ = ("_chains", "_counters", "_hooked", "_samples", "_timed", "_whole_process")
+
+    def __init__(self, chains: Chains, samples: int, whole_process: bool, hooked: bool) -> None:
+        self._chains = chains
+        self._samples = samples
+        self._whole_process = whole_process
+        self._hooked = hooked
+        try:
+            self._timed = chains.start()
+            if hooked:
+                opens.begin(whole_process)
+            self._counters: Counters = counters(whole_process)
+        except BaseException:
+            self.drop()
+            raise
+
+    def end(self, fetch_ns: int, fetch_cpu_ns: int) -> _Seen:
+        seen = _Seen()
+        try:
+            seen.opened = opens.end() if self._hooked else []
+            seen.reading = between(self._counters, counters(self._whole_process))
+        finally:
+            seen.steps = self._chains.stop()
+        seen.timed = self._timed
+        seen.hooked = self._hooked
+        seen.samples = self._samples
+        seen.fetch_ns, seen.fetch_cpu_ns = fetch_ns, fetch_cpu_ns
+        return seen
+
+    def drop(self) -> None:
+        opens.end()
+        self._chains.stop()
+
+
+def _let_go() -> None:
+    global _looking
+    _looking = None
+    with suppress(RuntimeError):  # another thread's failure let go before
+        _turn.release()
+
+
+def _read(file: Path) -> LookTotals:
+    try:
+        data = read_json(file)
+        if is_known(data):
+            return totals_from(data)
+    except Exception as error:
+        if not is_ours(error):
+            raise
+    return LookTotals()
+
+
+def _forget_after_fork() -> None:
+    """In a child forked while a look is under way, it is not."""
+    global _turn, _looking
+    looker, _looking = _looking, None
+    _turn = threading.Lock()
+    if looker is not None:
+        looker._off = True
+        with suppress(Exception):
+            looker.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)

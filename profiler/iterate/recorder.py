@@ -1,0 +1,501 @@
+"""From clock readings to records: one `Recorder` a watched loader, one `Iteration` an iterator of it."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base.clock import now_ns, thread_cpu_ns
+from ..base.schema import BATCH, EPOCH, RECORD_BYTES
+from ..guard.error_origin import is_ours
+from ..guard.helper_thread import apart
+from ..lanes.lane import WINDOW_AT, Budget, Lane, Window
+from ..native.form import BatchTimings
+from ..session import session as sessions
+from ..session.gaps import Gap
+from ..transit.envelope import TIMES
+from ..transit.fetchers import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, fetched_one_by_one, sample_times, with_stamps
+from ..transit.measure import batch_size_of
+from .first_looks import FirstLooks, first_looks, look_at_parts
+
+if TYPE_CHECKING:
+    from ..device.device_clock import DeviceClock
+    from ..fetch_probe.chains import Chains
+    from ..fetch_probe.looker import Looker
+
+# The head of a record, written for every batch: seq, t, wait, index, fetch, collate, samples, epoch.
+_HEAD = struct.Struct("@6q2i")
+pack_head = _HEAD.pack_into
+_unpack_head = _HEAD.unpack_from
+_pack_worker = struct.Struct("@6q2i3h").pack_into
+_pack_detail = struct.Struct("@3qi4f").pack_into
+_pack_float = struct.Struct("@f").pack_into
+_pack_long = struct.Struct("@q").pack_into
+_unpack_times = TIMES.unpack
+_WORKER_AT = WINDOW_AT + BATCH.offset("t_fetch_ns")
+_DETAIL_AT = WINDOW_AT + BATCH.offset("fetch_cpu_ns")
+_OWN_AT = WINDOW_AT + BATCH.offset("own_ns")
+_PIN_AT = WINDOW_AT + BATCH.offset("pin_ns")
+_INDEX_AT = WINDOW_AT + BATCH.offset("index_ns")
+_COMPUTE_AT = BATCH.offset("compute_ns")
+_NAN = float("nan")
+
+_ROW = {f.name: (f.code, EPOCH.offset(f.name)) for f in EPOCH.fields}
+
+EXHAUSTED, FAILED = 1, 3
+
+# Whether epochs repeat the same order, or workers the same stream, shows in the first of them.
+LOOKED_AT_EPOCHS = 16
+
+LOOKS_VARIABLE = "LOADERSCOPE_LOOKS"  # 0: look at nothing that fetching does
+LOOKS_TURNED_OFF = f"not looked at: {LOOKS_VARIABLE}=0"
+
+# So many different loaders of a process are looked at in detail (some 3 ms each); of further ones only times are taken.
+# A program that makes thousands makes them small, and nobody reads a thousand reports.
+LOOKED_AT_LOADERS = 64
+TOO_MANY = f"not looked at: more than {LOOKED_AT_LOADERS} different loaders in this process"
+
+
+class Recorder:
+    """What is recorded of one loader. Beginning an iteration is thread-safe; a `Iteration` is one thread's."""
+
+    def __init__(
+        self, name: str, facts: dict[str, Any], overhead_of: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    ) -> None:
+        """`facts` goes into the loader's JSON: kind, config, reasons, notes. `overhead_of` gives what recording
+        a loader of such a config costs, see `calibrate`."""
+        self.name = name
+        self._overhead_of = overhead_of
+        self.facts = facts
+        self.instance = 0
+        self.enabled = True
+        self.signature = ""
+        self.loader: Callable[[], Any] | None = None  # a weak reference: recording keeps no loader alive
+        self._lock = threading.Lock()
+        self._session: sessions.Session | None = None
+        self._index = -1
+        self._epochs: Lane | None = None
+        self._epoch = 0
+        self._lanes: list[Lane] = []
+        self._free: list[Lane] = []
+        self._lent: dict[Lane, _Lent] = {}
+        self._returned: list[_Lent] = []
+        self.slow = True  # the last batch looked at took long enough for looking at all of them
+        self.looker: Looker | None = None  # of the batches made in this process
+        self._looks_inside = False
+        self._looked_at = True
+
+    def begin(self, step: Iteration, num_workers: int) -> bool:
+        """Start an iteration: gives `step` its epoch and its row. False where nothing can be recorded."""
+        if not self.enabled or not sessions.may_open():
+            return False
+        session = self._session
+        if session is None or session is not sessions.current() or (not num_workers and self._wants_looker()):
+            # Interrupted, the little that is done for the many can be begun again.
+            many = session is None and sessions.loaders() >= LOOKED_AT_LOADERS
+            session = self._ready(num_workers) if many else apart(lambda: self._ready(num_workers))
+        if session is None:
+            return False
+        with self._lock:
+            epochs = self._epochs
+            if epochs is None or session is not self._session:
+                return False  # closed by another thread
+            if session.arena is not None:
+                session.arena.kept()  # hands over what the keeper could not take until now
+            self._take_back()
+            step.t_iter = now_ns()  # opening the session is our time, not the loader's
+            step.epoch = self._epoch
+            self._epoch += 1
+            row = epochs.append(step.t_iter, -1, -1, 0, step.epoch, self.instance, num_workers, -1)
+            step.row, step.rows, step.row_window = row, epochs, epochs.window
+            looked_at = self._looked_at and step.epoch < LOOKED_AT_EPOCHS
+            step.looks = first_looks(self, num_workers) if looked_at else None
+            if self.looker is not None:
+                self.looker.epoch = step.epoch
+            # A first batch as any other, once a loader is known: iterations may be short and many.
+            step.detailed = step.looks is not None or self.slow
+            lane = self._free.pop() if self._free else self._new_lane(session)
+            lent = self._lent[lane] = _Lent(step, self._returned.append)
+            lent.lane = lane
+            step.take(lane)
+        return True
+
+    def _ready(self, num_workers: int) -> sessions.Session | None:
+        """The session, with all that this loader needs of it."""
+        with self._lock:
+            session = sessions.open_session()
+            if session is None:
+                return None
+            if session is not self._session:
+                self._join(session)
+            if not num_workers and self._wants_looker():
+                from ..fetch_probe.looker import Looker
+
+                self.looker = Looker(session.directory / f"looks-{self._index}-m.json")
+            return session
+
+    def _wants_looker(self) -> bool:
+        return self.looker is None and self._looks_inside
+
+    def _join(self, session: sessions.Session) -> None:
+        # All that is needed later is imported here: a handler's error may leave an import half done.
+        from ..device import device_clock as device  # noqa: F401
+
+        self._index = session.loaders
+        session.loaders += 1
+        self._epochs = session.lane(f"epochs{self._index}", EPOCH)
+        self._epoch = 0
+        self._lanes, self._free, self._lent, self._returned = [], [], {}, []
+        if self._overhead_of is not None:
+            self.facts["overhead"] = self._overhead_of(self.facts.get("config", {}))
+        self._looked_at = self._index < LOOKED_AT_LOADERS
+        if self._looked_at:
+            look_at_parts(self)
+        else:
+            self.facts.setdefault("reasons", {})["inspection"] = TOO_MANY
+        self._looks_inside = self._may_look_inside()
+        session.recorders.append(self)
+        self._session = session
+        self.write()
+
+    def place_of_looks(self, epoch: int) -> tuple[str, int, int] | None:
+        """(session's folder, loader, epoch) for workers that look inside fetching; None where they may not."""
+        session = self._session
+        if session is None or not self._looks_inside:
+            return None
+        return str(session.directory), self._index, epoch
+
+    def _may_look_inside(self) -> bool:
+        if self.facts.get("kind") != "dataloader":
+            return False
+        if os.environ.get(LOOKS_VARIABLE, "").strip() == "0":
+            self.facts.setdefault("reasons", {})["looks"] = LOOKS_TURNED_OFF
+            return False
+        if not self._looked_at:
+            self.facts.setdefault("reasons", {})["looks"] = TOO_MANY
+            return False
+        from ..fetch_probe import looker  # noqa: F401  # once here, and not in each worker forked from here
+
+        return True
+
+    def write(self) -> None:
+        """Bring the loader's facts to the run directory."""
+        if self._session is not None:
+            self._session.write_loader(self._index, {"index": self._index, "name": self.name, **self.facts})
+
+    def note(self, metric: str, reason: str) -> None:
+        """Say why a metric is not measured."""
+        reasons = self.facts.setdefault("reasons", {})
+        if reasons.get(metric) != reason:
+            reasons[metric] = reason
+            self.write()
+
+    def note_gap(self, gap: Gap) -> None:
+        """Write down what torch's shape keeps from being measured: once a loader, and once a process."""
+        reasons = self.facts.setdefault("reasons", {})
+        if any(reasons.get(figure) != gap.reason for figure in gap.figures):
+            reasons.update(dict.fromkeys(gap.figures, gap.reason))
+            self.write()
+        if self.session is not None:
+            self.session.note_reason(gap.key, gap.sentence)
+
+    def _new_lane(self, session: sessions.Session) -> Lane:
+        # One for each iterator that is at work at the same time; most loaders need one in all.
+        lane = session.lane(f"batches{self._index}x{len(self._lanes)}", BATCH)
+        self._lanes.append(lane)
+        return lane
+
+    def give_back(self, lane: Lane) -> None:
+        """An iterator has ended; its lane may serve the next one."""
+        if self._lent.pop(lane, None) is not None and lane.stopped is None:
+            self._free.append(lane)
+
+    def _take_back(self) -> None:
+        """The lanes of iterators that have gone away."""
+        while self._returned:
+            self.give_back(self._returned.pop().lane)
+
+    def workers_started(self, epoch: int, pids: list[int]) -> None:
+        """Note the pids of an iteration's workers."""
+        session = self._session
+        if session is not None:
+            with self._lock:
+                for worker, pid in enumerate(pids):
+                    session.workers.append(now_ns(), self._index, epoch, worker, pid)
+
+    def abandon(self) -> None:
+        """In a forked child: touch nothing of the parent's; the next iteration joins the child's own session."""
+        self._lock = threading.Lock()
+        for lane in [*self._lanes, *([self._epochs] if self._epochs else [])]:
+            lane.abandon("forked")
+        self.looker = None
+        self._session, self._lanes, self._free, self._epochs = None, [], [], None
+        self._lent, self._returned = {}, []
+
+    def close(self) -> None:
+        """Record no more into this session."""
+        with self._lock:
+            for lane in [*self._lanes, *([self._epochs] if self._epochs else [])]:
+                lane.close()
+            if self.looker is not None:
+                self.looker.close()
+            self.looker = None
+            self._session, self._lanes, self._free, self._epochs = None, [], [], None
+            self._lent, self._returned = {}, []
+
+    @property
+    def index(self) -> int:
+        """Number of the loader in its session."""
+        return self._index
+
+    @property
+    def session(self) -> sessions.Session | None:
+        return self._session
+
+
+class _Lent(weakref.ref["Iteration"]):
+    """A lane's way back: when its iterator goes away, this is put among the returned. Python runs no code of ours then,
+    in which a signal's handler could raise what would be lost: errors in a `__del__` are."""
+
+    __slots__ = ("lane",)
+    lane: Lane
+
+
+class Iteration(BatchTimings):
+    """The batch in hand of one iterator: clock readings on their way into a record.
+
+    An iterator owns its step, and the step a lane, until the iteration ends or the iterator is dropped.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "chains",
+        "first_seq",
+        "indices",
+        "inside",
+        "recorder",
+        "row",
+        "row_window",
+        "rows",
+        "t_iter",
+        "waiting_for_first",
+    )
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+        self.lane = _nothing
+        self.device: DeviceClock | None = None
+        self.rows: Lane | None = None
+        self.row_window: Window | None = None
+        self.row = self.epoch = 0
+        self.chains: Chains | None = None
+        self.inside: Looker | None = None  # while a look is under way
+        self._reset()
+
+    def _reset(self) -> None:
+        self.t_iter = now_ns()
+        self.first_seq = 0
+        self.detailed = self.special = self.waiting_for_first = True
+        self.t_index = 0
+        self.samples = -1
+        self.indices: Any = None
+        self.envelope: Any = None
+        self.looks: FirstLooks | None = None
+        self.drawn: dict[int, tuple[int, int]] = {}
+        self.taken = 0
+
+    def begin(self, num_workers: int) -> bool:
+        """An iteration begins now. False where nothing can be recorded."""
+        self._give_back()
+        self._reset()
+        return self.recorder.begin(self, num_workers)
+
+    def take(self, lane: Lane) -> None:
+        self.lane = lane
+        self.first_seq = lane.first + lane.count
+
+    def _give_back(self) -> None:
+        inside, self.inside = self.inside, None
+        if inside is not None:
+            inside.abandon()
+        lane, self.lane = self.lane, _nothing
+        if lane is not _nothing:
+            self.recorder.give_back(lane)
+
+    @property
+    def batches(self) -> int:
+        """Batches handed over in this iteration."""
+        return self.lane.first + self.lane.count - self.first_seq if self.lane.stopped is None else 0
+
+    def ended(self, t_ns: int, how: int) -> None:
+        """The iteration ended at `t_ns`; the last batch's compute time is known now. Raises no error of ours: it is
+        called on the way of the loop's own StopIteration or error, which must arrive."""
+        try:
+            inside, self.inside = self.inside, None
+            if how == FAILED:  # maybe while a look was being begun
+                inside = inside or self.recorder.looker
+            if inside is not None:
+                inside.abandon()
+            self._end(t_ns, how)
+        except BaseException as error:
+            if not failed(error, self.recorder):
+                raise
+
+    def _end(self, t_ns: int, how: int) -> None:
+        lane = self.lane
+        if lane is _nothing:
+            return  # it had ended before
+        batches = self.batches
+        if batches and lane.count:
+            at = WINDOW_AT + (lane.count - 1) * RECORD_BYTES
+            _, t, wait, *_ = _unpack_head(lane.buf, at)
+            lane.patch(lane.window, at + _COMPUTE_AT, "q", t_ns - t - wait)
+        self._patch_row("t_end_ns", t_ns)
+        self._patch_row("batches", batches)
+        self._patch_row("how", how)
+        if self.device is not None:
+            self.device.drain()
+        if self.recorder.looker is not None:
+            self.recorder.looker.pause()
+        if how == EXHAUSTED:  # after an exception the iterator may still go on
+            self._give_back()
+
+    def _patch_row(self, name: str, value: int) -> None:
+        if self.rows is not None:
+            code, at = _ROW[name]
+            self.rows.patch(self.row_window, self.row + at, code, value)
+
+    def finish(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int, pinned: bool) -> None:
+        """What only some batches need: the first of an iteration, those looked at in detail, pinned ones, devices."""
+        if pinned:
+            _pack_long(lane.buf, _PIN_AT + n * RECORD_BYTES, t_handed - self.t_collated)
+        if self.waiting_for_first:
+            self.waiting_for_first = False
+            self._patch_row("t_first_ns", t_handed)
+        if self.looks is not None:
+            self.looks = self.looks.recorded(lane, n, batch)
+        if self.detailed:
+            self._detail(lane, n, batch, t_handed, wait_ns)
+        if self.device is not None:
+            self.device.handed_over(lane, n, batch)
+        self.special = pinned or self.detailed or self.device is not None or self.looks is not None
+
+    def begin_detail(self, index: Any, iterator: Any) -> Any:
+        """The batch about to be fetched will be looked at in detail; returns the indices to hand on."""
+        if self.looks is not None:
+            self.looks.drawn(index, iterator._num_yielded)
+        looker = self.recorder.looker
+        if looker is not None and looker.wants():
+            self._look_inside(looker, iterator)
+        if fetched_one_by_one(iterator._dataset, iterator._auto_collation):
+            index = self.indices = with_stamps(index)
+        self.t_cpu_fetch = thread_cpu_ns()
+        return index
+
+    def _look_inside(self, looker: Looker, iterator: Any) -> None:
+        from ..fetch_probe.chains import Chains
+
+        if self.inside is not None:
+            self.inside.abandon()
+        if self.chains is None:
+            held = weakref.ref(iterator)
+            self.chains = Chains(lambda: getattr(held(), "_dataset", None))
+        self.inside = looker if looker.begin(self.chains, self.samples) else None
+
+    def _looked_inside(self, lane: Lane, n: int, fetch_cpu_ns: int) -> int:
+        """The look at this batch is over; returns what beginning it took, which is no part of drawing the indices."""
+        inside, self.inside = self.inside, None
+        if inside is None:
+            return 0
+        if self.t_collate < self.t_fetch:  # a fetcher that collates in a way of its own
+            inside.abandon()
+            return inside.begin_ns
+        inside.end(self.t_collate - self.t_fetch, fetch_cpu_ns)
+        inside.settle()
+        _pack_long(lane.buf, _INDEX_AT + n * RECORD_BYTES, max(0, self.t_fetch - self.t_index - inside.begin_ns))
+        return inside.begin_ns
+
+    def _detail(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int) -> None:
+        """The dearer half of a record made in this process: CPU times, size, single samples, own cost."""
+        fetch_cpu = collate_cpu = -1
+        if self.t_collate:
+            fetch_cpu = self.t_cpu_collate - self.t_cpu_fetch
+            collate_cpu = max(0, thread_cpu_ns() - self.t_cpu_collate)
+        own = self._looked_inside(lane, n, fetch_cpu)
+        size, tensors = batch_size_of(batch)
+        fastest, median, slowest = sample_times(self.indices)
+        self.indices = None
+        self.recorder.slow = wait_ns > ALWAYS_DETAILED_NS
+        self.detailed = self.recorder.slow or (self.epoch == 0 and self.batches < ALWAYS_AT_FIRST)
+        if self.device is None:
+            self.look_for_device()
+        _pack_detail(
+            lane.buf, _DETAIL_AT + n * RECORD_BYTES,
+            fetch_cpu, collate_cpu, size, tensors, own + now_ns() - t_handed, fastest, median, slowest,
+        )  # fmt: skip
+
+    def look_for_device(self) -> None:
+        """Begin to time the device once the training code has set one up; never set one up ourselves."""
+        from ..device.device_clock import device_clock
+
+        self.device = device_clock(self)
+
+    def opened(self, lane: Lane, n: int, envelope: Any, outstanding: int, ready: int) -> tuple[int, int, int]:
+        """The half of a record that came in the envelope; returns (fetch, collate, task)."""
+        (task, t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, _own, tensors, pid, worker, low, mid, high) = (
+            _unpack_times(envelope.times)
+        )
+        at = n * RECORD_BYTES
+        queued = -1
+        if envelope.t_sent_ns > 0:
+            queued = max(0, self.taken - envelope.t_sent_ns - envelope.unpack_ns - max(0, envelope.pin_ns))
+        _pack_worker(
+            lane.buf, _WORKER_AT + at, t_fetch, envelope.pack_ns if envelope.t_sent_ns > 0 else -1, queued,
+            envelope.unpack_ns, envelope.pin_ns, envelope.pickled_bytes, task, pid, worker,
+            min(outstanding, 32767), min(ready, 32767),
+        )  # fmt: skip
+        _pack_detail(
+            lane.buf, _DETAIL_AT + at, fetch_cpu, collate_cpu, size, tensors, _NAN, low, mid, high,
+        )  # fmt: skip
+        return fetch, collate, task
+
+    def finish_opened(self, lane: Lane, n: int, batch: Any, t_handed: int) -> None:
+        """As `finish`, for a batch that came from a worker."""
+        if self.waiting_for_first:
+            self.waiting_for_first = False
+            self._patch_row("t_first_ns", t_handed)
+        if self.looks is not None:
+            self.looks = self.looks.recorded(lane, n, batch)
+        if self.device is None:
+            self.look_for_device()
+        if self.device is not None:
+            self.device.handed_over(lane, n, batch)
+        self.special = self.device is not None or self.looks is not None
+        _pack_float(lane.buf, _OWN_AT + n * RECORD_BYTES, now_ns() - t_handed)
+
+
+def _no_lane() -> Lane:
+    lane = Lane(Path(), "none", BATCH, Budget(0), sessions.tell)
+    lane.stopped = "nothing is recorded"
+    return lane
+
+
+_nothing = _no_lane()
+
+
+def failed(error: BaseException, recorder: Recorder) -> bool:
+    """A failure of ours: go quiet, say why once, and True. False for an error that is the user's: it must be raised."""
+    ours = is_ours(error)
+    if recorder.looker is not None:
+        recorder.looker.abandon()
+    if not ours:
+        return False
+    recorder.enabled = False
+    sessions.tell(f"recording of {recorder.name} stopped: {type(error).__name__}: {error}; training goes on")
+    return True

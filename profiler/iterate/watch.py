@@ -1,0 +1,335 @@
+"""`watch`, `watch_all`, `unwatch`: which loaders are recorded, and the one hook that makes their iterators measure.
+
+The hook is `DataLoader._get_iterator`, the method by which a loader makes each of its iterators. It stands on the
+class, looks up whether this very loader is watched, and if so runs torch's own code with the measuring iterator classes
+in place of the plain ones. Nothing is stored on the loader: its attributes, pickling and type stay what they were.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..base import torch_parts
+from ..base.errors import UsageError
+from ..guard.error_origin import is_ours, returning_errors
+from ..guard.static_access import class_name, in_class, inherits, instance_vars, short_name
+from ..guard.tracebacks import drop_inner_frames
+from ..inspect.describe import describe_loader
+from ..inspect.samplers import own_of
+from ..native.form import native
+from ..session import session as sessions
+from .calibrate import overhead_of
+from .loader_kinds import LoaderKind, family_of, known_families
+from .plain import WatchedIterable
+from .recorder import Iteration, Recorder, failed
+from .running import adopt, adopt_all, release, release_all
+
+T = TypeVar("T")
+
+
+class _Watched:
+    """A watched loader, held weakly, and what is recorded of it."""
+
+    def __init__(self, loader: Any, recorder: Recorder) -> None:
+        key = id(loader)
+        self.recorder = recorder
+        self.loader = weakref.ref(loader, lambda _: _gone(key))
+
+
+_watched: dict[int, _Watched] = {}
+_retired: dict[str, Recorder] = {}
+_hooked: dict[type, Any] = {}
+_all = False
+_names: dict[str, int] = {}
+_lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """In a forked child: another thread may have held it."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def watch(loader: T, *, name: str | None = None, stacks: bool = True) -> T:
+    """Record every batch of this loader from its next iteration on; returns the loader itself.
+
+    Works on any `torch.utils.data.DataLoader`, which is instrumented in place, and on any other iterable of batches,
+    for which a thin stand-in is returned (it passes everything on) and only wait and step are measured.
+
+    `name` is how reports call the loader; without one it is named after its data set. Watching a watched loader again
+    does nothing. Raises UsageError for something that cannot be iterated over.
+
+    Once a run is steady and waits for its data, py-spy takes short bursts of stack samples of this process and its
+    workers, without stopping them; `stacks=False` turns that off for the whole process.
+    """
+    from torch.utils.data import DataLoader
+
+    if not stacks:
+        sessions.take_no_stacks()
+    if inherits(type(loader), DataLoader):
+        with _lock:
+            _hook(type(loader))  # first: what comes next may be cut short by a signal's handler, and be tried again
+            if _recorder_of(loader) is None:
+                recorder = _register(loader, name)
+                for iterator in _live_iterators(loader):
+                    adopt(iterator, Iteration(recorder))
+        return loader
+    if type(loader) is WatchedIterable:
+        return loader
+    if in_class(type(loader), "__iter__") is None and in_class(type(loader), "__next__") is None:
+        raise UsageError(f"watch() takes a DataLoader or another iterable of batches, not {short_name(loader)!r}")
+    return WatchedIterable(loader, _plain_recorder(loader, name))  # type: ignore[return-value]
+
+
+def watch_all(*, stacks: bool = True) -> None:
+    """Record every DataLoader of this process, those that exist and those to come. Loops already under way are
+    recorded from their next batch on, without what happens inside their workers. `stacks` as in `watch`."""
+    global _all
+    from torch.utils.data import DataLoader
+
+    if not stacks:
+        sessions.take_no_stacks()
+    with _lock:
+        if _all:
+            return
+        _all = True
+        _hook(DataLoader)
+        for family in known_families():
+            family.when_imported(_hook)
+        adopt_all(lambda iterator: Iteration(_recorder_for_orphan(iterator)))
+
+
+def unwatch(loader: Any = None) -> None:
+    """Stop recording this loader and take the hooks away; without an argument, all loaders and `watch_all` itself.
+
+    Workers that still run are left to finish as they are. Raises UsageError if the loader is not watched.
+    """
+    global _all
+    with _lock:
+        if loader is None:
+            _all = False
+            for entry in list(_watched.values()):
+                entry.recorder.enabled = False
+            _watched.clear()
+            _retired.clear()
+            release_all()
+        elif type(loader) is WatchedIterable:
+            loader.stop()
+        else:
+            entry_ = _watched.pop(id(loader), None)
+            if entry_ is None:
+                raise UsageError("this loader is not watched")
+            entry_.recorder.enabled = False
+            release(entry_.recorder)
+        if not _watched and not _all:
+            _unhook()
+
+
+def is_watched(loader: Any) -> bool:
+    """Whether this loader is being recorded."""
+    return type(loader) is WatchedIterable or _recorder_of(loader) is not None
+
+
+def loader_place(loader: Any) -> tuple[Path, int] | None:
+    """(folder of this process in the run, number of the loader in it); None before its first batch."""
+    recorder = loader._recorder if type(loader) is WatchedIterable else _recorder_of(loader)
+    if recorder is None or recorder.session is None:
+        return None
+    return recorder.session.directory, recorder.index
+
+
+def live_loaders() -> dict[tuple[Path, int], Any]:
+    """The DataLoaders being recorded that still exist, by their place."""
+    found = {}
+    for entry in list(_watched.values()):
+        loader = entry.loader()
+        place = loader_place(loader) if loader is not None else None
+        if place is not None:
+            found[place] = loader
+    return found
+
+
+def current_run_directory() -> Path | None:
+    """The run this process records into; None before the first batch of a watched loader."""
+    session = sessions.current()
+    return session.run_directory if session is not None else None
+
+
+# Registry.
+
+
+def _recorder_of(loader: Any) -> Recorder | None:
+    entry = _watched.get(id(loader))
+    return entry.recorder if entry is not None and entry.loader() is loader else None
+
+
+def _register(loader: Any, name: str | None) -> Recorder:
+    reasons: dict[str, str] = {}
+    config = _described(loader, reasons)
+    facts: dict[str, Any] = {"kind": "dataloader", "config": config, "reasons": reasons, "notes": []}
+    if not config["num_workers"]:
+        for metric in ("pack", "queued", "unpack"):
+            reasons[metric] = "num_workers=0: batches do not cross a process border"
+    reasons["h2d"] = reasons["stall"] = "no device in use"
+    signature = repr((name, sorted(facts["config"].items(), key=str)))
+    recorder = _retired.pop(signature, None)
+    if recorder is not None and recorder.enabled:
+        recorder.instance += 1  # the same loader, built again
+    else:
+        recorder = Recorder(name or _fresh_name(loader), facts, overhead_of)
+    recorder.signature = signature
+    recorder.loader = weakref.ref(loader)
+    _watched[id(loader)] = _Watched(loader, recorder)
+    return recorder
+
+
+def _described(loader: Any, reasons: dict[str, str]) -> dict[str, Any]:
+    try:
+        config = describe_loader(loader)
+        if config["dataset"] is None:
+            reasons["config"] = "this loader keeps its attributes where only its own code finds them"
+    except Exception as error:
+        if not is_ours(error):
+            raise
+        reasons["config"] = f"it could not be looked at: {type(error).__name__}"
+        config = {"loader": class_name(type(loader)), "num_workers": _workers_of(loader)}
+    return config
+
+
+def _workers_of(loader: Any) -> int:
+    """How many workers the loader has now."""
+    value = None
+    if in_class(type(loader), "num_workers") is None:
+        try:
+            value = object.__getattribute__(loader, "num_workers")
+        except AttributeError:
+            value = own_of(loader).get("num_workers")
+    return value if type(value) is int else 0
+
+
+def _gone(key: int) -> None:
+    entry = _watched.pop(key, None)
+    if entry is not None and entry.recorder.enabled:
+        _retired[entry.recorder.signature] = entry.recorder
+        if len(_retired) > 256:
+            del _retired[next(iter(_retired))]
+
+
+def _fresh_name(loader: Any) -> str:
+    name = short_name(own_of(loader).get("dataset", loader))
+    count = _names[name] = _names.get(name, 0) + 1
+    return name if count == 1 else f"{name} {count}"
+
+
+def _plain_recorder(iterable: Any, name: str | None) -> Recorder:
+    why = "not a torch DataLoader: only wait and step can be measured"
+    stages = ("index", "fetch", "collate", "pack", "queued", "unpack", "pin", "h2d", "stall")
+    facts = {
+        "kind": "iterable",
+        "config": {"loader": class_name(type(iterable)).rpartition(".")[2]},
+        "reasons": dict.fromkeys(stages, why),
+        "notes": [],
+    }
+    return Recorder(name or _fresh_name(iterable), facts, overhead_of)
+
+
+def _recorder_for_orphan(iterator: Any) -> Recorder:
+    """For an iterator found at work, whose loader is not at hand."""
+    facts = {"kind": "dataloader", "config": {"num_workers": iterator._num_workers}, "reasons": {}, "notes": []}
+    return Recorder(short_name(iterator._dataset), facts, overhead_of)
+
+
+def _live_iterators(loader: Any) -> Iterator[Any]:
+    """Iterators this loader keeps: persistent workers' own, and those that subclasses hold on to."""
+    for value in instance_vars(loader).values():
+        if inherits(type(value), torch_parts.iterator_base()):
+            yield value
+
+
+# The hook.
+
+
+def _hook(cls: type) -> None:
+    """Hook the `_get_iterator` that loaders of this class use."""
+    for owner in cls.__mro__:
+        if "_get_iterator" in vars(owner):
+            break
+    else:
+        return
+    with _lock:
+        if owner in _hooked:
+            return
+        original = vars(owner)["_get_iterator"]
+        family = family_of(owner, original)
+        _hooked[owner] = original
+        owner._get_iterator = _hooked_get_iterator(original, family)  # type: ignore[attr-defined]
+
+
+def _unhook() -> None:
+    for owner, original in list(_hooked.items()):
+        owner._get_iterator = original  # type: ignore[attr-defined]
+        del _hooked[owner]
+    from ..device.copies import uninstall
+
+    uninstall()
+
+
+def _hooked_get_iterator(original: Any, family: LoaderKind | None) -> Any:
+    def begin(loader: Any) -> tuple[Any, Iteration] | None:
+        """What makes the iterator, and the step it takes; None for a loader that is not watched."""
+        step = _step_for(loader)
+        if step is None:
+            return None
+        return (original if family is None else family.begin(loader, step)), step
+
+    def made(iterator: Any, step: Iteration) -> Any:
+        if family is not None:
+            return family.made(iterator, step)
+        return adopt(iterator, step) if iterator is not None else None
+
+    if native is not None:
+        return native.making(original, returning_errors(begin), returning_errors(made))
+
+    def _get_iterator(self: Any) -> Any:
+        begun = begin(self)
+        if begun is None:
+            return original(self)
+        make, step = begun
+        try:
+            iterator = make(self)
+        except BaseException as error:
+            made(None, step)
+            drop_inner_frames(error)
+            raise
+        return made(iterator, step)
+
+    _get_iterator.__wrapped__ = original  # type: ignore[attr-defined]
+    _get_iterator.__qualname__ = original.__qualname__
+    return _get_iterator
+
+
+def _step_for(loader: Any) -> Iteration | None:
+    """A step that has begun, for a watched loader; None for any other. Raises no error of ours."""
+    recorder = None
+    try:
+        recorder = _recorder_of(loader)
+        if recorder is None and _all and not sessions.in_worker():
+            with _lock:
+                recorder = _register(loader, None)
+        if recorder is None:
+            return None
+        step = Iteration(recorder)
+        return step if step.begin(_workers_of(loader)) else None
+    except BaseException as error:
+        if not (failed(error, recorder) if recorder is not None else is_ours(error)):
+            raise
+        return None

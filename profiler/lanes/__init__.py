@@ -1,0 +1,1 @@
+"""Records on their way to files and back: lanes, the memory behind them, segments, compaction, columns."""

@@ -1,0 +1,158 @@
+"""Reading lanes: whole records only, whatever state the files are in."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..base.errors import RunUnreadable
+from ..base.plausible import believed, limit
+from ..base.schema import MAX_CORES
+from .compacted import BINS, Compacted, Totals, fold_path
+from .segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
+
+# NumPy types of the struct codes a schema may use.
+_TYPES = {"q": "<i8", "i": "<i4", "h": "<i2", "f": "<f4"}
+
+# A record is at most this large: a bound against absurd headers, far above MAX_CORES floats.
+MAX_RECORD_BYTES = 1 << 16
+# A segment is at most this large, and no lane gets beyond this record: bounds against corrupt headers.
+MAX_SEGMENT_BYTES = 64 << 20
+MAX_SEQ = 1 << 62
+# Nor is a fold, some hundred numbers a column, this large.
+MAX_FOLD_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class SegmentInfo:
+    """A segment's header, checked."""
+
+    path: Path
+    schema: str
+    version: int
+    dtype: np.dtype[Any]
+    capacity: int
+    first_seq: int
+    committed: int
+    disbelieved: int = 0  # values that cannot be, among those read
+
+
+def read_header(path: Path) -> SegmentInfo:
+    """Raises RunUnreadable, with the file's name, for anything but a segment of this format version."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a FIFO would wait for ever
+            raise RunUnreadable(f"{path} is not a file")
+        with path.open("rb") as file:
+            header = file.read(HEADER_BYTES)
+    except OSError as error:
+        raise RunUnreadable(f"{path} cannot be read: {error.strerror}") from error
+    if len(header) < HEADER_BYTES:
+        raise RunUnreadable(f"{path} is cut short: its header has {len(header)} of {HEADER_BYTES} bytes")
+    magic, version, header_bytes, record_bytes, capacity, first_seq, committed, length = HEADER.unpack_from(header)
+    if magic != MAGIC:
+        raise RunUnreadable(f"{path} is not a Loaderscope lane")
+    if version != FORMAT_VERSION:
+        newer = "a newer Loaderscope: upgrade to read it" if version > FORMAT_VERSION else "an unknown Loaderscope"
+        raise RunUnreadable(f"{path} has format version {version}, written by {newer}")
+    sane = header_bytes == HEADER_BYTES and 0 < record_bytes <= MAX_RECORD_BYTES and length <= HEADER_BYTES
+    if not sane or capacity * record_bytes > MAX_SEGMENT_BYTES or not 0 < first_seq < MAX_SEQ:
+        raise RunUnreadable(f"{path} is corrupt: its header makes no sense")
+    try:
+        name, schema_version, fields = json.loads(header[SCHEMA_OFFSET : SCHEMA_OFFSET + length])
+        dtype = _dtype(fields, record_bytes)
+        known = isinstance(name, str) and isinstance(schema_version, int)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise RunUnreadable(f"{path} is corrupt: its schema makes no sense") from error
+    if not known or "seq" not in (dtype.names or ()) or dtype["seq"] != np.dtype("<i8"):
+        raise RunUnreadable(f"{path} is corrupt: its schema makes no sense")
+    return SegmentInfo(path, name, schema_version, dtype, capacity, first_seq, min(committed, capacity))
+
+
+def _dtype(fields: Any, record_bytes: int) -> np.dtype[Any]:
+    names, formats, offsets = [], [], []
+    for name, code, count, offset in fields:
+        base = np.dtype(_TYPES[code])
+        if not (isinstance(name, str) and name.isidentifier() and isinstance(count, int) and isinstance(offset, int)):
+            raise ValueError("field")
+        if count < 1 or offset < 0 or offset + base.itemsize * count > record_bytes:
+            raise ValueError("field outside the record")
+        names.append(name)
+        formats.append((base, (count,)) if count > 1 else base)
+        offsets.append(offset)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": record_bytes})
+
+
+def read_segment(path: Path, skip: int = 0) -> tuple[npt.NDArray[Any], SegmentInfo]:
+    """The committed records from the `skip`-th on, and the header. The file is read, not mapped: no bus error, no race.
+
+    Raises RunUnreadable for a file that is no segment. A segment cut short, or one whose last records did not reach
+    the disk, gives the whole records it has. Values that cannot be are given as not measured.
+    """
+    info = read_header(path)
+    size = info.dtype.itemsize
+    count = max(0, info.committed - skip)
+    try:
+        with path.open("rb") as file:
+            file.seek(HEADER_BYTES + skip * size)
+            data = file.read(count * size)
+    except OSError as error:
+        raise RunUnreadable(f"{path} cannot be read: {error.strerror}") from error
+    records = np.frombuffer(data, dtype=info.dtype, count=len(data) // size)
+    # A record's own number is written with it: after a power failure a page of zeros must not pass for a record.
+    expected = np.arange(info.first_seq + skip, info.first_seq + skip + len(records), dtype=np.uint64).astype(np.int64)
+    wrong = np.flatnonzero(records["seq"] != expected)
+    records, disbelieved = believed(records[: wrong[0]] if len(wrong) else records)
+    return records, replace(info, disbelieved=disbelieved)
+
+
+def segments(directory: Path, name: str) -> list[Path]:
+    """The lane's segment files, oldest first."""
+    return sorted(path for path in directory.glob(f"{name}-*.seg") if path.stem[len(name) + 1 :].isdigit())
+
+
+def read_fold(directory: Path, name: str) -> Compacted:
+    """What was folded away of this lane; an empty fold if nothing was. Raises RunUnreadable."""
+    path = fold_path(directory, name)
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FOLD_BYTES:
+            raise RunUnreadable(f"{path} is corrupt")
+        fold = Compacted.from_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Compacted()
+    except OSError as error:
+        raise RunUnreadable(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise RunUnreadable(f"{path} is corrupt: {error}") from error
+    if not _sane(fold):
+        raise RunUnreadable(f"{path} is corrupt: its numbers make no sense")
+    return fold
+
+
+def _sane(fold: Compacted) -> bool:
+    if not (0 <= fold.through_seq < MAX_SEQ and 0 <= fold.records <= fold.through_seq):
+        return False
+    if not -1 <= fold.t_first_ns <= max(fold.t_last_ns, -1) <= (limit("t_ns") or 0):
+        return False
+    return all(_sane_totals(name, totals, fold.records) for name, totals in fold.columns.items())
+
+
+def _sane_totals(name: str, totals: Totals, records: int) -> bool:
+    total: object = totals.total  # JSON may have put anything there
+    if isinstance(total, bool) or not isinstance(total, int | float):
+        return False
+    most = limit(name) or MAX_SEQ
+    if not 0 <= totals.low <= totals.high <= most or not 0 < totals.count <= records * MAX_CORES:
+        return False
+    slack = 1e-6 * totals.high * totals.count  # a sum of floats is not exact
+    if not totals.count * totals.low - slack <= total <= totals.count * totals.high + slack:
+        return False
+    if any(not 0 <= key < BINS or count < 0 for key, count in totals.bins.items()):
+        return False
+    return sum(totals.bins.values()) == totals.count

@@ -1,0 +1,1 @@
+"""What runs once a batch, in two forms: compiled (`src/`), and the Python that does the same a few times slower."""

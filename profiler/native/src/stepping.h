@@ -1,0 +1,59 @@
+/* `__next__`, without workers and with. */
+
+#pragma once
+
+#include "received.h"
+
+typedef int (*recording)(Hook *, PyObject *, BatchTimings *, PyObject *, int64_t, int64_t);
+
+static inline PyObject *
+stepped(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames, recording record)
+{
+    Hook *hook = (Hook *)callable;
+    PyObject *iterator = PyVectorcall_NARGS(nargsf) == 1 && kwnames == NULL ? args[0] : NULL;
+    BatchTimings *step = iterator == NULL ? NULL : step_of(iterator);
+    if (step == NULL) {
+        return PyErr_Occurred() ? NULL : PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
+    }
+    int64_t t0 = now_ns();
+    PyObject *data = NULL;
+    if (step->device != NULL && step->device != Py_None) {
+        PyObject *device = Py_NewRef(step->device);
+        PyObject *entered = PyObject_CallMethodNoArgs(device, name.entered);
+        Py_DECREF(device);
+        if (entered == NULL) {
+            goto done;
+        }
+        Py_DECREF(entered);
+    }
+    entered.iterator = iterator;
+    entered.step = step;
+    entered.fetcher = NULL;
+    step->begun.at = NULL;
+    data = PyObject_Vectorcall(hook->base, args, nargsf, NULL);
+    entered.iterator = entered.fetcher = NULL;
+    entered.step = NULL;
+    if (data == NULL) {
+        step_ended(hook, step, t0);
+        goto done;
+    }
+    int64_t t1 = now_ns();
+    if (record(hook, iterator, step, data, t0, t1) < 0 && step_failed(hook, iterator, step) < 0) {
+        Py_CLEAR(data);
+    }
+done:
+    Py_DECREF(step);
+    return data;
+}
+
+static PyObject *
+stepping_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    return stepped(callable, args, nargsf, kwnames, record_made);
+}
+
+static PyObject *
+receiving_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    return stepped(callable, args, nargsf, kwnames, record_received);
+}

@@ -1,0 +1,1 @@
+"""A run directory read as a `Run`: found, opened, followed while it grows."""

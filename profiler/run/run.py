@@ -1,0 +1,153 @@
+"""A run directory as one frozen value: what was measured, whether the run is live, finished or crashed.
+
+    run = open_run("latest")
+    loader = run.loaders[0]
+    loader.batches["wait_ns"]     # int64, -1 = not measured
+    loader.column("wait_ns")      # float64, NaN = not measured
+
+A `Run` is a snapshot: everything is read when it is opened, and later batches need a new `open_run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ..base.liveness import State
+from ..base.metadata import Scalar
+from ..fetch_probe.looks import Looks
+from ..inspect.inspection import Inspection
+from ..lanes.columns import Columns
+from ..lanes.compacted import Compacted
+from ..stacks.stack_samples import StackCapture
+
+
+@dataclass(frozen=True)
+class LoaderRun:
+    """One loader of one process. `batches` has a row a batch still kept in detail; `folded` sums up older ones."""
+
+    index: int
+    name: str
+    kind: Literal["dataloader", "iterable"]
+    pid: int
+    rank: int | None
+    config: Mapping[str, Scalar]
+    reasons: Mapping[str, str]  # column or metric → why it was not measured
+    hook_ns: float | None  # cost of the hooks a batch, without the recording itself (that is own_ns)
+    batches: Columns = field(repr=False)
+    epochs: Columns = field(repr=False)
+    folded: Compacted = field(repr=False)
+    notes: tuple[str, ...]
+    inspection: Inspection = field(default=Inspection(), repr=False)
+    looks: Looks = field(default=Looks(), repr=False)
+    bare: str | None = None  # why its workers could not be measured
+
+    @property
+    def count(self) -> int:
+        """Batches handed over, folded ones included."""
+        return self.batches.rows + self.folded.records
+
+    @property
+    def num_workers(self) -> int:
+        """Workers as configured; 0 where it is unknown."""
+        value = self.config.get("num_workers")
+        return value if isinstance(value, int) and value > 0 else 0
+
+    def column(self, name: str) -> npt.NDArray[np.float64]:
+        """One value a batch, NaN where it was not measured. KeyError for an unknown name."""
+        return self.batches.floats(name)
+
+
+@dataclass(frozen=True)
+class ProcessRun:
+    """One recording process of the run, with the loaders it iterated."""
+
+    path: Path
+    pid: int
+    create_time: float | None
+    host: str | None
+    boot_id: str | None
+    clock_ns: int | None
+    unix_ns: int | None
+    argv: tuple[str, ...]
+    rank: int | None
+    local_rank: int | None
+    world_size: int | None
+    local_world_size: int | None
+    python: str | None
+    torch: str | None
+    start_method: str | None
+    affinity: int | None  # cores it may run on
+    torch_threads: int | None
+    fd_limit: int | None  # open files it may hold
+    device: str | None
+    reasons: Mapping[str, str]
+    ended_clock_ns: int | None
+    state: State
+    loaders: tuple[LoaderRun, ...]
+    workers: Columns = field(repr=False)
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GpuInfo:
+    """One GPU as NVML names it."""
+
+    index: int
+    name: str
+
+
+@dataclass(frozen=True)
+class SystemRun:
+    """What the sampler of one host saw. Columns as in `profiler.base.schema`: machine, core, process, gpu."""
+
+    path: Path
+    host: str | None
+    boot_id: str | None
+    clock_ns: int | None
+    cores_logical: int | None
+    cores_physical: int | None
+    affinity: int | None
+    mem_total_bytes: int | None
+    shm_total_bytes: int | None
+    cgroup_cpu_quota: float | None  # cores
+    cgroup_mem_limit_bytes: int | None
+    gpus: tuple[GpuInfo, ...]
+    reasons: Mapping[str, str]
+    machine: Columns = field(repr=False)
+    core: Columns = field(repr=False)
+    process: Columns = field(repr=False)
+    gpu: Columns = field(repr=False)
+    notes: tuple[str, ...]
+    bursts: tuple[StackCapture, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One recorded run. `state` is live, finished, crashed, or unknown where only another machine could tell."""
+
+    path: Path
+    id: str
+    created_unix_ns: int | None
+    clock_ns: int | None
+    host: str | None
+    boot_id: str | None
+    argv: tuple[str, ...]
+    python: str | None
+    platform: str | None
+    loaderscope: str | None
+    pid: int | None
+    state: State
+    processes: tuple[ProcessRun, ...]
+    systems: tuple[SystemRun, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def loaders(self) -> tuple[LoaderRun, ...]:
+        """The loaders of all processes, in the order in which they were first used."""
+        return tuple(loader for process in self.processes for loader in process.loaders)

@@ -1,0 +1,315 @@
+"""Reading a run directory: what is whole is given, what is damaged is left out with a note."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from ..base import schema
+from ..base.errors import RunUnreadable
+from ..base.liveness import Liveness, State, process_state
+from ..base.metadata import clean, integer, number, read_json, scalars, sentences, strings, text
+from ..base.schema import Schema
+from ..inspect.inspection import read_inspection
+from ..lanes.columns import LaneContent, merge_folds, merge_lanes, read_lane, with_compute
+from ..lanes.lane_reader import read_header, segments
+from ..session.gaps import reasons_of_bare_worker, told_by_worker
+from ..stacks.stack_files import Collates, read_bursts
+from ..stacks.stack_stages import Collate, collate_of
+from .looks_reader import read_looks
+from .run import GpuInfo, LoaderRun, ProcessRun, Run, SystemRun
+from .run_finder import find_run
+
+FORMAT = 1
+
+# A run has one folder a process and one a host; more entries than this are not read.
+MAX_PARTS = 10_000
+MAX_LOADERS = 10_000
+
+Unread = Mapping[str, Any]
+LaneSource = Callable[[Path, str, Schema], LaneContent]
+
+
+def open_run(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
+    """Read the run called `name`: "latest", an id, the beginning of one, or a path.
+
+    `runs` is the folder to look in (default: `runs_directory()`). Raises RunNotFound, and RunUnreadable for a
+    directory that is corrupt, foreign, or written by a newer version. Damage inside is tolerated: what can be read is
+    there, and `notes` says what is not.
+    """
+    return read_run(find_run(name, runs), Liveness())
+
+
+def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane) -> Run:
+    """The run in this directory. `liveness` says which processes are alive. Raises RunUnreadable.
+
+    `read` gives a lane's content; one that follows a run while it goes on gives less than everything.
+    """
+    recording = sys.modules.get(__name__.replace(".run.run_reader", ".session.session"))
+    if recording is not None:  # this process may be the one that records it
+        recording.flush(path)
+    notes: list[str] = []
+    data = read_run_json(path, notes)
+    processes: list[ProcessRun] = []
+    systems: list[SystemRun] = []
+    for part in _parts(path):  # processes come first
+        try:
+            if part.name.startswith("system-"):
+                systems.append(_read_system(part, read, _collates(processes)))
+            else:
+                processes.append(_read_process(part, liveness, read))
+        except RunUnreadable as error:
+            notes.append(f"{error}: left out")
+    processes.sort(key=lambda p: (p.rank or 0, p.unix_ns or 0, p.pid))
+    for process in processes:
+        notes += process.notes
+    for system in systems:
+        notes += system.notes
+    pid = integer(data, "pid")
+    return Run(
+        path=path,
+        id=text(data, "id") or clean(path.name),
+        created_unix_ns=integer(data, "created_unix_ns"),
+        clock_ns=integer(data, "clock_ns"),
+        host=text(data, "host"),
+        boot_id=text(data, "boot_id"),
+        argv=strings(data, "argv"),
+        python=text(data, "python"),
+        platform=text(data, "platform"),
+        loaderscope=text(data, "loaderscope"),
+        pid=pid,
+        state=run_state(data, [process.state for process in processes], liveness),
+        processes=tuple(processes),
+        systems=tuple(systems),
+        notes=tuple(notes),
+    )
+
+
+def run_state(data: Unread, processes: list[State], liveness: Liveness) -> State:
+    """The state of the whole, from its parts: one live process makes it live, else one crashed makes it crashed.
+
+    Before any process has recorded, the process that created the run stands for it.
+    """
+    for state in ("live", "crashed", "unknown"):
+        if state in processes:
+            return state
+    if processes:
+        return "finished"
+    created = integer(data, "created_unix_ns")
+    begun = created / 1e9 if created is not None else None
+    state = liveness.state(text(data, "host"), text(data, "boot_id"), integer(data, "pid"), begun, exact=False)
+    return "finished" if state == "crashed" else state
+
+
+def read_run_json(path: Path, notes: list[str] | None = None) -> dict[str, Any]:
+    """The run's own description. Raises RunUnreadable: without it a directory is not a run.
+
+    `notes` is told of numbers that cannot be.
+    """
+    shown = clean(path)
+    try:
+        data = read_json(path / "run.json", notes)
+    except RunUnreadable as error:
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            raise RunUnreadable(f"{shown} is not a run directory: it has no run.json") from error
+        raise
+    check_format(data, path / "run.json")
+    return data
+
+
+def check_format(data: Unread, path: Path) -> None:
+    """Raises RunUnreadable for a file of another format version."""
+    version = integer(data, "format")
+    if version is not None and version > FORMAT:
+        raise RunUnreadable(f"{clean(path)} was written by a newer Loaderscope (format {version}): upgrade to read it")
+    if version != FORMAT:
+        raise RunUnreadable(f"{clean(path)} is corrupt: it does not say format {FORMAT}")
+
+
+def _parts(path: Path) -> list[Path]:
+    """The folders of processes and hosts."""
+    found = []
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if re.fullmatch(r"p\d{1,12}-\d{1,9}|system-.+", entry.name) and entry.is_dir():
+                    found.append(Path(entry.path))
+                if len(found) >= MAX_PARTS:
+                    break
+    except OSError as error:
+        raise RunUnreadable(f"{clean(path)} cannot be read: {error.strerror or error}") from error
+    return sorted(found)
+
+
+def _read_process(path: Path, liveness: Liveness, read: LaneSource) -> ProcessRun:
+    notes: list[str] = []
+    data = _optional(path / "process.json", notes)
+    pid = integer(data, "pid")
+    if pid is None:  # torn by a crash: the folder's name says it too
+        pid = int(path.name[1:].split("-")[0])
+    rank = integer(data, "rank")
+    workers = _note(read(path, "workers", schema.WORKER), notes).columns
+    loaders = []
+    for index in _loader_indices(path):
+        loader = _read_loader(path, index, pid, rank, read)
+        notes += [f"{loader.name}: {note}" for note in loader.notes]
+        loaders.append(loader)
+    return ProcessRun(
+        path=path,
+        pid=pid,
+        create_time=number(data, "create_time"),
+        host=text(data, "host"),
+        boot_id=text(data, "boot_id"),
+        clock_ns=integer(data, "clock_ns"),
+        unix_ns=integer(data, "unix_ns"),
+        argv=strings(data, "argv"),
+        rank=rank,
+        local_rank=integer(data, "local_rank"),
+        world_size=integer(data, "world_size"),
+        local_world_size=integer(data, "local_world_size"),
+        python=text(data, "python"),
+        torch=text(data, "torch"),
+        start_method=text(data, "start_method"),
+        affinity=_cores(data),
+        torch_threads=integer(data, "torch_threads"),
+        fd_limit=integer(data, "fd_limit"),
+        device=text(data, "device"),
+        reasons=sentences(data, "reasons"),
+        ended_clock_ns=integer(data, "ended_clock_ns"),
+        state=process_state(data, liveness),
+        loaders=tuple(loaders),
+        workers=workers,
+        notes=tuple(notes),
+    )
+
+
+def _cores(data: Unread) -> int | None:
+    """Affinity as a number of cores, whether it was stored as a count or as the list of cores."""
+    value = data.get("affinity")
+    return len(value) if isinstance(value, list) else integer(data, "affinity")
+
+
+def _loader_indices(path: Path) -> list[int]:
+    found = set()
+    for entry in _names(path):
+        match = re.fullmatch(r"loader(\d{1,9})\.json|batches(\d{1,9})x\d{1,9}(?:-\d+\.seg|\.fold\.json)", entry)
+        if match:
+            found.add(int(match[1] or match[2]))
+    return sorted(found)[:MAX_LOADERS]
+
+
+def _names(path: Path) -> Iterator[str]:
+    try:
+        with os.scandir(path) as entries:
+            yield from (entry.name for entry in entries)
+    except OSError:
+        return
+
+
+def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
+    notes: list[str] = []
+    data = _optional(path / f"loader{index}.json", notes)
+    pattern = re.compile(rf"(batches{index}x\d{{1,9}})(?:-\d+\.seg|\.fold\.json)")
+    lanes = sorted({match[1] for name in _names(path) if (match := pattern.fullmatch(name))})
+    contents = [_note(read(path, lane, schema.BATCH), notes) for lane in lanes]
+    batches = merge_lanes([with_compute(content.columns) for content in contents], schema.BATCH)
+    overhead = data.get("overhead")
+    bare = told_by_worker(path, index)
+    reasons = {**sentences(data, "reasons"), **reasons_of_bare_worker(bare)}
+    kind: Literal["dataloader", "iterable"] = "iterable" if data.get("kind") == "iterable" else "dataloader"
+    return LoaderRun(
+        index=index,
+        name=text(data, "name") or f"loader {index}",
+        kind=kind,
+        pid=pid,
+        rank=rank,
+        config=scalars(data, "config"),
+        reasons=reasons,
+        hook_ns=number(overhead, "hook_ns") if isinstance(overhead, dict) else None,
+        batches=batches,
+        epochs=_note(read(path, f"epochs{index}", schema.EPOCH), notes).columns,
+        folded=merge_folds([content.fold for content in contents]),
+        notes=tuple(notes) + strings(data, "notes"),
+        inspection=read_inspection(data),
+        looks=read_looks(path, index, kind, reasons),
+        bare=bare,
+    )
+
+
+def _collates(processes: list[ProcessRun]) -> Collates:
+    """By which a stack of collating is told from one of fetching."""
+    found: dict[int, dict[int, Collate]] = {}
+    for process in processes:
+        for loader in process.loaders:
+            one = collate_of(loader.inspection.collate, loader.config)
+            if one is not None:
+                found.setdefault(process.pid, {})[loader.index] = one
+    return found
+
+
+def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
+    notes: list[str] = []
+    bursts, unreadable = read_bursts(path, collates)
+    notes += unreadable
+    starting = not (path / "host.json").exists()  # the sampler begins a moment after the run
+    data = {} if starting else _optional(path / "host.json", notes)
+    group = data.get("cgroup")
+    cgroup = group if isinstance(group, dict) else {}
+    listed = data.get("gpus")
+    gpus = [gpu for gpu in listed if isinstance(gpu, dict)] if isinstance(listed, list) else []
+    cores = _core_schema(path)
+    return SystemRun(
+        path=path,
+        host=text(data, "host"),
+        boot_id=text(data, "boot_id"),
+        clock_ns=integer(data, "clock_ns"),
+        cores_logical=integer(data, "cores_logical"),
+        cores_physical=integer(data, "cores_physical"),
+        affinity=_cores(data),
+        mem_total_bytes=integer(data, "mem_total_bytes"),
+        shm_total_bytes=integer(data, "shm_total_bytes"),
+        cgroup_cpu_quota=number(cgroup, "cpu_quota"),
+        cgroup_mem_limit_bytes=integer(cgroup, "mem_limit_bytes"),
+        gpus=tuple(GpuInfo(integer(g, "index") or 0, text(g, "name") or "GPU") for g in gpus),
+        reasons=sentences(data, "reasons"),
+        machine=_note(read(path, "machine", schema.MACHINE), notes).columns,
+        core=_note(read(path, "core", cores), notes).columns,
+        process=_note(read(path, "process", schema.PROCESS), notes).columns,
+        gpu=_note(read(path, "gpu", schema.GPU), notes).columns,
+        notes=tuple(notes),
+        bursts=bursts,
+    )
+
+
+def _core_schema(path: Path) -> Schema:
+    """The schema of the core lane as it was recorded: the number of cores is the recording machine's."""
+    for segment in segments(path, "core"):
+        try:
+            if not stat.S_ISREG(segment.stat().st_mode):
+                continue
+            shape = read_header(segment).dtype["busy_pct"].shape
+        except (OSError, KeyError, RunUnreadable):
+            continue
+        return schema.core_schema(shape[0] if len(shape) == 1 else 1)
+    return schema.core_schema(1)
+
+
+def _optional(path: Path, notes: list[str]) -> dict[str, Any]:
+    """A description that may be missing or torn; a newer one makes the part unreadable."""
+    try:
+        data = read_json(path, notes)
+    except RunUnreadable as error:
+        notes.append(str(error))
+        return {}
+    check_format(data, path)
+    return data
+
+
+def _note(content: LaneContent, notes: list[str]) -> LaneContent:
+    notes += content.notes
+    return content

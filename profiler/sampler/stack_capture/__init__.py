@@ -1,0 +1,1 @@
+"""Capturing stacks with py-spy: when, of whom, and what is kept."""

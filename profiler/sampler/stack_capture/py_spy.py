@@ -1,0 +1,182 @@
+"""Running py-spy: where it is, one recording of one process, and what its failure means."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..procfs import TICK_NS, parse_stat, read
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+MAX_ERROR_BYTES = 16_384
+
+MISSING = "py-spy is not installed here: pip install py-spy"
+NOT_LINUX = "stacks are taken on Linux only (elsewhere py-spy needs the rights of an administrator)"
+
+
+def find_py_spy(environ: Mapping[str, str] = os.environ, executable: str = sys.executable) -> str | None:
+    """The program: beside this Python, in its scripts folder, or on the PATH; None where there is none."""
+    places = [os.path.dirname(executable), sysconfig.get_path("scripts")]
+    for place in places:
+        path = os.path.join(place or "/nowhere", "py-spy")
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    return shutil.which("py-spy", path=environ.get("PATH", os.defpath))
+
+
+class Outcome(NamedTuple):
+    """How a recording ended. `samples` and `errors` are py-spy's own counts, None where it did not say."""
+
+    status: int
+    samples: int | None
+    errors: int | None
+    message: str
+
+
+class Recording:
+    """One py-spy at work on one process, writing to files of the system directory that it removes at the end."""
+
+    def __init__(
+        self, program: str, pid: int, folder: Path, rate_hz: int, seconds: int, native: bool = False, gil: bool = False
+    ) -> None:
+        """Raises OSError where it cannot be started."""
+        self.pid = pid
+        self.gil = gil
+        self.rate_hz = rate_hz
+        self.seconds = seconds
+        self.output = folder / f".stacks-{pid}.json"
+        self._said = folder / f".stacks-{pid}.txt"
+        self._outcome: Outcome | None = None
+        options = ["--gil"] if gil else ["--idle"]
+        # Without --nonblocking py-spy stops the process while it reads it: only native frames need that.
+        options.append("--native" if native else "--nonblocking")
+        command = [
+            *(program, "record", "--pid", str(pid), "--rate", str(rate_hz), "--duration", str(seconds)),
+            *("--full-filenames", "--format", "speedscope", "--output", os.devnull if gil else str(self.output)),
+            *options,
+        ]
+        fd = os.open(self._said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            self._child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=fd,
+                stderr=fd,
+                cwd="/",
+                close_fds=True,
+                env={"PATH": os.defpath, "RUST_BACKTRACE": "0"},
+                # A py-spy that stops a process must be let finish, or it may leave that process stopped. The sampler's
+                # one other thread only calls NVML, of which the child needs nothing.
+                preexec_fn=_ends_with_parent(os.getpid(), signal.SIGINT if native else signal.SIGKILL),  # noqa: PLW1509
+            )
+        except BaseException:
+            self._said.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(fd)
+
+    @property
+    def over(self) -> bool:
+        return self._child.poll() is not None
+
+    def cpu_ns(self) -> int:
+        """CPU time it has used, 0 once it has ended."""
+        try:
+            stat = parse_stat(read(f"/proc/{self._child.pid}/stat"))
+        except (OSError, ValueError, IndexError):
+            return 0
+        return (stat.user + stat.system) * TICK_NS
+
+    def end(self) -> None:
+        """Ask it to write what it has and to end."""
+        with suppress(OSError):
+            self._child.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        with suppress(OSError):
+            self._child.kill()
+        with suppress(Exception):
+            self._child.wait(1.0)
+
+    def outcome(self) -> Outcome:
+        """How it ended; only once it is over. Removes the file of what it said."""
+        if self._outcome is None:
+            said = b""
+            with suppress(OSError):
+                with open(self._said, "rb") as file:
+                    said = file.read(MAX_ERROR_BYTES)
+                os.unlink(self._said)
+            message = said.decode("utf-8", "replace")
+            counts = re.search(r"Samples: (\d{1,12}) Errors: (\d{1,12})", message)
+            status = self._child.returncode
+            self._outcome = Outcome(
+                -1 if status is None else status,
+                int(counts[1]) if counts else None,
+                int(counts[2]) if counts else None,
+                message,
+            )
+        return self._outcome
+
+    def clear(self) -> None:
+        """Remove what it wrote."""
+        self.outcome()
+        with suppress(OSError):
+            os.unlink(self.output)
+
+
+def _ends_with_parent(parent: int, number: int) -> Callable[[], Any]:
+    """What the child does before it becomes py-spy: end with the sampler, and hear SIGINT, unlike the sampler."""
+    import ctypes
+
+    prctl = ctypes.CDLL(None).prctl
+    prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+
+    def prepare() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare
+
+
+def why_failed(message: str, root: Path = Path("/")) -> str:
+    """One sentence for py-spy's complaint, with what to do about it."""
+    lowered = message.lower()
+    if "permission denied" in lowered or "not permitted" in lowered or "os error 1)" in lowered:
+        return not_permitted(root)
+    if "no such file" in lowered or "no such process" in lowered or "process ended" in lowered:
+        return "the process had ended"
+    lines = [line.strip() for line in message.splitlines() if line.strip() and not line.startswith("py-spy>")]
+    first = next((line for line in lines if line.startswith("Error:")), lines[0] if lines else "it said nothing")
+    return f"py-spy failed: {first.removeprefix('Error:').strip()[:200]}"
+
+
+def not_permitted(root: Path = Path("/")) -> str:
+    """Why another process of the same user cannot be read, and how to permit it."""
+    scope = ptrace_scope(root)
+    if scope is not None and scope >= 3:
+        return "the kernel forbids it until the next boot (ptrace_scope 3): boot with kernel.yama.ptrace_scope=1"
+    if scope == 2:
+        return "only root may read stacks here (ptrace_scope 2): sudo sysctl kernel.yama.ptrace_scope=1"
+    return (
+        "reading stacks is not permitted here: in a container start it with --cap-add=SYS_PTRACE (Kubernetes: "
+        "securityContext.capabilities.add), and as the user who trains"
+    )
+
+
+def ptrace_scope(root: Path = Path("/")) -> int | None:
+    """What Yama permits: 0 all of one's own processes, 1 those that allow it, 2 root only, 3 none; None: no Yama."""
+    try:
+        return int((root / "proc/sys/kernel/yama/ptrace_scope").read_text())
+    except (OSError, ValueError):
+        return None

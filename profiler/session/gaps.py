@@ -1,0 +1,95 @@
+"""What a torch that fits nothing known costs the figures: the parts left bare, and where that is written down.
+
+Whatever is left bare works as it does without us; only its figures are missing. Which, and why, stands in the loader's
+reasons and in the process's, where a report finds its first lines.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..base import torch_parts
+from ..base.errors import RunUnreadable
+from ..base.metadata import read_json, text
+from .rundir import FORMAT
+
+# Where a worker keeps what its looks see: (folder of the session, number of the loader, epoch); None: it takes none.
+Place = tuple[str, int, int] | None
+
+# What comes with a batch, in its envelope; the drawing of its indices is matched to it by that.
+INSIDE_WORKERS = ("index", "fetch", "collate", "pack", "queued", "unpack", "pin")
+EVERYTHING = (*INSIDE_WORKERS, "wait", "compute", "stall")
+
+# In a process's reasons, the keys of those about torch begin so.
+KEY = "torch: "
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Parts that are not where they were in every torch tried, and the figures that are missing for it."""
+
+    package: str
+    where: str  # "loaders with workers"
+    missing: tuple[str, ...]  # in words
+    figures: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Where it stands among a process's reasons."""
+        return KEY + self.where
+
+    @property
+    def reason(self) -> str:
+        """Why a figure is missing."""
+        return f"{torch_parts.version_of(self.package)} fits nothing known: {'; '.join(self.missing)}"
+
+    @property
+    def sentence(self) -> str:
+        """What a report says before all else."""
+        return f"{self.reason}. Missing from these figures: {listed(self.figures)} of {self.where}."
+
+
+# A worker that could not be measured although nothing was missing.
+
+
+def tell_from_worker(place: Place, error: Exception) -> None:
+    """Say why the workers of a loader are not measured: the first of them, for all."""
+    with suppress(Exception):
+        reason = f"{type(error).__name__}: {error}"
+        if place is not None:
+            folder, loader, _ = place
+            with _file(Path(folder), loader).open("x", encoding="utf-8") as file:
+                json.dump({"format": FORMAT, "reason": reason}, file)
+        if sys.stderr is not None:  # `print` would take standard output in its place
+            print(f"loaderscope: workers are not measured: {reason}", file=sys.stderr)
+
+
+def told_by_worker(folder: Path, loader: int) -> str | None:
+    """Why the workers of this loader were not measured; None where they were."""
+    file = _file(folder, loader)
+    try:
+        return text(read_json(file), "reason") if file.exists() else None
+    except (RunUnreadable, OSError):
+        return "its workers said why, and it cannot be read"
+
+
+def _file(folder: Path, loader: int) -> Path:
+    return folder / f"loader{loader}.bare.json"
+
+
+def reasons_of_bare_worker(why: str | None) -> dict[str, Any]:
+    """For the reasons of its loader."""
+    return dict.fromkeys(INSIDE_WORKERS, f"workers are not measured: {why}") if why is not None else {}
+
+
+def listed(figures: tuple[str, ...]) -> str:
+    """The figures' names, as in a sentence."""
+    if figures == EVERYTHING:
+        return "everything"
+    *rest, last = figures
+    return f"{', '.join(rest)} and {last}" if rest else last

@@ -1,0 +1,59 @@
+"""What a recording process says of itself in its `process.json`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import time
+from typing import Any
+
+from ..base.clock import now_ns
+from ..base.liveness import boot_id
+from .rundir import FORMAT, command_line
+
+
+def _fd_limit() -> int | None:
+    """How many files this process may hold open (the soft limit); None where that is unlimited or unknown."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else None
+
+
+def process_facts() -> dict[str, Any]:
+    """JSON values; ranks are those torchrun and its like set in the environment."""
+    import multiprocessing
+
+    import psutil
+    import torch
+
+    def number(name: str) -> int | None:
+        text = os.environ.get(name, "")
+        return int(text) if text.isdigit() else None
+
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return {
+        "format": FORMAT,
+        "pid": os.getpid(),
+        "create_time": psutil.Process().create_time(),
+        "host": socket.gethostname(),
+        "boot_id": boot_id(),
+        "clock_ns": now_ns(),
+        "unix_ns": time.time_ns(),
+        "argv": command_line(),
+        "rank": number("RANK"),
+        "local_rank": number("LOCAL_RANK"),
+        "world_size": number("WORLD_SIZE"),
+        "local_world_size": number("LOCAL_WORLD_SIZE"),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "start_method": multiprocessing.get_start_method(allow_none=True),
+        "affinity": affinity,
+        "torch_threads": torch.get_num_threads(),
+        "fd_limit": _fd_limit(),
+        "device": None,
+        "reasons": {},
+    }

@@ -1,0 +1,93 @@
+"""Where run directories live, and how one is made."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..base.atomic_write import write_atomically
+from ..base.clock import now_ns
+from ..base.liveness import boot_id
+
+VARIABLE = "LOADERSCOPE_DIR"
+
+FORMAT = 1  # of the JSON files of a run directory
+
+
+def runs_directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder that holds one folder a run: `LOADERSCOPE_DIR`, or `runs` in the platform's user state folder.
+
+    Nothing is created. An empty variable counts as unset.
+    """
+    chosen = environ.get(VARIABLE, "")
+    if chosen:
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return platformdirs.user_state_path("loaderscope", appauthor=False) / "runs"
+
+
+def create_run(runs: Path, argv: list[str]) -> Path:
+    """A new run directory under `runs` (mode 0700), with its `run.json`. Raises OSError."""
+    runs.mkdir(parents=True, exist_ok=True, mode=0o700)
+    while True:
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        path = runs / name
+        try:
+            path.mkdir(mode=0o700)
+            break
+        except FileExistsError:
+            continue
+    from ... import __version__
+
+    facts = {
+        "format": FORMAT,
+        "id": name,
+        "created_unix_ns": time.time_ns(),
+        "clock_ns": now_ns(),
+        "boot_id": boot_id(),
+        "host": socket.gethostname(),
+        "argv": argv,
+        "python": platform.python_version(),
+        "platform": platform_name(),
+        "loaderscope": __version__,
+        "pid": os.getpid(),
+    }
+    write_atomically(path / "run.json", json.dumps(facts))
+    return path
+
+
+def platform_name() -> str:
+    """'Linux-6.1.0-x86_64': as `platform.platform()`, which starts `uname` and reads the Python binary to say more."""
+    if hasattr(os, "uname"):
+        told = os.uname()
+        return f"{told.sysname}-{told.release}-{told.machine}"
+    return platform.platform()
+
+
+def command_line() -> list[str]:
+    """`sys.argv` as texts, whatever the program has made of it."""
+    argv = getattr(sys, "argv", None)
+    if type(argv) is not list:
+        return []
+    texts = (os.fsdecode(one) if type(one) is bytes else one for one in argv)
+    return [one for one in texts if type(one) is str]
+
+
+def exclusive_folder(parent: Path, stem: str) -> Path:
+    """A new folder `STEM-<n>` (mode 0700), with the first number that is free. Raises OSError."""
+    number = 0
+    while True:
+        path = parent / f"{stem}-{number}"
+        try:
+            path.mkdir(mode=0o700)
+            return path
+        except FileExistsError:
+            number += 1

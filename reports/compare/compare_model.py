@@ -1,0 +1,100 @@
+"""What `compare` finds: two runs side by side, as frozen values with their units in their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ...advisors.schema.codec import dump
+from ...advisors.schema.report_model import Scalar, Verdict
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The throughput of both runs. `factor` is after over before, and lies in [low, high] but for chance.
+
+    `real` is None where it cannot be said, and `reason` says why.
+    """
+
+    before: float | None
+    after: float | None
+    factor: float | None
+    low: float | None
+    high: float | None
+    real: bool | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class ShareDifference:
+    """A share of the time in both runs; `change` is after less before, and lies in [low, high] but for chance.
+
+    `real` is None where it cannot be said, and `reason` says why.
+    """
+
+    before: float | None
+    after: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    real: bool | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class StageDifference:
+    """One stage's mean time, in microseconds a batch or a sample; `change_us` is after less before."""
+
+    before_us: float | None
+    after_us: float | None
+    change_us: float | None
+    low_us: float | None
+    high_us: float | None
+    real: bool | None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing that is not the same in both runs."""
+
+    name: str
+    before: Scalar
+    after: Scalar
+
+
+@dataclass(frozen=True)
+class LoaderComparison:
+    """One loader in both runs. Times are `per` batch, or per sample where the batches are of different sizes."""
+
+    name: str
+    rank: int | None
+    per: Literal["batch", "sample"]
+    unit: Literal["batches/s", "samples/s"]
+    throughput: Difference
+    stall_share: ShareDifference
+    verdict_before: Verdict
+    verdict_after: Verdict
+    stages: Mapping[str, StageDifference]
+    settings: tuple[Setting, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs, loader by loader. `only_before` and `only_after` name loaders that the other run lacks."""
+
+    schema: int
+    before: str
+    after: str
+    loaders: tuple[LoaderComparison, ...]
+    settings: tuple[Setting, ...]
+    only_before: tuple[str, ...]
+    only_after: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The comparison as JSON text."""
+        return dump(self, indent)

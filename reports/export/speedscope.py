@@ -1,0 +1,126 @@
+"""Recorded stacks as a speedscope file: opens in https://www.speedscope.app, which keeps it in the browser, or offline.
+
+The format: https://www.speedscope.app/file-format-schema.json, "sampled" profiles.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...advisors.schema.report_model import Report
+from ...profiler.base.errors import UsageError
+from ...profiler.base.metadata import clean
+from ...profiler.run.run import Run
+from ...profiler.stacks.stack_samples import STAGES, StackCapture
+
+SCHEMA_URL = "https://www.speedscope.app/file-format-schema.json"
+MAX_PROFILES = 256  # stages of processes; viewers list them all
+LEAST_HZ = 1e-3  # no burst is slower: anything below is damage
+
+Key = tuple[str, int, int]  # stage, host, process id
+
+
+def render_speedscope(report: Report, run: Run) -> str:
+    """The stacks of all bursts as JSON text: a profile a stage and process, fetch first, the longest first.
+
+    Weights are seconds: samples over the rate at which they were taken. Raises UsageError where there are no stacks.
+    """
+    frames = _Frames()
+    samples: dict[Key, dict[tuple[int, ...], float]] = {}
+    for host, system in enumerate(run.systems):
+        for burst in system.bursts:
+            _add(samples, frames, host, burst)
+    if not samples:
+        raise UsageError(f"this run holds no stacks: {why_no_stacks(report, run)}")
+    names = _process_names(run)
+    order = sorted(samples, key=lambda key: (_stage_order(key[0]), -sum(samples[key].values()), key))[:MAX_PROFILES]
+    several = len(run.systems) > 1
+    profiles = []
+    for stage, host, pid in order:
+        stacks = samples[stage, host, pid]
+        where = f" on {clean(run.systems[host].host or 'another host', 60)}" if several else ""
+        profiles.append({
+            "type": "sampled", "name": f"{clean(stage, 40)}: {names.get(pid, f'process {pid}')}{where}",
+            "unit": "seconds", "startValue": 0, "endValue": sum(stacks.values()),
+            "samples": [list(stack) for stack in stacks], "weights": list(stacks.values()),
+        })  # fmt: skip
+    return json.dumps(
+        {
+            "$schema": SCHEMA_URL,
+            "shared": {"frames": frames.found},
+            "profiles": profiles,
+            "name": clean(run.id, 100),
+            "activeProfileIndex": 0,
+            "exporter": f"loaderscope@{clean(run.loaderscope or '', 40)}",
+        },
+        allow_nan=False,
+        separators=(",", ":"),
+    )
+
+
+def why_no_stacks(report: Report, run: Run) -> str:
+    """The reason there are none, as far as anything of the run tells, with what to do."""
+    told: Iterable[str | None] = (
+        *(loader.code.reason for loader in report.loaders if loader.code is not None),
+        *(burst.reason for system in run.systems for burst in system.bursts),
+        *(system.reasons.get("stacks") for system in run.systems),
+        *(process.reasons.get("stacks") for process in run.processes),
+    )
+    found = next((reason for reason in told if reason), None)
+    if found is not None:
+        return clean(found, 300)
+    if run.state == "live":
+        return "none were taken yet; `loaderscope stacks` takes some"
+    return "none were taken; while a run goes on, `loaderscope stacks` takes some"
+
+
+class _Frames:
+    """The frames of all bursts, each once."""
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, Any]] = []
+        self._places: dict[tuple[str, str, int], int] = {}
+
+    def place(self, function: str, file: str, line: int) -> int:
+        key = function, file, line
+        at = self._places.get(key)
+        if at is None:
+            at = self._places[key] = len(self.found)
+            frame: dict[str, Any] = {"name": clean(function, 200) or "unknown"}
+            if file:
+                frame["file"] = clean(file)
+            if line > 0:
+                frame["line"] = line
+            self.found.append(frame)
+        return at
+
+
+def _add(samples: dict[Key, dict[tuple[int, ...], float]], frames: _Frames, host: int, burst: StackCapture) -> None:
+    """The stacks of one burst, equal ones together. Stacks without a frame (idle threads) show nothing."""
+    if not burst.rate_hz >= LEAST_HZ:
+        return
+    for stack in burst.stacks:
+        named = [burst.frames[at] for at in stack.frames if 0 <= at < len(burst.frames)]
+        if not named or stack.samples <= 0:
+            continue
+        path = tuple(frames.place(frame.function, frame.file, frame.line) for frame in named)
+        into = samples.setdefault((stack.stage, host, stack.pid), {})
+        into[path] = into.get(path, 0.0) + stack.samples / burst.rate_hz
+
+
+def _stage_order(stage: str) -> int:
+    return STAGES.index(stage) if stage in STAGES else len(STAGES)
+
+
+def _process_names(run: Run) -> Mapping[int, str]:
+    """'training process 4000', 'worker 2 (process 4102)'."""
+    names: dict[int, str] = {}
+    for process in run.processes:
+        workers = process.workers
+        for pid, worker in zip(workers["pid"].tolist(), workers["worker"].tolist(), strict=True):
+            names[pid] = f"worker {worker} (process {pid})"
+        rank = f", rank {process.rank}" if process.rank is not None else ""
+        names[process.pid] = f"training process {process.pid}{rank}"
+    return names

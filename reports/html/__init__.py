@@ -1,0 +1,1 @@
+"""Reports as one file for a browser."""

@@ -1,0 +1,82 @@
+"""Fills the templates: escaping, inlined style and scripts, and a policy that lets nothing else in.
+
+Every text is escaped by Jinja. Should one slip through all the same, the page's own Content-Security-Policy allows only
+the scripts whose hashes it names, and no connection to anywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...profiler.base.errors import UsageError
+from .html_plot import Figure
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+_MEND = "the HTML report needs {}: pip install 'loaderscope[html]'"
+
+
+def fill(template: str, plots: Sequence[Figure] = (), **values: Any) -> str:
+    """The page of this template. `plots` are drawn by plotly.js, which is inlined only if there are any.
+
+    Raises UsageError where jinja2 or plotly is not installed.
+    """
+    try:
+        import jinja2
+        from markupsafe import Markup
+    except ImportError as error:
+        raise UsageError(_MEND.format("jinja2")) from error
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    scripts = [*([_plotly()] if plots else []), (TEMPLATES / "report.js").read_text(encoding="utf-8")]
+    return environment.get_template(template).render(
+        **values,
+        style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
+        scripts=[Markup(script) for script in scripts],
+        policy=_policy(scripts),
+        figures=_json(plots, Markup),
+    )
+
+
+def _plotly() -> str:
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise UsageError(_MEND.format("plotly")) from error
+    script = str(get_plotlyjs())
+    # In a string or a regular expression a backslash before the slash changes nothing.
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _json(plots: Sequence[Figure], markup: type[Markup]) -> Markup:
+    """The plots as JSON that no HTML parser can end or begin anything in."""
+    text = json.dumps(
+        {each.id: {"data": each.data, "layout": each.layout} for each in plots},
+        allow_nan=False, separators=(",", ":"), ensure_ascii=True,
+    )  # fmt: skip
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return markup(text)

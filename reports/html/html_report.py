@@ -1,0 +1,167 @@
+"""The report as one HTML file that opens anywhere, offline: nothing is fetched, nothing is sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...advisors.schema.report_model import LoaderReport, Report
+from ...profiler.base.metadata import clean
+from ...profiler.run.run import LoaderRun, Run
+from ..text.system_text import system_lines
+from ..text.text import headroom_sentence, overhead_sentence, throughput_line
+from ..words.advice_words import limit_sentence
+from ..words.glosses import CAUSES, GLOSSES
+from ..words.matching import recorded
+from ..words.rows import (
+    AdviceRow,
+    StageRow,
+    advice_row,
+    capacity_rows,
+    cause_rows,
+    config_rows,
+    run_rows,
+    stage_groups,
+    title_of,
+)
+from ..words.units import micros, percent, rate
+from .html_code import InsideView, Room, inside_view
+from .html_loader import loader_figures
+from .html_page import fill
+from .html_plot import Figure
+from .html_system import system_figures
+
+# plotly.js takes 4.8 MB of the 6 MB a file may have; a loader's plots take up to 100 kB, its tables some 30 kB.
+MAX_PLOTTED = 6
+MAX_LOADERS = 16
+MAX_NOTES = 50
+SLOWEST = 10
+
+
+@dataclass(frozen=True)
+class LoaderView:
+    """What the template shows of one loader: texts, none of them markup."""
+
+    key: str
+    title: str
+    verdict: str
+    sentence: str
+    headroom: str | None
+    limit: str | None
+    throughput: str
+    tiles: list[tuple[str, str, str]]  # name, figure, gloss
+    recommendations: list[AdviceRow]
+    rejected: list[AdviceRow]
+    unmeasured: list[tuple[str, str]]
+    groups: list[tuple[str, list[StageRow]]]
+    causes: list[tuple[str, str, str, str]]
+    capacities: list[tuple[str, str, str, bool]]
+    config: list[tuple[str, str]]
+    notes: list[str]
+    slowest: list[tuple[str, ...]]
+    plots: list[Figure]
+    inside: InsideView
+
+
+def render_html(report: Report, run: Run) -> str:
+    """One self-contained page of at most 6 MB. Raises UsageError where jinja2 or plotly is not installed."""
+    several = len(report.loaders) > 1
+    room = Room(len(report.loaders))
+    with np.errstate(all="ignore"):  # damaged columns may hold any number
+        pairs = list(zip(report.loaders, recorded(report, run), strict=True))[:MAX_LOADERS]
+        views = [
+            _view(f"loader{number}", loader, found[1] if found else None, several, number < MAX_PLOTTED, room)
+            for number, (loader, found) in enumerate(pairs)
+        ]
+        machine = list(system_figures(run))
+    plots = [plot for view in views for plot in (*view.plots, *filter(None, [view.inside.flame]))] + machine
+    return fill(
+        "report.html.j2",
+        plots,
+        title=f"{views[0].verdict}: {views[0].title}" if views else "nothing recorded",
+        loaders=views,
+        more_loaders=max(0, len(report.loaders) - MAX_LOADERS),
+        machine=machine,
+        system=system_lines(report.system),
+        overhead=overhead_sentence(report.overhead),
+        notes=[clean(note) for note in report.notes[:MAX_NOTES]],
+        missing=[clean(sentence) for sentence in report.missing[:MAX_NOTES]],
+        run=run_rows(report),
+        stages=[(name.strip(), long) for name, _, long in _definitions()],
+        causes=list(CAUSES.items()),
+    )
+
+
+def _definitions() -> list[tuple[str, str, str]]:
+    """The stages with what they are; a part of a stage is named in full."""
+    return [
+        (f"{name.removesuffix('_cpu')}, of it CPU" if name.endswith("_cpu") else shown, short, long)
+        for name, (shown, short, long) in GLOSSES.items()
+    ]
+
+
+def _view(
+    key: str, loader: LoaderReport, columns: LoaderRun | None, several: bool, plotted: bool, room: Room
+) -> LoaderView:
+    inside = inside_view(key, loader, room)
+    told = loader.verdict != "too-short"
+    return LoaderView(
+        key=key,
+        title=title_of(loader, several),
+        verdict=loader.verdict,
+        sentence=clean(loader.basis.sentence),
+        headroom=headroom_sentence(loader) if told else None,
+        limit=limit_sentence(loader),
+        throughput=throughput_line(loader),
+        tiles=_tiles(loader),
+        recommendations=[advice_row(each) for each in loader.recommendations],
+        rejected=[advice_row(each) for each in loader.rejected],
+        unmeasured=[(clean(rule, 60), clean(reason, 300)) for rule, reason in loader.unmeasured.items()],
+        groups=list(stage_groups(loader)),
+        causes=cause_rows(loader),
+        capacities=capacity_rows(loader),
+        config=config_rows(loader),
+        notes=[*(clean(note) for note in loader.notes[:MAX_NOTES]), *inside.notes],
+        slowest=_slowest(columns) if columns is not None else [],
+        plots=list(loader_figures(key, loader, columns)) if plotted else [],
+        inside=inside,
+    )
+
+
+def _tiles(loader: LoaderReport) -> list[tuple[str, str, str]]:
+    basis = loader.basis
+    tiles = []
+    if loader.samples_per_s is not None:
+        tiles.append(("samples/s", rate(loader.samples_per_s), f"{rate(loader.batches_per_s)} batches/s"))
+    elif loader.batches_per_s is not None:
+        tiles.append(("batches/s", rate(loader.batches_per_s), ""))
+    if basis.stall_share is not None:
+        spread = ""
+        if basis.stall_share_low is not None and basis.stall_share_high is not None:
+            spread = f"{percent(basis.stall_share_low)} to {percent(basis.stall_share_high)}, 19 times in 20"
+        lost = "lost to loading" if basis.lost == "stall" else "spent waiting for data"
+        tiles.append((lost, percent(basis.stall_share), spread))
+    if loader.verdict != "too-short":
+        free = "if loading were free" if loader.headroom is not None else "without loading, nothing would be left"
+        tiles.append(("headroom", f"{loader.headroom:.2f}×" if loader.headroom is not None else "–", free))
+    tiles.append(("confidence", basis.confidence, f"{basis.steady_batches:,} steady batches"))
+    return tiles
+
+
+def _slowest(loader: LoaderRun) -> list[tuple[str, ...]]:
+    """The batches waited for longest: number, epoch, worker, then times in words."""
+    batches = loader.batches
+    wait = batches["wait_ns"]
+    found = []
+    for at in np.argsort(-wait, kind="stable")[:SLOWEST].tolist():
+        if wait[at] < 0:
+            continue
+        cells: list[Any] = [loader.folded.records + at]
+        cells += [int(batches[name][at]) if batches[name][at] >= 0 else "–" for name in ("epoch", "worker")]
+        for name in ("wait_ns", "fetch_ns", "collate_ns", "compute_ns"):
+            value = int(batches[name][at])
+            cells.append(micros(value / 1e3 if value >= 0 else None))
+        found.append(tuple(map(str, cells)))
+    return found

@@ -1,0 +1,173 @@
+"""The report for a terminal: the verdict first, then where the time went. A pure function of the `Report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from ...advisors.schema.report_model import LoaderReport, Overhead, Report, RunInfo
+from ...profiler.base.metadata import clean
+from ..words.advice_words import advice_lines, limit_sentence
+from ..words.inside import inside_notes
+from ..words.layout import bullets, heading, indented
+from ..words.units import count, duration, factor, micros, percent, plural, rate, size, span
+from .inside_text import inside_lines
+from .stages_text import stage_lines, unmeasured_stages, waiting_lines
+from .system_text import system_lines
+from .terminal import fitting_width, printed
+
+MAX_LOADERS = 32
+
+STYLES = {"input-bound": "bold red", "balanced": "bold yellow", "compute-bound": "bold green", "too-short": "bold cyan"}
+
+
+def render_text(report: Report, width: int = 80, color: bool = False, unicode: bool = True) -> str:
+    """The report as text of at most `width` columns, with ANSI colours if `color`, in ASCII unless `unicode`.
+
+    Only lines of code to paste may be longer: they are never wrapped. Texts that come from the run are shown as they
+    are, never as markup, and without control characters.
+    """
+    width = fitting_width(width)
+    return printed(_parts(report, width), width, color, unicode)
+
+
+def _parts(report: Report, width: int) -> Iterator[RenderableType]:
+    for sentence in report.missing:
+        yield Text(clean(sentence), style="bold red")
+    for loader in report.loaders[:MAX_LOADERS]:
+        yield from _loader(loader, report.run, width, several=len(report.loaders) > 1)
+    if len(report.loaders) > MAX_LOADERS:
+        yield Text(f"… and {len(report.loaders) - MAX_LOADERS} more loaders: --format json has them all")
+    if not report.loaders:
+        yield Text("Nothing to report: no loader was recorded.", style="bold")
+        yield Text("")
+    yield heading("The machine")
+    yield _facts(system_lines(report.system))
+    yield Text("")
+    yield heading("What recording cost")
+    yield indented(overhead_sentence(report.overhead))
+    if report.notes:
+        yield Text("")
+        yield heading("Notes")
+        yield from bullets(report.notes)
+    yield Text("")
+    yield _run_line(report.run)
+
+
+def _loader(loader: LoaderReport, run: RunInfo, width: int, several: bool) -> Iterator[RenderableType]:
+    style = STYLES[loader.verdict]
+    title = Text.assemble(("● ", style), (loader.verdict, style), "  ", (clean(loader.name, 60), "bold"))
+    if several or loader.rank is not None:
+        title.append(f"  process {loader.pid}" if loader.rank is None else f"  rank {loader.rank}", style="dim")
+    yield Rule(style="dim", characters="─")
+    yield title
+    yield Text("")
+    yield indented(clean(loader.basis.sentence), "bold")
+    if loader.verdict != "too-short":
+        yield indented(headroom_sentence(loader))
+    limit = limit_sentence(loader)
+    if limit:
+        yield indented(limit)
+    yield Text("")
+    yield from advice_lines(loader)
+    yield indented(throughput_line(loader), "dim")
+    config = _config(loader)
+    if config:
+        yield indented(config, "dim")
+    yield Text("")
+    yield heading("Where each batch's time goes")
+    yield from stage_lines(loader, width)
+    unmeasured = list(unmeasured_stages(loader))
+    if unmeasured:
+        yield indented("not measured: " + "; ".join(unmeasured), "dim")
+    yield Text("")
+    yield from inside_lines(loader, width)
+    if loader.waiting is not None and loader.waiting.total_s > 0:
+        yield from waiting_lines(loader, width)
+    notes = (*loader.notes, *inside_notes(loader))
+    if notes:
+        yield from bullets(notes)
+        yield Text("")
+
+
+def headroom_sentence(loader: LoaderReport) -> str:
+    """How much faster free loading would be, and how sure that is."""
+    basis = loader.basis
+    parts = []
+    if loader.headroom is None:
+        parts.append("Headroom: without loading, nothing would be left to do.")
+    elif loader.headroom < 1.005:
+        parts.append("Headroom: none, free loading would not be faster.")
+    else:
+        parts.append(f"Headroom: at most {factor(loader.headroom)} faster, if loading were free.")
+    spread = ""
+    if basis.stall_share_low is not None and basis.stall_share_high is not None:
+        spread = f", {span(basis.stall_share_low, basis.stall_share_high)}"
+    parts.append(f"Confidence: {basis.confidence} ({count(basis.steady_batches)} steady batches{spread}).")
+    return " ".join(parts)
+
+
+def throughput_line(loader: LoaderReport) -> str:
+    """Counts and rates, as far as they are known."""
+    parts = [plural(loader.batches, "batch", "batches")]
+    if loader.samples is not None:
+        parts.append(plural(loader.samples, "sample", "samples"))
+    parts.append(plural(loader.epochs, "epoch", "epochs"))
+    if loader.wall_s is not None:
+        parts.append(f"in {duration(loader.wall_s)}")
+    if loader.batches_per_s is not None:
+        parts.append(f"{rate(loader.batches_per_s)} batches/s")
+    if loader.samples_per_s is not None:
+        parts.append(f"{rate(loader.samples_per_s)} samples/s")
+    if loader.bytes_per_batch is not None:
+        parts.append(f"{size(loader.bytes_per_batch)} a batch")
+    return " · ".join(parts)
+
+
+def _config(loader: LoaderReport) -> str:
+    config = loader.config
+    numbers = ("batch_size", "num_workers", "prefetch_factor")
+    parts = [f"{name}={clean(config[name], 40)}" for name in numbers if config.get(name) is not None]
+    parts += [name for name in ("pin_memory", "persistent_workers", "drop_last") if config.get(name) is True]
+    for name in ("sampler", "collate_fn"):
+        if isinstance(config.get(name), str):
+            parts.append(clean(str(config[name]).rpartition(".")[2], 60))
+    return " · ".join(parts)
+
+
+def _facts(lines: list[tuple[str, str]]) -> RenderableType:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, line in lines:
+        table.add_row(Text(f"  {label}", style="dim"), Text(line))
+    return Group(table)
+
+
+def overhead_sentence(overhead: Overhead) -> str:
+    """What recording cost, in one sentence or two."""
+    if overhead.per_batch_us is None:
+        first = f"The cost a batch was not measured ({overhead.reasons.get('per_batch_us', 'no reason known')})."
+    else:
+        share = f", {percent(overhead.share_of_step)} of a step" if overhead.share_of_step is not None else ""
+        first = f"{micros(overhead.per_batch_us)} a batch{share}."
+    if overhead.sampler_cpu_share is None:
+        return first
+    memory = f" and {size(overhead.sampler_rss_bytes)}" if overhead.sampler_rss_bytes is not None else ""
+    return f"{first} The system sampler: {percent(overhead.sampler_cpu_share)} of one core{memory}."
+
+
+def _run_line(run: RunInfo) -> Text:
+    parts = [f"run {clean(run.id, 60)}", run.state]
+    if run.processes > 1:
+        parts.append(f"{run.processes} processes")
+    if run.argv:
+        parts.append(clean(" ".join(run.argv), 60))
+    for label, version in (("torch", run.torch), ("Python", run.python)):
+        if version:
+            parts.append(f"{label} {clean(version, 30)}")
+    return Text(" · ".join(parts), style="dim")

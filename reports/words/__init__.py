@@ -1,0 +1,1 @@
+"""What is said, whatever the format: glosses, units, rows, sentences."""

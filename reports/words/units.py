@@ -1,0 +1,55 @@
+"""Figures as people read them, also where there is none."""
+
+from __future__ import annotations
+
+from ...advisors.schema import figures
+
+UNKNOWN = "–"
+
+
+def duration(seconds: float | None) -> str:
+    """'27 µs', '1.32 ms', '4.10 s', '12 min 5 s', '3 h 20 min'."""
+    return UNKNOWN if seconds is None else figures.duration(seconds)
+
+
+def micros(value: float | None) -> str:
+    """A duration given in microseconds."""
+    return UNKNOWN if value is None else figures.us(value)
+
+
+def percent(share: float | None) -> str:
+    """'49 %', '0.4 %', '< 0.1 %'."""
+    return UNKNOWN if share is None else figures.percent(share)
+
+
+def span(low: float, high: float) -> str:
+    """'66–75 %', one figure where both round to it."""
+    first, second = percent(low), percent(high)
+    return first if first == second else f"{first.removesuffix(' %')}–{second}"
+
+
+def size(number: float | None) -> str:
+    """'787 kB', '23.5 GB': decimal, as disks and `watch` say it."""
+    return UNKNOWN if number is None else figures.size(number)
+
+
+def count(number: float | None) -> str:
+    """'1,280'."""
+    return UNKNOWN if number is None else figures.count(number)
+
+
+def plural(number: int, one: str, many: str) -> str:
+    """'1 batch', '1,280 batches'."""
+    return f"{count(number)} {one if number == 1 else many}"
+
+
+def rate(number: float | None) -> str:
+    """'124', '1,981', '0.52': three digits are enough for a rate."""
+    return UNKNOWN if number is None else figures.three(number)
+
+
+def factor(number: float | None) -> str:
+    """'2.36×'."""
+    if number is None:
+        return UNKNOWN
+    return f"{number:.2f}×" if number < 9.995 else f"{number:,.0f}×" if number < 1e6 else "over a million ×"

@@ -1,0 +1,266 @@
+"""From a run to a report, and the report as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import MS, RUN_ID, T0, RunBuilder, epoch_row, loop
+from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.schema.report_model import Change, Range, Recommendation, Report
+from loaderscope.profiler.base.errors import UsageError
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.reports.text.system_text import system_lines
+
+
+def report_of(run: RunBuilder) -> Report:
+    return build_report(open_run(run.path))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunBuilder:
+    return RunBuilder(tmp_path)
+
+
+def test_throughput_leaves_out_pauses_between_epochs(run: RunBuilder) -> None:
+    one = loop(50, wait_ms=1, compute_ms=9)
+    two = loop(50, wait_ms=1, compute_ms=9, epoch=1, start_ns=T0 + 3600 * 10**9)
+    run.process().loader(one + two, epochs=[epoch_row(one), epoch_row(two)])
+    report = report_of(run)
+    loader = report.loaders[0]
+    assert loader.wall_s == pytest.approx(1.0)
+    assert loader.batches_per_s == pytest.approx(100)
+    assert loader.samples_per_s == pytest.approx(400)
+    assert (loader.batches, loader.samples, loader.epochs) == (100, 400, 2)
+    assert report.run.wall_s == pytest.approx(3600.5)
+    assert report.run.id == RUN_ID
+
+
+def test_overhead_spreads_detail_over_all_batches(run: RunBuilder) -> None:
+    rows = loop(100, wait_ms=1, compute_ms=9, own_ns=lambda n, t, w: 5000.0 if n % 10 == 0 else None)
+    run.process().loader(rows, overhead={"hook_ns": 700.0})
+    overhead = report_of(run).overhead
+    assert overhead.per_batch_us == pytest.approx(1.2)
+    assert overhead.share_of_step == pytest.approx(1200 / 10e6)
+    assert overhead.sampler_cpu_share is None
+    assert overhead.reasons["sampler_cpu_share"]
+
+
+def test_several_processes_and_loaders_are_all_there(run: RunBuilder) -> None:
+    for rank in (1, 0):
+        process = run.process(pid=4000 + rank, rank=rank, world_size=2, local_world_size=2)
+        process.loader(loop(30), name="train")
+        process.loader(loop(30), name="validation")
+    report = report_of(run)
+    assert [(loader.rank, loader.name) for loader in report.loaders] == [
+        (0, "train"), (0, "validation"), (1, "train"), (1, "validation")
+    ]  # fmt: skip
+    assert report.run.world_size == 2
+    one = build_report(open_run(run.path), 4001, ("p4001-0", 1))
+    assert [(loader.rank, loader.name) for loader in one.loaders] == [(1, "validation")]
+
+
+def test_system_summary(run: RunBuilder) -> None:
+    run.process(affinity=6, local_world_size=2, rank=0).loader(loop(30))
+    second = 10**9
+    machine = [
+        {
+            "t_ns": T0 + n * second, "cpu_idle_pct": idle, "cpu_iowait_pct": 10.0, "mem_available_bytes": available,
+            "disk_read_bytes": 1000 + n * 50, "sampler_cpu_ns": n * 10 * MS, "sampler_rss_bytes": 20_000_000,
+            "shm_used_bytes": n, "cgroup_throttled_ns": n * 100 * MS,
+        }
+        for n, (idle, available) in enumerate([(None, 9), (50.0, 5), (10.0, 7)])
+    ]  # fmt: skip
+    process: list[dict[str, Any]] = [
+        {"t_ns": T0 + n * second, "pid": 4000, "role": 0, "cpu_user_ns": n * second, "cpu_system_ns": 0,
+         "read_all_bytes": 100 + n, "read_disk_bytes": 0}
+        for n in range(3)
+    ]  # fmt: skip
+    process += [
+        {"t_ns": T0 + n * second, "pid": 5000 + worker, "role": 1, "worker": worker, "cpu_user_ns": n * second // 4,
+         "cpu_system_ns": n * second // 4, "uss_bytes": n * 10, "read_all_bytes": n * 1000, "read_disk_bytes": n * 100}
+        for n in range(3)
+        for worker in range(2)
+    ]  # fmt: skip
+    gpu = [{"t_ns": T0 + n * second, "gpu": 0, "util_pct": 40 + n, "power_mw": 300_000} for n in range(3)]
+    run.system(machine, process, gpu, gpus=[{"index": 0, "name": "H200"}],
+               cgroup={"version": 2, "cpu_quota": 3.0, "mem_limit_bytes": None})  # fmt: skip
+    report = report_of(run)
+    system = report.system
+    assert system.samples == 3
+    assert system.seconds == pytest.approx(2)
+    assert system.effective_cpus == pytest.approx(1.5)  # a quota of 3 cores for 2 ranks
+    assert system.cpu_busy_mean_share == pytest.approx(0.6)
+    assert system.cpu_busy_max_share == pytest.approx(0.8)
+    assert system.cpu_iowait_mean_share == pytest.approx(0.1)
+    assert system.mem_available_min_bytes == 5
+    assert system.disk_read_bytes_s == pytest.approx(50)
+    assert system.throttled_share == pytest.approx(0.1)
+    assert system.main_cpu_cores == pytest.approx(1)
+    assert (system.workers, system.worker_cpu_mean_cores) == (2, pytest.approx(0.5))
+    assert (system.read_all_bytes, system.read_disk_bytes) == (2 + 2 * 2000, 2 * 200)
+    assert [(p.role, p.worker, p.uss_peak_bytes) for p in system.processes] == [
+        ("main", None, None), ("worker", 0, 20), ("worker", 1, 20)
+    ]  # fmt: skip
+    assert [(g.name, g.util_mean_share, g.power_mean_w) for g in system.gpus] == [("H200", pytest.approx(0.41), 300)]
+    assert report.overhead.sampler_cpu_share == pytest.approx(0.01)
+    assert report.overhead.sampler_rss_bytes == 20_000_000
+    assert system.net_recv_bytes_s is None
+    assert "net_recv_bytes_s" in system.reasons
+
+
+@pytest.mark.parametrize(("stolen", "noted"), [(0.0, False), (4.0, False), (30.0, True)])
+def test_time_the_hypervisor_took_is_told(run: RunBuilder, stolen: float, noted: bool) -> None:
+    run.process().loader(loop(30))
+    busy = {"cpu_user_pct": 50.0, "cpu_system_pct": 6.0, "cpu_idle_pct": 44.0 - stolen, "cpu_iowait_pct": None}
+    run.system(machine=[{"t_ns": T0}, *({"t_ns": T0 + n * 10**9, **busy} for n in (1, 2))])
+    report = report_of(run)
+    assert report.system.cpu_stolen_mean_share == pytest.approx(stolen / 100, abs=1e-6)
+    assert [note for note in report.notes if "hypervisor" in note] == (
+        ["the hypervisor ran others during 30 % of this machine's CPU time: what was measured is slower than the code, "
+         "and predictions are less sure; record again when the host is quiet"] if noted else []
+    )  # fmt: skip
+    (cpu,) = (line for label, line in system_lines(report.system) if label == "CPU")
+    assert ("taken by the hypervisor" in cpu) == (stolen > 0)
+
+
+def test_where_the_system_does_not_tell_it_nothing_is_said_of_the_hypervisor(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path, platform="macOS-15.1-arm64")
+    run.process().loader(loop(30))
+    told = {"cpu_user_pct": 50.0, "cpu_system_pct": 6.0, "cpu_idle_pct": 44.0}
+    run.system(machine=[{"t_ns": T0 + n * 10**9, **told} for n in range(2)])
+    system = report_of(run).system
+    assert system.cpu_stolen_mean_share is None
+    assert system.reasons["cpu_stolen_mean_share"] == "not measured on this platform"
+
+
+def test_every_none_of_the_system_has_its_reason(run: RunBuilder) -> None:
+    run.process().loader(loop(30))
+    run.system(machine=[{"t_ns": T0}])
+    system = report_of(run).system
+    unexplained = [
+        name
+        for name, value in vars(system).items()
+        if value is None and name not in system.reasons and name not in ("host", "seconds", "cores_logical")
+    ]
+    assert unexplained == []
+
+
+def test_a_run_without_anything(run: RunBuilder) -> None:
+    report = report_of(run)
+    assert report.loaders == ()
+    assert "no loader was recorded" in report.notes
+    assert report.system.reasons["system"] == "the system sampler recorded nothing"
+
+
+def test_states_are_noted(tmp_path: Path) -> None:
+    import platform
+
+    run = RunBuilder(tmp_path, host=platform.node(), boot_id=None)
+    run.process(pid=2**22 + 5, ended=False, host=platform.node(), boot_id=None).loader(loop(30))
+    report = report_of(run)
+    assert report.run.state == "crashed"
+    assert any("killed or crashed" in note for note in report.notes)
+
+
+def test_clocks_that_jump_and_absurd_numbers_give_a_report(run: RunBuilder) -> None:
+    rows = loop(50)
+    rows[20]["t_ns"] = 5
+    rows[30]["t_ns"] = 2**62
+    rows[31]["wait_ns"] = 2**62
+    run.process().loader(rows)
+    report = report_of(run)
+    assert report.loaders[0].batches == 50
+    assert Report.from_json(report.to_json()) == report
+
+
+# JSON
+
+
+@pytest.fixture
+def report(run: RunBuilder) -> Report:
+    rows = loop(60, wait_ms=3, fetch_ns=2 * MS, fetch_cpu_ns=MS)
+    run.process(rank=0).loader(rows, epochs=[epoch_row(rows, startup_ms=9)])
+    run.system(machine=[{"t_ns": T0 + n} for n in range(2)], gpu=[{"t_ns": T0, "gpu": 1}])
+    return report_of(run)
+
+
+def test_json_round_trip_is_exact(report: Report) -> None:
+    text = report.to_json()
+    assert Report.from_json(text) == report
+    assert Report.from_json(text).to_json() == text
+    assert report.to_json(indent=None).count("\n") == 0
+
+
+def test_recommendations_survive_the_round_trip(report: Report) -> None:
+    from dataclasses import replace
+
+    advice = Recommendation(
+        "num-workers", "Use 4 workers", "fetch takes 20 ms", {"fetch": "20 ms"}, Range(1.5, 2.0, 2.5), None,
+        Change({"num_workers": 4, "persistent_workers": True, "timeout": 1.5, "x": None}, "DataLoader(...)"),
+        None, None,
+    )  # fmt: skip
+    changed = replace(report, loaders=(replace(report.loaders[0], recommendations=(advice,), rejected=(advice,)),))
+    again = Report.from_json(changed.to_json())
+    assert again == changed
+    assert again.loaders[0].recommendations[0].change.params["persistent_workers"] is True
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "it is not JSON"),
+        ("[]", "it names no schema"),
+        ("{}", "it names no schema"),
+        ('{"schema": true}', "it names no schema"),
+        ('{"schema": 2}', "newer Loaderscope: upgrade"),
+        ('{"schema": 0}', "unknown schema 0"),
+        ('{"schema": 1}', "report.run is missing"),
+    ],
+)
+def test_what_is_no_report(text: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        Report.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        (("loaders", 0, "verdict"), "great", r"report\.loaders\[0\]\.verdict"),
+        (("loaders", 0, "batches"), "60", r"report\.loaders\[0\]\.batches"),
+        (("loaders", 0, "batches"), True, r"report\.loaders\[0\]\.batches"),
+        (("loaders", 0, "stages", "fetch", "mean_us"), "1", r"stages\.fetch\.mean_us"),
+        (("system", "reasons"), [], r"system\.reasons"),
+        (("run", "argv"), {"a": 1}, r"run\.argv"),
+    ],
+)
+def test_values_of_the_wrong_kind_are_named(report: Report, path: tuple[Any, ...], value: Any, where: str) -> None:
+    data = json.loads(report.to_json())
+    *parents, last = path
+    target = data
+    for key in parents:
+        target = target[key]
+    target[last] = value
+    with pytest.raises(UsageError, match=where):
+        Report.from_json(json.dumps(data))
+
+
+def test_unknown_keys_are_left_for_later_versions(report: Report) -> None:
+    data = json.loads(report.to_json())
+    data["loaders"][0]["future"] = 1
+    assert Report.from_json(json.dumps(data)) == report
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+
+
+@given(st.recursive(SCALARS, lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x, max_size=3)))
+def test_any_json_is_refused_politely(value: Any) -> None:
+    for data in (value, {"schema": 1, "run": value, "loaders": value}):
+        with pytest.raises(UsageError):
+            Report.from_json(json.dumps(data))

@@ -1,0 +1,165 @@
+"""Trying the batched form on loaders at hand."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
+
+from loaderscope.advisors.build.probe import probe_loader, same_batch
+from loaderscope.advisors.case.probe_result import GETITEMS, NOW, SAMPLER, SLICES, ProbeResult
+
+N = 400
+
+
+class Rows(Dataset[Any]):
+    def __init__(self) -> None:
+        self.x = np.random.rand(N, 5).astype(np.float32)
+        self.x[3, 2] = np.nan
+        self.y = torch.arange(N)
+        self.transform: Any = None
+        self.asked = 0
+
+    def __len__(self) -> int:
+        return N
+
+    def __getitem__(self, index: Any) -> Any:
+        x = self.x[index]
+        if self.transform is not None:
+            x = self.transform(x)
+        return x, self.y[index]
+
+
+class Lies(Rows):
+    """An array whose look-ups depend on how they are asked for."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.x[index], self.y[index]
+
+
+class Fails(Rows):
+    def __getitem__(self, index: Any) -> Any:
+        raise ValueError("broken file")
+
+
+class Computes(Rows):
+    def __getitem__(self, index: Any) -> Any:
+        return self.look_up(index)
+
+    def look_up(self, index: Any) -> Any:
+        return self.x[index]
+
+
+def probe(dataset: Any, **options: Any) -> ProbeResult:
+    return probe_loader(DataLoader(dataset, **{"batch_size": 50, "shuffle": True, **options}), seconds=0.1)
+
+
+def test_an_array_data_set_is_compared_and_timed() -> None:
+    result = probe(Rows())
+
+    assert result.equal is True and result.reason is None
+    assert result.batch_size == 50 and result.checked_batches >= 1 and result.rounds >= 3
+    assert set(result.forms) == {NOW, GETITEMS, SAMPLER}
+    assert result.factor is not None and result.factor > 2  # about 30 in a quiet moment
+    assert result.fastest in (GETITEMS, SAMPLER)
+
+
+def test_a_tensor_data_set_is_sliced_too() -> None:
+    result = probe(Subset(TensorDataset(torch.randn(N, 3)), range(0, N, 2)))
+    whole = probe(TensorDataset(torch.randn(N, 3)))
+
+    assert result.equal is True and set(result.forms) == {NOW, GETITEMS, SAMPLER}
+    assert whole.equal is True and set(whole.forms) == {NOW, GETITEMS, SAMPLER, SLICES}
+
+
+def test_random_states_are_what_they_were() -> None:
+    dataset = Rows()
+    dataset.transform = lambda x: x + np.random.rand() + random.random() + float(torch.rand(()))
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+
+    probe(dataset)
+
+    assert before == (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
+
+
+def test_random_augmentation_cannot_be_compared() -> None:
+    dataset = Rows()
+    dataset.transform = lambda x: x + np.random.rand()
+
+    result = probe(dataset)
+
+    assert result.equal is None and "other values each time" in (result.reason or "")
+    assert not result.forms and result.factor is None and result.fastest is None
+
+
+def test_a_transform_without_chance_is_compared() -> None:
+    dataset = Rows()
+    dataset.transform = lambda x: x * 2
+
+    assert probe(dataset).equal is True
+
+
+def test_a_batched_form_with_other_values_is_found_out() -> None:
+    dataset = Lies()
+    held = dataset.x
+
+    class Sly(np.ndarray):
+        def __getitem__(self, index: Any) -> Any:
+            found = np.asarray(self).__getitem__(index)
+            return found if np.isscalar(index) or isinstance(index, int) else found + 1
+
+    dataset.x = held.view(Sly)
+
+    result = probe(dataset)
+
+    assert result.equal is not True
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "reason"),
+    [
+        (Fails(), {}, "more than a look-up"),
+        (Computes(), {}, "look_up"),
+        (Rows(), {"batch_size": None, "shuffle": False}, "whole batches"),
+        (Rows(), {"collate_fn": list}, "collate function"),
+        (TensorDataset(torch.empty(0, 2)), {"shuffle": False}, "empty"),
+    ],
+)
+def test_what_cannot_be_probed_says_why(dataset: Any, options: dict[str, Any], reason: str) -> None:
+    result = probe(dataset, **options)
+
+    assert result.equal is None and reason in (result.reason or "")
+
+
+def test_a_data_set_that_raises_is_reported_not_raised() -> None:
+    dataset = Rows()
+
+    def fail(x: Any) -> Any:
+        raise KeyError("no such key")
+
+    dataset.transform = fail
+
+    assert "KeyError" in (probe(dataset).reason or "")
+
+
+def test_streams_and_other_objects_are_refused() -> None:
+    class Stream(IterableDataset[int]):
+        def __iter__(self) -> Any:
+            return iter(range(3))
+
+    for loader in (DataLoader(Stream()), [1, 2, 3], None):
+        assert "map-style" in (probe_loader(loader).reason or "")
+
+
+def test_batches_are_the_same_only_with_the_same_types_and_values() -> None:
+    nan = torch.tensor([1.0, float("nan")])
+    assert same_batch([nan, ("a",)], [nan.clone(), ("a",)])
+    assert not same_batch([nan], (nan,))
+    assert not same_batch(torch.zeros(2), torch.zeros(2, dtype=torch.float64))
+    assert not same_batch({"a": nan}, {"b": nan})
+    assert not same_batch(torch.zeros(2), torch.zeros(1))
+    assert not same_batch(["a"], ["b"])

@@ -1,0 +1,415 @@
+"""The batched form of a data set: the code written for it, run as it is, gives the very batches the loader gave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+)
+
+from advice_cases import case_of, rows_of
+from loaderscope.advisors.code.batched.access import MAX_LINES, read_access
+from loaderscope.advisors.code.batched.batch_access import batch_access
+from loaderscope.advisors.code.batched.batch_values import NotArrays
+from loaderscope.advisors.code.batched.getitems_code import Batched, batched_form
+from loaderscope.profiler.inspect.inspect_loader import inspect_loader
+from loaderscope.profiler.inspect.inspection import Attribute, read_inspection
+
+N = 53
+
+
+def doubled(x: Any) -> Any:
+    return x * 2
+
+
+class Arrays(Dataset[Any]):
+    """What the classes below look things up in."""
+
+    def __init__(self) -> None:
+        self.x = torch.randn(N, 4, 3)
+        self.y = torch.randint(0, 9, (N,))
+        self.w = torch.rand(N)
+        self.a = np.random.rand(N, 3).astype(np.float32)
+        self.b = np.arange(N, dtype=np.int16)
+        self.image = np.random.randint(0, 255, (N, 5, 6, 3), dtype=np.uint8)
+        self.order = torch.randperm(N)
+        self.labels = [int(n) % 7 for n in range(N)]
+        self.costs = [n / 3 for n in range(N)]
+        self.names = [f"n{n}" for n in range(N)]
+        self.rows = [torch.full((2,), n) for n in range(N)]
+        self.transform = doubled
+        self.nothing = None
+
+    def __len__(self) -> int:
+        return N
+
+
+class Pair(Arrays):
+    def __getitem__(self, index):
+        return self.x[index], self.y[index]
+
+
+class One(Arrays):
+    def __getitem__(self, i):
+        return self.x[i]
+
+
+class ListPair(Arrays):
+    def __getitem__(self, i):
+        x = self.x[i]
+        y = self.y[i]
+        return [x, y]
+
+
+class AsDict(Arrays):
+    def __getitem__(self, i):
+        """One row."""
+        return {"x": self.x[i], "y": self.y[i], 3: self.w[i]}
+
+
+class DictCall(Arrays):
+    def __getitem__(self, i):
+        return dict(  # noqa: C408
+            x=self.x[i].float(), label=int(self.y[i]), cost=float(self.w[i])
+        )
+
+
+class NumPy(Arrays):
+    def __getitem__(self, i):
+        return self.a[i], self.b[i]
+
+
+class Mixed(Arrays):
+    def __getitem__(self, i):
+        x, y = torch.from_numpy(self.a[i]), torch.tensor(self.b[i], dtype=torch.long)
+        return x, y, self.y[i].item(), self.w[i].item()
+
+
+class Lists(Arrays):
+    def __getitem__(self, i):
+        return self.a[i], self.labels[i], self.costs[i], self.names[i], torch.tensor(self.labels[i]), self.rows[i]
+
+
+class ListDict(Arrays):
+    def __getitem__(self, i):
+        return {"a": self.a[i], "name": self.names[i], "cost": torch.tensor(self.costs[i])}
+
+
+class Converted(Arrays):
+    def __getitem__(self, idx):
+        if torch.is_tensor(idx):
+            idx = idx.tolist()
+        image = torch.as_tensor(self.image[idx]).permute(2, 0, 1).float() / 255
+        return image, torch.tensor(float(self.b[idx])), bool(self.y[idx])
+
+
+class NumPyOps(Arrays):
+    def __getitem__(self, idx):
+        image = self.image[idx].transpose(2, 0, 1).astype(np.float32) / 255.0
+        return image, 1 - self.a[idx], self.a[idx].reshape(3, 1), self.x[idx].view(-1), self.x[idx].unsqueeze(0)
+
+
+class Chosen(Arrays):
+    def __getitem__(self, i):
+        return self.x[i, 0], self.x[i][1:, 2], self.a[i, -1], self.image[i, 1:4, 2], self.rows[i][0]
+
+
+class ByOrder(Arrays):
+    def __getitem__(self, i):
+        return self.x[self.order[i]], self.a[self.order[i]], self.names[self.order[i]]
+
+
+class Transformed(Arrays):
+    def __getitem__(self, i):
+        sample = self.a[i]
+        label = self.y[i]
+        if self.transform is not None:
+            sample = self.transform(sample)
+        if self.nothing:
+            label = self.nothing(label)
+        return sample, label
+
+
+class Nested(Arrays):
+    def __getitem__(self, i):
+        return {"in": (self.x[i], self.a[i])}, self.y[i]
+
+
+class Reserved(Arrays):
+    def __getitem__(self, index):
+        rows, source = self.x[index], self.a[index]
+        torch_ = self.y[index]
+        return rows, source, torch_
+
+
+RECOGNISED = [
+    Pair, One, ListPair, AsDict, DictCall, NumPy, Mixed, Lists, ListDict, Converted, NumPyOps, Chosen, ByOrder,
+    Transformed, Nested, Reserved,
+]  # fmt: skip
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two batches are one and the same: types, structure, dtypes, values."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, torch.Tensor):
+        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b) and a.stride() == b.stride()
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b)
+
+
+def form_of(tmp_path: Path, loader: DataLoader[Any]) -> Batched:
+    rows, epochs = rows_of(samples=4)
+    return batched_form(case_of(tmp_path, rows, epochs, loader=loader, config={"dataset_len": None}))
+
+
+def pasted(tmp_path: Path, loader: DataLoader[Any], **names: Any) -> DataLoader[Any]:
+    """The loader that the advised code makes, run with nothing but the user's own names at hand."""
+    scope: dict[str, Any] = {"dataset": loader.dataset, type(loader.dataset).__name__: type(loader.dataset), **names}
+    exec(form_of(tmp_path, loader).code, scope)
+    made: DataLoader[Any] = scope["loader"]
+    return made
+
+
+def assert_same_epochs(before: DataLoader[Any], after: DataLoader[Any]) -> None:
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        expected = list(before)
+        torch.manual_seed(seed)
+        found = list(after)
+        assert len(expected) == len(found) == len(before) == len(after)
+        assert all(map(same, expected, found)), (expected[0], found[0])
+
+
+@pytest.mark.parametrize("cls", RECOGNISED)
+def test_the_pasted_loader_gives_the_same_batches_in_the_same_order(tmp_path: Path, cls: type[Arrays]) -> None:
+    before = DataLoader(cls(), batch_size=13, shuffle=True)  # 53 = 4 x 13 + 1: a last batch of one
+
+    assert_same_epochs(before, pasted(tmp_path, before))
+
+
+@pytest.mark.parametrize("cls", RECOGNISED)
+def test_the_closure_does_what_the_code_does(cls: type[Arrays]) -> None:
+    loader = DataLoader(cls(), batch_size=7)
+    part = read_inspection({"inspection": inspect_loader(loader)}).dataset
+    assert part is not None
+    access = batch_access(part)
+
+    for begin, expected in zip(range(0, N, 7), loader, strict=True):
+        batch = access.run(loader.dataset, torch.arange(begin, min(begin + 7, N)))
+        assert same(batch, expected)
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        TensorDataset(torch.randn(N, 2), torch.arange(N)),
+        Subset(TensorDataset(torch.randn(N, 2), torch.arange(N)), list(range(0, N, 3))),
+        Subset(Subset(Pair(), range(20, 50)), torch.arange(5, 25)),
+        Subset(Lists(), [5, 3, 9, 1, 1]),
+        ConcatDataset([Pair(), Pair(), Pair()]),
+        ConcatDataset([One(), Subset(One(), [4, 3])]),
+        ConcatDataset([AsDict(), AsDict()]),
+        ConcatDataset([TensorDataset(torch.randn(9, 2)), TensorDataset(torch.randn(4, 2))]),
+        Subset(ConcatDataset([NumPy(), NumPy()]), list(range(30, 80))),
+    ],
+    ids=lambda d: type(d).__name__,
+)
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_wrapped_data_sets(tmp_path: Path, dataset: Dataset[Any], shuffle: bool) -> None:
+    before = DataLoader(dataset, batch_size=4, shuffle=shuffle, drop_last=shuffle)
+
+    assert_same_epochs(before, pasted(tmp_path, before))
+
+
+def test_whole_batches_need_no_workers(tmp_path: Path) -> None:
+    form = form_of(tmp_path, DataLoader(TensorDataset(torch.randn(9, 2)), batch_size=4, num_workers=2))
+
+    assert form.params == {"batch_size": None, "num_workers": 0} and "num_workers=0" in form.code
+
+
+def test_tensors_on_a_device_are_indexed_as_they_can_be() -> None:
+    lines = ("def __getitem__(self, i):", "    return self.x[i]")
+
+    def text(device: str) -> str:
+        x = Attribute("x", "tensor", "torch.Tensor", shape=(9, 3), dtype="float32", device=device)
+        value = read_access(lines, [x]).result.value
+        assert value is not None
+        return value.text
+
+    assert text("cpu") == "source.x.index_select(0, rows)"
+    assert text("cuda:0") == "source.x[rows]"  # index_select wants the rows on the device too
+
+
+def test_the_users_own_sampler_stays(tmp_path: Path) -> None:
+    sampler = SubsetRandomSampler([3, 1, 4, 1, 5, 9, 2, 6])
+    before = DataLoader(Pair(), batch_size=3, sampler=sampler, drop_last=True)
+
+    after = pasted(tmp_path, before, sampler=sampler)
+
+    assert_same_epochs(before, after)
+
+
+def test_the_users_own_batch_sampler_stays(tmp_path: Path) -> None:
+    class Backwards(BatchSampler):
+        def __iter__(self) -> Any:
+            yield from reversed(list(super().__iter__()))
+
+    batch_sampler = Backwards(range(N), 7, False)
+    before = DataLoader(NumPy(), batch_sampler=batch_sampler)
+
+    assert_same_epochs(before, pasted(tmp_path, before, batch_sampler=batch_sampler))
+
+
+def halves(samples: Any) -> Any:
+    return [type(sample) for sample in samples], [sample for sample in samples if isinstance(sample, dict)] or samples
+
+
+@pytest.mark.parametrize("cls", [Pair, One, ListPair, DictCall, NumPy, Mixed, Lists, ByOrder])
+def test_a_collate_function_of_the_users_own_is_given_the_same_samples(tmp_path: Path, cls: type[Arrays]) -> None:
+    class Own(cls):  # type: ignore[misc, valid-type]
+        __getitem__ = cls.__getitem__
+
+    before = DataLoader(Own(), batch_size=7, collate_fn=halves)
+    expected = list(before)
+
+    after = pasted(tmp_path, before, halves=halves)
+
+    assert "__getitems__" in vars(Own) and after.batch_size == 7
+    for (types, samples), (found_types, found) in zip(expected, after, strict=True):
+        assert types == found_types
+        for a, b in zip(samples, found, strict=True):
+            assert type(a) is type(b)
+            pairs = zip(a.values(), b.values(), strict=True) if isinstance(a, dict) else [(a, b)]
+            if isinstance(a, tuple | list):
+                pairs = zip(a, b, strict=True)
+            assert all(type(p) is type(q) and np.array_equal(np.asarray(p), np.asarray(q)) for p, q in pairs)
+
+
+def test_shuffling_and_seeds_are_those_of_the_loader_before(tmp_path: Path) -> None:
+    before = DataLoader(Pair(), batch_size=10, shuffle=True)
+    after = pasted(tmp_path, before)
+    torch.manual_seed(3)
+    first = [label for _, labels in after for label in labels.tolist()]
+    second = [label for _, labels in after for label in labels.tolist()]
+
+    assert first != second
+    assert sorted(first) == sorted(second)
+
+
+def test_what_a_transform_does_a_sample_stays_a_sample(tmp_path: Path) -> None:
+    form = form_of(tmp_path, DataLoader(Transformed(), batch_size=4, num_workers=2))
+
+    assert form.access.loops == ("transform",)
+    assert form.workers_kept and "num_workers=2" in form.code and "source.transform(row)" in form.code
+    assert "nothing" not in form.code
+
+
+ATTRIBUTES = (
+    Attribute("x", "tensor", "torch.Tensor", shape=(9, 3), dtype="float32"),
+    Attribute("y", "ndarray", "numpy.ndarray", shape=(9,), dtype="int64"),
+    Attribute("words", "ndarray", "numpy.ndarray", shape=(9,), dtype="<U4"),
+    Attribute("t", "callable", "function"),
+    Attribute("frame", "dataframe", "pandas.DataFrame"),
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("return self.load(i)", "load"),
+        ("return open(i)", "open"),
+        ("return self.x[i + 1]", "index itself"),
+        ("return self.x[i], i", "index itself"),
+        ("return self.frame.iloc[i]", "more than a look-up"),
+        ("return self.frame[i]", "no array"),
+        ("return self.words[i]", "no plain numbers"),
+        ("for k in self.x: pass", "more than a look-up"),
+        ("if self.x[i] > 0: return 1", "decides"),
+        ("self.cache = self.x[i]\n    return self.x[i]", "local name"),
+        ("return self.x[i] + self.x[i]", "more than one value"),
+        ("return self.y[i] * 2", "single numbers"),
+        ("return self.x[i].sum()", "sum"),
+        ("return self.x[i:i + 3]", "more than a look-up"),
+        ("return self.x[i][::-1]", "reverses"),
+        ("return self.x[i, 0, 0]", "more of self.x"),
+        ("return int(self.x[i])", "more than a number"),
+        ("return torch.rand(3), self.x[i]", "torch.rand"),
+        ("return 3", "more than a look-up"),
+        ("pass", "more than a look-up"),
+        ("return self.x[i] * 1e999", "more than one value"),
+        ("return (lambda: self.x[i])()", "looked up"),
+        ("return __import__('os').system('true')", "__import__"),
+    ],
+)
+def test_what_is_more_than_a_look_up_is_left_alone(body: str, reason: str) -> None:
+    lines = ("def __getitem__(self, i):", *(f"    {line.strip()}" for line in body.split("\n")))
+
+    with pytest.raises(NotArrays, match=reason):
+        read_access(lines, ATTRIBUTES)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (),
+        ("def __getitem__(self, i):",),
+        ("class A: pass",),
+        ("def __getitem__(self, *i):", "    return self.x[i]"),
+        ("@cache", "def __getitem__(self, i):", "    return self.x[i]"),
+        ("x = (" * 90,),
+        ("def __getitem__(self, i):", "    return " + "(" * 500 + "self.x[i]" + ")" * 500),
+        ("def __getitem__(self, i):", "    return " + "-" * 5000 + "self.x[i]"),
+        ("def __getitem__(self, i):", "    return " + "[" * 60 + "self.x[i]" + "]" * 60),
+        ("def __getitem__(self, i):\0", "    return self.x[i]"),
+        ("def __getitem__(self, i):", *["    x = self.x[i]"] * MAX_LINES, "    return x"),
+        ("def __getitem__(self, i):", "    return " + ", ".join(["self.x[i]"] * 1000)),
+    ],
+)
+def test_hostile_or_torn_source_is_refused(lines: tuple[str, ...]) -> None:
+    with pytest.raises(NotArrays):
+        read_access(lines, ATTRIBUTES)
+
+
+@given(st.lists(st.text(max_size=60), max_size=8))
+def test_any_text_is_refused_or_read(lines: list[str]) -> None:
+    try:
+        plan = read_access(tuple(lines), ATTRIBUTES)
+    except NotArrays:
+        return
+    assert plan.arrays
+
+
+def test_names_from_a_run_never_become_code() -> None:
+    loader = DataLoader(NumPy(), batch_size=4)
+    seen = inspect_loader(loader)
+    seen["dataset"]["name"] = "x); import os  #"
+    part = read_inspection({"inspection": seen}).dataset
+    assert part is not None
+
+    access = batch_access(part)
+
+    assert "import os" not in "".join((access.expression, *access.classes))
+
+
+def test_a_last_line_that_cannot_be_a_dict_key_is_quoted() -> None:
+    lines = ("def __getitem__(self, i):", '    return {"a\\"]; import os": self.x[i]}')
+    plan = read_access(lines, ATTRIBUTES)
+
+    assert plan.result.keys == ('a"]; import os',)

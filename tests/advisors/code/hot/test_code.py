@@ -1,0 +1,124 @@
+"""The code that hot-function writes does what it says, on data of its own."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.code.hot import function_code as hot_code
+from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
+from loaderscope.advisors.code.hot.functions import Hot
+from loaderscope.advisors.code.hot.remedies import remedy_of
+from loaderscope.profiler.inspect.inspection import Inspection
+
+
+class Bare:
+    """A case of which nothing is known."""
+
+    def __init__(self) -> None:
+        self.dataset = None
+        self.config: dict[str, Any] = {}
+        self.inspection = Inspection()
+
+
+CASE = cast("Case", Bare())
+HOT = Hot(FUNCTION_KINDS[0], 0.5, 0.4, 0.6, "patches.py:41", "x = slow(path)", None)
+
+
+def defined(code: Callable[[Case, Hot], str]) -> dict[str, Any]:
+    """The names that the code defines before it touches the user's data set."""
+    names: dict[str, Any] = {}
+    exec("\n".join(line for line in code(CASE, HOT).split("\n") if not line.startswith("dataset.")), names)
+    return names
+
+
+@pytest.mark.parametrize("family", [f for f in FUNCTION_KINDS if not f.waits], ids=lambda f: f.key)
+def test_every_family_has_a_remedy_with_code_that_names_the_place(family: Any) -> None:
+    remedy = remedy_of(Hot(family, 0.5, 0.4, 0.6, "patches.py:41", "x = slow(path)", None))
+    code = remedy.code(CASE, HOT)
+
+    compile(code, "advice", "exec")
+    assert "patches.py:41: x = slow(path)" in code or family.key in ("transforms", "rows", "zarr")
+    assert remedy.title[0].isupper() and remedy.why.endswith(".") and remedy.caveat.endswith(".")
+
+
+def test_rows_are_stored_and_read(tmp_path: Path) -> None:
+    names = defined(hot_code.stored_code("tables"))
+    names["store"](lambda index: np.full((3, 2), index, np.float32), 5, str(tmp_path / "t.npy"))
+
+    rows = np.load(tmp_path / "t.npy", mmap_mode="r")
+
+    assert rows.shape == (5, 3, 2) and rows.dtype == np.float32 and rows[4].tolist() == [[4, 4]] * 3
+
+
+def test_rows_of_any_length_are_stored_and_read(tmp_path: Path) -> None:
+    names = defined(hot_code.ragged_code("tokens"))
+    names["store"](lambda index: np.arange(index + 1), 4, str(tmp_path / "t.npy"))
+
+    values, ends = np.load(tmp_path / "t.npy"), np.load(tmp_path / "t.npy.ends.npy")
+    read = [values[(ends[index - 1] if index else 0) : ends[index]].tolist() for index in range(4)]
+
+    assert read == [list(range(n + 1)) for n in range(4)]
+
+
+def test_pictures_are_made_small(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (640, 480)).save(tmp_path / "a.jpg")
+
+    defined(hot_code.small_jpeg_code)["shrink"]([tmp_path / "a.jpg"], (256, 256))
+
+    with image.open(tmp_path / "a.jpg.small.jpg") as small:
+        assert small.size == (256, 192)
+
+
+def test_hdf5_is_written_in_other_chunks_and_kept_open(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=np.arange(60).reshape(20, 3), chunks=(20, 3), compression="gzip")
+    defined(hot_code.chunks_code)["rechunk"](tmp_path / "a.h5", tmp_path / "b.h5", "x", rows=2)
+
+    kept = defined(hot_code.kept_open_code)["KeptOpen"](tmp_path / "b.h5")
+
+    assert kept["x"].chunks == (2, 3) and kept["x"][:].tolist() == np.arange(60).reshape(20, 3).tolist()
+    assert kept["x"].file == kept["x"].file
+    kept.opened.close()
+
+
+def test_a_generator_of_a_process_is_repeatable() -> None:
+    make = defined(hot_code.numbers_code)["generator"]
+
+    assert make(3).random() == make(3).random() != make(4).random()
+
+
+def test_records_are_parsed_once() -> None:
+    yaml = pytest.importorskip("yaml")
+    texts = ['{"boxes": [1, 2], "n": 5}', '{"boxes": [], "n": 6}']
+
+    columns = defined(hot_code.json_code)["convert"](texts, ["boxes", "n"])
+
+    assert [box.tolist() for box in columns["boxes"]] == [[1, 2], []] and columns["n"] == [5, 6]
+    assert defined(hot_code.yaml_code)["convert"]([yaml.safe_dump({"a": [1]})]) == ['{"a": [1]}']
+
+
+def test_columns_stand_in_for_a_frame_through_pickle() -> None:
+    pandas = pytest.importorskip("pandas")
+    names: dict[str, Any] = {"__name__": __name__}
+    exec(hot_code.COLUMNS, names)
+    globals().update(Row=names["Row"], Columns=names["Columns"])
+    columns = names["Columns"](pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
+
+    sent = pickle.loads(pickle.dumps(columns))
+
+    assert sent.iloc[1] == {"a": 2, "b": "y"} and sent.loc[0].b == "x" and len(sent) == 2
+
+
+def test_a_place_is_one_printable_line() -> None:
+    evil = Hot(FUNCTION_KINDS[0], 0.5, 0.4, 0.6, "a\nimport os", "b\u2028c\rd", None)
+
+    assert hot_code.here(evil).isprintable()

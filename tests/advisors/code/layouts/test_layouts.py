@@ -1,0 +1,611 @@
+"""Layouts: the code they write is pasted and run on real files, and gives the same samples."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import sqlite3
+import tarfile
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
+
+from advice_cases import FakeWhatIf, advice
+from loaderscope.advisors.code.layouts.containers import readahead_code, rechunk_code, regroup_code
+from loaderscope.advisors.code.layouts.kept import kept_code, opener_of
+from loaderscope.advisors.code.layouts.packed import map_size, packed_code
+from loaderscope.advisors.code.layouts.shards import shard_count, shards_code
+from loaderscope.advisors.code.layouts.stored import stored_form
+from stack_cases import seen
+from storage_cases import equal, pasted, same_batches, stored_case
+
+COUNT = 10
+
+
+class Listed(Dataset[Any]):
+    def __init__(self, files: list[Any]) -> None:
+        self.files = files
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+class Pictures(Listed):
+    def __getitem__(self, index: int) -> torch.Tensor:
+        with Image.open(self.files[index]) as picture:
+            return torch.from_numpy(np.array(picture))
+
+
+class Planes(Pictures):
+    """Colours first, as networks want them: `permute` has nothing to do with chance."""
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return super().__getitem__(index).permute(2, 0, 1).float().div(255)
+
+
+class Labelled(Listed):
+    """Pairs of a path and a label; opened in a method of its own."""
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        path, label = self.files[index % len(self.files)]
+        return self.read(path), label
+
+    def read(self, path: str) -> torch.Tensor:
+        with open(path, "rb") as file:
+            return torch.from_numpy(np.array(Image.open(io.BytesIO(file.read()))))
+
+
+class Texts(Listed):
+    def __getitem__(self, index: int) -> int:
+        with open(self.files[index], encoding="utf-8") as file:
+            return int(file.read().partition(" ")[2])
+
+
+class Archives(Listed):
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        with np.load(self.files[index]) as archive:
+            return {"x": torch.from_numpy(archive["x"]), "y": int(archive["y"])}
+
+
+class Named(Listed):
+    """Does more with a path than open it."""
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        path = self.files[index]
+        return torch.from_numpy(np.array(Image.open(path))), int(os.path.basename(path).split(".")[0])
+
+
+class Stream(IterableDataset[Any]):
+    def __init__(self, files: list[str]) -> None:
+        self.files = files
+
+    def __iter__(self) -> Any:
+        for path in self.files[::2]:
+            with Image.open(path) as picture:
+                yield torch.from_numpy(np.array(picture))
+
+
+class Transformed(Listed):
+    def __init__(self, files: list[str], transform: Any) -> None:
+        super().__init__(files)
+        self.transform = transform
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        with Image.open(self.files[index]) as picture:
+            found: torch.Tensor = self.transform(picture)
+            return found
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[str]:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for n in range(COUNT):
+        pixels = np.random.default_rng(n).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{n}.png")
+    return sorted(map(str, folder.glob("*.png")))
+
+
+def plain(dataset: Any, **options: Any) -> DataLoader[Any]:
+    return DataLoader(dataset, batch_size=4, **options)
+
+
+@pytest.mark.parametrize("backend", ["packed", "lmdb", "arrow"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_packed_pictures_are_the_pictures(tmp_path: Path, pictures: list[str], backend: Any, workers: int) -> None:
+    loader = plain(Pictures(pictures), num_workers=workers)
+    code = packed_code(stored_case(tmp_path, loader), backend)
+    assert code is not None
+
+    found = pasted(code, loader.dataset)
+
+    assert found.num_workers == workers and found.dataset is not loader.dataset
+    assert same_batches(plain(Pictures(pictures)), found)
+    assert loader.dataset.files == pictures  # type: ignore[attr-defined]
+    written = {path.name for path in Path(pictures[0]).parent.iterdir()} - {Path(p).name for p in pictures}
+    assert written and all(name.startswith("packed.") for name in written)
+
+
+def test_what_is_packed_is_what_is_read(tmp_path: Path, pictures: list[str]) -> None:
+    code = packed_code(stored_case(tmp_path, plain(Pictures(pictures))), "packed")
+    assert code is not None
+    expected = list(plain(Pictures(pictures)))
+    found = pasted(code, Pictures(pictures))
+    for path in pictures:
+        Path(path).unlink()
+
+    assert all(equal(one, two) for one, two in zip(expected, found, strict=True))
+
+
+@pytest.mark.parametrize("backend", ["packed", "lmdb", "arrow"])
+def test_pairs_keep_their_labels_and_open_takes_packed_files(
+    tmp_path: Path, pictures: list[str], backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "open", open)  # the code replaces it in this module: put back at the end
+    dataset = Labelled([(path, n) for n, path in enumerate(pictures)])
+    code = packed_code(stored_case(tmp_path, plain(dataset)), backend)
+    assert code is not None
+
+    found = pasted(code, dataset)
+    expected = list(plain(dataset))  # the data set at hand still reads its files
+    for path in pictures:
+        Path(path).unlink()
+
+    assert all(equal(one, two) for one, two in zip(expected, found, strict=True))
+
+
+def test_texts_are_read_as_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "open", open)
+    paths = []
+    for n in range(COUNT):
+        paths.append(str(tmp_path / f"{n}.txt"))
+        Path(paths[-1]).write_text(f"ünïcode {n}", encoding="utf-8")
+    code = packed_code(stored_case(tmp_path, plain(Texts(paths))), "arrow")
+    assert code is not None
+
+    assert same_batches(plain(Texts(paths)), pasted(code, Texts(paths)))
+
+
+def test_packed_files_reach_spawned_workers(tmp_path: Path, pictures: list[str]) -> None:
+    code = packed_code(stored_case(tmp_path, plain(Pictures(pictures))), "packed")
+    assert code is not None
+    files = pasted(code, Pictures(pictures)).dataset.files
+    files[0]
+
+    state = files.__getstate__()
+
+    assert state["store"] is None and state["pid"] is None
+    assert [file.name for file in files[1:3]] == pictures[1:3] and files[-1].name == pictures[-1]
+    with pytest.raises(IndexError):
+        files[COUNT]
+
+
+def test_a_set_inside_another_is_reached(tmp_path: Path, pictures: list[str]) -> None:
+    dataset = Subset(Pictures(pictures), [5, 1, 7, 2])
+    code = packed_code(stored_case(tmp_path, plain(dataset)), "packed")
+    assert code is not None
+
+    assert same_batches(plain(dataset), pasted(code, dataset))
+    assert dataset.dataset.files == pictures  # type: ignore[attr-defined]
+
+
+def test_an_iterable_set_takes_slices(tmp_path: Path, pictures: list[str]) -> None:
+    code = packed_code(stored_case(tmp_path, plain(Stream(pictures))), "packed")
+    assert code is not None
+
+    assert same_batches(plain(Stream(pictures)), pasted(code, Stream(pictures)))
+
+
+def test_where_a_path_is_more_than_a_file_the_code_says_what_to_write(tmp_path: Path, pictures: list[str]) -> None:
+    dataset = Named(pictures)
+    code = packed_code(stored_case(tmp_path, plain(dataset)), "packed")
+    assert code is not None and "# in Named, where self.files[index] is opened" in code
+
+    found = pasted(code, dataset)
+
+    assert same_batches(plain(dataset), found)
+    assert [file.read() for file in found.dataset.packed_files] == [Path(path).read_bytes() for path in pictures]
+
+
+def test_a_set_that_lists_no_files_is_not_packed(tmp_path: Path) -> None:
+    class Numbers(Dataset[Any]):
+        def __len__(self) -> int:
+            return 8
+
+        def __getitem__(self, index: int) -> int:
+            return index
+
+    assert packed_code(stored_case(tmp_path, plain(Numbers())), "packed") is None
+
+
+def test_the_map_size_holds_what_is_written(tmp_path: Path) -> None:
+    import lmdb
+
+    rng = np.random.default_rng(0)
+    values = [rng.bytes(int(n)) for n in rng.integers(1, 9000, 3000)]
+    size = map_size(sum(map(len, values)), len(values))
+    with lmdb.open(str(tmp_path / "x.lmdb"), subdir=False, map_size=size) as store, store.begin(write=True) as writing:
+        for n, value in enumerate(values):
+            assert writing.put(b"%012d" % n, value)
+
+    assert size % (1 << 24) == 0 and size < 3 * sum(map(len, values)) + (1 << 24)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_stored_samples_are_the_samples(tmp_path: Path, workers: int) -> None:
+    paths = []
+    for n in range(COUNT):
+        paths.append(str(tmp_path / f"{n}.npz"))
+        np.savez_compressed(paths[-1], x=np.full((3, 2), n, np.float32), y=n)
+    loader = plain(Archives(paths), num_workers=workers)
+    form = stored_form(stored_case(tmp_path, loader))
+    assert not isinstance(form, str)
+
+    found = pasted(form.code, Archives(paths))
+
+    assert form.nbytes == COUNT * (3 * 2 * 4 + 8)
+    assert same_batches(plain(Archives(paths)), found)
+    for path in paths:
+        Path(path).unlink()
+    again = pasted(
+        form.code.replace("len(source)", str(COUNT)).replace("list(source[0])", "['x', 'y']"), Archives(paths)
+    )
+    assert torch.equal(next(iter(again))["y"], torch.arange(4))
+
+
+def test_samples_that_may_change_are_not_stored(tmp_path: Path, pictures: list[str]) -> None:
+    def jittered(picture: Any) -> torch.Tensor:
+        return torch.from_numpy(np.array(picture))
+
+    form = stored_form(stored_case(tmp_path, plain(Transformed(pictures, jittered))))
+
+    assert isinstance(form, str) and "change" in form
+
+
+def test_shards_give_all_samples_once(tmp_path: Path, pictures: list[str]) -> None:
+    dataset = Pictures(pictures)
+    case = stored_case(tmp_path, plain(dataset, num_workers=2))
+    code = shards_code(case)
+    assert code is not None and shard_count(case) == 8
+
+    found = torch.cat(list(pasted(code, dataset)))
+
+    assert len(list((Path(pictures[0]).parent / "shards").glob("*.tar"))) == 8
+    expected = torch.stack([dataset[n] for n in range(COUNT)])
+    assert sorted(map(str, found.tolist())) == sorted(map(str, expected.tolist()))
+
+
+def test_unshuffled_shards_keep_the_order(tmp_path: Path, pictures: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "open", open)
+    dataset = Labelled([(path, n) for n, path in enumerate(pictures)])
+    code = shards_code(stored_case(tmp_path, plain(dataset)))
+    assert code is not None
+
+    assert same_batches(plain(dataset), pasted(code, dataset))
+
+
+def test_shuffled_shards_are_shuffled_anew_each_epoch(tmp_path: Path, pictures: list[str]) -> None:
+    dataset = Pictures(pictures)
+    code = shards_code(stored_case(tmp_path, plain(dataset, shuffle=True)))
+    assert code is not None
+    loader = pasted(code, dataset)
+
+    first, second = torch.cat(list(loader)), torch.cat(list(loader))
+
+    assert not torch.equal(first, second) and sorted(map(str, first.tolist())) == sorted(map(str, second.tolist()))
+
+
+class OneFile(Dataset[Any]):
+    """Samples in one file, opened for each of them."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __len__(self) -> int:
+        return COUNT
+
+
+class InTar(OneFile):
+    def __getitem__(self, index: int) -> torch.Tensor:
+        with tarfile.open(self.path) as archive:
+            file = archive.extractfile(f"{index}.bin")
+            assert file is not None
+            return torch.tensor(list(file.read()))
+
+
+class InZip(OneFile):
+    def __getitem__(self, index: int) -> torch.Tensor:
+        with zipfile.ZipFile(self.path) as archive:
+            return torch.tensor(list(archive.read(f"{index}.bin")))
+
+
+class InDatabase(OneFile):
+    def __getitem__(self, index: int) -> torch.Tensor:
+        database = sqlite3.connect(self.path)
+        (raw,) = database.execute("SELECT raw FROM samples WHERE id = ?", (index,)).fetchone()
+        database.close()
+        return torch.tensor(list(raw))
+
+
+class InFile(OneFile):
+    def __getitem__(self, index: int) -> torch.Tensor:
+        with open(self.path, "rb") as file:
+            file.seek(8 * index, 1)
+            return torch.tensor(list(file.read(8)))
+
+
+class Lazy(OneFile):
+    """Opens it once: nothing to be done."""
+
+    archive: Any = None
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        if self.archive is None:
+            self.archive = zipfile.ZipFile(self.path)
+        return torch.tensor(list(self.archive.read(f"{index}.bin")))
+
+
+class Own(OneFile):
+    """A file of the sample's own."""
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        name = f"{self.path}/{index}"
+        with open(name, "rb") as file:
+            return torch.tensor(list(file.read()))
+
+
+def raw(n: int) -> bytes:
+    return bytes([n]) * 8
+
+
+def one_file(tmp_path: Path, kind: str) -> str:
+    path = str(tmp_path / f"samples.{kind}")
+    if kind == "tar":
+        with tarfile.open(path, "w") as tar:
+            for n in range(COUNT):
+                entry = tarfile.TarInfo(f"{n}.bin")
+                entry.size = 8
+                tar.addfile(entry, io.BytesIO(raw(n)))
+    elif kind == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            for n in range(COUNT):
+                archive.writestr(f"{n}.bin", raw(n))
+    elif kind == "db":
+        database = sqlite3.connect(path)
+        database.execute("CREATE TABLE samples (id INTEGER PRIMARY KEY, raw BLOB)")
+        database.executemany("INSERT INTO samples VALUES (?, ?)", [(n, raw(n)) for n in range(COUNT)])
+        database.commit()
+        database.close()
+    else:
+        Path(path).write_bytes(b"".join(map(raw, range(COUNT))))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("cls", "kind", "opener"),
+    [(InTar, "tar", "tarfile.open"), (InZip, "zip", "zipfile.ZipFile"), (InDatabase, "db", "sqlite3.connect"),
+     (InFile, "bin", "open")],
+)  # fmt: skip
+def test_a_container_is_opened_once_and_read_alike(
+    tmp_path: Path, cls: Any, kind: str, opener: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = cls(one_file(tmp_path, kind))
+    case = stored_case(tmp_path, plain(dataset))
+    found = opener_of(case.dataset)
+    assert found is not None and found.text == opener
+    opened = []
+    module = {"tarfile": tarfile, "zipfile": zipfile, "sqlite3": sqlite3}.get(found.module)
+    expected = list(plain(dataset))
+    if module is not None:
+        real = getattr(module, found.function)
+        monkeypatch.setattr(module, found.function, lambda *args, **more: opened.append(1) or real(*args, **more))
+
+    loader = pasted(kept_code(case, found), dataset)
+
+    assert all(equal(one, two) for one, two in zip(expected, list(loader), strict=True))
+    assert all(equal(one, two) for one, two in zip(expected, list(loader), strict=True))
+    assert len(opened) == (module is not None)
+    assert isinstance(loader.dataset, cls) and type(dataset) is cls
+    stands_in = loader.dataset.__getitem__.__globals__[found.module or found.function]
+    kept = getattr(stands_in, found.function) if found.module else stands_in
+    assert len(kept.handles) == 1
+    for handle in kept.handles.values():
+        handle.close()
+
+
+@pytest.mark.parametrize("cls", [Lazy, Own])
+def test_what_is_opened_once_or_is_the_samples_own_is_left_alone(tmp_path: Path, cls: Any) -> None:
+    case = stored_case(tmp_path, DataLoader(cls("x"), batch_size=4), batch=torch.zeros(4, 8))
+
+    assert opener_of(case.dataset) is None
+
+
+def test_without_a_known_opener_it_says_what_to_write(tmp_path: Path) -> None:
+    dataset = Lazy(one_file(tmp_path, "zip"))
+    case = stored_case(tmp_path, plain(dataset))
+
+    code = kept_code(case, None)
+
+    assert "at first use" in code and same_batches(plain(dataset), pasted(code, dataset))
+
+
+class Rows(OneFile):
+    rows: Any = None
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.rows = None
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        import h5py
+
+        if self.rows is None:
+            self.rows = h5py.File(self.path, "r")["group/rows"]
+        return torch.from_numpy(self.rows[index])
+
+
+class Held(OneFile):
+    """Opened in __init__."""
+
+    def __init__(self, path: str) -> None:
+        import h5py
+
+        self.data = h5py.File(path, "r")["group/rows"]
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.from_numpy(self.data[index])
+
+
+@pytest.mark.parametrize("cls", [Rows, Held])
+def test_rechunked_rows_are_the_rows(tmp_path: Path, cls: Any) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = str(tmp_path / "x.h5")
+    with h5py.File(path, "w") as file:
+        rows = np.random.default_rng(0).normal(size=(COUNT, 6)).astype(np.float32)
+        made = file.create_dataset("group/rows", data=rows, chunks=(5, 3), compression="gzip")
+        made.attrs["unit"] = "m"
+        file["group/scale"] = 2.5
+        file.attrs["made"] = 1
+    dataset = cls(path)
+    code = rechunk_code(stored_case(tmp_path, plain(dataset)))
+    assert code is not None
+
+    loader = pasted(code, dataset)
+
+    assert same_batches(plain(dataset), loader)
+    with h5py.File(tmp_path / "x-rows.h5") as new:
+        assert new["group/rows"].chunks == (1, 6) and new["group/rows"].compression == "gzip"
+        assert new["group/rows"].attrs["unit"] == "m" and new["group/scale"][()] == 2.5 and new.attrs["made"] == 1
+    for each in (dataset, loader.dataset):
+        (each.rows if cls is Rows else each.data).file.close()
+
+
+class Table(OneFile):
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.file = None
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        import pyarrow.parquet as pq
+
+        if self.file is None:
+            self.file = pq.ParquetFile(self.path)
+        rows = self.file.metadata.row_group(0).num_rows  # type: ignore[attr-defined]
+        group = self.file.read_row_group(index // rows)  # type: ignore[attr-defined]
+        return torch.tensor(group["x"][index % rows].as_py())
+
+
+def test_regrouped_rows_are_the_rows(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = str(tmp_path / "x.parquet")
+    pq.write_table(pa.table({"x": np.arange(COUNT, dtype=np.float64)}), path)
+    dataset = Table(path)
+    code = regroup_code(stored_case(tmp_path, plain(dataset)), rows=4)
+    assert code is not None
+
+    loader = pasted(code, dataset)
+
+    assert same_batches(plain(dataset), loader)
+    assert pq.ParquetFile(tmp_path / "x-rows.parquet").num_row_groups == 3
+
+
+class Store(Dataset[Any]):
+    def __init__(self, path: str) -> None:
+        import lmdb
+
+        self.env = lmdb.open(path, subdir=False, readonly=True, lock=False)
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        with self.env.begin() as reading:
+            return torch.tensor(list(reading.get(b"%d" % index)))
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_lmdb_without_reading_ahead_reads_the_same(tmp_path: Path) -> None:
+    lmdb = pytest.importorskip("lmdb")
+    path = str(tmp_path / "x.lmdb")
+    with lmdb.open(path, subdir=False, map_size=1 << 20) as env, env.begin(write=True) as writing:
+        for n in range(COUNT):
+            writing.put(b"%d" % n, raw(n))
+    dataset = Store(path)
+    code = readahead_code(stored_case(tmp_path, plain(dataset)))
+    assert code is not None
+    expected = list(plain(dataset))
+
+    loader = pasted(code, dataset)
+
+    assert all(equal(one, two) for one, two in zip(expected, loader, strict=True))
+    assert loader.dataset.env.flags()["readahead"] is False
+    loader.dataset.env.close()
+
+
+def test_names_of_a_run_never_become_code(tmp_path: Path, pictures: list[str]) -> None:
+    dataset = Pictures(pictures)
+    vars(dataset)["files); import os  #"] = vars(dataset).pop("files")
+    vars(dataset)["class"] = pictures
+    case = stored_case(tmp_path, DataLoader(range(8), batch_size=4))  # type: ignore[arg-type]
+    seen = stored_case(tmp_path / "b", DataLoader(dataset, batch_size=4, sampler=range(8)), batch=torch.zeros(4))
+
+    assert packed_code(case, "packed") is None
+    assert packed_code(seen, "packed") is None
+    compile(kept_code(seen, None), "code", "exec")
+
+
+def test_samples_that_do_change_are_not_stored(tmp_path: Path) -> None:
+    """What the names of the source do not show is seen when the samples are made."""
+
+    class Counting(Dataset[Any]):
+        def __init__(self) -> None:
+            self.asked = [0]
+
+        def __len__(self) -> int:
+            return COUNT
+
+        def __getitem__(self, index: int) -> torch.Tensor:
+            self.asked[0] += 1
+            return torch.tensor([index, self.asked[0]])
+
+    form = stored_form(stored_case(tmp_path, plain(Counting())))
+    assert not isinstance(form, str)
+
+    with pytest.raises(ValueError, match="sample 0 is another at each access"):
+        pasted(form.code, Counting())
+
+
+def test_axes_may_change_places(tmp_path: Path, pictures: list[str]) -> None:
+    form = stored_form(stored_case(tmp_path, plain(Planes(pictures))))
+
+    assert not isinstance(form, str), form
+    assert same_batches(plain(Planes(pictures)), pasted(form.code, Planes(pictures)))
+
+
+@pytest.mark.parametrize("free", [10**9, 10**3])
+def test_a_slow_decoder_is_run_once_where_memory_holds_what_it_makes(
+    tmp_path: Path, pictures: list[str], free: int
+) -> None:
+    whatif = FakeWhatIf()
+    case = stored_case(tmp_path, plain(Pictures(pictures)), whatif=whatif)
+    case = replace(case, system=replace(case.system, mem_available_min_bytes=free))
+    decoder = "Pictures.__getitem__ /home/u/patches.py:41 > load site/PIL/ImageFile.py:425"
+
+    found = advice("hot-function", seen(case, (decoder, 160), ("Pictures.__getitem__ /home/u/patches.py:41", 40)))
+
+    assert ("loader = DataLoader(" in found.code) == (free == 10**9)
+    if free == 10**9:
+        assert found.evidence["stored samples take"] == "1.92 kB"
+        best, worst = whatif.asked[-1]["fetch"]  # of 5,000 µs a sample
+        assert (best, worst) == pytest.approx((2.016 / 5000, 20.096 / 5000), rel=1e-3)
+        assert same_batches(plain(Pictures(pictures)), pasted(found.code, Pictures(pictures)))
+    else:
+        assert "store(make_pictures, len(dataset)" in found.code and "stored samples take" not in found.evidence

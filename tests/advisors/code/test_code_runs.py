@@ -1,0 +1,441 @@
+"""Whatever a rule advises, pasted below the user's own code: it runs, and its loader gives the same batches.
+
+Forms in which people make loaders, times recordings that make rules speak. Nothing is recorded: what is seen of the
+loader is real, what was measured is made up.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    IterableDataset,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    get_worker_info,
+)
+
+from advice_cases import case_of
+from builders import epoch_row
+from loaderscope.advisors.case.case import Advice, Case
+from loaderscope.advisors.case.code_text import Source, free_names
+from loaderscope.advisors.code.loader_code import loader_code
+from loaderscope.advisors.rules import all_rules, h2d_dtype
+from loaderscope.advisors.schema.report_model import Range
+from loaderscope.profiler.inspect.inspect_batch import inspect_batch
+from rule_cases1 import host_samples, main_loop, worker_loop
+
+N = 238  # sixty batches of four, the last of two
+
+
+class Rows(Dataset[Any]):
+    """Its sample number n is n/255: each can be told, even if it comes as a byte."""
+
+    def __init__(self) -> None:
+        self.values = torch.arange(N * 3).reshape(N, 3) // 3 / 255
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.values[index]
+
+
+class Pairs(Rows):
+    def __getitem__(self, index: int) -> Any:
+        return {"x": self.values[index], "y": index}
+
+
+class Made(Rows):
+    def __getitem__(self, index: int) -> Any:
+        total = self.values[index] * 1.0
+        for _ in range(2):
+            total = total + 0
+        return total
+
+
+class Stream(IterableDataset[Any]):
+    def __init__(self) -> None:
+        self.numbers = list(range(N))
+
+    def __iter__(self) -> Iterator[Any]:
+        worker = get_worker_info()
+        step = slice(worker.id, None, worker.num_workers) if worker else slice(None)
+        return iter([torch.full((3,), number / 255) for number in self.numbers[step]])
+
+
+class Twice(Sampler[int]):
+    """An order of the user's own, with repetitions."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([index for index in range(0, N, 2) for _ in range(2)])
+
+    def __len__(self) -> int:
+        return N
+
+
+class Growing(Sampler[list[int]]):
+    """Batches of the user's own."""
+
+    def __iter__(self) -> Iterator[list[int]]:
+        begin = 0
+        for size in range(3, 21):
+            yield list(range(begin, begin + size))
+            begin += size
+
+    def __len__(self) -> int:
+        return 18
+
+
+class Loader(DataLoader[Any]):
+    """The user's own loader."""
+
+
+class Counted(DataLoader[Any]):
+    """One with a constructor of its own."""
+
+    def __init__(self, dataset: Any, count: int) -> None:
+        super().__init__(dataset, batch_size=len(dataset) // count)
+
+
+def join(samples: Any) -> Any:
+    result = []
+    for sample in samples:
+        result.append(sample.tolist())  # noqa: PERF401 - it is the slow way that is to be found
+    return torch.tensor(result)
+
+
+def stack(samples: Any) -> Any:
+    return torch.stack(list(samples))
+
+
+def padded(samples: Any) -> Any:
+    return torch.nn.utils.rnn.pad_sequence(list(samples), batch_first=True)
+
+
+class Joiner:
+    def __call__(self, samples: Any) -> Any:
+        return torch.stack(list(samples))
+
+
+def prepare_worker(worker_id: int) -> None:
+    torch.manual_seed(worker_id)
+
+
+@dataclass
+class Form:
+    """A way to make a loader: `make` gives its arguments, `ordered` says that its order is always the same, `by_hand`
+    that its call is not for code to write."""
+
+    make: Callable[[], dict[str, Any]]
+    cls: Callable[..., Any] = DataLoader
+    ordered: bool = False
+    by_hand: bool = False
+    workers: bool = True
+
+    def loader(self, **more: Any) -> tuple[Any, dict[str, Any]]:
+        """The loader, and the names that the user's code has for its parts."""
+        given = {**self.make(), **more}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torchdata warns of what it calls itself
+            return self.cls(**given), {**globals(), **given}
+
+
+def form(cls: Callable[..., Any] = DataLoader, ordered: bool = False, by_hand: bool = False, **given: Any) -> Form:
+    """Values that are functions without arguments are made anew for each loader."""
+
+    def make() -> dict[str, Any]:
+        made: dict[str, Any] = {"dataset": Rows(), "batch_size": 4}
+        if "batch_sampler" in given:
+            del made["batch_size"]
+        for name, value in given.items():
+            made[name] = value(made["dataset"]) if isinstance(value, Anew) else value
+        return made
+
+    return Form(make, cls, ordered, by_hand)
+
+
+@dataclass
+class Anew:
+    make: Callable[[Any], Any] = field(repr=False)
+
+    def __call__(self, dataset: Any) -> Any:
+        return self.make(dataset)
+
+
+def stateful(**given: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torchdata.stateful_dataloader import StatefulDataLoader
+
+        return StatefulDataLoader(**given)
+
+
+def prepared(**given: Any) -> Any:
+    if importlib.util.find_spec("accelerate") is None:
+        pytest.skip("accelerate is not installed")
+    from accelerate.data_loader import prepare_data_loader
+
+    return prepare_data_loader(DataLoader(**given), put_on_device=False)
+
+
+FORMS = {
+    "in order": form(ordered=True),
+    "shuffled": form(shuffle=True),
+    "drop_last": form(shuffle=True, drop_last=True),
+    "a generator": form(shuffle=True, generator=Anew(lambda d: torch.Generator().manual_seed(1))),
+    "a sampler": form(sampler=Twice(), ordered=True),
+    "a subset's sampler": form(sampler=SubsetRandomSampler(range(0, N, 3))),
+    "a random sampler": form(sampler=Anew(RandomSampler)),
+    "a distributed sampler": form(sampler=Anew(lambda d: DistributedSampler(d, 2, 1)), ordered=True),
+    "batches": form(batch_sampler=Anew(lambda d: BatchSampler(RandomSampler(d), 4, False))),
+    "batches in order": form(batch_sampler=Anew(lambda d: BatchSampler(SequentialSampler(d), 4, True)), ordered=True),
+    "batches of a sampler": form(batch_sampler=BatchSampler(Twice(), 4, False), ordered=True),
+    "distributed batches": form(
+        batch_sampler=Anew(lambda d: BatchSampler(DistributedSampler(d, 2, 1), 4, False)), ordered=True
+    ),
+    "own batches": form(batch_sampler=Growing(), ordered=True),
+    "whole batches": form(batch_size=None, sampler=Anew(lambda d: BatchSampler(RandomSampler(d), 4, False))),
+    "single samples": form(batch_size=None, ordered=True),
+    "a collate function": form(shuffle=True, collate_fn=join),
+    "another collate function": form(shuffle=True, collate_fn=stack),
+    "padding": form(shuffle=True, drop_last=True, collate_fn=padded),
+    "padding of batches": form(batch_sampler=Anew(lambda d: BatchSampler(Twice(), 4, False)), collate_fn=padded),
+    "a collate object": form(shuffle=True, collate_fn=Joiner()),
+    "a lambda": form(shuffle=True, collate_fn=lambda samples: torch.stack(list(samples))),
+    "a worker's init": form(shuffle=True, worker_init_fn=prepare_worker),
+    "dicts": form(dataset=Anew(lambda d: Pairs()), shuffle=True),
+    "computed": form(dataset=Anew(lambda d: Made()), shuffle=True),
+    "tensors": form(dataset=Anew(lambda d: TensorDataset(d.values)), shuffle=True),
+    "a subset": form(dataset=Anew(lambda d: Subset(d, list(range(0, N, 2)))), shuffle=True),
+    "joined": form(dataset=Anew(lambda d: ConcatDataset([d, d])), ordered=True),
+    "a list": form(dataset=Anew(lambda d: list(d.values)), shuffle=True),
+    "a stream": form(dataset=Anew(lambda d: Stream()), ordered=True),
+    "a stream of samples": form(dataset=Anew(lambda d: Stream()), batch_size=None, ordered=True),
+    "own loader": form(Loader, shuffle=True),
+    "own loader of batches": form(Loader, batch_sampler=Growing(), ordered=True),
+    "stateful": form(stateful, shuffle=True),
+    "accelerate": form(prepared, shuffle=True, by_hand=True),
+    "own constructor": Form(lambda: {"dataset": Rows(), "count": 59}, Counted, True, True, workers=False),
+}
+WORKERS: tuple[dict[str, Any], ...] = (
+    {},
+    {"num_workers": 2},
+    {"num_workers": 2, "persistent_workers": True, "prefetch_factor": 4, "timeout": 60, "pin_memory": False},
+    {"num_workers": 2, "multiprocessing_context": "fork", "in_order": False},
+)
+RECORDED = {
+    "slow to fetch": {"fetch": 20.0, "index": 0.01, "collate": 0.01},
+    "many look-ups": {"fetch": 0.08, "index": 0.005, "collate": 0.02},
+    "slow to draw": {"fetch": 0.05, "index": 5.0, "collate": 0.02},
+    "slow to collate": {"fetch": 0.5, "index": 0.01, "collate": 20.0},
+    "tiny batches": {"fetch": 0.005, "index": 0.05, "collate": 0.3},
+}
+
+
+def alone(loader: Any) -> Any:
+    """The loader without its workers, which take long to start; what they get is drawn and collated just the same."""
+    inner = getattr(loader, "base_dataloader", loader)
+    inner.num_workers = inner.timeout = 0
+    return loader
+
+
+def numbers(batch: Any) -> list[int]:
+    """Which samples are in a batch; a lone sample is a batch of one."""
+    first = batch["x"] if isinstance(batch, dict) else batch[0] if isinstance(batch, list | tuple) else batch
+    rows = first.reshape(-1, 3)[:, 0]
+    return [int(n) for n in (rows if rows.dtype == torch.uint8 else (rows * 255).round()).tolist()]
+
+
+def batches_of(loader: Any, scope: dict[str, Any]) -> list[list[int]]:
+    torch.manual_seed(3)
+    unpack = scope.get("unpack", lambda batch: batch)
+    return [numbers(unpack(batch)) for batch in alone(loader)]
+
+
+def recorded(path: Path, made: Form, workers: dict[str, Any], stages: dict[str, float]) -> Case:
+    """The case of such a loader, of two epochs with these times in ms."""
+    loader, scope = made.loader(**workers)
+    sizes = [len(batch) for batch in batches_of(loader, scope)]
+    loader, _ = made.loader(**workers)
+    rows: list[dict[str, Any]] = []
+    told = []
+    for epoch in range(2):
+        start = {"start_ns": rows[-1]["t_ns"] + 10**9} if rows else {}
+        if workers:
+            times = {f"{name}_ms": stages[name] for name in ("fetch", "collate")}
+            own = worker_loop(len(sizes), 10.0, 0.05, epoch=epoch, pack_ms=4.0, unpack_ms=4.0, **times, **start)
+        else:
+            own = main_loop(len(sizes), 0.05, **stages)
+            shift = start.get("start_ns", own[0]["t_ns"]) - own[0]["t_ns"]
+            own = [{**row, "epoch": epoch, "t_ns": row["t_ns"] + shift} for row in own]
+        for row, size in zip(own, sizes, strict=True):
+            row |= {"samples": size, "bytes": 12 * size, "tensors": 40, "pickled_bytes": 10}
+        own[-1]["compute_ns"] = 900_000_000  # a short last batch that is compiled for
+        told.append(epoch_row(own))
+        rows += own
+    structure = inspect_batch(next(iter(alone(made.loader(**workers)[0]))))
+    for leaf in structure["leaves"]:
+        leaf |= {"padding_share": 0.5}
+    system = host_samples(threads=40, worker_cores=3.0)
+    return case_of(path, rows, told, loader=loader, inspection=structure, system=system)
+
+
+def advised(case: Case) -> Iterator[tuple[str, Advice]]:
+    """All that the rules say, advice that the engine would drop for its small gain included."""
+    for rule in all_rules():
+        for outcome in rule.examine(case):
+            if isinstance(outcome, Advice):
+                yield rule.name, outcome
+
+
+def pasted(code: str, scope: dict[str, Any]) -> Any:
+    """The loader that the code makes of these names; None where it leaves the loader as it is. Every name in it is
+    defined, imported, or one the user has."""
+    lacking = free_names(ast.parse(code)) - scope.keys()
+    assert not lacking, (lacking, code)
+    scope.pop("loader", None)
+    exec(compile(code, "<pasted>", "exec"), scope)
+    return scope.get("loader")
+
+
+def check(made: Form, workers: dict[str, Any], rule: str, advice: Advice) -> bool:
+    """Whether the code makes a loader; asserts that it gives the batches of the one before."""
+    loader, scope = made.loader(**workers)
+    before = batches_of(loader, scope)
+    _, scope = made.loader(**workers)
+    after = pasted(advice.code, scope)
+    try:
+        return same(made, workers, rule, advice, before, after, scope)
+    finally:
+        for cls in (Rows, Pairs, Made):  # pasted code may give the class a method
+            if "__getitems__" in vars(cls):
+                del cls.__getitems__  # type: ignore[attr-defined]
+
+
+def same(
+    made: Form,
+    workers: dict[str, Any],
+    rule: str,
+    advice: Advice,
+    before: list[list[int]],
+    after: Any,
+    scope: dict[str, Any],
+) -> bool:
+    if after is None:
+        assert "DataLoader(" not in "".join(line for line in advice.code.splitlines() if line[:1] != "#")
+        return False
+    assert not made.by_hand, advice.code
+    found = batches_of(after, scope)
+    if advice.params.get("batch_size"):
+        assert max(map(len, found)) == advice.params["batch_size"]
+        if "drop_last=True" in advice.code:
+            return True
+        before, found = [list(itertools.chain(*before))], [list(itertools.chain(*found))]
+    elif advice.params.get("drop_last"):
+        before = [batch for batch in before if len(batch) == len(before[0])]
+        assert len(found) == len(before)
+        if not made.ordered:
+            return True  # others are left out
+    reordered = not made.ordered or "LengthBuckets" in advice.code or "in_order" in advice.params
+    assert sorted(map(len, found)) == sorted(map(len, before)), (rule, advice.code)
+    if reordered:
+        assert made_of(found, before), (rule, advice.code)
+    else:
+        assert found == before, (rule, advice.code)
+    if workers and "num_workers" not in advice.params and rule != "batched-getitems":
+        assert "num_workers=2" in advice.code, advice.code
+    return True
+
+
+def made_of(found: list[list[int]], before: list[list[int]]) -> bool:
+    """Whether both hold the same samples, as often; one that leaves a short batch out may leave out others."""
+    one, other = sorted(itertools.chain(*found)), sorted(itertools.chain(*before))
+    return one == other or (len(one) == len(other) < N and len(set(one)) == len(one))
+
+
+# Each way to hand work to workers with two of the recordings, which are alike but for what they make rules say.
+CASES = [
+    (number, kind)
+    for number, kind in itertools.product(range(len(WORKERS)), RECORDED)
+    if number < 2 or kind in ("slow to fetch", "slow to collate")
+]
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")
+@pytest.mark.parametrize("name", FORMS)
+def test_pasted_advice_gives_the_same_batches(tmp_path: Path, name: str) -> None:
+    made = FORMS[name]
+    spoke: set[str] = set()
+    written: set[str] = set()
+    for number, kind in CASES:
+        if number and not made.workers:
+            continue
+        case = recorded(tmp_path / f"{number}-{kind}", made, WORKERS[number], RECORDED[kind])
+        for rule, advice in advised(case):
+            spoke.add(rule)
+            if check(made, WORKERS[number], rule, advice):
+                written.add(rule)
+    assert "num-workers" in spoke or "stream" in name, spoke
+    assert bool(written) is not made.by_hand, (spoke, written)
+
+
+def plain_advice(case: Case) -> Iterator[Advice]:
+    """What rules that these recordings leave silent write: arguments alone, and code around the collate function."""
+    changes: tuple[dict[str, Any], ...] = (
+        {},
+        {"num_workers": 2, "persistent_workers": True, "prefetch_factor": 4},
+        {"num_workers": 0, "pin_memory": False},
+        {"worker_init_fn": Source("prepare_worker"), "in_order": True},
+        {"dataset": Source("dataset")},
+    )
+    codes = [loader_code(case, **change) for change in changes]
+    if case.inspection.leaves[0].path in ("", "['x']"):
+        codes.append(h2d_dtype._code(case, case.inspection.leaves[0]))
+    for code in codes:
+        params = {"num_workers": 2} if "num_workers=2" not in code else {}
+        yield Advice("title", "why.", {}, Range(1, 1, 1), code, {**params})
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")
+@pytest.mark.parametrize("name", FORMS)
+def test_other_changes_keep_the_batches_too(tmp_path: Path, name: str) -> None:
+    made = FORMS[name]
+    for number in (0, 2) if made.workers else (0,):
+        case = recorded(tmp_path / str(number), made, WORKERS[number], RECORDED["slow to fetch"])
+        written = [check(made, WORKERS[number], "other", advice) for advice in plain_advice(case)]
+        assert any(written) is not made.by_hand
+
+
+@pytest.mark.parametrize("name", ["shuffled", "batches", "a generator", "a collate function", "a lambda", "own loader"])
+def test_its_workers_give_the_same_too(tmp_path: Path, name: str) -> None:
+    made = FORMS[name]
+    code = Advice(
+        "title", "why.", {}, Range(1, 1, 1),
+        loader_code(recorded(tmp_path, made, {}, RECORDED["slow to fetch"]), num_workers=2),
+    ).code  # fmt: skip
+    loader, _ = made.loader()
+    after = pasted(code, made.loader()[1])
+    assert after.num_workers == 2
+    found = [numbers(batch) for batch in after]
+    before = [numbers(batch) for batch in loader]
+    assert sorted(map(len, found)) == sorted(map(len, before))
+    assert sorted(itertools.chain(*found)) == sorted(itertools.chain(*before))

@@ -1,0 +1,331 @@
+"""Stack samples as code: which are a loader's, which functions and lines are hot, and the flame graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import MS, T0, ProcessBuilder, RunBuilder, epoch_row, loop
+from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.schema.report_model import Code
+from loaderscope.advisors.stacks.code_summary import code_of, transforms_of, wilson
+from loaderscope.advisors.stacks.flame import MAX_NODES
+from loaderscope.profiler.fetch_probe.looks import ChainTotals, Looks
+from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.stacks.stack_samples import Frame, Stack, StackCapture
+from stack_cases import OWN, add_workers, burst, with_bursts
+
+GETITEM = f"Pictures.__getitem__ {OWN}:41"
+DECODE = f"{GETITEM} > Image.convert site/PIL/Image.py:1067 > ImageFile.load site/PIL/ImageFile.py:425"
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> tuple[RunBuilder, ProcessBuilder]:
+    run = RunBuilder(tmp_path)
+    run.system()
+    return run, run.process()
+
+
+def loader_in(process: ProcessBuilder, start_ns: int = T0, workers: int = 0, **facts: Any) -> None:
+    rows = loop(20, start_ns=start_ns)
+    process.loader(rows, epochs=[epoch_row(rows)], config={"num_workers": workers}, **facts)
+
+
+def code(run: Run, number: int = 0, here: str = "nowhere") -> Code:
+    found = code_of(run, run.processes[0], run.loaders[number], here)
+    assert found is not None
+    return found
+
+
+def test_what_is_innermost_and_what_it_is_part_of(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    loader_in(recorded[1])
+    run = with_bursts(recorded[0].path, burst((4000, "fetch", DECODE, 71), (4000, "fetch", GETITEM, 29)))
+
+    stage = code(run).stages["fetch"]
+
+    assert stage.samples == 100
+    load, own = stage.hot
+    assert (load.function, load.library, load.line, load.own) == ("ImageFile.load", "PIL", 425, False)
+    assert (load.share, load.total_share, load.called_from) == (0.71, 0.71, "patches.py:41")
+    assert (own.share, own.total_share, own.own, own.library) == (0.29, 1.0, True, None)
+    assert load.low == pytest.approx(0.614, abs=1e-3) and load.high == pytest.approx(0.790, abs=1e-3)
+    assert stage.libraries == {"PIL": 0.71, "": 0.29}
+    (line,) = stage.lines
+    assert (line.line, line.share, line.total_share) == (41, 0.29, 1.0)
+
+
+def test_recursion_counts_once_a_stack(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    loader_in(recorded[1])
+    deep = f"{GETITEM} > deepcopy std/copy.py:146 > _deepcopy_list std/copy.py:206 > deepcopy std/copy.py:146"
+    run = with_bursts(recorded[0].path, burst((4000, "fetch", deep, 10)))
+
+    (hot,) = code(run).stages["fetch"].hot
+
+    assert (hot.function, hot.library, hot.total_share) == ("deepcopy", "copy", 1.0)
+
+
+def test_several_lines_of_one_function_are_one_function(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    loader_in(recorded[1])
+    first, second = (f"Pictures.__getitem__ {OWN}:{line}" for line in (41, 42))
+    run = with_bursts(recorded[0].path, burst((4000, "fetch", first, 3), (4000, "fetch", second, 7)))
+
+    stage = code(run).stages["fetch"]
+
+    assert [(spot.share, spot.line) for spot in stage.hot] == [(1.0, 42)]
+    assert [(line.line, line.share) for line in stage.lines] == [(42, 0.7), (41, 0.3)]
+
+
+@pytest.mark.parametrize("inner", [f"Pictures.__getitem__.<locals>.<listcomp> {OWN}:44", f"<listcomp> {OWN}:44"])
+def test_a_comprehension_is_a_part_of_its_function(recorded: tuple[RunBuilder, ProcessBuilder], inner: str) -> None:
+    loader_in(recorded[1])
+    run = with_bursts(recorded[0].path, burst((4000, "fetch", f"{GETITEM} > {inner}", 5)))
+
+    stage = code(run).stages["fetch"]
+
+    assert [(spot.function, spot.line, spot.share) for spot in stage.hot] == [("Pictures.__getitem__", 44, 1.0)]
+    assert len(stage.flame) == 1
+
+
+def test_compiled_code_belongs_to_the_own_line_that_calls_it(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    loader_in(recorded[1])
+    run = with_bursts(
+        recorded[0].path,
+        burst((4000, "fetch", f"{GETITEM} > native inflate /lib/libz.so.1:0", 8), native=True),
+    )
+
+    found = code(run)
+    stage = found.stages["fetch"]
+
+    assert found.native and [(s.function, s.library, s.native) for s in stage.hot] == [("inflate", "libz", True)]
+    assert stage.lines[0].share == 1.0 and stage.hot[0].line is None
+
+
+def test_bursts_add_up(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    loader_in(recorded[1])
+    one, other = burst((4000, "fetch", DECODE, 30)), burst((4000, "fetch", GETITEM, 10), number=1)
+
+    found = code(with_bursts(recorded[0].path, one, other))
+
+    assert (found.bursts, found.samples, found.seconds, found.rate_hz, found.reason) == (2, 40, 16.0, 25.0, None)
+    assert found.stages["fetch"].hot[0].share == 0.75
+
+
+def test_each_loader_gets_its_own_workers(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    run, process = recorded
+    loader_in(process, workers=1)
+    loader_in(process, workers=1)
+    # The process id of the second loader's worker was the first's before, and is a third one's after the burst.
+    add_workers(process.path, (T0, 0, 51), (T0 + 1, 0, 52), (T0 + 2, 1, 51), (T0 + 10**12, 0, 51))
+    made = burst(
+        (51, "fetch", GETITEM, 5),
+        (52, "fetch", DECODE, 7),
+        (52, "idle", "get std/queue.py:1", 9),
+        (99, "fetch", DECODE, 1),
+    )
+    opened = with_bursts(run.path, made)
+
+    assert code(opened, 0).stages["fetch"].samples == 7 and code(opened, 1).stages["fetch"].samples == 5
+    assert set(code(opened, 0).stages) == {"fetch"}
+
+
+def test_main_belongs_to_the_loader_that_was_iterated(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    run, process = recorded
+    loader_in(process)
+    loader_in(process, start_ns=T0 + 60_000 * MS)
+    opened = with_bursts(run.path, burst((4000, "wait", GETITEM, 4), (4000, "fetch", GETITEM, 6)))
+
+    assert {name: stage.samples for name, stage in code(opened).stages.items()} == {"fetch": 6, "wait": 4}
+    assert code(opened, 1).reason == "no burst of stack samples was taken while this loader was in use"
+
+
+def test_workers_mean_that_main_does_not_fetch(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    loader_in(recorded[1], workers=2)
+    made = burst((4000, "fetch", GETITEM, 4), (4000, "wait", GETITEM, 4), (4000, "pin", GETITEM, 4))
+
+    assert set(code(with_bursts(recorded[0].path, made)).stages) == {"wait", "pin"}
+
+
+def inspected(name: str, file: str) -> Mapping[str, Any]:
+    return {"dataset": {"type": f"train.{name}", "name": name, "file": file, "line": 40}}
+
+
+def test_two_loaders_in_main_are_told_apart_by_their_data_sets(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    run, process = recorded
+    loader_in(process, inspection=inspected("Pictures", OWN))
+    loader_in(process, inspection=inspected("Labels", OWN))
+    other = f"Labels.__getitem__ {OWN}:60"
+    opened = with_bursts(run.path, burst((4000, "fetch", GETITEM, 3), (4000, "fetch", other, 5)))
+
+    assert [code(opened, n).stages["fetch"].samples for n in (0, 1)] == [3, 5]
+    assert code(opened).reason is None
+
+
+def test_what_cannot_be_told_apart_is_said(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    run, process = recorded
+    loader_in(process)
+    loader_in(process)
+    found = code(with_bursts(run.path, burst((4000, "fetch", GETITEM, 3))), 1)
+
+    assert found.stages["fetch"].samples == 3
+    assert found.reason is not None and "100 % of the samples may be another's" in found.reason
+
+
+def test_the_gil_is_that_of_the_processes_of_the_stage(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    run, process = recorded
+    loader_in(process, workers=2)
+    add_workers(process.path, (T0, 0, 51), (T0, 0, 52))
+    made = burst(
+        (51, "fetch", GETITEM, 10), (52, "fetch", GETITEM, 30), (4000, "wait", GETITEM, 5), gil={51: 1.0, 52: 0.2}
+    )
+    found = code(with_bursts(run.path, made))
+
+    assert found.stages["fetch"].gil_share == pytest.approx(0.4) and found.stages["wait"].gil_share is None
+
+
+def test_another_hosts_bursts_are_not_mine(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    loader_in(recorded[1])
+    run = with_bursts(recorded[0].path, burst((4000, "fetch", GETITEM, 3)), host="another")
+
+    assert code_of(run, run.processes[0], run.loaders[0]) is None
+
+
+@pytest.mark.parametrize("where", ["system", "process", "burst"])
+def test_why_there_are_none(tmp_path: Path, where: str) -> None:
+    run = RunBuilder(tmp_path)
+    run.system(reasons={"stacks": "py-spy is missing"} if where == "system" else {})
+    loader_in(run.process(reasons={"stacks": "py-spy is missing"} if where == "process" else {}))
+    bursts = [burst(reason="py-spy is missing")] if where == "burst" else []
+
+    found = code(with_bursts(run.path, *bursts))
+
+    assert (found.reason, found.samples, found.stages) == ("py-spy is missing", 0, {})
+
+
+def test_a_run_without_any_says_nothing(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    loader_in(recorded[1])
+    run = open_run(recorded[0].path)
+
+    assert code_of(run, run.processes[0], run.loaders[0]) is None
+    assert build_report(run).loaders[0].code is None
+
+
+def test_frames_that_are_not_there_are_left_out(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    loader_in(recorded[1])
+    torn = StackCapture(0, T0, T0 + MS, 25.0, False, "steady", (Frame("f", OWN, 1),),
+                 (Stack(4000, "m", "fetch", (0, 7), 3), Stack(4000, "m", "fetch", (0,), 2),
+                  Stack(4000, "m", "fetch", (), 1), Stack(4000, "m", "fetch", (0,), -4)), {4000: 2}, {})  # fmt: skip
+
+    stage = code(with_bursts(recorded[0].path, torn)).stages["fetch"]
+
+    assert stage.samples == 3 and stage.hot[0].share == pytest.approx(2 / 3)
+
+
+def test_the_flame_graph_is_a_tree_of_what_is_wide_enough(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    loader_in(recorded[1])
+    thin = f"{GETITEM} > thin {OWN}:90"
+    made = burst(
+        (4000, "fetch", DECODE, 700), (4000, "fetch", f"{GETITEM} > crop {OWN}:80", 298), (4000, "fetch", thin, 2)
+    )
+
+    flame = code(with_bursts(recorded[0].path, made)).stages["fetch"].flame
+
+    assert [(n.function, n.parent, n.samples, n.own) for n in flame] == [
+        ("Pictures.__getitem__", -1, 1000, True),
+        ("Image.convert", 0, 700, False),
+        ("ImageFile.load", 1, 700, False),
+        ("crop", 0, 298, True),
+    ]
+
+
+def test_a_flame_graph_has_bounds(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    loader_in(recorded[1])
+    deep = " > ".join(f"f{n} {OWN}:{n}" for n in range(MAX_NODES + 300))
+    flame = code(with_bursts(recorded[0].path, burst((4000, "fetch", deep, 5)))).stages["fetch"].flame
+
+    assert len(flame) == MAX_NODES and all(node.parent == place - 1 for place, node in enumerate(flame))
+
+
+def test_lines_have_their_recorded_source(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    source = ["def __getitem__(self, index):", "    return decode(self.blobs[index])"]
+    seen = {"dataset": {"type": "t.P", "name": "P", "file": OWN, "line": 40, "getitem": source}}
+    loader_in(recorded[1], inspection=seen)
+
+    stage = code(with_bursts(recorded[0].path, burst((4000, "fetch", GETITEM, 3)))).stages["fetch"]
+
+    assert stage.lines[0].text == stage.hot[0].text == "return decode(self.blobs[index])"
+
+
+@pytest.mark.parametrize(
+    ("here", "changed", "text"),
+    [
+        ("elsewhere", False, "return \N{REPLACEMENT CHARACTER}zlib.decompress(blob)"),
+        ("another", False, None),
+        ("elsewhere", True, None),
+    ],
+)
+def test_a_file_is_read_only_where_it_is_the_one_that_ran(
+    tmp_path: Path, here: str, changed: bool, text: str | None
+) -> None:
+    import os
+
+    file = tmp_path / "helpers.py"
+    file.write_text("def unpack(blob):\n    return \x1bzlib.decompress(blob)\n")
+    began_ns = 1_738_311_300_000_000_000
+    stamp = began_ns + (10**9 if changed else -(10**9))
+    os.utime(file, ns=(stamp, stamp))
+    builder = RunBuilder(tmp_path / "runs")
+    builder.system()
+    loader_in(builder.process(unix_ns=began_ns))
+    run = with_bursts(builder.path, burst((4000, "fetch", f"unpack {file}:2", 3)))
+
+    assert code(run, here=here).stages["fetch"].lines[0].text == text
+
+
+@pytest.mark.parametrize("file", ["/etc/passwd", "/nowhere/at_all.py", "relative.py", "<string>"])
+def test_other_files_are_never_read(tmp_path: Path, file: str) -> None:
+    builder = RunBuilder(tmp_path / "runs")
+    builder.system()
+    loader_in(builder.process(unix_ns=2**62))
+    run = with_bursts(builder.path, burst((4000, "fetch", f"f {file}:1", 3)))
+
+    assert code(run, here="elsewhere").stages["fetch"].lines[0].text is None
+
+
+def test_the_report_with_code_goes_through_json(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+    loader_in(recorded[1])
+    report = build_report(with_bursts(recorded[0].path, burst((4000, "fetch", DECODE, 71))))
+
+    assert type(report).from_json(report.to_json()) == report
+    assert report.loaders[0].code is not None and report.loaders[0].code.stages["fetch"].flame
+
+
+@pytest.mark.parametrize(
+    ("count", "samples", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662), (0, 0, 0.0, 1.0)],
+)
+def test_wilsons_interval(count: int, samples: int, low: float, high: float) -> None:
+    # 81 of 263: Newcombe 1998, Statistics in Medicine 17, table I.
+    assert wilson(count, samples) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_transforms_have_their_part_of_the_fetching_they_were_timed_in(
+    recorded: tuple[RunBuilder, ProcessBuilder],
+) -> None:
+    loader_in(recorded[1])
+    loader = open_run(recorded[0].path).loaders[0]
+    chains = (
+        ChainTotals("dataset.transform", 1, "ToTensor", 10, 2_000_000),
+        ChainTotals("dataset.transform", 0, "Resize", 10, 6_000_000),
+        ChainTotals("dataset.transform", 2, "Never", 0, 0),
+    )
+
+    found = transforms_of(replace(loader, looks=Looks(chains=chains, chain_samples=10, chain_fetch_ns=10_000_000)), {})
+
+    assert [(t.name, t.mean_us, t.share) for t in found] == [("Resize", 600.0, 0.6), ("ToTensor", 200.0, 0.2)]
+    unknown = transforms_of(replace(loader, looks=Looks(chains=chains)), {})
+    assert unknown[0].share is None

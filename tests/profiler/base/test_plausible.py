@@ -1,0 +1,130 @@
+"""What cannot have been measured counts as not measured, with a note, however a run is read."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import T0, RunBuilder, loop
+from loaderscope.advisors.build.build_report import build_report
+from loaderscope.profiler.base import schema
+from loaderscope.profiler.base.errors import RunUnreadable
+from loaderscope.profiler.base.plausible import believable, believed, limit
+from loaderscope.profiler.lanes.lane_reader import read_fold
+from loaderscope.profiler.run.follow import Follower, Place
+from loaderscope.profiler.run.run_reader import open_run
+
+
+@pytest.mark.parametrize("hook_ns", [math.inf, -math.inf, math.nan, 1e308, 10**400, -1, 1e10])
+def test_what_recording_cost_is_never_absurd(runs_dir: Path, hook_ns: float) -> None:
+    run = RunBuilder(runs_dir)
+    run.process().loader(loop(50), overhead={"hook_ns": hook_ns})
+    recorded = open_run(run.path)
+    assert recorded.loaders[0].hook_ns is None
+    assert recorded.notes == ("Pictures: loader0.json holds numbers that cannot be (hook_ns): they count as not known",)
+    report = build_report(recorded)
+    assert report.overhead.per_batch_us is None
+    assert report.overhead.reasons["per_batch_us"] == "no batch was timed for it"
+    json.loads(report.to_json(), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("own_ns", [math.inf, 3e38, -4.0]),
+        ("wait_ns", [1 << 62, (1 << 52) + 1, -(1 << 62)]),
+        ("t_fetch_ns", [(1 << 61) + 1, 1 << 62, -7]),
+        ("bytes", [(1 << 60) + 1, 1 << 62, -2]),
+    ],
+)
+def test_values_of_a_lane_that_cannot_be(runs_dir: Path, column: str, values: list[float]) -> None:
+    run = RunBuilder(runs_dir)
+    rows = loop(20, fetch_ns=5, t_fetch_ns=T0, bytes=64, own_ns=700.0)
+    for row, value in zip(rows[3:], values, strict=False):
+        row[column] = value
+    run.process().loader(rows)
+    recorded = open_run(run.path)
+    loader = recorded.loaders[0]
+    assert np.flatnonzero(np.isnan(loader.column(column))).tolist() == [3, 4, 5]
+    # A negative one says "not measured", as every lane does: only the two others are damage.
+    assert recorded.notes == ("Pictures: 2 values of lane batches0x0 cannot be, and count as not measured",)
+    follower = Follower(run.path)
+    follower.poll()
+    followed = follower.run(Place("p4000-0", 0)).loaders[0]
+    assert np.array_equal(followed.column(column), loader.column(column), equal_nan=True)
+
+
+def test_good_records_are_not_copied() -> None:
+    records = np.zeros(5, dtype=[("seq", "<i8"), ("wait_ns", "<i8"), ("own_ns", "<f4")])
+    records["own_ns"][2] = np.nan
+    records["wait_ns"][1] = -1
+    assert believed(records)[0] is records
+    assert believed(records)[1] == 0
+
+
+TOTALS = [10, 100, 5, 20, [[20, 4], [30, 6]]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "column"),
+    [
+        ({}, [10, 1e308, 5, 20, [[20, 10]]]),
+        ({}, [10, 100, 5, math.inf, [[20, 10]]]),
+        ({}, [10, 201, 5, 20, [[20, 10]]]),  # more than ten times the largest
+        ({}, [10, 49, 5, 20, [[20, 10]]]),
+        ({}, [-10, 100, 5, 20, [[20, -10]]]),
+        ({}, [10, None, 5, 20, [[20, 10]]]),
+        ({}, [10, 100, 5, 20, [[20, 9]]]),
+        ({"through_seq": 1 << 62}, TOTALS),
+        ({"records": 11}, TOTALS),
+        ({"t_last_ns": 1 << 62}, TOTALS),
+        ({"t_first_ns": T0 + 9}, TOTALS),
+    ],
+)
+def test_a_fold_that_cannot_be(runs_dir: Path, changed: dict[str, Any], column: list[Any]) -> None:
+    run = RunBuilder(runs_dir)
+    process = run.process()
+    process.loader(loop(5, start_ns=T0 + 10**9))
+    fold = {
+        "version": 1, "through_seq": 10, "records": 10, "t_first_ns": T0, "t_last_ns": T0 + 5,
+        "columns": {"wait_ns": TOTALS, "fetch_ns": TOTALS},
+    }  # fmt: skip
+    path = process.path / "batches0x0.fold.json"
+    path.write_text(json.dumps(fold))
+    assert read_fold(process.path, "batches0x0").columns["fetch_ns"].total == 100
+    path.write_text(json.dumps({**fold, **changed, "columns": {"wait_ns": TOTALS, "fetch_ns": column}}))
+    with pytest.raises(RunUnreadable):
+        read_fold(process.path, "batches0x0")
+    follower = Follower(run.path)  # the dashboard reads it the same way
+    follower.poll()
+    assert follower.run(Place("p4000-0", 0)).loaders[0].folded.columns.get("fetch_ns") is None
+
+
+def test_a_torn_description_of_the_process_costs_the_dashboard_nothing_else(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    process = run.process()
+    process.loader(loop(50))
+    (process.path / "process.json").write_text('{"format": 1, "pi')
+    follower = Follower(run.path)
+    follower.poll()
+    found = follower.run(Place("p4000-0", 0))
+    assert [loader.batches.rows for loader in found.loaders] == [50]
+
+
+def test_every_column_has_a_limit_that_real_figures_fit() -> None:
+    for each in (schema.BATCH, schema.EPOCH, schema.MACHINE, schema.PROCESS, schema.GPU, schema.WORKER):
+        for field in each.fields:
+            most = limit(field.name)
+            assert most is None or most >= 110
+    for name, value in {
+        "t_ns": 10 * 365 * 86_400 * 10**9,  # ten years after the boot
+        "wait_ns": 30 * 86_400 * 10**9,  # a month
+        "cpu_user_ns": 128 * 365 * 86_400 * 10**9,  # 128 cores, a year
+        "mem_total_bytes": 24 << 40, "disk_read_bytes": 100 << 50, "cpu_idle_pct": 100.0, "rank": 100_000,
+    }.items():  # fmt: skip
+        assert believable(name, value)

@@ -1,0 +1,244 @@
+"""A torch that calls its parts otherwise: it works as it does bare, and reports begin with what is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import CliRunner
+from torch.utils.data import DataLoader, Dataset, dataloader
+from torch.utils.data._utils import fetch as torch_fetch
+from torch.utils.data._utils import worker as torch_worker
+
+import loaderscope
+from loaderscope.cli import cli
+from loaderscope.profiler.base import torch_parts
+from loaderscope.profiler.iterate.loader_kinds import known_families
+from loaderscope.profiler.iterate.watch import current_run_directory
+from loaderscope.profiler.run.missing_figures import missing_figures
+from loaderscope.profiler.session.gaps import EVERYTHING, INSIDE_WORKERS, tell_from_worker
+from loaderscope.tui.bars import _said
+from loaderscope.tui.snapshot import Snapshot
+
+TODAY = f"torch {torch.__version__}"
+
+
+class Data(Dataset[Any]):
+    def __len__(self) -> int:
+        return 24
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.full((2,), float(index))
+
+
+@pytest.fixture(autouse=True)
+def known_again() -> Iterator[None]:
+    """What was found missing here is not missing for the tests that follow."""
+    yield
+    for family in known_families():
+        family.gaps = {}
+
+
+def renamed(loop: Any, before: str, after: str) -> Any:
+    """The worker loop with another name for one of its parameters."""
+    code = loop.__code__
+    names = tuple(after if name == before else name for name in code.co_varnames)
+    return types.FunctionType(code.replace(co_varnames=names), loop.__globals__, loop.__name__, loop.__defaults__)
+
+
+def values(loader: Any) -> list[float]:
+    return [float(value) for batch in loader for value in batch[:, 0]]
+
+
+def record(workers: int, epochs: int = 1) -> Any:
+    loader = loaderscope.watch(DataLoader(Data(), batch_size=4, num_workers=workers), name="data")
+    for _ in range(epochs):
+        assert values(loader) == [float(i) for i in range(24)]
+    return loader
+
+
+def first_line(run: Any) -> str:
+    """What the text report says before the first loader, its lines joined."""
+    result = CliRunner().invoke(cli, ["report", str(run.path)])
+    assert result.exit_code in (0, None), result.output
+    lines = [line.rstrip() for line in result.output.splitlines()]
+    return " ".join(itertools.takewhile(lambda line: line and line[0] not in "─-", lines))
+
+
+def open_now() -> Any:
+    directory = current_run_directory()
+    assert directory is not None
+    return loaderscope.open_run(directory)
+
+
+def test_a_worker_loop_with_another_name(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(torch_worker, "_worker_loop", renamed(torch_worker._worker_loop, "data_queue", "outgoing"))
+    record(workers=2, epochs=2)
+    record(workers=0)
+    run = open_now()
+    with_workers, without = run.loaders
+    assert (with_workers.column("wait_ns") >= 0).all()
+    assert (with_workers.column("compute_ns")[:-1] >= 0).all()
+    assert not (with_workers.batches["fetch_ns"] >= 0).any()
+    why = f"{TODAY} fits nothing known: its worker loop has no 'data_queue'"
+    assert {name: with_workers.reasons[name] for name in INSIDE_WORKERS} == dict.fromkeys(INSIDE_WORKERS, why)
+    assert (without.batches["fetch_ns"] >= 0).all() and "fetch" not in without.reasons
+    missing = "index, fetch, collate, pack, queued, unpack and pin of loaders with workers"
+    sentence = f"{why}. Missing from these figures: {missing}."
+    assert missing_figures(run) == (sentence,)
+    assert first_line(run) == sentence
+    assert capfd.readouterr().err == ""  # the report says it; the workers are torch's own
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_iterator_without_one_of_its_parts(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    name = "_MultiProcessingDataLoaderIter" if workers else "_SingleProcessDataLoaderIter"
+    part = "_send_idx" if workers else "_sampler_iter"
+    found = torch_parts.names_used
+    monkeypatch.setattr(torch_parts, "names_used", lambda groups: found(groups) - {part})
+    loader = record(workers)
+    assert type(iter(loader)) is getattr(dataloader, name)
+    run = open_now()
+    (recorded,) = run.loaders
+    assert recorded.count == 0
+    assert set(EVERYTHING) <= set(recorded.reasons)
+    where = "loaders with workers" if workers else "loaders without workers"
+    assert first_line(run) == (
+        f"{TODAY} fits nothing known: its {name} has no {part!r}. Missing from these figures: everything of {where}."
+    )
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_fetchers_that_collate_in_another_way(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    def fetch(self: Any, indices: Any) -> Any:
+        return getattr(self, "collate" + "_fn")([self.dataset[i] for i in indices])
+
+    monkeypatch.setattr(torch_fetch._MapDatasetFetcher, "fetch", fetch)
+    record(workers)
+    assert "its _MapDatasetFetcher works in another way" in first_line(open_now())
+
+
+def test_loaders_that_make_another_iterator(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Threaded(dataloader._SingleProcessDataLoaderIter):
+        pass
+
+    def _get_iterator(self: Any) -> Any:
+        if self.num_workers == 0:
+            return Threaded(self)
+        return dataloader._MultiProcessingDataLoaderIter(self)
+
+    _get_iterator.__module__ = dataloader.__name__
+    monkeypatch.setattr(DataLoader, "_get_iterator", _get_iterator)
+    loader = record(0)
+    assert type(iter(loader)) is Threaded
+    assert "its loaders make no '_SingleProcessDataLoaderIter'" in first_line(open_now())
+
+
+def test_times_of_drawing_do_not_pile_up_where_nobody_fetches_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loaderscope.profiler.iterate.iterators.MOST_DRAWN", 8)
+    monkeypatch.setattr(torch_parts, "missing_of_worker", lambda kind: ("it is another",))
+    loader = loaderscope.watch(DataLoader(list(range(200)), num_workers=1))
+    iterator = iter(loader)
+    assert max(len(iterator._ls.drawn) for _ in iterator) < 16
+
+
+def test_torch_goes_on_where_the_check_itself_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_parts, "missing_of_worker", lambda kind: 1 / 0)
+    record(1)
+    assert "ZeroDivisionError" in first_line(open_now())
+
+
+def test_an_iterator_found_at_work_without_one_of_its_parts_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = iter(DataLoader(Data(), batch_size=4))
+    next(running)
+    monkeypatch.setattr(torch_parts, "missing_of_iterator", lambda cls: ("its parts are gone",))
+    loaderscope.watch_all()
+    assert len(values(running)) == 20
+
+
+def test_a_worker_that_fails_to_measure_stands_in_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*args: Any) -> Any:
+        raise OSError("no clock")
+
+    monkeypatch.setattr("loaderscope.profiler.transit.worker._instrument", broken)
+    record(workers=2)
+    assert capfd.readouterr().err.count("loaderscope: workers are not measured: OSError: no clock") == 1
+    run = open_now()
+    sentence = (
+        f"{TODAY}: the workers of data were not measured (OSError: no clock). Missing from these figures: "
+        "index, fetch, collate, pack, queued, unpack and pin of this loader."
+    )
+    assert first_line(run) == sentence
+    assert run.loaders[0].reasons["fetch"] == "workers are not measured: OSError: no clock"
+    with_page = importlib.util.find_spec("plotly") is not None
+    for kind in ("md", "json", *(["html"] if with_page else [])):
+        result = CliRunner().invoke(cli, ["report", str(run.path), "--format", kind, "-o", str(tmp_path / kind)])
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "md").read_text().startswith("> **torch ")
+    if with_page:
+        page = (tmp_path / "html").read_text()
+        assert 0 < page.index("the workers of data were not measured") < page.index("Where each batch’s time goes")
+    report = loaderscope.Report.from_json((tmp_path / "json").read_text())
+    assert report.missing == (sentence,)
+    assert _said(Snapshot("id", (), "live", missing=report.missing)) == sentence
+
+
+def test_only_the_first_worker_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(3):
+        tell_from_worker((str(tmp_path), 0, 0), OSError(f"worker {number}"))
+    assert capsys.readouterr().err == "loaderscope: workers are not measured: OSError: worker 0\n"
+
+
+def test_workers_that_say_nothing_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADERSCOPE_LOOKS", "0")  # the worker knows no place where it could say so
+    monkeypatch.setattr("loaderscope.profiler.transit.worker._instrument", lambda *args: 1 / 0)
+    record(workers=1)
+    assert first_line(open_now()).startswith(
+        f"{TODAY}: the workers of data were not measured (their batches came without times)."
+    )
+
+
+def test_a_known_torch_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    record(workers=1)
+    record(workers=0)
+    run = open_now()
+    assert missing_figures(run) == ()
+    assert loaderscope.report(run).missing == ()
+    assert first_line(run) == ""
+
+
+def test_torch_as_it_is_installed_is_known() -> None:
+    for kind in (torch_parts.TORCH, torch_parts.TORCHDATA):
+        module = pytest.importorskip(kind.module)
+        assert torch_parts.missing_of_worker(kind) == ()
+        for name in (kind.single, kind.multi):
+            assert torch_parts.missing_of_iterator(getattr(module, name)) == ()
+
+
+@pytest.mark.parametrize(
+    ("version", "tried"),
+    [
+        ("2.4.1+cu121", True), ("2.7.0", True), ("2.13.0+cpu", True), ("2.15.1", True), (None, True), ("", True),
+        ("strange", True), ("2.14.1", False), ("2.16.0.dev20261101+cu132", False), ("3.0", False), ("2.40", False),
+    ],
+)  # fmt: skip
+def test_a_torch_never_tried_is_named(version: str | None, tried: bool) -> None:
+    said = torch_parts.untried(version)
+    assert (said is None) is tried
+    if said is not None:
+        assert said == f"torch {version} was never tried with this Loaderscope (tried: 2.4, 2.7, 2.13, 2.15)"
+
+
+def test_a_report_names_a_torch_never_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.16.0")
+    record(workers=0)
+    notes = loaderscope.report(open_now()).notes
+    assert [note for note in notes if "never tried" in note] == [torch_parts.untried("2.16.0")]

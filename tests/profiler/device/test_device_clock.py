@@ -1,0 +1,181 @@
+"""What the device clock makes of events, with events whose times are given: no hardware."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from loaderscope.profiler.base.schema import BATCH
+from loaderscope.profiler.device import copies
+from loaderscope.profiler.device.device_clock import DeviceClock
+from loaderscope.profiler.iterate.recorder import Iteration, Recorder
+from loaderscope.profiler.lanes.lane import Budget, Lane
+from loaderscope.profiler.lanes.lane_reader import read_segment
+
+MS = 1_000_000
+
+
+class Device:
+    """A device as `torch.cuda` shows it: `now_ms` is what it stamps on an event, `done_ms` how far it has come."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0.0
+        self.done_ms = float("inf")
+        self.capturing = False
+        self.made = 0
+
+    def current_device(self) -> int:
+        return 0
+
+    def is_current_stream_capturing(self) -> bool:
+        return self.capturing
+
+    def Event(self, enable_timing: bool) -> Event:
+        assert enable_timing
+        self.made += 1
+        return Event(self)
+
+
+class Event:
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.at_ms = -1.0
+
+    def record(self) -> None:
+        self.at_ms = self.device.now_ms
+
+    def query(self) -> bool:
+        return self.at_ms <= self.device.done_ms
+
+    def elapsed_time(self, end: Event) -> float:
+        assert self.query(), "reading an event that is not done would wait for it"
+        assert end.query(), "reading an event that is not done would wait for it"
+        return end.at_ms - self.at_ms
+
+
+@pytest.fixture
+def device() -> Device:
+    return Device()
+
+
+@pytest.fixture
+def lane(tmp_path: Path) -> Lane:
+    return Lane(tmp_path, "batches0x0", BATCH, Budget(1 << 24), pytest.fail)
+
+
+@pytest.fixture
+def clock(device: Device) -> DeviceClock:
+    return DeviceClock(Iteration(Recorder("test", {})), device)
+
+
+def hand_over(clock: DeviceClock, lane: Lane, batch: Any = None) -> None:
+    lane.append(*[-1] * (len(BATCH.fields) - 1))
+    clock.handed_over(lane, lane.count - 1, batch)
+
+
+def records(lane: Lane) -> Any:
+    return read_segment(lane.directory / "batches0x0-000000.seg")[0]
+
+
+def test_stall_and_compute_by_events(device: Device, clock: DeviceClock, lane: Lane) -> None:
+    clock._t_entered = 0
+    clock.entered()
+    clock._t_entered -= 1000 * MS  # next() took a second of host time
+    hand_over(clock, lane)
+    device.now_ms = 5  # the device reaches the end of step 1 at 5 ms,
+    clock.entered()
+    clock._t_entered -= 1000 * MS
+    device.now_ms = 8  # and is given step 2 at 8 ms
+    hand_over(clock, lane)
+    device.now_ms = 9
+    clock.entered()
+    got = records(lane)
+    assert list(got["compute_device_ns"]) == [5 * MS, 1 * MS]
+    assert list(got["stall_ns"]) == [0, 3 * MS]
+
+
+def test_a_stall_is_never_longer_than_the_wait(device: Device, clock: DeviceClock, lane: Lane) -> None:
+    clock.entered()
+    device.now_ms = 500  # the host's own work between the two, on a slow machine
+    hand_over(clock, lane)
+    clock.entered()
+    assert 0 <= records(lane)["stall_ns"][0] < 400 * MS
+
+
+def test_nothing_is_read_before_it_is_done(device: Device, clock: DeviceClock, lane: Lane) -> None:
+    device.done_ms = -1
+    for _ in range(20):
+        clock.entered()
+        hand_over(clock, lane)
+    clock.entered()
+    assert (records(lane)["compute_device_ns"] == -1).all()
+    device.done_ms = float("inf")
+    clock.drain()
+    assert (records(lane)["compute_device_ns"] >= 0).all()
+
+
+def test_events_are_used_again(device: Device, clock: DeviceClock, lane: Lane) -> None:
+    for _ in range(200):
+        clock.entered()
+        hand_over(clock, lane)
+    assert device.made < 10
+
+
+def test_a_device_that_never_answers_holds_no_events_for_ever(device: Device, clock: DeviceClock, lane: Lane) -> None:
+    device.done_ms = -1
+    for _ in range(2000):
+        clock.entered()
+        hand_over(clock, lane)
+    assert len(clock._pending) <= 258
+
+
+def test_copies_between_events(device: Device, clock: DeviceClock, lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(Event):
+        def record(self) -> None:
+            device.now_ms += 0.5  # every copy takes half a millisecond
+            super().record()
+
+    device.Event = lambda enable_timing: Slow(device)  # type: ignore[method-assign]
+    monkeypatch.setattr(copies, "device_types", {"meta"})
+    copies.install()
+    try:
+        batch = [torch.ones(1024), torch.ones(8)]
+        for _ in range(2):
+            clock.entered()
+            hand_over(clock, lane, batch)
+            for tensor in batch:
+                tensor.to("meta", non_blocking=True)
+        clock.entered()
+    finally:
+        copies.uninstall()
+    got = records(lane)
+    assert list(got["h2d_copies"]) == [2, 2]
+    assert list(got["h2d_bytes"]) == [1032 * 4] * 2
+    assert list(got["h2d_ns"]) == [1 * MS] * 2
+    assert list(got["h2d_blocking"]) == [0, 0]
+    assert (got["h2d_host_ns"] > 0).all()
+
+
+def test_no_event_is_recorded_into_a_graph(device: Device, clock: DeviceClock, lane: Lane) -> None:
+    device.capturing = True
+    clock.entered()
+    hand_over(clock, lane)
+    clock.entered()
+    assert device.made == 0
+    assert records(lane)["compute_device_ns"][0] == -1
+
+
+def test_a_broken_device_switches_the_clock_off(device: Device, clock: DeviceClock, lane: Lane) -> None:
+    step = clock._step
+    step.device = clock
+
+    def broken() -> bool:
+        raise RuntimeError("device lost")
+
+    device.is_current_stream_capturing = broken  # type: ignore[method-assign]
+    clock.entered()
+    assert step.device is None
+    assert "device lost" in step.recorder.facts["reasons"]["h2d"]

@@ -1,0 +1,218 @@
+"""Comparing runs: known differences are found, chance is not taken for one, and nothing is said that cannot be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from markdown_it import MarkdownIt
+
+from builders import MS, RunBuilder, epoch_row, loop
+from loaderscope.advisors.build.build_report import build_report
+from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.reports.compare.compare import compare, slowest_factor
+from loaderscope.reports.compare.compare_blocks import quantile
+from loaderscope.reports.compare.compare_formats import (
+    render_compare_html,
+    render_compare_json,
+    render_compare_markdown,
+    render_compare_text,
+)
+from loaderscope.reports.compare.compare_model import Comparison, Setting
+from report_samples import EVIL, full_run, hostile_report
+
+Rows = list[dict[str, Any]]
+
+
+def noisy(
+    batches: int = 400,
+    wait_ms: float = 5.0,
+    compute_ms: float = 20.0,
+    seed: int = 0,
+    drift_ms: float = 0,
+    **columns: Any,
+) -> Rows:
+    """A loop whose waiting and computing vary from batch to batch, independently; with a drift, it gets slower."""
+    random = np.random.default_rng(seed)
+    rows = loop(batches, **columns)
+    t = rows[0]["t_ns"]
+    for n, row in enumerate(rows):
+        row["t_ns"] = t
+        row["wait_ns"] = round(wait_ms * MS * random.exponential())
+        compute = round((compute_ms * random.normal(1, 0.05) + drift_ms * n / batches) * MS)
+        t += row["wait_ns"] + compute
+    rows[-1]["compute_ns"] = compute
+    return rows
+
+
+def recorded(tmp_path: Path, name: str, rows: Rows, config: dict[str, Any] | None = None, **facts: Any) -> Run:
+    builder = RunBuilder(tmp_path, name, **facts)
+    builder.process().loader(rows, epochs=[epoch_row(rows)], config=config)
+    return open_run(builder.path)
+
+
+def compared(before: Run, after: Run) -> Comparison:
+    return compare(build_report(before, advice=False), before, build_report(after, advice=False), after)
+
+
+def test_a_known_difference_is_found_within_its_range(tmp_path: Path) -> None:
+    before = recorded(tmp_path, "a", noisy(wait_ms=20, compute_ms=20, seed=1))
+    after = recorded(tmp_path, "b", noisy(wait_ms=5, compute_ms=20, seed=2))
+    (loader,) = compared(before, after).loaders
+    found = loader.throughput
+    assert found.real and found.low is not None and found.high is not None and found.factor is not None
+    assert found.low < 1.6 < found.high and found.factor == pytest.approx(1.6, rel=0.1)
+    assert loader.unit == "samples/s" and found.after == pytest.approx(4 / 0.025, rel=0.05)
+    assert loader.stages["wait"].real is True
+    assert loader.stages["wait"].change_us == pytest.approx(-15_000, rel=0.2)
+    assert loader.stages["compute"].real is False
+    assert loader.stall_share.real is True and (loader.stall_share.change or 0) == pytest.approx(-0.3, abs=0.05)
+    assert (loader.verdict_before, loader.verdict_after) == ("input-bound", "input-bound")
+
+
+def test_chance_is_seldom_taken_for_a_difference(tmp_path: Path) -> None:
+    """19 times in 20: of 60 pairs of runs that differ by chance alone, few may be called different."""
+    runs = [recorded(tmp_path, f"r{n}", noisy(batches=120, wait_ms=20, seed=n)) for n in range(61)]
+    differ = [compared(a, b).loaders[0].throughput for a, b in pairwise(runs)]
+    assert sum(each.real is True for each in differ) <= 8
+    covering = sum((each.low or 0) <= 1 <= (each.high or 0) for each in differ)
+    assert covering >= 52
+
+
+def test_a_drifting_run_is_less_certain_than_a_steady_one(tmp_path: Path) -> None:
+    spreads = []
+    for name, rows in (("steady", noisy(seed=3)), ("drifting", noisy(seed=3, drift_ms=15))):
+        other = recorded(tmp_path, f"{name}-other", noisy(seed=4))
+        found = compared(recorded(tmp_path, name, rows), other).loaders[0].throughput
+        spreads.append((found.high or 0) - (found.low or 0))
+    assert spreads[1] > 1.5 * spreads[0]
+
+
+def test_a_run_is_no_different_from_itself(tmp_path: Path) -> None:
+    run = recorded(tmp_path, "a", loop(50))
+    found = compared(run, run)
+    assert found.loaders[0].throughput.factor == 1.0
+    assert found.loaders[0].throughput.real is False
+    assert all(stage.real is False for stage in found.loaders[0].stages.values())
+    assert found.settings == () and found.loaders[0].settings == ()
+
+
+def test_what_nobody_would_act_on_is_no_difference(tmp_path: Path) -> None:
+    before, after = (recorded(tmp_path, f"{ms}", loop(50, compute_ms=ms)) for ms in (20.0, 20.05))
+    found = compared(before, after).loaders[0].throughput
+    assert found.factor == pytest.approx(0.998, abs=1e-3) and found.real is False
+
+
+def test_batches_of_other_sizes_are_compared_by_sample(tmp_path: Path) -> None:
+    """Twice the samples a batch in twice the time is the same speed."""
+    before = recorded(tmp_path, "a", noisy(seed=1, fetch_ns=4 * MS), config={"batch_size": 4})
+    rows = noisy(wait_ms=10, compute_ms=40, seed=2, fetch_ns=8 * MS)
+    for row in rows:
+        row["samples"] = 8
+    (loader,) = compared(before, recorded(tmp_path, "b", rows, config={"batch_size": 8})).loaders
+    assert loader.per == "sample" and loader.throughput.real is False
+    assert loader.stages["fetch"].before_us == loader.stages["fetch"].after_us == 1000.0
+    assert loader.settings == (Setting("batch_size", 4, 8),)
+
+
+def test_too_few_batches_are_not_compared(tmp_path: Path) -> None:
+    short, long = recorded(tmp_path, "a", loop(12)), recorded(tmp_path, "b", loop(100))
+    (loader,) = compared(short, long).loaders
+    assert loader.throughput.factor is None and loader.throughput.real is None
+    assert "fewer than 20 steady batches" in (loader.throughput.reason or "")
+    assert slowest_factor(compared(short, long)) is None
+
+
+def test_what_is_configured_differently_is_listed(tmp_path: Path) -> None:
+    before = recorded(tmp_path, "a", loop(30), {"num_workers": 0, "pin_memory": False})
+    after = recorded(tmp_path, "b", loop(30), {"num_workers": 4, "pin_memory": False}, python="3.13.0", argv=["b.py"])
+    found = compared(before, after)
+    assert found.loaders[0].settings == (Setting("num_workers", 0, 4),)
+    assert found.settings == (Setting("command", "train.py --lr 0.1", "b.py"), Setting("Python", "3.12.1", "3.13.0"))
+
+
+def test_loaders_are_paired_by_name_and_rank(tmp_path: Path) -> None:
+    def build(name: str, loaders: list[tuple[str, int]]) -> Run:
+        builder = RunBuilder(tmp_path, name)
+        for rank in sorted({rank for _, rank in loaders}):
+            process = builder.process(pid=4000 + rank, rank=rank)
+            for loader in (n for n, r in loaders if r == rank):
+                rows = loop(30)
+                process.loader(rows, epochs=[epoch_row(rows)], name=loader)
+        return open_run(builder.path)
+
+    before = build("a", [("train", 0), ("valid", 0), ("train", 1), ("old name", 1)])
+    after = build("b", [("valid", 0), ("train", 0), ("train", 1), ("new name", 1), ("extra", 1)])
+    found = compared(before, after)
+    assert [(each.name, each.rank) for each in found.loaders] == [
+        ("train", 0), ("valid", 0), ("train", 1), ("new name", 1),
+    ]  # fmt: skip
+    assert "different names" in found.loaders[3].notes[0]
+    assert (found.only_before, found.only_after) == ((), ("extra",))
+
+
+def test_the_slowest_loader_decides_and_chance_does_not(tmp_path: Path) -> None:
+    before = recorded(tmp_path, "a", noisy(wait_ms=5, seed=1))
+    slower = slowest_factor(compared(before, recorded(tmp_path, "b", noisy(wait_ms=30, seed=2))))
+    assert slower is not None and slower[1] == pytest.approx(0.5, abs=0.06)
+    same = slowest_factor(compared(before, recorded(tmp_path, "c", noisy(wait_ms=5, seed=3))))
+    assert same is not None and same[1] == 1.0
+
+
+@pytest.mark.parametrize(("freedom", "expected"), [(3, 3.182), (5, 2.571), (19, 2.093), (1000, 1.962)])
+def test_quantiles_of_student(freedom: int, expected: float) -> None:
+    assert quantile(1.960, (1.0, 1e-9), (freedom, 7)) == pytest.approx(expected, rel=0.04)
+
+
+# The formats
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    runs = tmp_path_factory.mktemp("runs")
+    return compared(full_run(runs, "before-run", 150), full_run(runs, "after-run", 150, fetch_ms=110, seed=2))
+
+
+@pytest.mark.parametrize("width", [70, 100])
+def test_text(comparison: Comparison, width: int) -> None:
+    text = render_compare_text(comparison, width)
+    assert text.startswith("before  before-run\nafter   after-run\n")
+    words = " ".join(text.split())
+    assert "Faster: 1.3" in words and "no real difference" in words and "19 times in 20" in words
+    assert max(map(len, text.splitlines())) <= width
+    assert ("×1.3" in text) == (width == 100)
+
+
+def test_colours_only_where_asked(comparison: Comparison) -> None:
+    assert "\x1b[32mfaster\x1b[0m" in render_compare_text(comparison, 100, color=True)
+    assert "\x1b" not in render_compare_text(comparison, 100)
+
+
+def test_json(comparison: Comparison) -> None:
+    data = json.loads(render_compare_json(comparison))
+    assert data["schema"] == 1 and data["loaders"][0]["throughput"]["real"] is True
+
+
+@pytest.mark.parametrize("render", [render_compare_text, render_compare_markdown, render_compare_html])
+def test_nothing_in_common(comparison: Comparison, render: Callable[[Comparison], str]) -> None:
+    text = render(replace(comparison, loaders=(), only_before=("train",)))
+    assert "Nothing to compare" in text and "only in the first run: train" in text
+
+
+def test_hostile_texts_are_only_shown(tmp_path: Path) -> None:
+    run = full_run(tmp_path, batches=60)
+    report = hostile_report(build_report(run, advice=False))
+    changed = replace(report, run=replace(report.run, argv=(EVIL + "\x1b[2J",)))
+    found = compare(report, run, changed, run)
+    tokens = MarkdownIt("commonmark").enable("table").parse(render_compare_markdown(found))
+    assert not [token for token in tokens if token.type.startswith("html")]
+    assert render_compare_text(found).replace("\n", "").isprintable()
+    page = render_compare_html(found)
+    assert "&lt;script&gt;alert(&#39;owned&#39;)" in page and "<script>alert" not in page

@@ -1,0 +1,79 @@
+"""The published JSON schema: it is the dataclasses', and what is written as JSON is what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loaderscope.advisors.schema.report_model import Report
+from loaderscope.reports.export.json_report import render_json
+from loaderscope.reports.export.json_schema import render_schema, report_schema
+from report_samples import full_report, full_run, hostile_report
+
+jsonschema = pytest.importorskip("jsonschema")
+
+PUBLISHED = Path(__file__).parents[3] / "docs" / "report-schema.json"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return full_report(full_run(tmp_path_factory.mktemp("runs"), batches=60))
+
+
+@pytest.fixture(scope="module")
+def validator() -> Any:
+    schema = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_the_published_schema_is_up_to_date() -> None:
+    """Else: python -m loaderscope.reports.export.json_schema docs/report-schema.json"""
+    assert PUBLISHED.read_text(encoding="utf-8") == render_schema()
+
+
+@pytest.mark.parametrize("make", [lambda report: report, hostile_report], ids=["full", "hostile"])
+def test_what_is_written_is_valid_and_comes_back_equal(report: Report, validator: Any, make: Any) -> None:
+    text = render_json(make(report))
+    validator.validate(json.loads(text))
+    assert Report.from_json(text) == make(report)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("schema",), 2),
+        (("loaders", 0, "verdict"), "fast"),
+        (("loaders", 0, "batches"), "60"),
+        (("loaders", 0, "recommendations", 0, "predicted", "low"), None),
+        (("loaders", 0, "recommendations", 0, "kind"), "style"),
+        (("loaders", 0, "stages", "wait", "mean_us"), "12"),
+        (("run", "argv"), "train.py"),
+    ],
+)
+def test_what_is_no_report_is_not_valid(report: Report, validator: Any, path: tuple[Any, ...], value: object) -> None:
+    data = json.loads(render_json(report))
+    at = data
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = value
+    assert [tuple(error.absolute_path) for error in validator.iter_errors(data)] == [path]
+
+
+def test_a_missing_field_is_not_valid_and_a_new_one_is(report: Report, validator: Any) -> None:
+    data = json.loads(render_json(report))
+    data["loaders"][0]["of a newer version"] = 1
+    assert validator.is_valid(data)
+    del data["loaders"][0]["verdict"]
+    assert not validator.is_valid(data)
+
+
+def test_units_are_explained() -> None:
+    definitions = report_schema()["$defs"]
+    assert "microseconds" in definitions["Stage"]["description"]
+    assert definitions["SystemSummary"]["properties"]["cpu_busy_mean_share"]["description"] == "1.0 = all cores"
+    assert "verdict" in definitions["LoaderReport"]["required"]
+    assert "limit" not in definitions["LoaderReport"]["required"]

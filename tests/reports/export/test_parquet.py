@@ -1,0 +1,98 @@
+"""Parquet: read back with pyarrow, the tables hold what was recorded."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import RunBuilder, epoch_row, loop
+from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.schema.report_model import Report
+from loaderscope.profiler.base import schema
+from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.reports.export import parquet
+from loaderscope.reports.export.parquet import render_parquet
+from report_samples import full_report, full_run
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return full_run(tmp_path_factory.mktemp("runs"), batches=60)
+
+
+def tables(run: Run, report: Report | None = None) -> dict[str, Any]:
+    files = render_parquet(report or build_report(run, advice=False), run)
+    return {name.removesuffix(".parquet"): pq.read_table(io.BytesIO(data)) for name, data in files.items()}
+
+
+def test_each_table_holds_what_was_recorded(run: Run) -> None:
+    found = tables(run)
+    assert list(found) == ["batches", "epochs", "machine", "process", "gpu", "functions"]
+    batches, loader = found["batches"], run.loaders[0]
+    assert batches.num_rows == 60
+    for name in ("t_ns", "wait_ns", "fetch_ns", "worker", "samples"):
+        assert batches[name].to_pylist() == loader.batches[name].tolist()
+    assert set(batches["loader_name"].to_pylist()) == {"ImageNet"}
+    assert set(batches["pid"].to_pylist()) == {4000}
+    assert found["machine"]["mem_available_bytes"].to_pylist()[:2] == [41_000_000_000, 40_900_000_000]
+    assert found["gpu"].num_rows == 20 and found["process"].num_rows == 100 and found["epochs"].num_rows == 1
+    assert set(found["machine"]["host"].to_pylist()) == {"elsewhere"}
+
+
+def test_functions_are_those_of_the_report(run: Run) -> None:
+    report = full_report(run)
+    found = tables(run, report)["functions"].to_pylist()
+    stage = report.loaders[0].code
+    assert stage is not None
+    assert len(found) == sum(len(each.hot) + len(each.lines) for each in stage.stages.values())
+    first = found[0]
+    assert (first["stage"], first["kind"], first["function"], first["total_share"]) == (
+        "fetch", "function", "ImageFile.load", 0.71,
+    )  # fmt: skip
+    assert (first["loader_name"], first["pid"], first["samples"], first["own"]) == ("ImageNet", 4000, 1204, False)
+    assert tables(run)["functions"].num_rows == 0
+
+
+def test_what_was_not_measured_is_null(run: Run) -> None:
+    batches = tables(run)["batches"]
+    measured = [value is not None for value in batches["fetch_cpu_ns"].to_pylist()]
+    assert measured == [n % 16 == 0 for n in range(60)]
+    assert batches["digest"].null_count == 60
+    assert batches["sample_max_ns"].null_count == 60
+    assert batches["rank"].null_count == 60
+
+
+def test_columns_say_what_they_are(run: Run) -> None:
+    report = full_report(run)
+    found = tables(run, report)["batches"]
+    described = {field.name: field.metadata[b"doc"].decode() for field in found.schema}
+    assert described["wait_ns"] == "inside next()"
+    assert {f.name for f in schema.BATCH.fields} < set(described)
+    assert Report.from_json(found.schema.metadata[b"loaderscope.report"].decode()) == report
+
+
+def test_several_loaders_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "ROWS_AT_A_TIME", 7)  # several row groups
+    builder = RunBuilder(tmp_path)
+    for rank in range(2):
+        rows = loop(20)
+        builder.process(pid=4000 + rank, rank=rank).loader(rows, epochs=[epoch_row(rows)], name=f"Set {rank}")
+    batches = tables(open_run(builder.path))["batches"]
+    assert batches["rank"].to_pylist() == [0] * 20 + [1] * 20
+    assert batches["loader_name"].to_pylist() == ["Set 0"] * 20 + ["Set 1"] * 20
+    assert np.all(np.diff(batches["t_ns"].to_numpy()[:20]) == 10_000_000)
+
+
+def test_nothing_recorded_leaves_empty_tables(tmp_path: Path) -> None:
+    builder = RunBuilder(tmp_path)
+    builder.process()
+    found = tables(open_run(builder.path))
+    assert {table.num_rows for table in found.values()} == {0}
+    assert "wait_ns" in found["batches"].column_names

@@ -1,0 +1,203 @@
+"""The trace: checked against the documented event format, and against what was recorded."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import MS, RUN_ID, T0, RunBuilder, epoch_row, loop
+from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.schema.report_model import Report
+from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.reports.export.perfetto import render_perfetto
+from report_samples import full_report, full_run, hostile_report
+
+Event = dict[str, Any]
+
+# "Trace Event Format", by phase: what an event must have besides pid, tid and name.
+REQUIRED = {"X": {"ts", "dur"}, "M": {"args"}, "C": {"ts", "args"}, "s": {"ts", "id", "cat"},
+            "f": {"ts", "id", "cat", "bp"}}  # fmt: skip
+NUMBER_OF_BATCHES = 80
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return full_run(tmp_path_factory.mktemp("runs"), batches=NUMBER_OF_BATCHES)
+
+
+@pytest.fixture(scope="module")
+def report(run: Run) -> Report:
+    return full_report(run)
+
+
+@pytest.fixture(scope="module")
+def events(run: Run, report: Report) -> list[Event]:
+    return trace(report, run)
+
+
+def trace(report: Report, run: Run, **options: int) -> list[Event]:
+    data = json.loads(render_perfetto(report, run, **options))
+    assert set(data) == {"traceEvents", "displayTimeUnit", "otherData"}
+    events: list[Event] = data["traceEvents"]
+    return events
+
+
+def check_format(events: list[Event]) -> None:
+    """Every event is as documented, slices of a thread nest, and every arrow begins and ends inside a slice."""
+    slices: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    arrows: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        assert REQUIRED[event["ph"]] <= set(event), event
+        assert isinstance(event["pid"], int) and isinstance(event["tid"], int) and isinstance(event["name"], str)
+        assert event.get("ts", 0) >= 0 and event.get("dur", 0) >= 0
+        if event["ph"] == "X":
+            begin = round(event["ts"] * 1000)
+            slices[event["pid"], event["tid"]].append((begin, begin + round(event["dur"] * 1000)))
+        elif event["ph"] in "sf":
+            arrows[event["id"]].append(event)
+        elif event["ph"] == "C":
+            assert all(isinstance(value, int | float) for value in event["args"].values())
+    for spans in slices.values():
+        open_: list[int] = []
+        for begin, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while open_ and open_[-1] <= begin:
+                open_.pop()
+            assert not open_ or end <= open_[-1], "slices of a thread overlap"
+            open_.append(end)
+    for pair in arrows.values():
+        assert sorted(each["ph"] for each in pair) == ["f", "s"]
+        begin, end = sorted(pair, key=lambda each: each["ph"] == "f")
+        assert begin["ts"] <= end["ts"]
+        for each in pair:
+            at = round(each["ts"] * 1000)
+            assert any(a <= at <= b for a, b in slices[each["pid"], each["tid"]]), each
+
+
+def threads(events: list[Event], pid: int = 1) -> dict[int, str]:
+    return {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == pid}
+
+
+def slices(events: list[Event], thread: str, name: str) -> list[Event]:
+    (tid,) = [tid for tid, label in threads(events).items() if label == thread]
+    return [e for e in events if e["ph"] == "X" and (e["pid"], e["tid"], e["name"]) == (1, tid, name)]
+
+
+def test_it_is_as_documented(events: list[Event]) -> None:
+    check_format(events)
+    times = [event["ts"] for event in events if "ts" in event]
+    assert times == sorted(times) and times[0] == 0
+
+
+def test_every_thread_is_there(events: list[Event]) -> None:
+    workers = [f"worker {n}{part}" for n in range(4) for part in ("", " sending")]
+    assert list(threads(events).values()) == ["main", *workers, "pin thread", "device (NVIDIA H200)"]
+    names = {e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert names == {"ImageNet, process 4000", "system of elsewhere"}
+
+
+def test_slices_are_what_was_recorded(run: Run, events: list[Event]) -> None:
+    batches = run.loaders[0].batches
+    waits = slices(events, "main", "wait")
+    assert [round(e["dur"] * 1000) for e in waits] == batches["wait_ns"].tolist()
+    assert [e["args"]["batch"] for e in waits] == list(range(NUMBER_OF_BATCHES))
+    fetched = slices(events, "worker 2", "fetch")
+    rows = [row for row in range(NUMBER_OF_BATCHES) if batches["worker"][row] == 2]
+    assert [round(e["dur"] * 1000) for e in fetched] == batches["fetch_ns"][rows].tolist()
+    first, main = fetched[0]["ts"], waits[0]["ts"]
+    assert round((first - main) * 1000) == batches["t_fetch_ns"][rows[0]] - batches["t_ns"][0]
+    assert fetched[0]["args"]["worker_pid"] == 4103
+
+
+def test_guessed_places_say_so(events: list[Event]) -> None:
+    guessed = {e["name"] for e in events if e["ph"] == "X" and "place" in e["args"]}
+    assert guessed == {"unpack", "pin", "copy", "device"}
+
+
+def test_an_arrow_leads_from_worker_to_main_for_each_batch(events: list[Event]) -> None:
+    labels = threads(events)
+    begins = [e for e in events if e["ph"] == "s"]
+    ends = [e for e in events if e["ph"] == "f"]
+    assert len(begins) == len(ends) == NUMBER_OF_BATCHES
+    assert {labels[e["tid"]] for e in ends} == {"main"}
+    assert {labels[e["tid"]] for e in begins} == {f"worker {n} sending" for n in range(4)}
+
+
+def test_counters(run: Run, events: list[Event]) -> None:
+    counters: dict[str, list[float]] = defaultdict(list)
+    for event in events:
+        if event["ph"] == "C":
+            counters[event["name"]] += event["args"].values()
+    assert counters["ready batches"] == run.loaders[0].batches["ready"].tolist()
+    assert set(counters["outstanding batches"]) == {8}
+    assert max(counters["CPU busy (100 = all cores)"]) == 56  # idle 30, waiting for I/O 14
+    assert {"memory available", "GPU 0 some kernel running", "GPU 0 memory"} <= set(counters)
+
+
+def test_the_window_is_bounded(run: Run, report: Report) -> None:
+    events = trace(report, run, batches=10)
+    check_format(events)
+    assert [e["args"]["batch"] for e in slices(events, "main", "wait")] == list(range(70, 80))
+
+
+def test_the_default_window_of_a_long_run_is_small_enough(tmp_path: Path) -> None:
+    run = full_run(tmp_path, batches=2_300)
+    text = render_perfetto(build_report(run, advice=False), run)
+    assert len(text) < 6_000_000
+    assert len(slices(json.loads(text)["traceEvents"], "main", "wait")) == 2_000
+
+
+def test_without_workers_the_parts_lie_inside_the_wait(tmp_path: Path) -> None:
+    builder = RunBuilder(tmp_path)
+    rows = loop(30, wait_ms=9, index_ns=MS, fetch_ns=6 * MS, collate_ns=5 * MS)  # more than the wait: cut
+    builder.process().loader(rows, epochs=[epoch_row(rows)])
+    run = open_run(builder.path)
+    events = trace(build_report(run, advice=False), run)
+    check_format(events)
+    assert threads(events) == {1: "main"}
+    assert {round(e["dur"]) for e in slices(events, "main", "collate")} == {2000}
+
+
+def test_loops_that_interleave_have_tracks_of_their_own(tmp_path: Path) -> None:
+    builder = RunBuilder(tmp_path)
+    rows, others = loop(20), loop(20, epoch=1, start_ns=T0 + 4 * MS)
+    builder.process().loader(rows, others, epochs=[epoch_row(rows), epoch_row(others)])
+    run = open_run(builder.path)
+    events = trace(build_report(run, advice=False), run)
+    check_format(events)
+    assert list(threads(events).values()) == ["main", "main (2)"]
+    assert sum(e["ph"] == "X" and e["name"] == "wait" for e in events) == 40
+
+
+def test_hosts_are_aligned_by_the_calendar(tmp_path: Path) -> None:
+    builder = RunBuilder(tmp_path)
+    for rank, (boot, clock) in enumerate([("boot", T0), ("other", 77 * MS)]):
+        rows = loop(20, start_ns=clock)
+        process = builder.process(pid=4000 + rank, rank=rank, boot_id=boot, clock_ns=clock)
+        process.loader(rows, epochs=[epoch_row(rows)])
+    run = open_run(builder.path)
+    events = trace(build_report(run, advice=False), run)
+    first = {e["pid"]: e["ts"] for e in reversed(events) if e["ph"] == "X"}
+    assert first == {1: 0.0, 2: 0.0}
+
+
+def test_hostile_and_absurd_values(run: Run, report: Report, tmp_path: Path) -> None:
+    check_format(trace(hostile_report(report), run))
+    builder = RunBuilder(tmp_path)
+    rows = loop(30, wait_ms=5, fetch_ns=4 * MS)
+    rows[3].update(t_ns=2**62, wait_ns=2**62)
+    rows[4].update(fetch_ns=2**62, t_fetch_ns=5, worker=3, queued_ns=2**61)
+    builder.process().loader(rows, epochs=[epoch_row(rows)])
+    damaged = open_run(builder.path)
+    check_format(trace(build_report(damaged, advice=False), damaged))
+
+
+def test_nothing_recorded(tmp_path: Path) -> None:
+    builder = RunBuilder(tmp_path, RUN_ID)
+    builder.process()
+    run = open_run(builder.path)
+    assert trace(build_report(run, advice=False), run) == []

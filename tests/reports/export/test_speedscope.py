@@ -1,0 +1,199 @@
+"""The speedscope file against its documented format, and against the stacks that were recorded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import RunBuilder, epoch_row, loop, write_lane
+from inside_samples import NO_CODE
+from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.schema.report_model import Report
+from loaderscope.profiler.base import schema
+from loaderscope.profiler.base.errors import UsageError
+from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.stacks.stack_samples import Frame, Stack, StackCapture
+from loaderscope.reports.export.speedscope import MAX_PROFILES, SCHEMA_URL, render_speedscope
+from loaderscope.reports.text.stacks_text import with_burst_alone
+
+jsonschema = pytest.importorskip("jsonschema")
+
+# "sampled" profiles as https://www.speedscope.app/file-format-schema.json has them.
+NUMBER = {"type": "number"}
+FORMAT = {
+    "type": "object",
+    "required": ["$schema", "shared", "profiles"],
+    "properties": {
+        "$schema": {"const": SCHEMA_URL},
+        "name": {"type": "string"},
+        "exporter": {"type": "string"},
+        "activeProfileIndex": NUMBER,
+        "shared": {
+            "type": "object",
+            "required": ["frames"],
+            "properties": {
+                "frames": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["name"],
+                        "properties": {"name": {"type": "string"}, "file": {"type": "string"}, "line": NUMBER,
+                                       "col": NUMBER},
+                        "additionalProperties": False,
+                    },
+                }
+            },
+        },
+        "profiles": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["type", "name", "unit", "startValue", "endValue", "samples", "weights"],
+                "properties": {
+                    "type": {"const": "sampled"},
+                    "name": {"type": "string"},
+                    "unit": {"enum": ["none", "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"]},
+                    "startValue": NUMBER,
+                    "endValue": NUMBER,
+                    "samples": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+                    "weights": {"type": "array", "items": NUMBER},
+                },
+                "additionalProperties": False,
+            },
+        },
+    },
+    "additionalProperties": False,
+}  # fmt: skip
+
+FRAMES = (
+    Frame("__getitem__", "/home/me/patches.py", 41),
+    Frame("load", "/venv/PIL/ImageFile.py", 425),
+    Frame("inflate", "libz.so.1", 0, native=True),
+    Frame("step", "/home/me/train.py", 9),
+)
+
+
+def burst(number: int = 0, stacks: tuple[Stack, ...] | None = None, **changed: Any) -> StackCapture:
+    seen = (
+        Stack(4001, "MainThread", "fetch", (0, 1, 2), 30),
+        Stack(4001, "MainThread", "fetch", (0,), 10),
+        Stack(4001, "MainThread", "idle", (), 50),
+        Stack(4000, "MainThread", "compute", (3,), 20),
+        Stack(4002, "MainThread", "fetch", (0, 1), 5),
+    )
+    shown = seen if stacks is None else stacks
+    of_each, t_ns = {4000: 20, 4001: 90, 4002: 5}, number * 10**9
+    made = StackCapture(number, t_ns, t_ns + 1, 20.0, True, "asked", FRAMES, shown, of_each, {})
+    return replace(made, **changed)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    builder = RunBuilder(tmp_path)
+    rows = loop(30, wait_ms=5)
+    builder.process().loader(rows, epochs=[epoch_row(rows)])
+    builder.system(machine=[{"t_ns": n * 10**9} for n in range(3)])
+    return with_bursts(open_run(builder.path), burst())
+
+
+def with_bursts(run: Run, *bursts: StackCapture) -> Run:
+    return replace(run, systems=(replace(run.systems[0], bursts=bursts),))
+
+
+def without_code(run: Run) -> Report:
+    report = build_report(replace(run, systems=()), advice=False)
+    return replace(report, loaders=tuple(replace(each, code=None) for each in report.loaders))
+
+
+def rendered(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(render_speedscope(without_code(run), run))
+    jsonschema.validate(found, FORMAT)
+    for profile in found["profiles"]:
+        assert len(profile["samples"]) == len(profile["weights"])
+        assert profile["endValue"] == pytest.approx(sum(profile["weights"]))
+        assert all(0 <= at < len(found["shared"]["frames"]) for stack in profile["samples"] for at in stack)
+    return found
+
+
+def test_a_profile_a_stage_and_process(run: Run) -> None:
+    found = rendered(run)
+    assert [profile["name"] for profile in found["profiles"]] == [
+        "fetch: process 4001", "fetch: process 4002", "compute: training process 4000",
+    ]  # fmt: skip
+    assert found["name"] == run.id and found["activeProfileIndex"] == 0
+
+
+def test_weights_are_seconds_and_stacks_begin_outermost(run: Run) -> None:
+    found = rendered(run)
+    first = found["profiles"][0]
+    assert first["unit"] == "seconds" and first["endValue"] == 2.0
+    named = [[found["shared"]["frames"][at]["name"] for at in stack] for stack in first["samples"]]
+    assert dict(zip(map(tuple, named), first["weights"], strict=True)) == {
+        ("__getitem__", "load", "inflate"): 1.5, ("__getitem__",): 0.5,
+    }  # fmt: skip
+    assert found["shared"]["frames"][0] == {"name": "__getitem__", "file": "/home/me/patches.py", "line": 41}
+    assert found["shared"]["frames"][2] == {"name": "inflate", "file": "libz.so.1"}
+
+
+def test_bursts_add_up_whatever_their_rate(run: Run) -> None:
+    found = rendered(with_bursts(run, burst(0), burst(1, rate_hz=40.0)))
+    assert found["profiles"][0]["endValue"] == 3.0
+    assert len(found["shared"]["frames"]) == len(FRAMES)
+
+
+def test_workers_are_named(run: Run) -> None:
+    write_lane(run.processes[0].path, "workers", schema.WORKER, [{"t_ns": 1, "loader": 0, "worker": 2, "pid": 4001}])
+    again = open_run(run.path)
+    names = [profile["name"] for profile in rendered(with_bursts(again, burst()))["profiles"]]
+    assert names[:2] == ["fetch: worker 2 (process 4001)", "fetch: process 4002"]
+
+
+def test_damaged_bursts_do_no_harm(run: Run) -> None:
+    odd = (
+        Stack(4001, "x", "fetch", (99, -1), 5),
+        Stack(4001, "x", "fetch", (0, 99), -5),
+        Stack(4001, "x", "\x1b[2J" + "s" * 500, (0,), 5),
+    )
+    found = rendered(with_bursts(run, burst(stacks=odd), burst(1, rate_hz=0.0), burst(2, rate_hz=float("nan"))))
+    assert len(found["profiles"]) == 1 and "\x1b" not in found["profiles"][0]["name"]
+
+
+def test_many_processes_are_bounded(run: Run) -> None:
+    many = tuple(Stack(pid, "x", "fetch", (0,), pid) for pid in range(1, 2_000))
+    found = rendered(with_bursts(run, burst(stacks=many)))
+    assert len(found["profiles"]) == MAX_PROFILES
+    assert found["profiles"][0]["name"].endswith("1999")  # those that were seen most stay
+
+
+@pytest.mark.parametrize("told_by", ["report", "burst", "system", "process", "nobody"])
+def test_without_stacks_the_reason_is_said(run: Run, told_by: str) -> None:
+    report = without_code(run)
+    empty = with_bursts(run)
+    why = "not permitted: run `sysctl kernel.yama.ptrace_scope=1`"
+    if told_by == "report":
+        report = replace(report, loaders=(replace(report.loaders[0], code=replace(NO_CODE, reason=why)),))
+    elif told_by == "burst":
+        empty = with_bursts(run, burst(stacks=(), reason=why))
+    elif told_by == "system":
+        empty = replace(empty, systems=(replace(empty.systems[0], reasons={"stacks": why}),))
+    elif told_by == "process":
+        empty = replace(empty, processes=(replace(empty.processes[0], reasons={"stacks": why}),))
+    else:
+        why = "`loaderscope stacks` takes some"
+    with pytest.raises(UsageError, match="this run holds no stacks") as raised:
+        render_speedscope(report, empty)
+    assert str(raised.value).endswith(why)
+
+
+def test_one_burst_alone(run: Run) -> None:
+    asked = burst(7)
+    alone = with_burst_alone(with_bursts(run, burst(0), asked), asked)
+    assert alone.systems[0].bursts == (asked,)
+    assert with_burst_alone(run, asked).systems[0].bursts == (asked,)  # newer than what was read
+    assert with_burst_alone(replace(run, systems=()), asked).systems == ()

@@ -1,0 +1,232 @@
+"""The six screens: which panels they have, and how these lie at different sizes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal, Vertical, VerticalScroll
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from ..advisors.schema.report_model import Recommendation
+from .draw import advice, batches, machine, overview, workers
+from .draw import code_screen as code
+from .facts.spread import STAGES
+from .panel import Panel
+from .snapshot import AdviceView, Snapshot
+from .stack_requests import Taken
+
+
+class View(Container):
+    """One screen. `show` hands the snapshot to its panels."""
+
+    DEFAULT_CSS = "View { height: 1fr; width: 1fr; }"
+
+    def show(self, snapshot: Snapshot) -> None:
+        for panel in self.query(Panel):
+            panel.show(snapshot)
+
+
+class Overview(View):
+    """Where the time goes, and what to change."""
+
+    DEFAULT_CSS = """
+    Overview { overflow-y: auto; }
+    Overview #changes { min-height: 4; }
+    Overview #verdict { height: 4; text-wrap: wrap; }
+    Overview #middle { height: 5; }
+    Overview #flow { height: 6; }
+    Overview #pace { height: 1fr; }
+    Overview #queue { height: 1; border: none; }
+    Overview #waiting { display: none; }
+    """
+
+    def compose(self) -> ComposeResult:
+        yield Panel("Verdict", overview.verdict, id="verdict")
+        with Horizontal(id="middle"):
+            with Vertical(id="course"):
+                yield Panel("Pace", overview.pace, id="pace")
+                yield Panel("Queue", overview.queue, id="queue")
+            yield Panel("Where waiting came from", overview.waiting, id="waiting")
+        yield Panel("Pipeline", overview.pipeline, id="flow")
+        yield Panel("What to change", overview.advice, id="changes")
+
+
+class Advice(View):
+    """Each recommendation with its evidence; what would not help."""
+
+    DEFAULT_CSS = """
+    Advice Horizontal { height: 1fr; }
+    Advice OptionList { width: 34; height: 1fr; padding: 0 1; background: $background; }
+    Advice OptionList, Advice OptionList:focus { border: none; border-right: solid $secondary; }
+    Advice OptionList > .option-list--option-highlighted { background: $panel-lighten-1; text-style: bold; }
+    Advice OptionList:focus > .option-list--option-highlighted { background: $panel-lighten-1; text-style: bold;
+                                                                 color: $text; }
+    Advice OptionList:ansi > .option-list--option-highlighted { text-style: bold reverse; }
+    Advice VerticalScroll { width: 1fr; padding: 0 1; }
+    Advice #detail { width: 1fr; height: auto; }
+    """
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield OptionList(id="entries")
+            with VerticalScroll():
+                yield Static("", id="detail", markup=False)
+
+    def on_mount(self) -> None:
+        self._advice = AdviceView()
+        self._drawn: object = None
+
+    def show(self, snapshot: Snapshot) -> None:
+        entries = self.query_one(OptionList)
+        if snapshot.advice == self._advice and self._drawn == self.size.width:
+            return
+        if snapshot.advice != self._advice:
+            self._advice = snapshot.advice
+            chosen = self.chosen
+            found = advice.entries(self._advice)
+            entries.clear_options()
+            entries.add_options(Option(line, id=id_, disabled=":" not in id_) for id_, line in found)
+            ids = [id_ for id_, _ in found if ":" in id_]
+            if ids:
+                entries.highlighted = entries.get_option_index(chosen if chosen in ids else ids[0])
+        self._detail()
+
+    @property
+    def chosen(self) -> str | None:
+        """The id of the entry looked at."""
+        option = self.query_one(OptionList).highlighted_option
+        return option.id if option is not None else None
+
+    def recommendation(self) -> Recommendation | None:
+        """The recommendation looked at."""
+        return advice.recommendation(self._advice, self.chosen)
+
+    def on_option_list_option_highlighted(self) -> None:
+        self._detail()
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    def on_resize(self) -> None:
+        self._detail()
+
+    def _detail(self) -> None:
+        self._drawn = self.size.width
+        width = max(20, self.size.width - 38)
+        self.query_one("#detail", Static).update(advice.detail(self._advice, self.chosen, width))
+
+
+class Workers(View):
+    """A lane a worker."""
+
+    DEFAULT_CSS = """
+    Workers #orders { height: 3; }
+    Workers #legend { height: 1; border: none; }
+    Workers VerticalScroll { height: 1fr; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("plus,equals_sign", "zoom(1)", "Zoom", key_display="+ -"),
+        Binding("minus", "zoom(-1)", "Zoom out", show=False),
+    ]
+
+    zoom = workers.ZOOMS.index(1.0)
+
+    def compose(self) -> ComposeResult:
+        yield Panel("Order", workers.summary, id="orders")
+        with VerticalScroll():
+            yield Panel("Lanes: the newest batches", workers.timeline, auto=True, id="lanes")
+        yield Panel("", workers.legend, id="legend")
+
+    def action_zoom(self, step: int) -> None:
+        self.zoom = max(0, min(len(workers.ZOOMS) - 1, self.zoom + step))
+        self.query_one("#lanes", Panel).draw_with(partial(workers.timeline, zoom=workers.ZOOMS[self.zoom]))
+
+
+class System(View):
+    """The machine."""
+
+    DEFAULT_CSS = """
+    System #cores { height: auto; }
+    System VerticalScroll { height: 1fr; }
+    """
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Panel("Cores", machine.cores, auto=True, id="cores")
+            yield Panel("Machine", machine.meters, auto=True, id="meters")
+
+
+class Batches(View):
+    """How times are spread, and the slowest batches."""
+
+    DEFAULT_CSS = """
+    Batches #spreads { layout: grid; grid-size: 2 2; height: 2fr; min-height: 10; }
+    Batches #slowest { height: auto; }
+    Batches VerticalScroll { height: 3fr; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("s", "sort", "Sort")]
+
+    by = 0
+
+    def compose(self) -> ComposeResult:
+        with Container(id="spreads"):
+            for number, name in enumerate(STAGES):
+                yield Panel(name.capitalize(), partial(batches.spread, number=number))
+        with VerticalScroll():
+            yield Panel(self._title(), batches.slowest, auto=True, id="slowest")
+
+    def action_sort(self) -> None:
+        self.by = (self.by + 1) % len(STAGES)
+        panel = self.query_one("#slowest", Panel)
+        panel.draw_with(partial(batches.slowest, by=STAGES[self.by]), self._title())
+
+    def _title(self) -> str:
+        return f"Slowest batches by {STAGES[self.by]}"
+
+
+class Code(View):
+    """Which functions and lines the time goes to."""
+
+    DEFAULT_CSS = """
+    Code #stacks { height: 3; }
+    Code VerticalScroll { height: 1fr; }
+    Code #beside { height: auto; }
+    Code #functions { width: 1fr; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("s", "app.stacks", "Stacks")]
+
+    def compose(self) -> ComposeResult:
+        yield Panel("Stacks", code.status, id="stacks")
+        with VerticalScroll(id="inside"):
+            yield Panel("Hottest functions by stage", code.functions, auto=True, id="functions")
+            with Vertical(id="beside"):
+                yield Panel("Your lines, with what they call", code.own, auto=True, id="own")
+                yield Panel("Transforms", code.transforms, auto=True, id="transforms")
+                yield Panel("What is read", code.reading, auto=True, id="reading")
+
+    def say(self, taken: Taken) -> None:
+        """How taking stacks goes, or went."""
+        self.query_one("#stacks", Panel).draw_with(partial(code.status, taken=taken))
+
+
+# By the size of the terminal, whose classes are the screen's.
+SIZES = """
+.-tall #middle { height: 1fr; }
+.-tall #queue { height: 6; border-top: solid $secondary; }
+.-wide.-tall #waiting { display: block; height: 1fr; width: 2fr; }
+.-wide.-tall #course { width: 3fr; }
+.-wide #spreads { grid-size: 4 1; }
+.-wide.-tall #spreads { grid-size: 2 2; }
+.-wide #verdict { height: 3; }
+.-tall #changes { height: 12; }
+.-wide #inside { layout: horizontal; }
+.-wide #functions { width: 3fr; }
+.-wide #beside { width: 2fr; }
+"""
+
+VIEWS: tuple[type[View], ...] = (Overview, Advice, Workers, System, Batches, Code)

@@ -1,0 +1,120 @@
+"""Makes snapshots of a followed run. Each part is worked out again only when what it rests on has changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..advisors.build.build_report import build_report
+from ..advisors.schema.report_model import LoaderReport
+from ..profiler.base.errors import LoaderscopeError
+from ..profiler.base.metadata import clean
+from ..profiler.run.follow import Follower, Place
+from ..profiler.run.missing_figures import missing_figures
+from ..profiler.run.run import LoaderRun, ProcessRun, Run
+from .facts.flow import nodes, pace, queue
+from .facts.lanes import lanes
+from .facts.machine import machine
+from .facts.spread import STAGES, batches
+from .snapshot import AdviceView, Choice, LoaderView, Snapshot, Times
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user wants to see. `place` None: the first loader; `at_ns` None: the newest."""
+
+    place: Place | None = None
+    at_ns: int | None = None
+
+
+class Viewer:
+    """Turns a follower's run into snapshots; not for two threads at a time."""
+
+    def __init__(self, follower: Follower, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self.follower = follower
+        self._clock = clock
+        self._place: Place | None = None
+        self._causes: dict[tuple[int, ...], str] = {}
+
+    def look(self, wish: Wish, advice: AdviceView) -> tuple[Snapshot, Run | None]:
+        """The snapshot, and the run it was made of (None where it cannot be read). Never raises for a bad run."""
+        follower = self.follower
+        try:
+            place = wish.place or self._place
+            run = follower.run(place, wish.at_ns)
+            if place is None or _find(run, place) is None:
+                self._place = place = _first_place(run)
+                run = follower.run(place, wish.at_ns) if place is not None else run
+        except LoaderscopeError as error:
+            state = follower.state if follower.state != "unknown" else "unreadable"
+            return Snapshot(clean(follower.path.name), (), state, problem=str(error)), None
+        choices = tuple(
+            Choice(Place(process.path.name, loader.index), loader.name, loader.rank, loader.pid)
+            for process in run.processes
+            for loader in process.loaders
+        )
+        chosen = next((n for n, choice in enumerate(choices) if choice.place == place), 0)
+        state = follower.state if follower.state == "removed" else run.state
+        snapshot = Snapshot(
+            run.id, run.argv, state, choices, chosen, notes=run.notes, missing=missing_figures(run), advice=advice
+        )
+        found = _find(run, choices[chosen].place) if choices else None
+        if found is None:
+            host = run.processes[0].host if run.processes else run.host
+            return replace(snapshot, machine=machine(run, host)), run
+        process, loader = found
+        span = follower.span_ns(choices[chosen].place)
+        times = Times(*span, wish.at_ns) if span is not None else None
+        live = state == "live" and wish.at_ns is None
+        view = self._loader(run, process, loader, self._clock() if live else None)
+        return replace(snapshot, times=times, loader=view, machine=machine(run, process.host)), run
+
+    def _loader(self, run: Run, process: ProcessRun, loader: LoaderRun, now_ns: int | None) -> LoaderView:
+        place = process.path.name, loader.index
+        # Stacks are dear to merge: what they show comes with the advice, not with every snapshot.
+        bare = replace(run, systems=tuple(replace(system, bursts=()) for system in run.systems))
+        report = build_report(bare, loader=place, advice=False).loaders[0]
+        reasons = {name: report.stages[name].reason for name in STAGES if name in report.stages}
+        begun = process.clock_ns or 0
+        return LoaderView(
+            report=report,
+            nodes=nodes(report),
+            queue=queue(loader),
+            pace=pace(loader, now_ns),
+            course=self.follower.course(process, loader),
+            lanes=lanes(run, loader),
+            batches=batches(loader, begun, reasons, self._causes),
+            caught_up=self.follower.caught_up(),
+        )
+
+
+def advice_of(run: Run, place: Place) -> AdviceView:
+    """The advice on a loader of a run already in memory. A failure of ours costs the advice, never the screen."""
+    try:
+        found = build_report(run, loader=(place.process, place.loader)).loaders
+    except Exception as error:
+        return AdviceView(problem=f"advice failed: {type(error).__name__}: {clean(error, 200)}", ready=True)
+    if not found:
+        return AdviceView()
+    report: LoaderReport = found[0]
+    return AdviceView(
+        report.recommendations, report.rejected, report.unmeasured, report.batches, ready=True,
+        code=report.code, transforms=report.transforms, storage=report.storage,
+    )  # fmt: skip
+
+
+def _first_place(run: Run) -> Place | None:
+    """The first loader of the first process: a training loader comes before that of validation."""
+    for process in run.processes:
+        for loader in process.loaders:
+            return Place(process.path.name, loader.index)
+    return None
+
+
+def _find(run: Run, place: Place) -> tuple[ProcessRun, LoaderRun] | None:
+    for process in run.processes:
+        for loader in process.loaders:
+            if (process.path.name, loader.index) == (place.process, place.loader):
+                return process, loader
+    return None
