@@ -10,7 +10,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as in `typing`, without its import
 if TYPE_CHECKING:
-    from .advisors.build.build_report import report
+    from .advisors.assemble.build_report import report
     from .advisors.schema.report_model import Report
     from .advisors.whatif.predict import predict
     from .profiler.base.errors import LoaderscopeError
@@ -29,7 +29,7 @@ _HOMES = {
     "Run": "profiler.run.run",
     "open_run": "profiler.run.run_reader",
     "predict": "advisors.whatif.predict",
-    "report": "advisors.build.build_report",
+    "report": "advisors.assemble.build_report",
     "unwatch": "profiler.iterate.watch",
     "watch": "profiler.iterate.watch",
     "watch_all": "profiler.iterate.watch",

@@ -111,7 +111,7 @@ def _report_after(directory: Path | None) -> None:
     if directory is None:
         click.echo("loaderscope: nothing was recorded: the script iterated over no DataLoader", err=True)
         return
-    from .advisors.build.build_report import build_report
+    from .advisors.assemble.build_report import build_report
     from .profiler.run.run_reader import open_run
 
     try:
@@ -205,7 +205,7 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
     if output is None and format_ in FILE_ONLY and (format_ == "parquet" or sys.stdout.isatty()):
         raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o {FILE_ONLY[format_]}")
     with _steps("reading the run", "looking for causes", "drawing") as step:
-        from .advisors.build.build_report import build_report
+        from .advisors.assemble.build_report import build_report
         from .profiler.run.run_reader import open_run
 
         recorded = open_run(run)
@@ -222,8 +222,8 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
 
 def _probed(run: Run, target: str) -> dict[tuple[str, int], ProbeResult]:
     """What was tried on the loader that `target` stands for. Raises UsageError."""
-    from .advisors.build.probe import probe_loader
-    from .advisors.build.target import load_target, place_of
+    from .advisors.assemble.probe import probe_loader
+    from .advisors.assemble.target import load_target, place_of
 
     loader = load_target(target)
     return {place_of(run, loader): probe_loader(loader)}
@@ -249,7 +249,7 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
       loaderscope stacks 20250131-0915
     """
     path = _live_or_named(run)
-    from .advisors.build.build_report import build_report
+    from .advisors.assemble.build_report import build_report
     from .profiler.run.run_reader import open_run
     from .reports.text.stacks_text import render_stacks, with_burst_alone
 
@@ -351,7 +351,7 @@ def compare_verb(before: str, after: str, format_: str, output: Path | None, fai
     if output is None and format_ in FILE_ONLY and sys.stdout.isatty():
         raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o comparison.html")
     with _steps("reading the first run", "reading the second", "comparing") as step:
-        from .advisors.build.build_report import build_report
+        from .advisors.assemble.build_report import build_report
         from .profiler.run.run_reader import open_run
         from .reports.compare.compare import compare, slowest_factor
         from .reports.compare.compare_formats import render_compare_text

@@ -137,7 +137,7 @@ def run_demo(
     import torch
     from torch.utils.data import DataLoader
 
-    from .advisors.build.build_report import report
+    from .advisors.assemble.build_report import report
     from .profiler.iterate.watch import unwatch, watch
 
     size = QUICK if quick else FULL

@@ -30,7 +30,7 @@ from inside_side import INSIDE
 from known_answers import CaseFailed, answer, conclude, judged, line
 from known_cases.hot_case import Hot
 from known_cases.storage_case import Layout
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import LoaderReport
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.profiler.session.rundir import create_run

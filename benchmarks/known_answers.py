@@ -36,7 +36,7 @@ import psutil
 
 from known_cases import CASES
 from known_cases.case import Case
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import LoaderReport, Recommendation
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.profiler.session.rundir import create_run
@@ -113,7 +113,7 @@ def advised(folder: Path) -> tuple[LoaderReport, list[Recommendation]]:
         raise CaseFailed("nothing was recorded")
     recommended = {each.rule: each for loader in reversed(loaders) for each in loader.recommendations}
     shown = max(loaders, key=lambda loader: (len(loader.recommendations), loader.batches))
-    # As a report ranks them: see advisors/build/engine.py.
+    # As a report ranks them: see advisors/assemble/engine.py.
     return shown, sorted(recommended.values(), key=lambda each: (each.kind == "speed", -each.predicted.mid))
 
 

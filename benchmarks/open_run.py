@@ -29,7 +29,7 @@ from loaderscope.profiler.run.run_reader import open_run
 imported = time.perf_counter()
 run = open_run(sys.argv[1])
 opened = time.perf_counter()
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 build_report(run, advice=False)
 done = time.perf_counter()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

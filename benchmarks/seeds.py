@@ -24,7 +24,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import LoaderReport
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.profiler.session.session import RUN_VARIABLE

@@ -66,7 +66,7 @@ async def dashboard(run: Path) -> str:
 def main() -> int:
     from playwright.sync_api import sync_playwright
 
-    from loaderscope.advisors.build.build_report import build_report
+    from loaderscope.advisors.assemble.build_report import build_report
     from loaderscope.profiler.run.run_reader import open_run
     from loaderscope.reports.html.html_report import render_html
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from builders import MS, RunBuilder, epoch_row, loop
-from loaderscope.advisors.build.build_report import loader_report
+from loaderscope.advisors.assemble.build_report import loader_report
 from loaderscope.advisors.case.case import Advice, Case, Outcome, Unmeasured
 from loaderscope.advisors.rules import rule
 from loaderscope.advisors.schema.report_model import Range

@@ -10,7 +10,7 @@ import numpy as np
 
 from builders import MS, RUN_ID, T0, RunBuilder, epoch_row
 from inside_samples import CODE, STORAGE, TRANSFORMS, hostile_code, hostile_storage, hostile_transforms
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Capacity, Change, Range, Recommendation, Report
 from loaderscope.profiler.run.run import Run
 from loaderscope.profiler.run.run_reader import open_run

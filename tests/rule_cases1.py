@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from builders import MS, T0, RunBuilder, epoch_row, loop
-from loaderscope.advisors.build.build_report import loader_report
+from loaderscope.advisors.assemble.build_report import loader_report
 from loaderscope.advisors.case.case import Advice, Case, Unmeasured
 from loaderscope.advisors.rules import rule
 from loaderscope.advisors.schema.report_model import LoaderReport, Range

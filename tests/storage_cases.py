@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from advice_cases import FakeWhatIf, case_of, rows_of
 from builders import MS, T0
-from loaderscope.advisors.build.build_report import loader_report
+from loaderscope.advisors.assemble.build_report import loader_report
 from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.fetch_probe.looks import ContainerFile, EpochTotals, Looks, MountTotals, SuffixTotals
 from loaderscope.profiler.inspect.inspect_batch import inspect_batch

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from builders import RUN_ID, RunBuilder, epoch_row, loop
 from inside_samples import CODE, NO_CODE, hostile_code
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.cli import cli, main
 from loaderscope.profiler.base.errors import UsageError

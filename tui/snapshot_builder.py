@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..advisors.build.build_report import build_report
+from ..advisors.assemble.build_report import build_report
 from ..advisors.schema.report_model import LoaderReport
 from ..profiler.base.errors import LoaderscopeError
 from ..profiler.base.metadata import clean

@@ -22,7 +22,7 @@ import pytest
 
 from damaged_runs import Files, damaged, files_of, record, write_files
 from loaderscope import cli
-from loaderscope.advisors.build import build_report as reporting
+from loaderscope.advisors.assemble import build_report as reporting
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.run import run_reader
 from loaderscope.profiler.run.follow import Follower

@@ -10,7 +10,7 @@ import pytest
 
 from builders import MS, T0, RunBuilder, loop
 from dashboard_samples import sampled, train
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.run.run import LoaderRun, Run
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.tui.facts.flow import nodes, pace, queue

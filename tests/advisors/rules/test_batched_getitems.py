@@ -21,7 +21,7 @@ from advice_cases import (
     rows_of,
     unmeasured,
 )
-from loaderscope.advisors.build.probe import probe_loader
+from loaderscope.advisors.assemble.probe import probe_loader
 from loaderscope.advisors.case.case import Case
 
 NAME = "batched-getitems"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from builders import MS, T0, ProcessBuilder, RunBuilder, epoch_row, loop
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Code
 from loaderscope.advisors.stacks.code_summary import code_of, transforms_of, wilson
 from loaderscope.advisors.stacks.flame import MAX_NODES

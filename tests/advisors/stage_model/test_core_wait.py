@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from builders import MS, T0, RunBuilder, loop
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.stage_model.core_wait import core_wait_ratio, waiting_share
 from loaderscope.profiler.run.run_reader import open_run
 

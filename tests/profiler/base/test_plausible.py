@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from builders import T0, RunBuilder, loop
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import RunUnreadable
 from loaderscope.profiler.base.plausible import believable, believed, limit

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from builders import T0, RunBuilder, epoch_row, loop, write_lane
 from damaged_runs import flip
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import LoaderscopeError
 from loaderscope.profiler.lanes.columns import read_lane

@@ -14,7 +14,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from builders import MS, RunBuilder, epoch_row, loop
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.run.run import Run
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.reports.compare.compare import compare, slowest_factor

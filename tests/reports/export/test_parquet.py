@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from builders import RunBuilder, epoch_row, loop
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.run.run import Run

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from builders import MS, RUN_ID, T0, RunBuilder, epoch_row, loop
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.run.run import Run
 from loaderscope.profiler.run.run_reader import open_run

@@ -11,7 +11,7 @@ import pytest
 
 from builders import RunBuilder, epoch_row, loop, write_lane
 from inside_samples import NO_CODE
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import UsageError

@@ -17,7 +17,7 @@ import pytest
 
 from builders import RunBuilder, epoch_row, loop
 from inside_samples import CODE, NO_CODE
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import FlameNode, Report
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.run.run import Run

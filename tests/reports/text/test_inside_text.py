@@ -23,7 +23,7 @@ from inside_samples import (
     hostile_storage,
     hostile_transforms,
 )
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import EpochReads, HotSpot, LoaderReport, Report, StorageSummary
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.reports.text.inside_text import inside_lines, stage_rows

@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from builders import MS, T0, RunBuilder, epoch_row, loop
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.reports.text.stages_text import bar

@@ -11,7 +11,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 from builders import RunBuilder, loop
-from loaderscope.advisors.build.target import load_target, place_of
+from loaderscope.advisors.assemble.target import load_target, place_of
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.inspect.describe import describe_loader
 from loaderscope.profiler.inspect.inspect_loader import inspect_loader

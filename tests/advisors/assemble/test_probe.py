@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
-from loaderscope.advisors.build.probe import probe_loader, same_batch
+from loaderscope.advisors.assemble.probe import probe_loader, same_batch
 from loaderscope.advisors.case.probe_result import GETITEMS, NOW, SAMPLER, SLICES, ProbeResult
 
 N = 400

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import MS, RUN_ID, T0, RunBuilder, epoch_row, loop
-from loaderscope.advisors.build.build_report import build_report
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Change, Range, Recommendation, Report
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.run.run_reader import open_run
