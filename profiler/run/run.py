@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..base.liveness import State
 from ..base.metadata import Scalar
-from ..fetch_probe.looks import Looks
+from ..fetch_probe.sampled_fetches import SampledFetches
 from ..inspect.inspection import Inspection
 from ..lanes.columns import Columns
 from ..lanes.compacted import Compacted
@@ -44,7 +44,7 @@ class LoaderRun:
     folded: Compacted = field(repr=False)
     notes: tuple[str, ...]
     inspection: Inspection = field(default=Inspection(), repr=False)
-    looks: Looks = field(default=Looks(), repr=False)
+    looks: SampledFetches = field(default=SampledFetches(), repr=False)
     bare: str | None = None  # why its workers could not be measured
 
     @property

@@ -21,9 +21,9 @@ from ..lanes.lane_reader import read_header, segments
 from ..session.gaps import reasons_of_bare_worker, told_by_worker
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
-from .looks_reader import read_looks
 from .run import GpuInfo, LoaderRun, ProcessRun, Run, SystemRun
 from .run_finder import find_run
+from .sampled_fetches_reader import read_sampled_fetches
 
 FORMAT = 1
 
@@ -236,7 +236,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
         folded=merge_folds([content.fold for content in contents]),
         notes=tuple(notes) + strings(data, "notes"),
         inspection=read_inspection(data),
-        looks=read_looks(path, index, kind, reasons),
+        looks=read_sampled_fetches(path, index, kind, reasons),
         bare=bare,
     )
 

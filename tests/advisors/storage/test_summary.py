@@ -15,7 +15,7 @@ from builders import MS, T0
 from loaderscope.advisors.schema.report_model import StorageSummary
 from loaderscope.advisors.storage.files import few_files, main_suffix
 from loaderscope.advisors.storage.summary import COPY_BYTES_PER_US, OPEN_US, mount_kind
-from loaderscope.profiler.fetch_probe.looks import EpochTotals, Looks, MountTotals, SuffixTotals
+from loaderscope.profiler.fetch_probe.sampled_fetches import EpochTotals, MountTotals, SampledFetches, SuffixTotals
 from storage_cases import SAMPLES, looked, looks_of, memory, stored_case
 
 
@@ -46,7 +46,9 @@ class Numbers(Dataset[Any]):
         return index
 
 
-def summary(tmp_path: Path, looks: Looks | None, dataset: Dataset[Any] | None = None, **options: Any) -> StorageSummary:
+def summary(
+    tmp_path: Path, looks: SampledFetches | None, dataset: Dataset[Any] | None = None, **options: Any
+) -> StorageSummary:
     loader = DataLoader(dataset if dataset is not None else Listed(), batch_size=4)
     found = stored_case(tmp_path, loader, looks, **options).report.storage
     assert found is not None
@@ -202,7 +204,7 @@ def test_memory_is_what_processes_leave_of_the_containers_limit(tmp_path: Path) 
 
 
 def test_few_files_are_told_from_many(tmp_path: Path) -> None:
-    def few(name: str, looks: Looks, dataset: Dataset[Any]) -> bool:
+    def few(name: str, looks: SampledFetches, dataset: Dataset[Any]) -> bool:
         return few_files(stored_case(tmp_path / name, DataLoader(dataset, batch_size=4), looks).loader)
 
     assert few("a", looks_of(".tar", distinct=2), Numbers())
@@ -217,9 +219,9 @@ def test_few_files_are_told_from_many(tmp_path: Path) -> None:
 
 def test_the_main_suffix_has_more_than_half_of_the_opens() -> None:
     both = {".png": SuffixTotals(5, 0, 0, 0), ".XML": SuffixTotals(5, 0, 0, 0)}
-    assert main_suffix(Looks(opens=10, suffixes=both)) is None
-    assert main_suffix(Looks(opens=11, suffixes={**both, ".XML": SuffixTotals(6, 0, 0, 0)})) == ".xml"
-    assert main_suffix(Looks()) is None
+    assert main_suffix(SampledFetches(opens=10, suffixes=both)) is None
+    assert main_suffix(SampledFetches(opens=11, suffixes={**both, ".XML": SuffixTotals(6, 0, 0, 0)})) == ".xml"
+    assert main_suffix(SampledFetches()) is None
 
 
 def test_a_loop_without_timed_fetching_has_no_shares(tmp_path: Path) -> None:
