@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,13 @@ from builders import MS, T0
 from loaderscope.advisors.schema.report_model import StorageSummary
 from loaderscope.advisors.storage.files import few_files, main_suffix
 from loaderscope.advisors.storage.summary import COPY_BYTES_PER_US, OPEN_US, mount_kind
+from loaderscope.advisors.storage_probe.scratch import file_system
+from loaderscope.profiler.base.metadata import clean
+from loaderscope.profiler.base.mounts import Mounts
+from loaderscope.profiler.fetch_probe.opened_paths import PathSums
+from loaderscope.profiler.fetch_probe.probe_totals import ProbeTotals
 from loaderscope.profiler.fetch_probe.sampled_fetches import EpochTotals, MountTotals, SampledFetches, SuffixTotals
+from loaderscope.profiler.run.sampled_fetches_reader import read_sampled_fetches
 from storage_cases import SAMPLES, looked, looks_of, memory, stored_case
 
 
@@ -149,6 +156,28 @@ def test_kinds_and_mounts(tmp_path: Path) -> None:
         (".json", 3, None, None),
     ]
     assert [(m.path, m.type, m.kind, m.opens) for m in found.mounts] == [("/data", "lustre", "network", 9)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"/srv/\xc3\xa9t\xc3\xa9/donn\xc3\xa9es", b"/srv/donn\xe9es", b"/srv/data set"],
+    ids=["UTF-8", "Latin-1", "blank"],
+)
+def test_a_network_mount_of_any_name_is_one_everywhere(tmp_path: Path, name: bytes) -> None:
+    table = tmp_path / "mountinfo"
+    written = name.replace(b" ", b"\\040")
+    table.write_bytes(b"22 27 0:21 / / rw - ext4 /dev/x rw\n23 22 0:22 / %s rw - nfs4 host:/y rw\n" % written)
+    totals, mounts = ProbeTotals(), Mounts(str(table))
+    assert PathSums(totals, mounts=mounts).add([os.path.join(name, b"a.png")] * 3, 3) == 3
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "looks-0-m.json").write_text(totals.to_json())
+    seen = read_sampled_fetches(tmp_path / "p", 0, "dataloader", {})
+    found = summary(tmp_path / "run", replace(looks_of(), mounts=seen.mounts))
+
+    assert [(m.path, m.type, m.kind, m.opens) for m in found.mounts] == [
+        (clean(os.fsdecode(name)), "nfs4", "network", 3)
+    ]
+    assert file_system(Path(os.fsdecode(name)) / "set", mounts) == "nfs4"
 
 
 @pytest.mark.parametrize(
