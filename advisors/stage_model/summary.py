@@ -24,8 +24,8 @@ Values = npt.NDArray[np.float64]
 
 def summarise(run: Run) -> SystemSummary:
     """The summary of the first host that was sampled; every None has its reason."""
-    system = next((s for s in run.systems if s.machine.rows), run.systems[0] if run.systems else None)
-    local = [p for p in run.processes if system is None or system.host is None or p.host in (system.host, None)]
+    system = run.first_host
+    local = [p for p in run.processes if system is None or system.ran(p)]
     if system is None:
         return _nothing(run, local)
     machine = system.machine

@@ -15,7 +15,7 @@ from ...profiler.fetch_probe.sampled_fetches import SampledFetches
 from ...profiler.lanes.columns import Columns
 from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..schema.report_model import EpochReads, FileKind, Mount, Stage, StorageSummary
-from ..stage_model.core_wait import core_wait_ratio, system_of, waiting_share
+from ..stage_model.core_wait import core_wait_ratio, waiting_share
 from ..stage_model.stages import cpu_share
 from .disk_reads import reads_of, whole_epochs
 from .files import containers_of, dataset_bytes, is_stored
@@ -42,7 +42,7 @@ def storage_of(run: Run, process: ProcessRun, loader: LoaderRun, stages: Mapping
     looks = loader.looks
     if not looks.samples and not looks.reasons and not is_stored(loader):
         return None
-    system = system_of(run, process)
+    system = run.host_of(process)
     told = _Told(loader, system)
     reasons = told.reasons
     mounts = tuple(Mount(m.path, m.type, mount_kind(m.type), m.opens) for m in looks.mounts)

@@ -126,6 +126,10 @@ class SystemRun:
     notes: tuple[str, ...]
     bursts: tuple[StackCapture, ...] = field(default=(), repr=False)
 
+    def ran(self, process: ProcessRun) -> bool:
+        """Whether this is the host of that process, as far as both say where they were."""
+        return all(None in (a, b) or a == b for a, b in ((self.host, process.host), (self.boot_id, process.boot_id)))
+
 
 @dataclass(frozen=True)
 class Run:
@@ -151,3 +155,20 @@ class Run:
     def loaders(self) -> tuple[LoaderRun, ...]:
         """The loaders of all processes, in the order in which they were first used."""
         return tuple(loader for process in self.processes for loader in process.loaders)
+
+    @property
+    def first_host(self) -> SystemRun | None:
+        """The first host, one that was sampled before others; None without a sampler."""
+        return _first(self.systems)
+
+    def samplers_of(self, process: ProcessRun) -> tuple[SystemRun, ...]:
+        """What each sampler of this process's host saw."""
+        return tuple(each for each in self.systems if each.ran(process))
+
+    def host_of(self, process: ProcessRun) -> SystemRun | None:
+        """The host this process ran on: what the first of its samplers that took a sample saw."""
+        return _first(self.samplers_of(process))
+
+
+def _first(systems: tuple[SystemRun, ...]) -> SystemRun | None:
+    return next((each for each in systems if each.machine.rows), next(iter(systems), None))
