@@ -107,6 +107,7 @@ class Recorder:
                 return False  # closed by another thread
             if session.arena is not None:
                 session.arena.kept()  # hands over what the keeper could not take until now
+            session.note_ranks()
             self._take_back()
             step.t_iter = now_ns()  # opening the session is our time, not the loader's
             step.epoch = self._epoch
@@ -159,6 +160,7 @@ class Recorder:
         else:
             self.facts.setdefault("reasons", {})["inspection"] = TOO_MANY
         self._probes_fetching = self._may_probe()
+        session.note_ranks(self.facts.get("config"))
         session.recorders.append(self)
         self._session = session
         self.write()

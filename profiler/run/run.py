@@ -92,6 +92,8 @@ class ProcessRun:
     loaders: tuple[LoaderRun, ...]
     workers: Columns = field(repr=False)
     notes: tuple[str, ...]
+    rank_source: str | None = None  # who told the rank: "torch.distributed", "sampler", or a launcher
+    cpus: frozenset[int] = field(default=frozenset(), repr=False)  # those of `affinity`; empty where not known
 
 
 @dataclass(frozen=True)
