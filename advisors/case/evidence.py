@@ -18,15 +18,16 @@ from .fetching import fetch_idle_share
 
 # Workers at work for more than this part of the time count as always busy: what is left is scheduling.
 ALWAYS_BUSY = 0.9
-# CAUSES.md row 34: p95/p50 of fetch above this is variance worth absorbing.
+# p95/p50 of fetch above this is variance worth absorbing: docs/causes.md, "One slow batch holds up others".
 SPREAD = 3.0
 # One slow batch in fifty is seen by p99 only; then it must be slower still to matter.
 TAIL = 6.0
-# CAUSES.md row 45 and loadtune's "CPU saturated 85 %".
+# docs/causes.md, "Thresholds of other tools": loadtune.
 SATURATED = 0.85
 # A machine this busy has no free core most of the time: other programs count too.
 BUSY = 0.9
-# Below this CPU over wall time, fetching mostly waits (I/O, locks): workers may then exceed the CPUs (CAUSES.md row 1).
+# Below this CPU over wall time, fetching mostly waits (I/O, locks): workers may then exceed the CPUs
+# (docs/causes.md, "Remote storage").
 LATENCY_BOUND_BELOW = 0.5
 # The prefetch_factor torch uses where none is given.
 DEFAULT_PREFETCH = 2
@@ -171,7 +172,7 @@ def cores(case: Case) -> Cores | None:
 def saturated(case: Case) -> bool:
     """Whether this rank's processes use (nearly) all CPUs they may use, or the container was held back."""
     throttled = case.system.throttled_share
-    if throttled is not None and throttled > 0.05:  # CAUSES.md row 45: nr_throttled rises
+    if throttled is not None and throttled > 0.05:  # the quota held it back
         return True
     used = cores(case)
     return used is not None and case.cpus is not None and used.workers + used.main >= SATURATED * case.cpus

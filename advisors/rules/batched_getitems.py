@@ -43,7 +43,7 @@ from ..schema.report_model import Range
 NAME = "batched-getitems"
 KIND = "speed"
 
-# CAUSES.md row 15: F a sample < 50 µs.
+# docs/causes.md, "Sample by sample from memory".
 SAMPLE_US = 50.0
 # Where the source proves that there is nothing but look-ups, large rows may take longer.
 LOOK_UP_US = 200.0
@@ -52,8 +52,8 @@ DECODING_US = 500.0
 # The most that calling `dataset[i]` and stacking one more tensor costs a sample, µs.
 CALL_US = 15.0
 
-# One look-up of a batch, µs: (low, high) a leaf, a row and leaf, and GB/s of the copy. SEEDS.md: 3.4 µs for 100 rows
-# of a small tensor, 39 µs for 100 rows of 33 values out of five million (each row a cache miss).
+# One look-up of a batch, µs: (low, high) a leaf, a row and leaf, GB/s of the copy. docs/causes.md, "Four workloads":
+# 3.4 µs for 100 rows of a small tensor, 39 µs for 100 rows of 33 values out of five million (each row a cache miss).
 LEAF_US, ROW_US, COPY_GB_S = (2.0, 6.0), (0.005, 0.06), (10.0, 2.0)
 CALL_BATCH_US = (0.0, 10.0)
 # A list is still read value by value.
@@ -232,7 +232,7 @@ def _hugging_face(case: Case, sample_us: float, share: float) -> Iterator[Outcom
     ):
         return
     assert case.whatif is not None
-    # CAUSES.md row 16: reported gains reach a thousandfold, and depend on the format already set.
+    # docs/causes.md, "Hugging Face formatting": gains reach a thousandfold, and depend on the format already set.
     predicted = case.whatif.predict(fetch=(0.05, 0.9), collate=(0.02, 0.3), num_workers=case.num_workers)
     yield Advice(
         title="Read each batch as tensors straight from Arrow",

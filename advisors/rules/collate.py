@@ -39,7 +39,7 @@ KIND = "speed"
 
 MAKING_SHARE = 0.20
 WAITING_SHARE = 0.15
-PADDING_SHARE = 0.20  # CAUSES.md row 26
+PADDING_SHARE = 0.20  # docs/causes.md, "Padding"
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class _Cause:
     left: tuple[float, float]
 
 
-# CAUSES.md row 24: 6.1 to 0.9 s, and 1.97 to 0.063 s.
+# docs/causes.md, "Tensors made of lists": 6.1 to 0.9 s, and 1.97 to 0.063 s.
 _FROM_LIST = _Cause(
     "Stack the arrays before making a tensor of them",
     "It makes tensors out of lists, value by value; np.stack copies each array at once.",
@@ -63,7 +63,7 @@ _LOOP = _Cause(
     "It goes through the samples' values in Python; whole-array operations do the same in C.",
     (0.03, 0.4),
 )
-# CAUSES.md row 26: 5.05 to 6.2 steps a second.
+# docs/causes.md, "Padding": 5.05 to 6.2 steps a second.
 _PADDING = _Cause(
     "Put samples of like length into the same batch",
     "It pads every sample to the longest of its batch.",

@@ -32,14 +32,14 @@ from ..schema.figures import count, figure, percent, size, us
 NAME = "h2d-copies"
 KIND = "speed"
 
-# CAUSES.md row 36, and "Where the usual advice is wrong" 4.
+# docs/causes.md, "Pageable copies", and "Where the usual advice is wrong", 4.
 COPY_SHARE = 0.05
 MANY = 8.0
 SMALL_BYTES = 256e3
 # Parts of all copies from which they are called blocking, or not pinned.
 MOST = 0.5
-# Factors on the copies' time: packed (CAUSES.md row 27: 1.25 to 1.67 on all of a step that copies dominate), hidden
-# behind computing, from page-locked memory.
+# Factors on the copies' time: packed (docs/causes.md, "Many tiny tensors": 1.25 to 1.67 on all of a step that
+# copies dominate), hidden behind computing, from page-locked memory.
 PACKED = (0.2, 0.7)
 HIDDEN = (0.1, 0.8)
 PINNED = (0.3, 0.8)

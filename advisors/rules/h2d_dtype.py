@@ -32,7 +32,7 @@ from ..schema.figures import percent, size
 NAME = "h2d-dtype"
 KIND = "speed"
 
-# CAUSES.md row 23: skip if transfer + H2D < 5 % of S.
+# Of a step, handing over and copying: docs/causes.md, "Floats where bytes would do".
 MOVED_SHARE = 0.05
 # The part of a batch's bytes from which it is worth it: smaller ones do not set the time of a hand-over.
 LEAST_OF_BATCH = 0.5

@@ -49,7 +49,7 @@ LEAST_SEEN_US = 5.0
 SEEN_PART = 0.2
 # A known function with this part of fetch is advised on, whatever else takes more: what to do about it is known.
 KNOWN_FROM = 0.2
-# A gain below this is none: DESIGN.md recommends nothing from there.
+# A gain below this is none: nothing is recommended from there.
 LEAST_GAIN = 1.03
 
 

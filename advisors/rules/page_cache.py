@@ -35,7 +35,7 @@ from ..storage.files import length_of
 NAME = "page-cache"
 KIND = "speed"
 
-# CAUSES.md row 4: "epoch-2 read_bytes ≈ epoch 1".
+# docs/causes.md, "A data set larger than the page cache".
 AGAIN = 0.7
 LEAST_BYTES = 64e6
 LEAST_IDLE = 0.3

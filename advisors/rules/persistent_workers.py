@@ -33,7 +33,7 @@ from ..stage_model.verdict import first_of_epoch
 NAME = "persistent-workers"
 KIND = "speed"
 
-# CAUSES.md row 41: first-batch time x epochs above 5 % of the time.
+# First batches above this part of the time: docs/causes.md, "Workers started anew".
 START_SHARE = 0.05
 # Epoch starts below this are nothing anyone would notice.
 NO_DIFFERENCE = 0.01

@@ -29,7 +29,7 @@ from ..schema.figures import figure, percent, size, us
 NAME = "pin-memory"
 KIND = "speed"
 
-# Copies below this part of a step are not worth a change (CAUSES.md row 36).
+# Copies below this part of a step are not worth a change (docs/causes.md, "Pageable copies").
 COPY_SHARE = 0.05
 UNPACK_SHARE = 0.10
 PIN_SHARE = 0.05
@@ -37,7 +37,7 @@ PIN_SHARE = 0.05
 PINNED_ALREADY = 0.5
 # What is left of the time of pageable copies when they are pinned: 6 to 12 GB/s become 12 to 50 (PCIe 3 to 5).
 PINNED_COPY = (0.3, 0.8)
-# Pinning a smaller batch costs more in calls than it saves in copying (CAUSES.md, "net loss for small batches").
+# Pinning a smaller batch costs more in calls than it saves in copying (docs/causes.md, "Pageable copies").
 SMALL_BYTES = 64_000
 
 

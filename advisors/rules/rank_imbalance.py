@@ -30,7 +30,7 @@ from ..schema.figures import figure, us
 NAME = "rank-imbalance"
 KIND = "speed"
 
-# CAUSES.md row 44: per-rank cost spread.
+# Between the ranks' cost a batch: docs/causes.md, "Ranks of unlike cost".
 SPREAD = 1.3
 # Of the slow rank's additional waiting, what the cheapest rank must spend more inside its step.
 SEEN_IN_STEP = 0.5

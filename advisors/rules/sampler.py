@@ -31,7 +31,7 @@ NAME = "sampler"
 KIND = "speed"
 
 INDEX_SHARE = 0.10
-MANY_SAMPLES = 10_000_000  # CAUSES.md row 32: negligible below
+MANY_SAMPLES = 10_000_000  # docs/causes.md, "Permutations"
 FIRST_SHARE = 0.05
 # What is left of the time of drawing: an array is cut (1 µs) and made a list (20 ns an index). torch's own shuffle
 # costs some 60 ns an index; Python code of one's own 0.2 to 10 µs.

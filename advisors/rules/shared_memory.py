@@ -31,7 +31,7 @@ from ..schema.report_model import Range
 NAME = "shared-memory"
 KIND = "safety"
 
-FULL = 0.8  # CAUSES.md row 48
+FULL = 0.8  # docs/causes.md, "Shared memory and descriptors"
 # The usual soft limit of Linux distributions (RLIMIT_NOFILE), where the process's own was not recorded.
 DESCRIPTORS = 1024
 # Descriptors are only laid to the loader if its tensors in flight can be that many.

@@ -49,8 +49,8 @@ LEAST_READ_OF_BATCHES = 0.02
 WARM = 0.05
 # From here on, waiting for a core is worth a word.
 TOLD_CORE_WAIT = 0.05
-# What stays of reading, (low, high), by where the files lie. CAUSES.md row 2: gcsfuse 2.0× at 4 workers, 1.23× at 8;
-# local NVMe 0.92 to 1.03, so that there it may be nearly all.
+# What stays of reading, (low, high), by where the files lie. docs/causes.md, "Many small files": gcsfuse 2.0× at 4
+# workers, 1.23× at 8; local NVMe 0.92 to 1.03, so that there it may be nearly all.
 REMOTE_STAYS, LOCAL_STAYS = (0.05, 0.5), (0.1, 0.9)
 UNKNOWN_STAYS = (0.0, 0.6)
 # Of decoding, what is saved where decoded samples are stored: taking a row out of a memory map still costs some.

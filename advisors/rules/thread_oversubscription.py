@@ -39,7 +39,7 @@ USUAL_THREADS = {"fork": 3, "spawn": 4, "forkserver": 4}
 # CPU that the process uses beside fetching, collating and packing: below this it may be anything.
 EXTRA_CORES = 0.05
 EXTRA_RATIO = 1.3
-# CAUSES.md row 21 (mmdet 6867): with one thread each, 0.232 s became 0.213 s, and system time fell from 23 to 4 %.
+# docs/causes.md, "Too many library threads": with one thread each, 0.232 s became 0.213 s.
 # What extra threads burn in waiting for each other is at most all they use; at least this part, on busy CPUs.
 LEAST_GAIN = 0.92
 WASTED = 1 / 3

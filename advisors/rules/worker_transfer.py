@@ -35,11 +35,11 @@ NAME = "worker-transfer"
 KIND = "speed"
 
 WAITING_SHARE = 0.15
-# CAUSES.md row 27.
+# docs/causes.md, "Many tiny tensors".
 MANY_TENSORS = 32
 TINY_BYTES = 4096
-# CAUSES.md row 28 speaks of a megabyte, for arrays. Objects cost far more a byte: 588 kB of dicts took 100 ms on the
-# reference machine (benchmarks/known_answers.py, many-objects).
+# docs/causes.md, "Arrays and objects through the pipe", has a megabyte, for arrays. Objects cost far more a
+# byte: 588 kB of dicts took 100 ms on the reference machine (benchmarks/known_answers.py, many-objects).
 PICKLED_BYTES = 250_000
 # A batch's cost is by the byte, not by the call, only from about here: a megabyte takes some 0.1 ms a copy.
 BIG_BYTES = 4_000_000
@@ -186,7 +186,7 @@ def _cause(case: Case) -> _Cause | None:
         return _Cause(
             "Return tensors from the workers, not arrays or Python objects",
             f"{size(pickled)} of it is pickled through a pipe instead of lying in shared memory.",
-            (0.11, 0.65),  # CAUSES.md row 28: 8.9 times for small batches, 1.6 for large ones
+            (0.11, 0.65),  # 8.9 times for small batches, 1.6 for large ones
             _CODE_TENSORS,
             "collate_tensors",
             "Texts and lists still cross as they are: encode them as numbers in the data set. torch.from_numpy shares "

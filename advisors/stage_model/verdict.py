@@ -12,13 +12,13 @@ from ...profiler.run.run import LoaderRun
 from ..schema.report_model import Basis, Confidence, Verdict
 from .stages import startup_ns
 
-# CAUSES.md "Gate: with stall below 5 %, no speed advice"; Kineto's TensorBoard plugin and XProf call 5 % moderate.
+# docs/causes.md, "First of all"; Kineto's TensorBoard plugin and XProf call 5 % moderate.
 COMPUTE_BOUND_BELOW = 0.05
 # Between XProf's "moderate" 5 % and "high" 20 %; TraceML warns at 10 %.
 INPUT_BOUND_FROM = 0.10
-# An epoch start worth a note of its own: CAUSES.md, row 41 ("first-batch time x epochs > 5 %").
+# An epoch start worth a note of its own: docs/causes.md, "Workers started anew".
 EPOCH_START_NOTED_FROM = 0.05
-# DESIGN.md's "too-short".
+# Fewer steady batches make no verdict: the run was too short.
 MINIMUM_BATCHES = 20
 # A loop's steps come in runs of alike batches, so the uncertainty is taken between blocks, not between batches.
 BLOCKS = 20

@@ -26,7 +26,7 @@ MODEL_ERROR: dict[str, tuple[float, float]] = {
     "stage": (0.03, 0.15),
     "cpus": (0.06, 0.20),
     # Main computes with several threads beside more or fewer workers: on busy cores each parallel region may wait for
-    # a thread that was put aside, which is not simulated (CAUSES.md, row 21b: up to fifteen times as long).
+    # a thread that was put aside, which is not simulated (docs/causes.md, "Waiting for a core").
     "intra_op": (0.30, 0.30),
     # Handing batches over is most of a step, before or after: wake-ups and descriptors sent between processes, whose
     # cost differs between machines, and on one of them from one second to the next.

@@ -6,7 +6,7 @@
 Events are stamped by the device when it reaches them. N(k) → H(k+1) is therefore the time the device stood idle between
 running out of work and the hand-over: the stall. H(k) → N(k) is its time on step k. Copies are bracketed by two events.
 
-Only the stream current at those moments is seen; work on other streams is not (DESIGN: what is not measured is None).
+Only the stream current at those moments is seen; work on other streams is not: what is not measured is None.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ..base.liveness import Liveness, State, process_state
 from ..base.metadata import clean, integer, number, read_json, scalars, sentences, strings, text
 from ..base.schema import Schema
 from ..inspect.inspection import read_inspection
-from ..lanes.columns import LaneContent, merge_folds, merge_lanes, read_lane, with_compute
+from ..lanes.columns import LaneContent, merge_compacted, merge_lanes, read_lane, with_compute
 from ..lanes.lane_reader import read_header, segments
 from ..session.gaps import reasons_of_bare_worker, told_by_worker
 from ..stacks.stack_files import Collates, read_bursts
@@ -237,7 +237,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
         hook_ns=number(overhead, "hook_ns") if isinstance(overhead, dict) else None,
         batches=batches,
         epochs=_note(read(path, f"epochs{index}", schema.EPOCH), notes).columns,
-        folded=merge_folds([content.fold for content in contents]),
+        folded=merge_compacted([content.compacted for content in contents]),
         notes=tuple(notes) + strings(data, "notes"),
         inspection=read_inspection(data),
         looks=read_sampled_fetches(path, index, kind, reasons),

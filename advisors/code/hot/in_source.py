@@ -19,12 +19,12 @@ from .function_code import COLUMNS
 MOST_IDLE = 0.5
 # What one use of `.iloc` or `.loc` costs, at least and at most: pandas 3 builds a row's Series in 28 µs (columns of one
 # type) to 67 µs (of three) on a 2.5 GHz Xeon, and what is done with it costs more (a part of it 120 µs, `drop` 480).
-# CAUSES.md row 18 reports > 7 times.
+# docs/causes.md, "DataFrame rows", reports > 7 times.
 ROW_US = (30.0, 600.0)
 _ROWS = re.compile(r"\.i?loc\b")
 # Of a sample that takes rows out of a DataFrame, what is left at best.
 ROWS_LEFT = 0.05
-# Seed notebook: torch 22.6 s against NumPy 2.7 s for ten million elements.
+# docs/causes.md, "Tensor elements one by one".
 ELEMENTS = (0.12, 0.8)
 # Factors on fetch where the parser is all (plyfile 0.79 s, np.loadtxt 0.02 s), and where it is a part.
 PLY = (0.03, 0.5)

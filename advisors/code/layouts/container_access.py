@@ -19,7 +19,7 @@ from .containers import readahead_code, readahead_hint, rechunk_code, regroup_co
 from .kept import Opener, kept_code, opener_of
 from .stored import stored_form
 
-# Read at least so many times what a sample uses: CAUSES.md rows 5 and 7 name 3 and 4.
+# Read at least so many times what a sample uses: docs/causes.md, "LMDB read-ahead" and "HDF5 and Zarr chunks".
 OVER_READ = 4.0
 READ_AHEAD = 3.0
 # Less than this a sample is no matter of storage, however many times what is used.
@@ -64,7 +64,7 @@ def findings(case: Case, storage: StorageSummary) -> Iterator[Finding]:
 
 
 def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
-    """CAUSES.md row 19."""
+    """docs/causes.md, "Files opened again and again"."""
     sample_us = sample_time_us(case)
     parts = list(data_parts(case))
     opener: Opener | None = None
@@ -128,7 +128,7 @@ def _opening_us(case: Case, kind: str) -> tuple[float, float]:
 
 
 def _archive(case: Case, storage: StorageSummary) -> Finding | None:
-    """CAUSES.md row 9: a compressed archive a sample."""
+    """docs/causes.md, "Compressed archives": one a sample."""
     if main_suffix(case.loader.looks) != ".npz" or (storage.opens_per_sample or 0.0) < LEAST_OPENS:
         return None
     form, sample_us = stored_form(case), sample_time_us(case)
@@ -152,7 +152,7 @@ def _archive(case: Case, storage: StorageSummary) -> Finding | None:
 
 
 def _chunks(case: Case, storage: StorageSummary) -> Finding | None:
-    """CAUSES.md row 7."""
+    """docs/causes.md, "HDF5 and Zarr chunks"."""
     over = _over_read(case, storage, "hdf5")
     if over is None:
         return None
@@ -178,7 +178,7 @@ def _chunks(case: Case, storage: StorageSummary) -> Finding | None:
 
 
 def _row_groups(case: Case, storage: StorageSummary) -> Finding | None:
-    """CAUSES.md row 8."""
+    """docs/causes.md, "Parquet, rows at random"."""
     over = _over_read(case, storage, "parquet")
     if over is None or not names_used(case) & _ROW_GROUPS:
         return None
@@ -205,7 +205,7 @@ def _row_groups(case: Case, storage: StorageSummary) -> Finding | None:
 
 
 def _readahead(case: Case, storage: StorageSummary) -> Finding | None:
-    """CAUSES.md row 5: more comes from the disk than is asked for. Where reading ahead is of use, it is left alone."""
+    """docs/causes.md, "LMDB read-ahead". Where reading ahead is of use, it is left alone."""
     files = [c for c in storage.containers if c.kind == "lmdb"]
     length, disk = length_of(case.loader), storage.disk_bytes_per_sample
     if not files or not length or disk is None or any(m.kind in ("network", "fuse") for m in storage.mounts):
