@@ -86,15 +86,16 @@ def prefetch_factor(case: Case) -> int:
 
 def tensors(case: Case) -> float | None:
     """Tensors a batch, mean."""
-    return _mean(case, "tensors")
+    return mean_of(case, "tensors")
 
 
 def pickled_bytes(case: Case) -> float | None:
     """Bytes a batch that crossed the pipe, mean: tensor data in shared memory is not among them."""
-    return _mean(case, "pickled_bytes")
+    return mean_of(case, "pickled_bytes")
 
 
-def _mean(case: Case, column: str) -> float | None:
+def mean_of(case: Case, column: str) -> float | None:
+    """The mean of a column of the batches, of those in which it was measured."""
     values = case.loader.batches[column]
     values = values[values >= 0]
     return float(values.mean(dtype=np.float64)) if len(values) else None

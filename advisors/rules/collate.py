@@ -32,6 +32,7 @@ from ..code.hot.functions import unknown
 from ..code.inputs import stacking_collate
 from ..code.loader_code import DROP, loader_code
 from ..code.loader_form import collate_name, drawing_sampler, is_default_collate
+from ..code.template import code_from
 from ..schema.figures import percent, us
 
 NAME = "collate"
@@ -158,54 +159,18 @@ def _stacking(case: Case, name: str) -> str:
     return f"{stacking_collate(case.inspection, name)}\n\n{loader_code(case, collate_fn=Source('stack_samples'))}\n"
 
 
-_BUCKETS = '''\
-import random
-
-from torch.utils.data import Sampler
-
-
-class LengthBuckets(Sampler):
-    """The samples that `sampler` draws, in batches of like length; `lengths` has one number a sample."""
-
-    def __init__(self, lengths, sampler, batch_size, drop_last=False, pool=50):
-        self.lengths, self.sampler, self.batch_size = lengths, sampler, batch_size
-        self.drop_last, self.pool = drop_last, pool
-
-    def __len__(self):
-        full, rest = divmod(len(self.sampler), self.batch_size)
-        return full + (1 if rest and not self.drop_last else 0)
-
-    def __iter__(self):
-        order = list(self.sampler)
-        order = order[: len(self) * self.batch_size]
-        step = self.batch_size * self.pool
-        for begin in range(0, len(order), step):
-            near = sorted(order[begin : begin + step], key=self.lengths.__getitem__)
-            batches = [near[i : i + self.batch_size] for i in range(0, len(near), self.batch_size)]
-            random.shuffle(batches)
-            yield from batches
-
-
-def length_of(sample):
-    """The longest of its fields; better: from metadata, without loading."""
-    fields = sample.values() if isinstance(sample, dict) else sample
-    lengths = [len(field) for field in fields if hasattr(field, "__len__") and getattr(field, "ndim", 1)]
-    return max(lengths, default=len(sample))
-
-
-'''
-
-
 def _buckets(case: Case) -> str:
     size, last = case.batch_size or 32, case.config.get("drop_last") is True
     drop = ", drop_last=True" if last else ""
     sampler = drawing_sampler(case)
     if sampler is None:
-        return (
-            f"{_BUCKETS}# By hand: what your loader draws its samples with is not known well enough. Hand it\n"
+        then = (
+            "# By hand: what your loader draws its samples with is not known well enough. Hand it\n"
             f"#     batch_sampler=LengthBuckets(lengths, sampler, batch_size={size}{drop})\n"
             "# with one length a sample, and a sampler that draws single samples as now.\n"
         )
-    batches = Source(f"LengthBuckets(lengths, {sampler}, batch_size={size}{drop})")
-    lengths = "lengths = [length_of(dataset[i]) for i in range(len(dataset))]\n"
-    return f"{_BUCKETS}{lengths}{loader_code(case, batch_size=DROP, batch_sampler=batches)}\n"
+    else:
+        batches = Source(f"LengthBuckets(lengths, {sampler}, batch_size={size}{drop})")
+        call = loader_code(case, batch_size=DROP, batch_sampler=batches)
+        then = f"lengths = [length_of(dataset[i]) for i in range(len(dataset))]\n{call}\n"
+    return code_from("samplers", "LengthBuckets", "length_of", then=then)

@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from ..case.case import Advice, Case, Outcome, Unmeasured
+from ..case.evidence import mean_of
 from ..code.loader_code import loader_code
+from ..code.template import code_from
 from ..schema.figures import count, figure, percent, size, us
 
 NAME = "h2d-copies"
@@ -53,10 +53,10 @@ def examine(case: Case) -> Iterator[Outcome]:
         yield Unmeasured("the copies to the device were not timed: device events were not available")
         return
     share = max(case.share("h2d") or 0.0, case.share("h2d_host") or 0.0)
-    copies = _mean(case, "h2d_copies")
+    copies = mean_of(case, "h2d_copies")
     if share < COPY_SHARE or not copies:
         return
-    nbytes = _mean(case, "h2d_bytes")
+    nbytes = mean_of(case, "h2d_bytes")
     evidence = {
         "copies a batch": figure(copies),
         "copying": f"{us(case.mean_us('h2d') or 0.0)} a batch, {percent(share)} of the step",
@@ -70,7 +70,7 @@ def examine(case: Case) -> Iterator[Outcome]:
             "more than their bytes.",
             evidence=evidence,
             predicted=case.whatif.predict(h2d=PACKED),
-            code=_PACK,
+            code=code_from("crossing", "to_device"),
             caveat="Tensors of other types each make one more copy.",
         )
     elif case.config.get("pin_memory") is True:
@@ -79,7 +79,7 @@ def examine(case: Case) -> Iterator[Outcome]:
 
 def _pinned(case: Case, copies: float, evidence: dict[str, str]) -> Iterator[Outcome]:
     assert case.whatif is not None
-    pinned, blocking = _mean(case, "h2d_pinned"), _mean(case, "h2d_blocking")
+    pinned, blocking = mean_of(case, "h2d_pinned"), mean_of(case, "h2d_blocking")
     if pinned is not None and pinned < (1 - MOST) * copies:
         yield Advice(
             title="Give the batch class a pin_memory method",
@@ -99,26 +99,6 @@ def _pinned(case: Case, copies: float, evidence: dict[str, str]) -> Iterator[Out
             caveat="Do not write to the batch's memory on the CPU before the copy is done.",
         )
 
-
-def _mean(case: Case, column: str) -> float | None:
-    values = case.loader.batches[column]
-    values = values[values >= 0]
-    return float(values.mean(dtype=np.float64)) if len(values) else None
-
-
-_PACK = '''import torch
-
-
-def to_device(tensors, device):
-    """A dict of tensors on the device, in one copy for each dtype."""
-    result = {}
-    for dtype in {tensor.dtype for tensor in tensors.values()}:
-        names = [name for name, tensor in tensors.items() if tensor.dtype == dtype]
-        flat = torch.cat([tensors[name].reshape(-1) for name in names])
-        parts = flat.to(device, non_blocking=True).split([tensors[name].numel() for name in names])
-        result.update({name: part.view(tensors[name].shape) for name, part in zip(names, parts)})
-    return result
-'''
 
 _PIN_METHOD = """# in the class of the batch:
 #     def pin_memory(self):

@@ -26,6 +26,7 @@ import numpy as np
 from ..case.case import SAME, Advice, Case, Outcome
 from ..case.evidence import batches_a_pass, making_us, rebuilt
 from ..code.loader_code import loader_code
+from ..code.template import definitions
 from ..schema.figures import count, figure, percent, us
 from ..schema.report_model import Range
 from ..stage_model.stages import startup_ns
@@ -45,19 +46,10 @@ ENDING = (0.1, 0.25)
 LEAST_STEP = 0.2
 MOST_GAIN = 1000.0
 
-_CODE = '''\
-{loader}
-
-
-def endless(loader):
-    """Every batch of every pass, over one iterator a pass."""
-    while True:
-        yield from loader
-
-
+_USE = """\
 batches = endless(loader)  # once, before the training loop
 batch = next(batches)  # in each step, instead of next(iter(loader))
-'''
+"""
 
 
 def examine(case: Case) -> Iterator[Outcome]:
@@ -95,7 +87,7 @@ def _iterators(case: Case, evidence: dict[str, str], begin_us: float, a_pass: fl
         f"costs {us(begin_us)}, and begins the data anew: {order}.",
         evidence=evidence,
         predicted=_kept(case, a_pass),
-        code=_CODE.format(loader=loader_code(case)),
+        code="\n\n".join([f"{loader_code(case)}\n", definitions("samplers", "endless"), _USE]),
         caveat="Training sees the data in whole passes then, which is what its results should be compared with.",
         # The order of the data is wrong whatever the speed; and a run like this has no steady batches to judge.
         kind="correctness",

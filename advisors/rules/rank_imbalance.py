@@ -25,6 +25,7 @@ import numpy as np
 
 from ...profiler.run.run import LoaderRun
 from ..case.case import Advice, Case, Outcome
+from ..code.template import code_from
 from ..schema.figures import figure, us
 
 NAME = "rank-imbalance"
@@ -74,7 +75,7 @@ def examine(case: Case) -> Iterator[Outcome]:
             "waiting more than the cheapest": f"{us(more_wait / 1e3)} a step",
         },
         predicted=case.whatif.predict(fetch=balanced, collate=balanced),
-        code=_CODE,
+        code=code_from("samplers", "EvenCosts", then=_USE),
         caveat="Check first that this rank's host is no slower than the others'. `costs` is what you know of each "
         "sample: its length, its size on disk.",
     )
@@ -92,24 +93,7 @@ def _means(loader: LoaderRun) -> tuple[float, float, float] | None:
     return float(making.mean()), float(batches["wait_ns"][known].mean()), float(batches["compute_ns"][known].mean())
 
 
-_CODE = '''from torch.utils.data import Sampler
-
-
-class EvenCosts(Sampler):
-    """Indices of one rank: samples of alike cost are dealt out in turn, so that batches cost every rank the same."""
-
-    def __init__(self, costs, rank, ranks):
-        order = sorted(range(len(costs)), key=costs.__getitem__)
-        whole = len(order) - len(order) % ranks  # the same number for each
-        self.own = order[:whole][rank::ranks]
-
-    def __len__(self):
-        return len(self.own)
-
-    def __iter__(self):
-        return iter(self.own)
-
-
+_USE = """\
 # sampler = EvenCosts([len(text) for text in dataset.texts], rank, world_size)
 # shuffle groups of batches, the same way in each rank, to keep training random
-'''
+"""

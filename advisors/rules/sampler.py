@@ -24,6 +24,7 @@ from ..case.case import Advice, Case, Outcome
 from ..case.code_text import Source, identifier
 from ..code.loader_code import DROP, loader_code
 from ..code.loader_form import form_of
+from ..code.template import code_from, definitions
 from ..schema.figures import count, percent, us
 from ..stage_model.verdict import first_of_epoch
 
@@ -39,34 +40,6 @@ LEFT_TORCH = (0.3, 0.7)
 LEFT_OWN = (0.02, 0.3)
 _TORCH = ("RandomSampler", "SequentialSampler", "BatchSampler", "DistributedSampler", "WeightedRandomSampler")
 
-_CLASS = '''\
-import numpy as np
-
-
-class ArrayBatches:
-    """Batches cut out of one array: `draw(epoch)` gives the order of a whole epoch at once."""
-
-    def __init__(self, draw, samples, batch_size, drop_last=False):
-        self.draw, self.samples, self.batch_size, self.drop_last = draw, samples, batch_size, drop_last
-        self.epoch = 0
-
-    def __len__(self):
-        return self.samples // self.batch_size if self.drop_last else -(-self.samples // self.batch_size)
-
-    def __iter__(self):
-        order = self.draw(self.epoch)
-        self.epoch += 1
-        for batch in range(len(self)):
-            yield order[batch * self.batch_size : (batch + 1) * self.batch_size].tolist()
-
-
-'''
-_DRAW = """\
-def draw(epoch, seed=0):
-    return {order}
-
-
-"""
 _SHUFFLED = "np.random.default_rng((seed, epoch)).permutation(len(dataset))"
 _STRAIGHT = "np.arange(len(dataset))"
 
@@ -135,8 +108,9 @@ def _code(case: Case, name: str) -> str:
             f"#     batch_sampler=ArrayBatches(draw, samples, batch_size={size}{drop})\n"
             "# with as many samples as that array has, in place of the sampler it has now."
         )
-        return _CLASS + by_hand + "\n"
+        return "\n\n".join(["import numpy as np\n", definitions("samplers", "ArrayBatches"), f"{by_hand}\n"])
     batches = Source(f"ArrayBatches(draw, len(dataset), batch_size={size}{drop})")
     changes = dict.fromkeys(("batch_size", "shuffle", "sampler", "drop_last"), DROP)
     order = _SHUFFLED if form.shuffle else _STRAIGHT
-    return _CLASS + _DRAW.format(order=order) + loader_code(case, batch_sampler=batches, **changes) + "\n"
+    then = f"{loader_code(case, batch_sampler=batches, **changes)}\n"
+    return code_from("samplers", "ArrayBatches", "draw", then=then, ORDER=order)

@@ -28,6 +28,7 @@ from ..case.code_text import Source
 from ..case.evidence import Cores, contended, cores, start_method, worker_rows
 from ..code.loader_code import dataset_class, loader_code
 from ..code.loader_form import arguments_of, form_of
+from ..code.template import whole
 from ..schema.figures import count, figure, percent
 
 NAME = "thread-oversubscription"
@@ -43,33 +44,6 @@ EXTRA_RATIO = 1.3
 # What extra threads burn in waiting for each other is at most all they use; at least this part, on busy CPUs.
 LEAST_GAIN = 0.92
 WASTED = 1 / 3
-
-_CODE = """\
-import os
-import sys
-
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(name, "1")  # before numpy and others are imported: at the top of the script
-
-import torch
-from torch.utils.data import DataLoader
-
-try:
-    from threadpoolctl import threadpool_limits  # pip install threadpoolctl: for libraries that are loaded already
-except ImportError:
-    threadpool_limits = None
-
-
-def one_thread(worker_id):
-    torch.set_num_threads(1)
-    if threadpool_limits is not None:
-        threadpool_limits(1)
-    if "cv2" in sys.modules:
-        sys.modules["cv2"].setNumThreads(0)
-{own}
-
-{loader}  # data set: {dataset}
-"""
 
 
 def examine(case: Case) -> Iterator[Outcome]:
@@ -88,10 +62,11 @@ def examine(case: Case) -> Iterator[Outcome]:
     best = max(0.3, own / used.worker)
     worst = min(LEAST_GAIN, 1 - WASTED * extra / used.worker)
     own_init = arguments_of(case, form_of(case)).get("worker_init_fn")
-    code = _CODE.format(
-        own=f"    {own_init}(worker_id)  # yours, as before\n" if own_init is not None else "",
-        loader=loader_code(case, worker_init_fn=Source("one_thread")),
-        dataset=dataset_class(case, "your own"),
+    code = whole(
+        "threads",
+        OWN_INIT=own_init or "",
+        LOADER=loader_code(case, worker_init_fn=Source("one_thread")),
+        DATASET=dataset_class(case, "your own"),
     )
     yield Advice(
         title="Give each worker one library thread",

@@ -27,8 +27,9 @@ import numpy.typing as npt
 
 from ..case.case import SAME, Advice, Case, Outcome, Unmeasured
 from ..case.evidence import worker_rows
-from ..code.inputs import PACKED_LIST, Held, heavy_attributes
+from ..code.inputs import Held, heavy_attributes
 from ..code.loader_code import loader_code
+from ..code.template import code_from
 from ..schema.figures import count, size
 
 NAME = "worker-memory"
@@ -166,4 +167,4 @@ def _code(case: Case, lists: list[Held]) -> str:
     lines = [f"{held.code} = PackedList({held.code})" for held in lists] or [
         "# for each long list of Python objects that the data set holds: dataset.items = PackedList(dataset.items)"
     ]
-    return f"{PACKED_LIST}\n\n" + "\n".join(lines) + f"\n{loader_code(case)}\n"
+    return code_from("packed_list", "PackedList", then="\n".join([*lines, loader_code(case), ""]))

@@ -24,8 +24,9 @@ from collections.abc import Iterator
 from ...profiler.inspect.inspection import Attribute
 from ..case.case import Advice, Case, Outcome, Unmeasured
 from ..case.evidence import start_method
-from ..code.inputs import PACKED_LIST, Held, heavy_attributes
+from ..code.inputs import Held, heavy_attributes
 from ..code.loader_code import loader_code
+from ..code.template import code_from
 from ..schema.figures import count, percent, size, us
 from ..stage_model.stages import startup_ns
 
@@ -98,5 +99,5 @@ def _code(case: Case, heavy: list[Held]) -> str:
             lines.append(f"{held.code} = PackedList({held.code})")
         else:
             lines.append(f"# {held.code}: open or read it in the worker, at first use")
-    head = f"{PACKED_LIST}\n\n" if packed else "import torch\n\n"
-    return head + "\n".join(lines) + f"\n{loader_code(case)}\n"
+    then = "\n".join([*lines, loader_code(case), ""])
+    return code_from("packed_list", "PackedList", then=then) if packed else f"import torch\n\n{then}"

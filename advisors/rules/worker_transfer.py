@@ -29,6 +29,7 @@ from ..case.code_text import Source
 from ..case.evidence import hand_over_us, making_us, pickled_bytes, tensors
 from ..code.loader_code import loader_code
 from ..code.loader_form import collate_name
+from ..code.template import code_from
 from ..schema.figures import count, percent, size, us
 
 NAME = "worker-transfer"
@@ -46,77 +47,6 @@ BIG_BYTES = 4_000_000
 # Above this part of a batch, float64 is worth changing.
 WIDE_SHARE = 0.5
 
-_CODE_PACK = '''\
-import torch
-from torch.utils._pytree import tree_flatten, tree_unflatten
-
-
-def collate_packed(samples):
-    """Runs in the worker: one tensor a dtype crosses to the training process, not one a field."""
-    leaves, structure = tree_flatten({collate}(samples))
-    parts, places = {{}}, []
-    for leaf in leaves:
-        if isinstance(leaf, torch.Tensor):
-            parts.setdefault(leaf.dtype, []).append(leaf.reshape(-1))
-            places.append((leaf.dtype, leaf.shape))
-        else:
-            places.append((None, leaf))
-    return {{dtype: torch.cat(part) for dtype, part in parts.items()}}, places, structure
-
-
-def unpack(packed):
-    """In the loop: `batch = unpack(packed)`. The fields are views, nothing is copied."""
-    flat, places, structure = packed
-    at, leaves = dict.fromkeys(flat, 0), []
-    for dtype, shape in places:
-        if dtype is None:
-            leaves.append(shape)
-            continue
-        end = at[dtype] + shape.numel()
-        leaves.append(flat[dtype][at[dtype] : end].view(shape))
-        at[dtype] = end
-    return tree_unflatten(leaves, structure)
-
-
-{loader}
-# for batch in map(unpack, loader): ...
-'''
-
-_CODE_TENSORS = '''\
-import numpy as np
-import torch
-from torch.utils._pytree import tree_map
-
-
-def as_tensor(leaf):
-    """Numbers cross in shared memory only as tensors."""
-    numbers = isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf"
-    return torch.from_numpy(np.ascontiguousarray(leaf)) if numbers else leaf
-
-
-def collate_tensors(samples):
-    return tree_map(as_tensor, {collate}(samples))
-
-
-{loader}
-'''
-
-_CODE_NARROW = """\
-import torch
-from torch.utils._pytree import tree_map
-
-
-def narrow(leaf):
-    return leaf.float() if isinstance(leaf, torch.Tensor) and leaf.dtype == torch.float64 else leaf
-
-
-def collate_narrow(samples):
-    return tree_map(narrow, {collate}(samples))
-
-
-{loader}
-"""
-
 
 @dataclass(frozen=True)
 class _Cause:
@@ -125,8 +55,8 @@ class _Cause:
     title: str
     why: str
     left: tuple[float, float]
-    code: str
-    function: str
+    functions: tuple[str, ...]
+    collate: str
     caveat: str | None = None
 
 
@@ -152,13 +82,15 @@ def examine(case: Case) -> Iterator[Outcome]:
         evidence["a batch"] = size(a_batch)
     if pickled is not None:
         evidence["pickled"] = f"{size(pickled)} a batch"
+    call = loader_code(case, collate_fn=Source(cause.collate))
+    then = f"{call}\n" + ("# for batch in map(unpack, loader): ...\n" if "unpack" in cause.functions else "")
     yield Advice(
         title=cause.title,
         why=f"A batch takes {us(cost)} to hand over from its worker, {percent(cost / (cost + making))} of all that is "
         f"done for it. {cause.why}",
         evidence=evidence,
         predicted=case.whatif.predict(transfer=cause.left),
-        code=cause.code.format(collate=collate_name(case), loader=loader_code(case, collate_fn=Source(cause.function))),
+        code=code_from("crossing", *cause.functions, then=then, COLLATE=collate_name(case)),
         caveat=cause.caveat,
     )
 
@@ -178,7 +110,7 @@ def _cause(case: Case) -> _Cause | None:
             f"It holds {count(many)} tensors of {size(a_batch / many)} on average, and each crosses by itself.",
             # A batch of few tensors crosses for a fixed cost; splitting costs a view (1 µs) a tensor.
             (min(0.5, 3 / many), 0.5),
-            _CODE_PACK,
+            ("collate_packed", "unpack"),
             "collate_packed",
             "Every loop over this loader then has to call unpack(), evaluation included.",
         )
@@ -187,7 +119,7 @@ def _cause(case: Case) -> _Cause | None:
             "Return tensors from the workers, not arrays or Python objects",
             f"{size(pickled)} of it is pickled through a pipe instead of lying in shared memory.",
             (0.11, 0.65),  # CAUSES.md row 28: 8.9 times for small batches, 1.6 for large ones
-            _CODE_TENSORS,
+            ("as_tensor", "collate_tensors"),
             "collate_tensors",
             "Texts and lists still cross as they are: encode them as numbers in the data set. torch.from_numpy shares "
             "memory, so code that expects arrays gets them from tensor.numpy().",
@@ -198,7 +130,7 @@ def _cause(case: Case) -> _Cause | None:
             "Ship float32 instead of float64",
             f"{percent(wide)} of its {size(a_batch)} is float64, twice as many bytes as float32.",
             (1 - wide / 2, 1 - wide / 4),
-            _CODE_NARROW,
+            ("narrow", "collate_narrow"),
             "collate_narrow",
             "The values lose precision beyond seven digits.",
         )

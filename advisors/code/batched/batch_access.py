@@ -12,64 +12,11 @@ from typing import Any, Literal
 
 from ....profiler.inspect.inspection import Part
 from ...case.code_text import identifier
+from ..template import definitions
 from .access import Plan, Structure, read_access
 from .batch_values import NotArrays, Value
 
 _TORCH = "torch.utils.data.dataset."
-
-SELECTED = '''class Selected(Dataset):
-    """Some rows of a data set that takes whole batches, as Subset is of single samples."""
-
-    def __init__(self, source, indices):
-        self.source, self.indices = source, torch.as_tensor(indices)
-
-    def __len__(self):
-        return len(self.indices)
-
-    def __getitem__(self, rows):
-        return self.source[self.indices[torch.as_tensor(rows)]]
-'''
-
-JOINED = '''class Joined(Dataset):
-    """Data sets that take whole batches, one after another, as ConcatDataset is of single samples."""
-
-    def __init__(self, parts):
-        self.parts = parts
-        self.ends = torch.tensor([len(part) for part in parts]).cumsum(0)
-        self.begins = [0, *self.ends[:-1].tolist()]
-
-    def __len__(self):
-        return int(self.ends[-1])
-
-    def __getitem__(self, indices):
-        rows = torch.as_tensor(indices)
-        part = torch.bucketize(rows, self.ends, right=True)
-        order = part.argsort()
-        groups = rows[order].split(part.bincount(minlength=len(self.parts)).tolist())
-        pieces = [p[g - begin] for p, begin, g in zip(self.parts, self.begins, groups) if len(g)]
-        back = order.argsort()
-        return {result}
-'''
-
-_JOINED_RESULTS = {
-    "value": "torch.cat(pieces).index_select(0, back)",
-    "list": "[torch.cat(column).index_select(0, back) for column in zip(*pieces)]",
-    "dict": "{key: torch.cat([piece[key] for piece in pieces]).index_select(0, back) for key in pieces[0]}",
-}
-
-TENSORS = '''class TensorBatches(Dataset):
-    """A TensorDataset that gives a whole batch at once: each tensor is read once."""
-
-    def __init__(self, source):
-        self.source = source
-
-    def __len__(self):
-        return len(self.source)
-
-    def __getitem__(self, indices):
-        rows = torch.as_tensor(indices)
-        return [{look_up} for tensor in self.source.tensors]
-'''
 
 
 @dataclass(frozen=True)
@@ -97,7 +44,7 @@ def batch_access(part: Part, expression: str = "dataset") -> Access:
         held = part.attribute("tensors")
         leaves = held.length if held is not None and held.length else 2
         cpu = held is None or held.device in (None, "cpu")
-        classes = (TENSORS.format(look_up="tensor.index_select(0, rows)" if cpu else "tensor[rows]"),)
+        classes = (definitions("batches", "TensorBatches", ON_CPU=cpu),)
         return Access(f"TensorBatches({expression})", classes, _tensor_rows, "list", leaves, plain=cpu)
     if part.type == _TORCH + "Subset" and len(part.children) == 1:
         return _subset(batch_access(part.children[0], f"{expression}.dataset"), expression)
@@ -134,7 +81,7 @@ def _subset(child: Access, expression: str) -> Access:
     run = child.run
     return Access(
         expression=f"Selected({child.expression}, {expression}.indices)",
-        classes=(*child.classes, SELECTED),
+        classes=(*child.classes, definitions("batches", "Selected")),
         run=lambda dataset, rows: run(dataset.dataset, torch.as_tensor(dataset.indices)[rows]),
         kind=child.kind,
         leaves=child.leaves,
@@ -165,7 +112,7 @@ def _joined(part: Part, expression: str) -> Access:
     kind = first.kind
     return Access(
         expression=f"Joined({parts})",
-        classes=(*classes, JOINED.format(result=_JOINED_RESULTS[kind])),
+        classes=(*classes, definitions("batches", "Joined", KIND=kind)),
         run=lambda dataset, rows: _run_joined(dataset, rows, runs, kind),
         kind=kind,
         leaves=first.leaves,
