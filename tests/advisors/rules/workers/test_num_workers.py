@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loaderscope.advisors.rules import num_workers
+from loaderscope.advisors.rules.workers import num_workers
 from rule_cases1 import (
     FakeWhatIf,
     arguments,

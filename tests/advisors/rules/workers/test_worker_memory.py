@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.rules.worker_memory import theil_sen
+from loaderscope.advisors.rules.workers.worker_memory import theil_sen
 from rule_cases1 import assert_documented, case_of, host_samples, judged, only, worker_loop, workers_config
 
 NAME = "worker-memory"

@@ -22,10 +22,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..case.case import Advice, Case, Outcome
-from ..case.evidence import cores, cpu_over_wall, hand_over_us, making_us, over_budget
-from ..code.loader_code import loader_code
-from ..schema.figures import count, figure, percent, us
+from ...case.case import Advice, Case, Outcome
+from ...case.evidence import cores, cpu_over_wall, hand_over_us, making_us, over_budget
+from ...code.loader_code import loader_code
+from ...schema.figures import count, figure, percent, us
 
 NAME = "cpu-budget"
 KIND = "speed"

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..case.case import Advice, Case, Outcome
-from ..case.evidence import ALWAYS_BUSY, prefetch_factor, slow_batches, workers_busy
-from ..code.loader_code import loader_code
-from ..schema.figures import figure, percent, size, us
+from ...case.case import Advice, Case, Outcome
+from ...case.evidence import ALWAYS_BUSY, prefetch_factor, slow_batches, workers_busy
+from ...code.loader_code import loader_code
+from ...schema.figures import figure, percent, size, us
 
 NAME = "prefetch-factor"
 KIND = "speed"

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..case.case import SAME, Advice, Case, Outcome, Unmeasured
-from ..code.loader_code import loader_code
-from ..schema.figures import figure, percent, size, us
+from ...case.case import SAME, Advice, Case, Outcome, Unmeasured
+from ...code.loader_code import loader_code
+from ...schema.figures import figure, percent, size, us
 
 NAME = "pin-memory"
 KIND = "speed"

@@ -25,15 +25,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..case.case import Advice, Case, Outcome, Unmeasured
-from ..case.code_text import Source
-from ..case.evidence import making_us
-from ..code.hot.functions import unknown
-from ..code.inputs import stacking_collate
-from ..code.loader_code import DROP, loader_code
-from ..code.loader_form import collate_name, drawing_sampler, is_default_collate
-from ..code.template import code_from
-from ..schema.figures import percent, us
+from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.code_text import Source
+from ...case.evidence import making_us
+from ...code.hot.functions import unknown
+from ...code.inputs import stacking_collate
+from ...code.loader_code import DROP, loader_code
+from ...code.loader_form import collate_name, drawing_sampler, is_default_collate
+from ...code.template import code_from
+from ...schema.figures import percent, us
 
 NAME = "collate"
 KIND = "speed"

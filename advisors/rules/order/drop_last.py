@@ -24,10 +24,10 @@ from statistics import median
 
 import numpy as np
 
-from ..case.case import Advice, Case, Outcome
-from ..code.loader_code import loader_code
-from ..schema.figures import figure, percent, us
-from ..schema.report_model import Range
+from ...case.case import Advice, Case, Outcome
+from ...code.loader_code import loader_code
+from ...schema.figures import figure, percent, us
+from ...schema.report_model import Range
 
 NAME = "drop-last"
 KIND = "correctness"

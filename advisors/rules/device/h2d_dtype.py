@@ -22,12 +22,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...profiler.inspect.inspection import Leaf
-from ..case.case import Advice, Case, Outcome
-from ..case.code_text import Source
-from ..code.loader_code import dataset_class, loader_code
-from ..code.loader_form import collate_name
-from ..schema.figures import percent, size
+from ....profiler.inspect.inspection import Leaf
+from ...case.case import Advice, Case, Outcome
+from ...case.code_text import Source
+from ...code.loader_code import dataset_class, loader_code
+from ...code.loader_form import collate_name
+from ...schema.figures import percent, size
 
 NAME = "h2d-dtype"
 KIND = "speed"

@@ -23,10 +23,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...profiler.run.run import LoaderRun
-from ..case.case import Advice, Case, Outcome
-from ..code.template import code_from
-from ..schema.figures import figure, us
+from ....profiler.run.run import LoaderRun
+from ...case.case import Advice, Case, Outcome
+from ...code.template import code_from
+from ...schema.figures import figure, us
 
 NAME = "rank-imbalance"
 KIND = "speed"

@@ -23,12 +23,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..case.case import Advice, Case, Outcome
-from ..case.evidence import batches_a_pass, rebuilt, start_method
-from ..code.loader_code import loader_code
-from ..schema.figures import count, percent, us
-from ..stage_model.stages import startup_ns
-from ..stage_model.verdict import first_of_epoch
+from ...case.case import Advice, Case, Outcome
+from ...case.evidence import batches_a_pass, rebuilt, start_method
+from ...code.loader_code import loader_code
+from ...schema.figures import count, percent, us
+from ...stage_model.stages import startup_ns
+from ...stage_model.verdict import first_of_epoch
 
 NAME = "persistent-workers"
 KIND = "speed"

@@ -27,18 +27,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..case.case import Advice, Case, Outcome, Unmeasured
-from ..case.fetching import FETCH_WAITS, MAIN_PART, fetch_idle_share, file_suffix, held, making_share, sample_time_us
-from ..case.probe_result import GETITEMS, SAMPLER
-from ..code.batched.batch_values import NotArrays
-from ..code.batched.drawn import own_collate
-from ..code.batched.getitems_code import Batched, batched_form
-from ..code.batched.held_code import HeldForm, held_form
-from ..code.batched.hugging_face import hugging_face_code, is_hugging_face
-from ..code.loader_code import dataset_class
-from ..code.loader_form import form_of
-from ..schema.figures import count, percent, size, times, us
-from ..schema.report_model import Range
+from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.fetching import FETCH_WAITS, MAIN_PART, fetch_idle_share, file_suffix, held, making_share, sample_time_us
+from ...case.probe_result import GETITEMS, SAMPLER
+from ...code.batched.batch_values import NotArrays
+from ...code.batched.drawn import own_collate
+from ...code.batched.getitems_code import Batched, batched_form
+from ...code.batched.held_code import HeldForm, held_form
+from ...code.batched.hugging_face import hugging_face_code, is_hugging_face
+from ...code.loader_code import dataset_class
+from ...code.loader_form import form_of
+from ...schema.figures import count, percent, size, times, us
+from ...schema.report_model import Range
 
 NAME = "batched-getitems"
 KIND = "speed"

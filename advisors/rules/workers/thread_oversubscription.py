@@ -23,13 +23,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..case.case import Advice, Case, Outcome
-from ..case.code_text import Source
-from ..case.evidence import Cores, contended, cores, start_method, worker_rows
-from ..code.loader_code import dataset_class, loader_code
-from ..code.loader_form import arguments_of, form_of
-from ..code.template import whole
-from ..schema.figures import count, figure, percent
+from ...case.case import Advice, Case, Outcome
+from ...case.code_text import Source
+from ...case.evidence import Cores, contended, cores, start_method, worker_rows
+from ...code.loader_code import dataset_class, loader_code
+from ...code.loader_form import arguments_of, form_of
+from ...code.template import whole
+from ...schema.figures import count, figure, percent
 
 NAME = "thread-oversubscription"
 KIND = "speed"

@@ -30,14 +30,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..case.case import Advice, Case, Outcome, Unmeasured
-from ..case.fetching import MAIN_PART, fetch_share, file_suffix, held, names_used, sample_time_us
-from ..code.hot.functions import LEAST_SAMPLES, STANDS_OUT, Hot, known, unknown
-from ..code.hot.in_source import in_source
-from ..code.hot.remedies import remedy_of
-from ..code.layouts.stored import StoredForm, stored_form
-from ..schema.figures import count, percent, size, times, us
-from ..schema.report_model import CodeStage
+from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.fetching import MAIN_PART, fetch_share, file_suffix, held, names_used, sample_time_us
+from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT, Hot, known, unknown
+from ...code.hot.in_source import in_source
+from ...code.hot.remedies import remedy_of
+from ...code.layouts.stored import StoredForm, stored_form
+from ...schema.figures import count, percent, size, times, us
+from ...schema.report_model import CodeStage
 
 NAME = "hot-function"
 KIND = "speed"

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..case.case import SAME, Advice, Case, Outcome
-from ..case.evidence import prefetch_factor, tensors
-from ..code.loader_code import loader_code
-from ..schema.figures import count, percent, size
-from ..schema.report_model import Range
+from ...case.case import SAME, Advice, Case, Outcome
+from ...case.evidence import prefetch_factor, tensors
+from ...code.loader_code import loader_code
+from ...schema.figures import count, percent, size
+from ...schema.report_model import Range
 
 NAME = "shared-memory"
 KIND = "safety"

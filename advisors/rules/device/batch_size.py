@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..case.case import Advice, Case, Outcome, Unmeasured
-from ..code.loader_code import loader_code
-from ..schema.figures import us
-from ..schema.report_model import Range
+from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...code.loader_code import loader_code
+from ...schema.figures import us
+from ...schema.report_model import Range
 
 NAME = "batch-size"
 KIND = "speed"

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..case.case import Advice, Case, Outcome, Unmeasured
-from ..case.evidence import mean_of
-from ..code.loader_code import loader_code
-from ..code.template import code_from
-from ..schema.figures import count, figure, percent, size, us
+from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.evidence import mean_of
+from ...code.loader_code import loader_code
+from ...code.template import code_from
+from ...schema.figures import count, figure, percent, size, us
 
 NAME = "h2d-copies"
 KIND = "speed"

@@ -23,13 +23,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..case.case import SAME, Advice, Case, Outcome
-from ..case.evidence import batches_a_pass, making_us, rebuilt
-from ..code.loader_code import loader_code
-from ..code.template import definitions
-from ..schema.figures import count, figure, percent, us
-from ..schema.report_model import Range
-from ..stage_model.stages import startup_ns
+from ...case.case import SAME, Advice, Case, Outcome
+from ...case.evidence import batches_a_pass, making_us, rebuilt
+from ...code.loader_code import loader_code
+from ...code.template import definitions
+from ...schema.figures import count, figure, percent, us
+from ...schema.report_model import Range
+from ...stage_model.stages import startup_ns
 
 NAME = "loader-rebuilt"
 KIND = "speed"

@@ -23,10 +23,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..case.case import Advice, Case, Outcome
-from ..case.evidence import ALWAYS_BUSY, slow_batches, torch_version, workers_busy
-from ..code.loader_code import loader_code
-from ..schema.figures import percent, us
+from ...case.case import Advice, Case, Outcome
+from ...case.evidence import ALWAYS_BUSY, slow_batches, torch_version, workers_busy
+from ...code.loader_code import loader_code
+from ...schema.figures import percent, us
 
 NAME = "in-order"
 KIND = "speed"

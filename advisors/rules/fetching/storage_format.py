@@ -28,14 +28,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..case.case import Advice, Case, Outcome, Unmeasured
-from ..case.fetching import FETCH_COMPUTES, FETCH_WAITS, MAIN_PART, fetch_idle_share, fetch_share, file_suffix
-from ..code.layouts.container_access import Finding, findings
-from ..code.layouts.layout_choice import chosen
-from ..schema.figures import count, figure, percent, size, times, us
-from ..schema.report_model import StorageSummary
-from ..storage.disk_reads import loader_reads
-from ..storage.files import few_files, listed
+from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.fetching import FETCH_COMPUTES, FETCH_WAITS, MAIN_PART, fetch_idle_share, fetch_share, file_suffix
+from ...code.layouts.container_access import Finding, findings
+from ...code.layouts.layout_choice import chosen
+from ...schema.figures import count, figure, percent, size, times, us
+from ...schema.report_model import StorageSummary
+from ...storage.disk_reads import loader_reads
+from ...storage.files import few_files, listed
 
 NAME = "storage-format"
 KIND = "speed"

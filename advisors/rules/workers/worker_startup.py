@@ -21,14 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...profiler.inspect.inspection import Attribute
-from ..case.case import Advice, Case, Outcome, Unmeasured
-from ..case.evidence import start_method
-from ..code.inputs import Held, heavy_attributes
-from ..code.loader_code import loader_code
-from ..code.template import code_from
-from ..schema.figures import count, percent, size, us
-from ..stage_model.stages import startup_ns
+from ....profiler.inspect.inspection import Attribute
+from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.evidence import start_method
+from ...code.inputs import Held, heavy_attributes
+from ...code.loader_code import loader_code
+from ...code.template import code_from
+from ...schema.figures import count, percent, size, us
+from ...stage_model.stages import startup_ns
 
 NAME = "worker-startup"
 KIND = "speed"

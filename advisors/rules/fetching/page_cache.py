@@ -25,12 +25,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from ..case.case import Advice, Case, Outcome, Unmeasured
-from ..case.fetching import MAIN_PART, fetch_idle_share, fetch_share
-from ..schema.figures import percent, size, us
-from ..schema.report_model import Range, StorageSummary
-from ..storage.disk_reads import loader_reads, whole_epochs
-from ..storage.files import length_of
+from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.fetching import MAIN_PART, fetch_idle_share, fetch_share
+from ...schema.figures import percent, size, us
+from ...schema.report_model import Range, StorageSummary
+from ...storage.disk_reads import loader_reads, whole_epochs
+from ...storage.files import length_of
 
 NAME = "page-cache"
 KIND = "speed"

@@ -25,14 +25,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...profiler.inspect.inspection import Attribute
-from ..case.case import Advice, Case, Outcome
-from ..case.code_text import Source, identifier
-from ..case.fetching import data_parts, names_used
-from ..code.batched.drawn import samples_an_epoch
-from ..code.loader_code import dataset_class, loader_code
-from ..schema.figures import count
-from ..schema.report_model import Range
+from ....profiler.inspect.inspection import Attribute
+from ...case.case import Advice, Case, Outcome
+from ...case.code_text import Source, identifier
+from ...case.fetching import data_parts, names_used
+from ...code.batched.drawn import samples_an_epoch
+from ...code.loader_code import dataset_class, loader_code
+from ...schema.figures import count
+from ...schema.report_model import Range
 
 NAME = "iterable-sharding"
 KIND = "correctness"

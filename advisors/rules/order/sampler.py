@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..case.case import Advice, Case, Outcome
-from ..case.code_text import Source, identifier
-from ..code.loader_code import DROP, loader_code
-from ..code.loader_form import form_of
-from ..code.template import code_from, definitions
-from ..schema.figures import count, percent, us
-from ..stage_model.verdict import first_of_epoch
+from ...case.case import Advice, Case, Outcome
+from ...case.code_text import Source, identifier
+from ...code.loader_code import DROP, loader_code
+from ...code.loader_form import form_of
+from ...code.template import code_from, definitions
+from ...schema.figures import count, percent, us
+from ...stage_model.verdict import first_of_epoch
 
 NAME = "sampler"
 KIND = "speed"

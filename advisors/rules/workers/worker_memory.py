@@ -25,12 +25,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..case.case import SAME, Advice, Case, Outcome, Unmeasured
-from ..case.evidence import worker_rows
-from ..code.inputs import Held, heavy_attributes
-from ..code.loader_code import loader_code
-from ..code.template import code_from
-from ..schema.figures import count, size
+from ...case.case import SAME, Advice, Case, Outcome, Unmeasured
+from ...case.evidence import worker_rows
+from ...code.inputs import Held, heavy_attributes
+from ...code.loader_code import loader_code
+from ...code.template import code_from
+from ...schema.figures import count, size
 
 NAME = "worker-memory"
 KIND = "safety"

@@ -24,13 +24,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..case.case import Advice, Case, Outcome
-from ..case.code_text import Source
-from ..case.evidence import hand_over_us, making_us, pickled_bytes, tensors
-from ..code.loader_code import loader_code
-from ..code.loader_form import collate_name
-from ..code.template import code_from
-from ..schema.figures import count, percent, size, us
+from ...case.case import Advice, Case, Outcome
+from ...case.code_text import Source
+from ...case.evidence import hand_over_us, making_us, pickled_bytes, tensors
+from ...code.loader_code import loader_code
+from ...code.loader_form import collate_name
+from ...code.template import code_from
+from ...schema.figures import count, percent, size, us
 
 NAME = "worker-transfer"
 KIND = "speed"

@@ -25,11 +25,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..case.case import Advice, Case, Outcome, Unmeasured
-from ..case.evidence import LATENCY_BOUND_BELOW, contended, cpu_over_wall, hand_over_us, making_us, over_budget
-from ..code.loader_code import loader_code
-from ..schema.figures import figure, percent, us
-from ..schema.report_model import Range
+from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.evidence import LATENCY_BOUND_BELOW, contended, cpu_over_wall, hand_over_us, making_us, over_budget
+from ...code.loader_code import loader_code
+from ...schema.figures import figure, percent, us
+from ...schema.report_model import Range
 
 NAME = "num-workers"
 KIND = "speed"
