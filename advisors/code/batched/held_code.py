@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...case.case import Case
 from ...case.code_text import Source, with_imports
+from ...case.fetching import sample_bytes
 from ...storage.files import length_of
 from ..loader_code import DROP, loader_code
 from ..loader_form import form_of
@@ -59,10 +60,8 @@ def not_flat_tensors(case: Case, structures: Container[str]) -> str | None:
 
 def decoded_bytes(case: Case) -> float | None:
     """What all samples take as they reach the batch; None where it was not measured."""
-    length, samples, batch = length_of(case.loader), case.report.samples, case.report.bytes_per_batch
-    if length is None or not samples or batch is None:
-        return None
-    return batch * case.report.batches / samples * length
+    length, a_sample = length_of(case.loader), sample_bytes(case)
+    return a_sample * length if length is not None and a_sample is not None else None
 
 
 def held_form(case: Case) -> HeldForm:

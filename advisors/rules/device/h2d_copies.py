@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...case.case import Advice, Case, Outcome, Unmeasured
-from ...case.evidence import mean_of
 from ...code.loader_code import loader_code
 from ...code.template import code_from
 from ...schema.figures import count, figure, percent, size, us
+from ...stage_model.measured import mean
 
 NAME = "h2d-copies"
 KIND = "speed"
@@ -53,10 +53,10 @@ def examine(case: Case) -> Iterator[Outcome]:
         yield Unmeasured("the copies to the device were not timed: device events were not available")
         return
     share = max(case.share("h2d") or 0.0, case.share("h2d_host") or 0.0)
-    copies = mean_of(case, "h2d_copies")
+    copies = mean(case.loader.batches["h2d_copies"])
     if share < COPY_SHARE or not copies:
         return
-    nbytes = mean_of(case, "h2d_bytes")
+    nbytes = mean(case.loader.batches["h2d_bytes"])
     evidence = {
         "copies a batch": figure(copies),
         "copying": f"{us(case.mean_us('h2d') or 0.0)} a batch, {percent(share)} of the step",
@@ -79,7 +79,7 @@ def examine(case: Case) -> Iterator[Outcome]:
 
 def _pinned(case: Case, copies: float, evidence: dict[str, str]) -> Iterator[Outcome]:
     assert case.whatif is not None
-    pinned, blocking = mean_of(case, "h2d_pinned"), mean_of(case, "h2d_blocking")
+    pinned, blocking = mean(case.loader.batches["h2d_pinned"]), mean(case.loader.batches["h2d_blocking"])
     if pinned is not None and pinned < (1 - MOST) * copies:
         yield Advice(
             title="Give the batch class a pin_memory method",

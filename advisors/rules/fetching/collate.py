@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.code_text import Source
 from ...case.evidence import making_us
+from ...case.fetching import waited_on
 from ...code.hot.functions import unknown
 from ...code.inputs import stacking_collate
 from ...code.loader_code import DROP, loader_code
@@ -86,7 +87,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     told = case.config.get("collate_fn")
     if collate is None or not making or not isinstance(told, str) or is_default_collate(told):
         return
-    waited = _waited(case)
+    waited = waited_on(case, "collate")
     if collate < MAKING_SHARE * making or waited < WAITING_SHARE:
         return
     part = case.inspection.collate
@@ -117,13 +118,6 @@ def examine(case: Case) -> Iterator[Outcome]:
         if cause is _PADDING
         else f"Compare its batches with those of {name} once: whatever else {name} does has to be kept.",
     )
-
-
-def _waited(case: Case) -> float:
-    waiting = case.report.waiting
-    if waiting is None:
-        return 0.0
-    return waiting.work.get("collate", 0.0) if case.num_workers else case.waited_for("collate")
 
 
 def _cause(source: str, padding: float | None) -> _Cause | None:

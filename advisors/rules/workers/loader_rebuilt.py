@@ -29,6 +29,7 @@ from ...code.loader_code import loader_code
 from ...code.template import definitions
 from ...schema.figures import count, figure, percent, us
 from ...schema.report_model import Range
+from ...stage_model.measured import measured
 from ...stage_model.stages import startup_ns
 
 NAME = "loader-rebuilt"
@@ -56,8 +57,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     a_pass, passes = batches_a_pass(case), case.loader.epochs.rows
     if a_pass is None or case.loader.kind != "dataloader":
         return
-    startup = startup_ns(case.loader)
-    startup = startup[startup >= 0]
+    startup = measured(startup_ns(case.loader))
     if not len(startup):
         return
     begin_us = float(np.median(startup)) / 1e3

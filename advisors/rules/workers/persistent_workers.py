@@ -21,12 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from ...case.case import Advice, Case, Outcome
 from ...case.evidence import batches_a_pass, rebuilt, start_method
 from ...code.loader_code import loader_code
 from ...schema.figures import count, percent, us
+from ...stage_model.measured import mean, measured
 from ...stage_model.stages import startup_ns
 from ...stage_model.verdict import first_of_epoch
 
@@ -50,8 +49,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     starts, a_pass = case.report.basis.epoch_start_share, batches_a_pass(case)
     if starts is None or a_pass is None or a_pass < LEAST_PASS or rebuilt(case):
         return
-    startup = startup_ns(case.loader)[1:]
-    startup = startup[startup >= 0]
+    startup = measured(startup_ns(case.loader)[1:])
     if not len(startup) or _by_sampler(case, float(startup.mean())):
         return
     method = start_method(case)
@@ -91,6 +89,5 @@ def examine(case: Case) -> Iterator[Outcome]:
 
 def _by_sampler(case: Case, startup_mean_ns: float) -> bool:
     batches = case.loader.batches
-    index = batches["index_ns"][first_of_epoch(batches["epoch"])]
-    index = index[index >= 0]
-    return bool(len(index)) and float(np.mean(index)) > SAMPLER_SHARE * startup_mean_ns
+    index = mean(batches["index_ns"][first_of_epoch(batches["epoch"])])
+    return index is not None and index > SAMPLER_SHARE * startup_mean_ns

@@ -28,6 +28,7 @@ from ...code.inputs import Held, heavy_attributes
 from ...code.loader_code import loader_code
 from ...code.template import code_from
 from ...schema.figures import count, percent, size, us
+from ...stage_model.measured import measured
 from ...stage_model.stages import startup_ns
 
 NAME = "worker-startup"
@@ -46,8 +47,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     method = start_method(case)
     if not case.num_workers or method == "fork" or case.whatif is None:
         return
-    startup = startup_ns(case.loader)
-    startup = startup[startup >= 0]
+    startup = measured(startup_ns(case.loader))
     wall_s = case.report.wall_s
     if not len(startup) or not wall_s:
         return
