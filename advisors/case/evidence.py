@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...profiler.lanes.columns import Columns
+from ..stage_model.measured import mean
 from .case import Case
 from .fetching import fetch_idle_share
 
@@ -87,18 +88,12 @@ def prefetch_factor(case: Case) -> int:
 
 def tensors(case: Case) -> float | None:
     """Tensors a batch, mean."""
-    return _mean(case, "tensors")
+    return mean(case.loader.batches["tensors"])
 
 
 def pickled_bytes(case: Case) -> float | None:
     """Bytes a batch that crossed the pipe, mean: tensor data in shared memory is not among them."""
-    return _mean(case, "pickled_bytes")
-
-
-def _mean(case: Case, column: str) -> float | None:
-    values = case.loader.batches[column]
-    values = values[values >= 0]
-    return float(values.mean(dtype=np.float64)) if len(values) else None
+    return mean(case.loader.batches["pickled_bytes"])
 
 
 def start_method(case: Case) -> str:

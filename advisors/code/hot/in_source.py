@@ -13,7 +13,8 @@ from ...case.fetching import data_parts, fetch_idle_share, fetch_share, file_suf
 from ...schema.figures import percent, us
 from ..inputs import held_code
 from ..loader_code import dataset_class
-from .function_code import COLUMNS
+from ..template import code_from
+from .function_code import with_columns
 
 # Fetching that waits more than this is a matter of storage, not of a function.
 MOST_IDLE = 0.5
@@ -77,7 +78,7 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
     most_us = min(rows * ROW_US[1], (1 - ROWS_LEFT) * sample_us)
     at = held_code(case.dataset, "dataframe")
     reached = at.code if at is not None and at.attribute.name == attribute else f"dataset.{name}"
-    code = COLUMNS + f"{reached} = Columns({reached})  # or in __init__ of {identifier(part.name, 'MyDataset')}\n"
+    use = f"{reached} = Columns({reached})  # or in __init__ of {identifier(part.name, 'MyDataset')}\n"
     return Advice(
         title="Keep the DataFrame's columns as arrays",
         why=(
@@ -87,7 +88,7 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
         ),
         evidence={**evidence, "rows are taken with": ".iloc or .loc, seen in the source"},
         predicted=case.whatif.predict(fetch=(1 - most_us / sample_us, 1 - least_us / sample_us)),
-        code=code,
+        code=with_columns(use),
         caveat="A row is then a dict with a field a column, each of its column's own type (a Series of ints and floats "
         "is all floats); .loc counts rows from 0. The arrays take as much memory again while both are held.",
     )
@@ -102,14 +103,11 @@ def _parser(case: Case, parser: str, factors: tuple[float, float], evidence: dic
         "Parsed once and stored as an array, it is only read.",
         evidence={**evidence, "parser": f"{parser}, seen in the source"},
         predicted=case.whatif.predict(fetch=factors),
-        code=(
-            "import numpy as np\n\n\n"
-            "def convert(paths, parse):\n"
-            '    """Once: what `parse` gives for each file, as an array beside it."""\n'
-            "    for path in paths:\n"
-            '        np.save(f"{path}.npy", np.asarray(parse(path)))\n\n\n'
-            f"# in __getitem__ of {name}, instead of parsing:\n"
-            '#     values = np.load(f"{path}.npy")\n'
+        code=code_from(
+            "once",
+            "convert",
+            then=f'# in __getitem__ of {name}, instead of parsing:\n#     values = np.load(f"{{path}}.npy")\n',
+            BACKEND="text",
         ),
         caveat="The range is for a parser that takes most of fetch; how much it takes was not measured.",
     )
@@ -122,16 +120,12 @@ def _archive(case: Case, evidence: dict[str, str]) -> Advice:
         why="Each sample opens an .npz archive, which is read and decompressed as a whole, whatever is used of it.",
         evidence={**evidence, "files": ".npz, read with load"},
         predicted=case.whatif.predict(fetch=ARCHIVE),
-        code=(
-            "import numpy as np\n\n\n"
-            "def convert(paths):\n"
-            '    """Once: each array of each archive as a file of its own."""\n'
-            "    for path in paths:\n"
-            "        with np.load(path) as archive:\n"
-            "            for name in archive.files:\n"
-            '                np.save(f"{path}.{name}.npy", archive[name])\n\n\n'
-            f"# in __getitem__ of {dataset_class(case)}:\n"
-            '#     values = np.load(f"{path}.{name}.npy", mmap_mode="r")[part_that_is_used]\n'
+        code=code_from(
+            "once",
+            "convert",
+            then=f"# in __getitem__ of {dataset_class(case)}:\n"
+            '#     values = np.load(f"{path}.{name}.npy", mmap_mode="r")[part_that_is_used]\n',
+            BACKEND="npz",
         ),
         caveat="Uncompressed files are larger: on a slow disk, or beyond the page cache, reading them may cost more. "
         "Archives written by np.savez are not compressed; then only the opening is saved.",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...case.case import Case
-from ...case.fetching import data_parts, names_used, sample_time_us
+from ...case.fetching import data_parts, names_used, sample_bytes, sample_time_us
 from ...schema.figures import figure, percent, size, us
 from ...schema.report_model import StorageSummary
 from ...storage.files import SUFFIXES, few_files, length_of, main_suffix
@@ -96,7 +96,7 @@ def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
     elif seen is not None:
         left = (min(left[0], max(0.02, 1 - seen)), left[1])
         if kind == "zip":  # what stays in zipfile is reading one entry
-            stays = (MEMBER_US + (_used_bytes(case) or 0.0) / INFLATED_BYTES_PER_US) / busy_us
+            stays = (MEMBER_US + (sample_bytes(case) or 0.0) / INFLATED_BYTES_PER_US) / busy_us
             left = (left[0], max(left[0], min(left[1], 1 - seen + stays)))
     name = _NAMES.get(kind, "file")
     return Finding(
@@ -134,7 +134,7 @@ def _archive(case: Case, storage: StorageSummary) -> Finding | None:
     form, sample_us = stored_form(case), sample_time_us(case)
     if isinstance(form, str) or sample_us is None or few_files(case.loader):
         return None
-    used = _used_bytes(case) or 0.0
+    used = sample_bytes(case) or 0.0
     evidence = {"fetch a sample": us(sample_us), "decoding": percent(storage.decoding_share or 0.0)}
     if storage.read_bytes_per_sample is not None:
         evidence["read a sample"] = size(storage.read_bytes_per_sample)
@@ -184,7 +184,7 @@ def _row_groups(case: Case, storage: StorageSummary) -> Finding | None:
         return None
     times_, evidence = over
     form = stored_form(case)
-    sample_us, used = sample_time_us(case) or 1.0, _used_bytes(case) or 0.0
+    sample_us, used = sample_time_us(case) or 1.0, sample_bytes(case) or 0.0
     if isinstance(form, str):
         code, left = regroup_code(case, rows=64), _over_left(evidence)
         if code is None:
@@ -210,7 +210,7 @@ def _readahead(case: Case, storage: StorageSummary) -> Finding | None:
     length, disk = length_of(case.loader), storage.disk_bytes_per_sample
     if not files or not length or disk is None or any(m.kind in ("network", "fuse") for m in storage.mounts):
         return None
-    stored = sum(c.bytes or 0 for c in files) / length or _used_bytes(case)
+    stored = sum(c.bytes or 0 for c in files) / length or sample_bytes(case)
     reading = storage.reading_share or 0.0
     if not stored or disk < READ_AHEAD * stored or disk < 4096 or not reading:
         return None
@@ -230,7 +230,7 @@ def _readahead(case: Case, storage: StorageSummary) -> Finding | None:
 
 def _over_read(case: Case, storage: StorageSummary, kind: str) -> tuple[str, dict[str, str]] | None:
     """Whether far more of containers of this kind is read or decoded than a sample uses: (sentence, evidence)."""
-    used, sample_us, read = _used_bytes(case), sample_time_us(case), storage.read_bytes_per_sample
+    used, sample_us, read = sample_bytes(case), sample_time_us(case), storage.read_bytes_per_sample
     if not any(c.kind == kind for c in storage.containers) or not used or sample_us is None:
         return None
     evidence = {"used a sample": size(used), "fetch a sample": us(sample_us)}
@@ -254,12 +254,6 @@ def _library_share(case: Case, library: str) -> float | None:
     if fetch is None or fetch.samples < LEAST_STACKS or not library:
         return None
     return fetch.libraries.get(library, 0.0)
-
-
-def _used_bytes(case: Case) -> float | None:
-    """Bytes a sample as they reach the batch."""
-    batch, samples = case.report.bytes_per_batch, case.report.samples
-    return batch * case.report.batches / samples if batch is not None and samples else None
 
 
 def _over_left(evidence: Mapping[str, str]) -> tuple[float, float]:
