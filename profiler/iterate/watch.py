@@ -18,10 +18,9 @@ from ..base import torch_parts
 from ..base.errors import UsageError
 from ..guard.error_origin import is_ours, returning_errors
 from ..guard.static_access import class_name, in_class, inherits, instance_vars, short_name
-from ..guard.tracebacks import drop_inner_frames
 from ..inspect.describe import describe_loader
 from ..inspect.samplers import own_of
-from ..native.form import native
+from ..native.form import hooks
 from ..session import session as sessions
 from .calibrate import overhead_of
 from .loader_kinds import LoaderKind, family_of, known_families
@@ -296,25 +295,7 @@ def _hooked_get_iterator(original: Any, family: LoaderKind | None) -> Any:
             return family.made(iterator, step)
         return instrument_running(iterator, step) if iterator is not None else None
 
-    if native is not None:
-        return native.making(original, returning_errors(begin), returning_errors(made))
-
-    def _get_iterator(self: Any) -> Any:
-        begun = begin(self)
-        if begun is None:
-            return original(self)
-        make, step = begun
-        try:
-            iterator = make(self)
-        except BaseException as error:
-            made(None, step)
-            drop_inner_frames(error)
-            raise
-        return made(iterator, step)
-
-    _get_iterator.__wrapped__ = original  # type: ignore[attr-defined]
-    _get_iterator.__qualname__ = original.__qualname__
-    return _get_iterator
+    return hooks.making(original, returning_errors(begin), returning_errors(made))
 
 
 def _step_for(loader: Any) -> Iteration | None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from builders import MS, T0, RunBuilder, loop, values_of
+from loaderscope.profiler.base.batch_record import STALL
 from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.base.schema import BATCH
 from loaderscope.profiler.lanes import lane_window
@@ -95,9 +96,8 @@ def test_what_is_patched_after_its_commit_is_seen(tmp_path: Path) -> None:
     window = window_of(tmp_path)
     window.poll()
     assert window.content().columns["stall_ns"][8] == -1
-    from loaderscope.profiler.lanes.lane import WINDOW_AT
-
-    lane.patch(lane.window, WINDOW_AT + (8 - lane.window.position) * BATCH.size + BATCH.offset("stall_ns"), "q", 77)
+    assert lane.window is not None
+    lane.window.patch([STALL.patch(lane.at(8 - lane.window.position), 77)])
     assert window.poll()
     assert window.content().columns["stall_ns"][8] == 77
 

@@ -18,7 +18,7 @@ typedef struct {
 } BatchTimings;
 
 static PyObject *
-marks_new(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kwargs))
+timings_new(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kwargs))
 {
     BatchTimings *self = (BatchTimings *)type->tp_alloc(type, 0);
     if (self != NULL) {
@@ -34,7 +34,7 @@ marks_new(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kwa
 }
 
 static int
-marks_traverse(BatchTimings *self, visitproc visit, void *arg)
+timings_traverse(BatchTimings *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->lane);
     Py_VISIT(self->device);
@@ -45,7 +45,7 @@ marks_traverse(BatchTimings *self, visitproc visit, void *arg)
 }
 
 static int
-marks_clear(BatchTimings *self)
+timings_clear(BatchTimings *self)
 {
     Py_CLEAR(self->lane);
     Py_CLEAR(self->device);
@@ -56,22 +56,22 @@ marks_clear(BatchTimings *self)
 }
 
 static void
-marks_dealloc(BatchTimings *self)
+timings_dealloc(BatchTimings *self)
 {
     PyObject_GC_UnTrack(self);
-    marks_clear(self);
+    timings_clear(self);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
 /* Flags take any value by its truth, as a Python attribute would. */
 static PyObject *
-marks_get_flag(BatchTimings *self, void *closure)
+timings_get_flag(BatchTimings *self, void *closure)
 {
     return PyBool_FromLong(*((char *)self + (Py_ssize_t)closure));
 }
 
 static int
-marks_set_flag(BatchTimings *self, PyObject *value, void *closure)
+timings_set_flag(BatchTimings *self, PyObject *value, void *closure)
 {
     int truth = value == NULL ? -1 : PyObject_IsTrue(value);
     if (truth < 0) {
@@ -84,67 +84,67 @@ marks_set_flag(BatchTimings *self, PyObject *value, void *closure)
     return 0;
 }
 
-#define MARKS_TIME(field) {#field, T_LONGLONG, offsetof(BatchTimings, field), 0, NULL}
-#define MARKS_OBJECT(field) {#field, T_OBJECT_EX, offsetof(BatchTimings, field), 0, NULL}
-static PyMemberDef marks_members[] = {
-    MARKS_TIME(t_fetch), MARKS_TIME(t_collate), MARKS_TIME(t_collated), MARKS_TIME(t_cpu_fetch),
-    MARKS_TIME(t_cpu_collate), MARKS_TIME(t_index), MARKS_TIME(taken), MARKS_TIME(samples), MARKS_TIME(epoch),
-    MARKS_TIME(tasks), MARKS_OBJECT(lane), MARKS_OBJECT(device), MARKS_OBJECT(envelope), MARKS_OBJECT(drawn),
-    MARKS_OBJECT(looks),
+#define TIMINGS_TIME(field) {#field, T_LONGLONG, offsetof(BatchTimings, field), 0, NULL}
+#define TIMINGS_OBJECT(field) {#field, T_OBJECT_EX, offsetof(BatchTimings, field), 0, NULL}
+static PyMemberDef timings_members[] = {
+    TIMINGS_TIME(t_fetch), TIMINGS_TIME(t_collate), TIMINGS_TIME(t_collated), TIMINGS_TIME(t_cpu_fetch),
+    TIMINGS_TIME(t_cpu_collate), TIMINGS_TIME(t_index), TIMINGS_TIME(taken), TIMINGS_TIME(samples), TIMINGS_TIME(epoch),
+    TIMINGS_TIME(tasks), TIMINGS_OBJECT(lane), TIMINGS_OBJECT(device), TIMINGS_OBJECT(envelope), TIMINGS_OBJECT(drawn),
+    TIMINGS_OBJECT(looks),
     {NULL, 0, 0, 0, NULL},
 };
 
-static PyGetSetDef marks_getset[] = {
-    {"detailed", (getter)marks_get_flag, (setter)marks_set_flag, NULL, (void *)offsetof(BatchTimings, detailed)},
-    {"special", (getter)marks_get_flag, (setter)marks_set_flag, NULL, (void *)offsetof(BatchTimings, special)},
+static PyGetSetDef timings_getset[] = {
+    {"detailed", (getter)timings_get_flag, (setter)timings_set_flag, NULL, (void *)offsetof(BatchTimings, detailed)},
+    {"special", (getter)timings_get_flag, (setter)timings_set_flag, NULL, (void *)offsetof(BatchTimings, special)},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyTypeObject MarksType = {
+static PyTypeObject BatchTimingsType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "loaderscope.profiler.native._native.BatchTimings",
     .tp_doc = "The clock readings of the batch being made.",
     .tp_basicsize = sizeof(BatchTimings),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-    .tp_new = marks_new,
-    .tp_dealloc = (destructor)marks_dealloc,
-    .tp_traverse = (traverseproc)marks_traverse,
-    .tp_clear = (inquiry)marks_clear,
-    .tp_members = marks_members,
-    .tp_getset = marks_getset,
+    .tp_new = timings_new,
+    .tp_dealloc = (destructor)timings_dealloc,
+    .tp_traverse = (traverseproc)timings_traverse,
+    .tp_clear = (inquiry)timings_clear,
+    .tp_members = timings_members,
+    .tp_getset = timings_getset,
 };
 
-/* The iterator whose `__next__` was entered last, its step, and the fetcher it has handed indices to. They spare the
+/* The iterator whose `__next__` was entered last, its timings, and the fetcher it has handed indices to. They spare the
    look-ups of the calls inside. Borrowed, and compared before use: whoever enters sets them and whoever leaves clears
    them, so that what they name is alive as long as they name it, in whichever order threads take turns. */
 static struct {
     PyObject *iterator, *fetcher;
-    BatchTimings *step;
+    BatchTimings *timings;
 } entered;
 
-/* The iterator's step: a new reference, NULL without an error where it has none, NULL with one on failure. */
+/* The iterator's timings: a new reference, NULL without an error where it has none, NULL with one on failure. */
 static BatchTimings *
-step_of(PyObject *iterator)
+timings_of(PyObject *iterator)
 {
     if (iterator == entered.iterator) {
-        return (BatchTimings *)Py_NewRef((PyObject *)entered.step);
+        return (BatchTimings *)Py_NewRef((PyObject *)entered.timings);
     }
-    PyObject *step = PyObject_GetAttr(iterator, name.ls);
-    if (step == NULL || PyObject_TypeCheck(step, &MarksType)) {
-        return (BatchTimings *)step;
+    PyObject *timings = PyObject_GetAttr(iterator, name.ls);
+    if (timings == NULL || PyObject_TypeCheck(timings, &BatchTimingsType)) {
+        return (BatchTimings *)timings;
     }
-    Py_DECREF(step);
+    Py_DECREF(timings);
     return NULL;
 }
 
 static LaneState *
-lane_of(BatchTimings *step)
+lane_of(BatchTimings *timings)
 {
-    if (step->lane == NULL || !PyObject_TypeCheck(step->lane, &LaneStateType)) {
-        PyErr_SetString(PyExc_TypeError, "a step without a lane");
+    if (timings->lane == NULL || !PyObject_TypeCheck(timings->lane, &LaneStateType)) {
+        PyErr_SetString(PyExc_TypeError, "an iteration without a lane");
         return NULL;
     }
-    return (LaneState *)Py_NewRef(step->lane);
+    return (LaneState *)Py_NewRef(timings->lane);
 }
 
 /* How many samples the indices stand for: as torch without automatic batching, one; -1 where that is not plain. */

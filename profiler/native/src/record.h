@@ -1,22 +1,22 @@
-/* Steps: what each `__next__` does at its end, and the record of a batch made in this process. */
+/* What each `__next__` does at its end, and the record of a batch made in this process. */
 
 #pragma once
 
 #include "errors.h"
 #include "hook.h"
-#include "marks.h"
+#include "batch_timings.h"
 
-enum { ON_END, ON_FAILURE }; /* `more` of the two step hooks */
+enum { ON_END, ON_FAILURE }; /* `more` of the two hooks of `__next__` */
 
 /* The base has raised: note the end, and raise the same again. */
 static void
-step_ended(Hook *hook, BatchTimings *step, int64_t t0)
+base_raised(Hook *hook, BatchTimings *timings, int64_t t0)
 {
     PyObject *error = take_error();
     PyObject *time = PyLong_FromLongLong(t0);
     PyObject *done = NULL;
     if (time != NULL) {
-        PyObject *args[] = {(PyObject *)step, time, error};
+        PyObject *args[] = {(PyObject *)timings, time, error};
         done = or_raise(PyObject_Vectorcall(hook->more[ON_END], args, 3, NULL));
         Py_DECREF(time);
     }
@@ -26,11 +26,11 @@ step_ended(Hook *hook, BatchTimings *step, int64_t t0)
 /* Our part has failed: 0 where the loop may go on with its batch, -1 with the error set where that is none of ours: a
  * Ctrl-C, or what a signal's handler raised while our part was at work. */
 static int
-step_failed(Hook *hook, PyObject *iterator, BatchTimings *step)
+recording_failed(PyObject *on_failure, PyObject *iterator, BatchTimings *timings)
 {
     PyObject *error = take_error();
-    PyObject *args[] = {iterator, (PyObject *)step, error};
-    PyObject *ours = PyObject_Vectorcall(hook->more[ON_FAILURE], args, 3, NULL);
+    PyObject *args[] = {iterator, (PyObject *)timings, error};
+    PyObject *ours = PyObject_Vectorcall(on_failure, args, 3, NULL);
     if (ours == Py_False) {
         Py_DECREF(ours);
         give_error(error);
@@ -42,7 +42,7 @@ step_failed(Hook *hook, PyObject *iterator, BatchTimings *step)
 }
 
 static void
-put_head(char *at, BatchTimings *step, int64_t seq, int64_t t0, int64_t wait, int64_t index, int64_t fetch, int64_t collate,
+put_head(char *at, BatchTimings *timings, int64_t seq, int64_t t0, int64_t wait, int64_t index, int64_t fetch, int64_t collate,
          int64_t samples)
 {
     PUT_Q(at, SEQ, seq);
@@ -52,31 +52,31 @@ put_head(char *at, BatchTimings *step, int64_t seq, int64_t t0, int64_t wait, in
     PUT_Q(at, FETCH, fetch);
     PUT_Q(at, COLLATE, collate);
     PUT_I(at, SAMPLES, samples);
-    PUT_I(at, EPOCH, step->epoch);
+    PUT_I(at, EPOCH, timings->epoch);
 }
 
 /* Publish record `n`, and choose whether the next batch is looked at. */
 static int
-step_done(LaneState *lane, BatchTimings *step, int64_t n, int detailed)
+record_done(LaneState *lane, BatchTimings *timings, int64_t n, int detailed)
 {
     if (lane_publish(lane, n + 1) < 0) {
         return -1;
     }
     int64_t seq = lane->first + n;
     if ((seq & ((seq <= layout.until ? layout.every : layout.rarely) - 1)) == 0) {
-        step->special = 1;
+        timings->special = 1;
         if (detailed) {
-            step->detailed = 1;
+            timings->detailed = 1;
         }
     }
     return 0;
 }
 
-/* Call a method of the step with the lane, the record's number, and up to four more; takes references to those. */
+/* Call a method of the iteration with the lane, the record's number, and up to four more; takes references to those. */
 static int
-step_special(BatchTimings *step, PyObject *method, LaneState *lane, int64_t n, PyObject *const *rest, size_t count)
+call_special(BatchTimings *timings, PyObject *method, LaneState *lane, int64_t n, PyObject *const *rest, size_t count)
 {
-    PyObject *args[8] = {(PyObject *)step, (PyObject *)lane, PyLong_FromLongLong(n)};
+    PyObject *args[8] = {(PyObject *)timings, (PyObject *)lane, PyLong_FromLongLong(n)};
     int complete = args[2] != NULL;
     for (size_t i = 0; i < count; i++) {
         args[3 + i] = rest[i];
@@ -92,11 +92,11 @@ step_special(BatchTimings *step, PyObject *method, LaneState *lane, int64_t n, P
 
 /* The record of a batch made in this process. */
 static int
-record_made(Hook *Py_UNUSED(hook), PyObject *iterator, BatchTimings *step, PyObject *data, int64_t t0, int64_t t1)
+record_made(Hook *Py_UNUSED(hook), PyObject *iterator, BatchTimings *timings, PyObject *data, int64_t t0, int64_t t1)
 {
     int64_t n;
     int result = -1;
-    LaneState *lane = lane_of(step);
+    LaneState *lane = lane_of(timings);
     if (lane == NULL) {
         return -1;
     }
@@ -104,16 +104,16 @@ record_made(Hook *Py_UNUSED(hook), PyObject *iterator, BatchTimings *step, PyObj
     if (at == NULL) {
         goto done;
     }
-    put_head(at, step, lane->first + n, t0, t1 - t0, step->t_fetch - step->t_index, step->t_collate - step->t_fetch,
-             step->t_collated - step->t_collate, step->samples);
-    if (step->special) {
+    put_head(at, timings, lane->first + n, t0, t1 - t0, timings->t_fetch - timings->t_index, timings->t_collate - timings->t_fetch,
+             timings->t_collated - timings->t_collate, timings->samples);
+    if (timings->special) {
         PyObject *rest[] = {Py_NewRef(data), PyLong_FromLongLong(t1), PyLong_FromLongLong(t1 - t0),
                             PyObject_GetAttr(iterator, name.pin_memory)};
-        if (step_special(step, name.finish, lane, n, rest, 4) < 0) {
+        if (call_special(timings, name.finish, lane, n, rest, 4) < 0) {
             goto done;
         }
     }
-    result = step_done(lane, step, n, 1);
+    result = record_done(lane, timings, n, 1);
 done:
     Py_DECREF(lane);
     return result;
