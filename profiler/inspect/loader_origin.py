@@ -6,7 +6,7 @@ import inspect
 import types
 from typing import Any
 
-from ..guard.static_access import class_name, in_class, inherits, loaded, mro, qualified_name
+from ..guard.static_access import class_name, in_class, inherits, instance_vars, loaded, mro, qualified_name
 from .samplers import LIGHTNING, Sampling
 
 _FRAMEWORKS = ("accelerate", "transformers", *LIGHTNING)
@@ -37,6 +37,14 @@ def framework_of(value: Any) -> str | None:
     if root not in _FRAMEWORKS:
         return None
     return "lightning" if root in LIGHTNING else root
+
+
+def same_data(one: Any, other: Any) -> bool:
+    """Whether this is one data set: one object, or two of Hugging Face's made alike of the same table."""
+    if one is other:
+        return True
+    prints = [instance_vars(each).get("_fingerprint") for each in (one, other)]
+    return type(one) is type(other) and type(prints[0]) is str and prints[0] == prints[1]
 
 
 def takes_any_arguments(cls: type, base: type) -> bool:
