@@ -15,6 +15,7 @@ from ..words.advice_words import advice_lines, limit_sentence
 from ..words.inside import inside_notes
 from ..words.layout import bullets, heading, indented
 from ..words.units import count, duration, factor, micros, percent, plural, rate, size, span
+from ..words.uses import use_of
 from .inside_text import inside_lines
 from .stages_text import stage_lines, unmeasured_stages, waiting_lines
 from .system_text import system_lines
@@ -61,6 +62,9 @@ def _parts(report: Report, width: int) -> Iterator[RenderableType]:
 def _loader(loader: LoaderReport, run: RunInfo, width: int, several: bool) -> Iterator[RenderableType]:
     style = STYLES[loader.verdict]
     title = Text.assemble(("● ", style), (loader.verdict, style), "  ", (clean(loader.name, 60), "bold"))
+    use = use_of(loader)
+    if use is not None:
+        title.append(f"  {use}")
     if several or loader.rank is not None:
         title.append(f"  process {loader.pid}" if loader.rank is None else f"  rank {loader.rank}", style="dim")
     yield Rule(style="dim", characters="─")

@@ -10,6 +10,7 @@ from ...profiler.base.metadata import clean
 from .advice_words import CAPACITIES, effect_text
 from .glosses import CAUSES, GLOSSES, GROUPS
 from .units import UNKNOWN, duration, micros, percent, plural, rate
+from .uses import use_of
 
 MAX_CODE = 20_000
 
@@ -139,8 +140,9 @@ def run_rows(report: Report) -> list[tuple[str, str]]:
 
 
 def title_of(loader: LoaderReport, several: bool) -> str:
-    """'ImageNet', with the rank or process where there are several."""
+    """'ImageNet', with what it is for, and the rank or process where there are several."""
+    name = ", ".join(filter(None, (clean(loader.name, 80), use_of(loader))))
     if not several and loader.rank is None:
-        return clean(loader.name, 80)
+        return name
     who = f"process {loader.pid}" if loader.rank is None else f"rank {loader.rank}"
-    return f"{clean(loader.name, 80)} ({who})"
+    return f"{name} ({who})"
