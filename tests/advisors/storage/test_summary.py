@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from torch.utils.data import DataLoader, Dataset
 
-from advice_cases import case_of, rows_of
 from builders import MS, T0
 from loaderscope.advisors.schema.report_model import StorageSummary
 from loaderscope.advisors.storage.files import few_files, main_suffix
 from loaderscope.advisors.storage.summary import COPY_BYTES_PER_US, OPEN_US, mount_kind
 from loaderscope.profiler.fetch_probe.looks import EpochTotals, Looks, MountTotals, SuffixTotals
+from rule_cases import case_of
+from rule_rows import rows_of
 from storage_cases import SAMPLES, looked, looks_of, memory, stored_case
 
 
@@ -224,7 +225,7 @@ def test_the_main_suffix_has_more_than_half_of_the_opens() -> None:
 
 def test_a_loop_without_timed_fetching_has_no_shares(tmp_path: Path) -> None:
     rows, epochs = rows_of(1, wait_ms=20.0)
-    case = looked(case_of(tmp_path, rows, epochs, loader=DataLoader(Listed(), batch_size=4)), looks_of())
+    case = looked(case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Listed(), batch_size=4)), looks_of())
 
     storage = case.report.storage
     assert storage is not None and storage.reading_share is None and storage.opens_per_sample == 1.0
