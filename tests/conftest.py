@@ -123,6 +123,19 @@ def _group(item: pytest.Item) -> str:
 
 
 @pytest.fixture
+def standin_on() -> Iterator[Any]:
+    """Switches on the stand-in for an accelerator, for this test: called with a `standin.Spec` and a clock, or with
+    nothing. Torch cannot forget it; switched off, nothing is available any more."""
+    import standin
+
+    why = standin.missing()
+    if why is not None:
+        pytest.skip(why)
+    yield standin.switch_on
+    standin.switch_off()
+
+
+@pytest.fixture
 def nothing_left_over() -> None:
     """Iterators that earlier tests left in cycles, with a traceback for example, are gone: `watch_all` would take them
     over."""

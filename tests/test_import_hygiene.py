@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "numpy", "textual", "plotly", "rich", "click", "psutil", "pynvml", "platformdirs")
+HEAVY = ("torch", "numpy", "textual", "plotly", "rich", "click", "psutil", "pynvml", "platformdirs", "msgspec")
 LOOK = "import json, sys; {code}; print(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
 
 

@@ -61,14 +61,13 @@ class Viewer:
         )
         found = _find(run, choices[chosen].place) if choices else None
         if found is None:
-            host = run.processes[0].host if run.processes else run.host
-            return replace(snapshot, machine=machine(run, host)), run
+            return replace(snapshot, machine=machine(run, next(iter(run.processes), None))), run
         process, loader = found
         span = follower.span_ns(choices[chosen].place)
         times = Times(*span, wish.at_ns) if span is not None else None
         live = state == "live" and wish.at_ns is None
         view = self._loader(run, process, loader, self._clock() if live else None)
-        return replace(snapshot, times=times, loader=view, machine=machine(run, process.host)), run
+        return replace(snapshot, times=times, loader=view, machine=machine(run, process)), run
 
     def _loader(self, run: Run, process: ProcessRun, loader: LoaderRun, now_ns: int | None) -> LoaderView:
         place = process.path.name, loader.index

@@ -201,7 +201,7 @@ def _run_info(run: Run) -> RunInfo:
     worlds = [p.world_size for p in run.processes if p.world_size]
     return RunInfo(
         id=run.id,
-        path=str(run.path),
+        path=os.fsencode(run.path).decode(errors="replace"),  # JSON has no place for other bytes
         state=run.state,
         created_unix_ns=run.created_unix_ns,
         wall_s=_run_wall_s(run),

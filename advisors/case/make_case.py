@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ..schema.report_model import LoaderReport, SystemSummary
 from ..whatif import TooLittle, WhatIf, workload_of
 from .case import Case
@@ -33,18 +33,12 @@ def case_of(
         loader=loader,
         report=report,
         system=system,
-        host=_host(run, process),
+        host=run.host_of(process),
         whatif=whatif,
         whatif_reason=reason,
         peers=tuple(_peers(run, process, loader)),
         probe=probe,
     )
-
-
-def _host(run: Run, process: ProcessRun) -> SystemRun | None:
-    """The samples of the host this process ran on."""
-    same = [s for s in run.systems if s.host is None or process.host is None or s.host == process.host]
-    return next((s for s in same if s.machine.rows), same[0] if same else None)
 
 
 def _peers(run: Run, process: ProcessRun, loader: LoaderRun) -> list[tuple[ProcessRun, LoaderRun]]:

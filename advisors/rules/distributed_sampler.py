@@ -90,7 +90,8 @@ def _unsharded(case: Case, shuffles: bool) -> Iterator[Outcome]:
         evidence=evidence,
         predicted=Range(float(ranks), float(ranks), float(ranks)) if whole else SAME,
         code=_code(case),
-        caveat="Not where each rank is meant to see everything, as in evaluation. Each rank's epoch gets shorter.",
+        caveat="Not where each rank is meant to see everything, as in evaluation, or trains a model of its own. Each "
+        "rank's epoch gets shorter.",
     )
 
 

@@ -372,7 +372,7 @@ class SystemSummary:
     samples: int
     seconds: float | None
     cores_logical: int | None
-    effective_cpus: float | None  # min(affinity, cgroup quota) / ranks on this host
+    effective_cpus: float | None  # a rank: CPUs of the ranks on this host (affinity, cgroup quota) / ranks
     cpu_busy_mean_share: float | None  # 1.0 = all cores
     cpu_busy_max_share: float | None
     cpu_iowait_mean_share: float | None

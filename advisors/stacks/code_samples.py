@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...profiler.inspect.inspection import Part
-from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.stacks.stack_samples import Frame, Stack, StackCapture
 
 _WORKER_STAGES = frozenset({"fetch", "collate", "pack"})
@@ -46,19 +46,10 @@ def samples_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Samples:
     found = Samples()
     owners = _Owners(process)
     tidied: dict[Frames, Frames] = {}
-    for system in hosts(run, process):
+    for system in run.samplers_of(process):
         for burst in system.bursts:
             _add(found, burst, process, loader, owners, tidied)
     return found
-
-
-def hosts(run: Run, process: ProcessRun) -> Iterator[SystemRun]:
-    """What samplers of this process's host saw."""
-    for system in run.systems:
-        same_host = system.host is None or process.host is None or system.host == process.host
-        same_boot = system.boot_id is None or process.boot_id is None or system.boot_id == process.boot_id
-        if same_host and same_boot:
-            yield system
 
 
 def _add(

@@ -12,7 +12,7 @@ from ...profiler.base.metadata import clean
 from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.stacks.stack_samples import STAGES, Frame
 from ..schema.report_model import Code, CodeStage, HotSpot, Stage, TransformTime
-from .code_samples import Frames, hosts, samples_of
+from .code_samples import Frames, samples_of
 from .flame import flame_of
 from .libraries import owner_of
 from .source_lines import SourceLines
@@ -50,7 +50,7 @@ def code_of(run: Run, process: ProcessRun, loader: LoaderRun, here: str | None =
 
 
 def _why_none(run: Run, process: ProcessRun) -> str | None:
-    systems = list(hosts(run, process))
+    systems = run.samplers_of(process)
     bursts = [burst for system in systems for burst in system.bursts]
     told = [burst.reason for burst in bursts if burst.reason]
     told += [text for reasons in (process.reasons, *(s.reasons for s in systems)) if (text := reasons.get("stacks"))]

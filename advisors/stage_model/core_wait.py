@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...profiler.lanes.columns import Columns
-from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ...profiler.run.run import LoaderRun, ProcessRun, Run
 
 # With less CPU time than this between two samples, the ratio is the clock ticks' noise.
 LEAST_CPU_NS = 50e6
@@ -24,7 +24,7 @@ def core_wait_ratio(run: Run, process: ProcessRun, loader: LoaderRun, in_main: b
     Work that took `cpu` seconds of CPU time took cpu / (1 - ratio) on the wall clock, beside any I/O. None without
     samples, or on a system that does not count it.
     """
-    system = system_of(run, process)
+    system = run.host_of(process)
     if system is None or not loader.batches.rows:
         return None
     lane, batches = system.process, loader.batches
@@ -54,11 +54,6 @@ def waiting_share(idle: float | None, ratio: float | None) -> float | None:
     if idle is None or ratio is None:
         return idle
     return min(idle, max(0.0, 1 - (1 - idle) / (1 - ratio)))
-
-
-def system_of(run: Run, process: ProcessRun) -> SystemRun | None:
-    """The samples of the host this process ran on."""
-    return next((s for s in run.systems if s.machine.rows and s.host in (None, process.host)), None)
 
 
 def _grown(lane: Columns, name: str, rows: npt.NDArray[np.intp]) -> float:

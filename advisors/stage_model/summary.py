@@ -24,8 +24,8 @@ Values = npt.NDArray[np.float64]
 
 def summarise(run: Run) -> SystemSummary:
     """The summary of the first host that was sampled; every None has its reason."""
-    system = next((s for s in run.systems if s.machine.rows), run.systems[0] if run.systems else None)
-    local = [p for p in run.processes if system is None or system.host is None or p.host in (system.host, None)]
+    system = run.first_host
+    local = [p for p in run.processes if system is None or system.ran(p)]
     if system is None:
         return _nothing(run, local)
     machine = system.machine
@@ -77,17 +77,35 @@ def summarise(run: Run) -> SystemSummary:
 
 
 def effective_cpus(processes: list[ProcessRun], system: SystemRun | None) -> float | None:
-    """min(affinity, cgroup quota) / ranks on this host; None where neither is known."""
-    limits: list[float] = [p.affinity for p in processes if p.affinity]
-    if system is not None:
-        limits += [x for x in (system.affinity, system.cgroup_cpu_quota) if x]
-        if not limits and system.cores_logical:
-            limits = [system.cores_logical]
-    if not limits:
-        return None
+    """What one rank may compute with: the CPUs of all ranks of this host (affinity, cgroup quota), divided by them, and
+    no more than its own; None where neither is known. Without ranks, recording at the same time makes a share."""
     told = [p.local_world_size for p in processes if p.local_world_size]
-    ranks = max(told) if told else len({p.rank for p in processes if p.rank is not None})
-    return min(limits) / max(1, ranks)
+    ranks = max([*told, len({p.rank for p in processes if p.rank is not None}), _at_once(processes)])
+    own: list[float] = [p.affinity for p in processes if p.affinity]
+    pinned = frozenset().union(*(p.cpus for p in processes))
+    shared: list[float] = [len(pinned)] if pinned and all(p.cpus for p in processes) else [*own]
+    if system is not None:
+        if not pinned and system.affinity:  # the sampler's own is that of the rank that started it
+            shared.append(system.affinity)
+        if system.cgroup_cpu_quota:
+            shared.append(system.cgroup_cpu_quota)
+        if not shared and system.cores_logical:
+            shared = [system.cores_logical]
+    return float(min([*own, min(shared) / max(1, ranks)])) if shared else None
+
+
+def _at_once(processes: list[ProcessRun]) -> int:
+    """The most processes that took batches at the same time, by their first and last."""
+    moments: list[tuple[int, int]] = []
+    for process in processes:
+        times = [loader.batches["t_ns"] for loader in process.loaders if loader.batches.rows]
+        if times:
+            moments += [(min(int(t[0]) for t in times), 1), (max(int(t[-1]) for t in times), -1)]
+    most = now = 0
+    for _, change in sorted(moments):
+        now += change
+        most = max(most, now)
+    return most
 
 
 def stolen(machine: Columns) -> Values:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...profiler.fetch_probe.looks import Looks
+from ...profiler.fetch_probe.sampled_fetches import SampledFetches
 from ...profiler.inspect.inspection import Attribute, Part
 from ...profiler.run.run import LoaderRun
 from ..schema.report_model import Container
@@ -91,7 +91,7 @@ def _text_of(part: Part) -> str | None:
     return texts[0] if len(texts) == 1 else None
 
 
-def main_suffix(looks: Looks) -> str | None:
+def main_suffix(looks: SampledFetches) -> str | None:
     """The suffix of more than half of the opens, lower case, "" for files without; None where there is none."""
     for suffix, totals in looks.suffixes.items():
         if totals.opens * 2 > looks.opens > 0:
@@ -140,5 +140,5 @@ def dataset_bytes(loader: LoaderRun) -> tuple[float | None, str]:
     return in_files + float(sum(known)), ""
 
 
-def _suffixes(looks: Looks) -> tuple[str, ...]:
+def _suffixes(looks: SampledFetches) -> tuple[str, ...]:
     return tuple(suffix.lower() for suffix in looks.suffixes if suffix) or ("\0",)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...profiler.fetch_probe.looks import Looks
+from ...profiler.fetch_probe.sampled_fetches import SampledFetches
 from ...profiler.lanes.columns import Columns
 from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..schema.report_model import EpochReads, FileKind, Mount, Stage, StorageSummary
-from ..stage_model.core_wait import core_wait_ratio, system_of, waiting_share
+from ..stage_model.core_wait import core_wait_ratio, waiting_share
 from ..stage_model.stages import cpu_share
 from .disk_reads import reads_of, whole_epochs
 from .files import containers_of, dataset_bytes, is_stored
@@ -42,7 +42,7 @@ def storage_of(run: Run, process: ProcessRun, loader: LoaderRun, stages: Mapping
     looks = loader.looks
     if not looks.samples and not looks.reasons and not is_stored(loader):
         return None
-    system = system_of(run, process)
+    system = run.host_of(process)
     told = _Told(loader, system)
     reasons = told.reasons
     mounts = tuple(Mount(m.path, m.type, mount_kind(m.type), m.opens) for m in looks.mounts)
@@ -194,13 +194,13 @@ def _sample_us(loader: LoaderRun, samples: float) -> float | None:
     return float(values.mean()) * loader.count / samples / 1e3
 
 
-def _a_sample(looks: Looks, name: str) -> float | None:
+def _a_sample(looks: SampledFetches, name: str) -> float | None:
     known = [epoch for epoch in looks.epochs if getattr(epoch, name) >= 0 and epoch.samples > 0]
     samples = sum(epoch.samples for epoch in known)
     return sum(float(getattr(epoch, name)) for epoch in known) / samples if samples else None
 
 
-def _kinds(looks: Looks) -> tuple[FileKind, ...]:
+def _kinds(looks: SampledFetches) -> tuple[FileKind, ...]:
     found = [
         FileKind(suffix.lower(), t.opens, t.bytes / t.sized if t.sized else None, t.max_bytes if t.sized else None)
         for suffix, t in looks.suffixes.items()

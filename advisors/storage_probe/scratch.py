@@ -13,10 +13,10 @@ from pathlib import Path
 from types import FrameType
 
 import platformdirs
-import psutil
 
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
+from ...profiler.base.mounts import Mounts
 
 PREFIX = "loaderscope-probe-"
 
@@ -63,19 +63,10 @@ def place(data: Sequence[Path], temp: Path | None, needed: int, free: FreeBytes 
     return best, [f"the copies were {where}: the rates are of that one; --temp names a folder to use"]
 
 
-def file_system(path: Path) -> str | None:
+def file_system(path: Path, mounts: Mounts | None = None) -> str | None:
     """The type of the file system that holds `path`, as the kernel names it."""
-    real = os.path.realpath(path)
-    best = "", ""
-    try:
-        mounts = psutil.disk_partitions(all=True)
-    except OSError:
-        return None
-    for mount in mounts:
-        point = mount.mountpoint
-        if len(point) >= len(best[0]) and (real + "/").startswith(point.rstrip("/") + "/"):
-            best = (point, mount.fstype)
-    return clean(best[1], 40) if best[1] else None
+    found = (mounts or Mounts()).of(os.path.realpath(path))
+    return clean(found.type, 40) if found is not None else None
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...profiler.run.run import LoaderRun, ProcessRun, Run
-from ..stage_model.core_wait import core_wait_ratio, system_of, waiting_share
+from ..stage_model.core_wait import core_wait_ratio, waiting_share
 from ..stage_model.stages import cpu_share, startup_ns
 from ..stage_model.summary import effective_cpus
 from ..stage_model.verdict import MINIMUM_BATCHES
@@ -221,7 +221,7 @@ def _cpu(wall: Floats, cpu: Floats) -> Floats:
 
 
 def _cpus(run: Run, process: ProcessRun) -> float:
-    found = effective_cpus([p for p in run.processes if p.host == process.host], system_of(run, process))
+    found = effective_cpus([p for p in run.processes if p.host == process.host], run.host_of(process))
     return max(0.1, found) if found is not None else 1.0
 
 
@@ -260,7 +260,7 @@ def _compute_cores(
 ) -> float | None:
     """Cores main used while it computed: its CPU time between the first and the last sample inside the loop, less
     what loading took of it."""
-    system = system_of(run, process)
+    system = run.host_of(process)
     if system is None or not len(loader.batches["t_ns"]):
         return None
     lane, batches = system.process, loader.batches

@@ -1,1 +1,1 @@
-"""A look inside some fetches: chains of transforms, files opened, bytes read and from where."""
+"""Sampling of fetches: in some of them, chains of transforms, files opened, bytes read and from where."""

@@ -1,7 +1,7 @@
 """Sequences that hold the very same callables as a chain, and look at the clock between handing out one and the next.
 
 Such a chain does `for step in self.steps: x = step(x)`, so the time between two items is the time of the first. No
-callable is wrapped: whoever looks at one finds the user's own. Copies, pickles, slices past the look, and what others
+callable is wrapped: whoever looks at one finds the user's own. Copies, pickles, slices past the sample, and what others
 make of the type (`type(chain)(items)`) are plain.
 """
 
@@ -15,7 +15,7 @@ from ..base.clock import now_ns
 
 
 class Times:
-    """Calls and ns of each callable of one chain, counted while `active` and in the thread that began the look."""
+    """Calls and ns of each callable of one chain, counted while `active` and in the thread that began the sample."""
 
     __slots__ = ("active", "steps", "thread")
 
@@ -25,12 +25,12 @@ class Times:
         self.steps = [[0, 0] for _ in range(length)]
 
     def counting(self) -> bool:
-        """Whether this thread is being looked at."""
+        """Whether this thread is being sampled."""
         return self.active and get_ident() == self.thread
 
 
 class TimedList(list[Any]):
-    """A chain's list. Changes made to it during a look are carried over, see `chains`."""
+    """A chain's list. Changes made to it during a sample are carried over, see `chains`."""
 
     __slots__ = ("_loaderscope",)
     _loaderscope: tuple[Times, Sequence[int]]
@@ -130,7 +130,7 @@ def _timing(items: Iterator[Any], times: Times, positions: Sequence[int]) -> Ite
         start = now_ns()
         yield item
         took = now_ns() - start
-        # What goes on after the look, in a generator of the user's, is no longer counted.
+        # What goes on after the sample, in a generator of the user's, is no longer counted.
         if times.active and place < len(positions):
             step = times.steps[positions[place]]
             step[0] += 1

@@ -1,4 +1,4 @@
-"""Chains of callables held by a data set, as `Compose` has them, and their replacement while a look times them.
+"""Chains of callables held by a data set, as `Compose` has them, and their replacement while a sample times them.
 
 Found by walking over attributes alone: nothing of the user's is called. An owner whose attributes are not plain ones
 (slots, properties, a `__setattr__` of its own) is left alone.
@@ -256,7 +256,7 @@ def _items(held: Any) -> list[Any]:
 
 
 def _carry_over(stand_in: Any, original: Any, before: list[Any]) -> None:
-    """Changes made to the stand-in during the look are made to the original."""
+    """Changes made to the stand-in during the sample are made to the original."""
     if type(original) is tuple:
         return
     now = list(dict.values(stand_in)) if type(original) is dict else plain(stand_in)

@@ -1,4 +1,4 @@
-"""Which files a thread or the process opens during a look: an audit hook, compiled (`_audit`) or the Python beside it.
+"""Which files a thread or the process opens during a fetch: an audit hook, compiled (`_audit`) or the Python beside it.
 
 The hook sees what goes through Python's own `open`: a file opened by a C library (h5py, lmdb, pyarrow) is not seen
 here, see `containers`. A hook cannot be taken away again, so it is installed only where reading was seen before.
@@ -15,7 +15,7 @@ from typing import Any
 from ..guard.error_origin import is_ours
 from ..native.form import PURE_VARIABLE
 
-# Of one look, so many opens are remembered.
+# Of one fetch, so many opens are remembered.
 MOST = 8192
 
 _installed = False

@@ -37,6 +37,7 @@ def describe_drawing(loader: Any) -> dict[str, Any]:
         "sampler_plain": drawn.plain,
         "shuffle": drawn.shuffle,
         "replicas": drawn.replicas,
+        "replica": drawn.replica,
         "batch_sampler": _class_of(drawn.batch_sampler),
         "generator": own.get("generator") is not None,
         "multiprocessing_context": _start_of(context) if context is not None else None,

@@ -56,15 +56,15 @@ def inspect_loader(loader: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with suppress(Exception), unseen():
         own = own_of(loader)
-        look = _Look()
+        inspector = _Inspector()
         for name, value in _parts(own):
             if value is not None:
                 with suppress(Exception):
-                    found[name] = look.part(value, 0)
+                    found[name] = inspector.part(value, 0)
         for name, key in (("collate", "collate_fn"), ("worker_init", "worker_init_fn")):
             if own.get(key) is not None:
                 with suppress(Exception):
-                    found[name] = look.function(own[key])
+                    found[name] = inspector.function(own[key])
         if len(json.dumps(found)) > MAX_JSON_CHARACTERS:
             found = {name: {key: part[key] for key in _NEEDED if key in part} for name, part in found.items()}
     return found
@@ -80,7 +80,7 @@ def _parts(own: dict[str, Any]) -> list[tuple[str, Any]]:
     return [("dataset", own.get("dataset")), ("sampler", sampler), ("batch_sampler", batch_sampler)]
 
 
-class _Look:
+class _Inspector:
     """One inspection: what it has seen, and what it may still spend."""
 
     def __init__(self) -> None:

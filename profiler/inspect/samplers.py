@@ -46,8 +46,9 @@ class Sampling:
     `sampler` is what draws the samples, `path` how code reaches it from the loader ("batch_sampler.sampler"),
     `wrappers` the names of the known wrappers around it, outermost first. `batching` is the argument that says which
     samples make a batch: "batch_size", "batch_sampler", or "none" where the data set makes batches itself. `batch_size`
-    is of what reaches this process, None where that is not known; `replicas` share the samples out. `shuffle` is None
-    where the order is not known, and `plain` says that DataLoader makes this sampler itself, from `shuffle` alone.
+    is of what reaches this process, None where that is not known; `replicas` share the samples out, this one is number
+    `replica`. `shuffle` is None where the order is not known, and `plain` says that DataLoader makes this sampler
+    itself, from `shuffle` alone.
     """
 
     sampler: Any
@@ -58,6 +59,7 @@ class Sampling:
     drop_last: bool
     wrappers: tuple[str, ...] = ()
     replicas: int | None = None
+    replica: int | None = None
     shuffle: bool | None = None
     plain: bool = False
 
@@ -108,12 +110,13 @@ def _unwrapped(found: Sampling) -> Sampling | None:
     role = next((each for each in roles if held.get(each) is not None), None)
     if role is None:
         return None
-    size, replicas = found.batch_size, found.replicas
+    size, replicas, replica = found.batch_size, found.replicas, found.replica
     if type(held.get("batch_size")) is int:
         size = size or held["batch_size"]
     for each in ("num_processes", "num_replicas"):
         if type(held.get(each)) is int:
             replicas = held[each]
+            replica = _replica(held, replica)
     if size and held.get("split_batches") is True and replicas:
         size = size // replicas
     return replace(
@@ -124,14 +127,20 @@ def _unwrapped(found: Sampling) -> Sampling | None:
         drop_last=found.drop_last or held.get("drop_last") is True,
         wrappers=(*found.wrappers, _last(name)),
         replicas=replicas,
+        replica=replica,
     )
+
+
+def _replica(held: dict[str, Any], otherwise: int | None) -> int | None:
+    """Which of the replicas a sampler with these attributes draws for."""
+    return next((held[name] for name in ("rank", "process_index") if type(held.get(name)) is int), otherwise)
 
 
 def _judged(found: Sampling, own: dict[str, Any]) -> Sampling:
     """With the order, as far as the sampler's class tells, and whether DataLoader makes such a sampler itself."""
     cls = type(found.sampler)
     name, held = class_name(cls), instance_vars(found.sampler)
-    replicas = found.replicas
+    replicas, replica = found.replicas, found.replica
     shuffle: bool | None = None
     if _last(name) in _SHUFFLES:
         shuffle = True
@@ -140,9 +149,9 @@ def _judged(found: Sampling, own: dict[str, Any]) -> Sampling:
     elif type(held.get("shuffle")) is bool:
         shuffle = held["shuffle"]
     if type(held.get("num_replicas")) is int:
-        replicas = held["num_replicas"]
+        replicas, replica = held["num_replicas"], _replica(held, replica)
     plain = name.rpartition(".")[0] in _TORCHS_OWN and _plain(name, held, own)
-    return replace(found, shuffle=shuffle, replicas=replicas, plain=plain)
+    return replace(found, shuffle=shuffle, replicas=replicas, replica=replica, plain=plain)
 
 
 def _plain(name: str, held: dict[str, Any], own: dict[str, Any]) -> bool:

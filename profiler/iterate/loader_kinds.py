@@ -32,8 +32,8 @@ _handed = threading.local()
 
 
 class WorkerTarget(Target):
-    """It learns from the iterator being made where to keep what its looks see: forked, in the child; otherwise when it
-    is pickled."""
+    """It learns from the iterator being made where its fetch probe keeps its sums: forked, in the child; otherwise when
+    it is pickled."""
 
     def place(self) -> Place:
         return getattr(_handed, "place", None)
@@ -94,7 +94,7 @@ class LoaderKind:
         """What makes the next iterator of this loader, measuring; `made` is to be told. It raises what torch raises."""
         # torch warns about a wrong len() of an iterable dataset from `__next__`, see `instrumented`.
         quiet = getattr(loader, "_IterableDataset_len_called", None) is not None
-        _handed.step, _handed.place = step, step.recorder.place_of_looks(step.epoch)
+        _handed.step, _handed.place = step, step.recorder.place_of_probe(step.epoch)
         return self._makers[quiet]
 
     def made(self, iterator: Any, step: Iteration) -> Any:

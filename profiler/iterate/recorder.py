@@ -26,7 +26,7 @@ from .first_looks import FirstLooks, first_looks, look_at_parts
 if TYPE_CHECKING:
     from ..device.device_clock import DeviceClock
     from ..fetch_probe.chains import Chains
-    from ..fetch_probe.looker import Looker
+    from ..fetch_probe.probe import FetchProbe
 
 # The head of a record, written for every batch: seq, t, wait, index, fetch, collate, samples, epoch.
 _HEAD = struct.Struct("@6q2i")
@@ -52,8 +52,8 @@ EXHAUSTED, FAILED = 1, 3
 # Whether epochs repeat the same order, or workers the same stream, shows in the first of them.
 LOOKED_AT_EPOCHS = 16
 
-LOOKS_VARIABLE = "LOADERSCOPE_LOOKS"  # 0: look at nothing that fetching does
-LOOKS_TURNED_OFF = f"not looked at: {LOOKS_VARIABLE}=0"
+PROBE_VARIABLE = "LOADERSCOPE_LOOKS"  # 0: look at nothing that fetching does
+PROBE_TURNED_OFF = f"not looked at: {PROBE_VARIABLE}=0"
 
 # So many different loaders of a process are looked at in detail (some 3 ms each); of further ones only times are taken.
 # A program that makes thousands makes them small, and nobody reads a thousand reports.
@@ -86,8 +86,8 @@ class Recorder:
         self._lent: dict[Lane, _Lent] = {}
         self._returned: list[_Lent] = []
         self.slow = True  # the last batch looked at took long enough for looking at all of them
-        self.looker: Looker | None = None  # of the batches made in this process
-        self._looks_inside = False
+        self.fetch_probe: FetchProbe | None = None  # of the batches made in this process
+        self._probes_fetching = False
         self._looked_at = True
 
     def begin(self, step: Iteration, num_workers: int) -> bool:
@@ -95,7 +95,7 @@ class Recorder:
         if not self.enabled or not sessions.may_open():
             return False
         session = self._session
-        if session is None or session is not sessions.current() or (not num_workers and self._wants_looker()):
+        if session is None or session is not sessions.current() or (not num_workers and self._wants_probe()):
             # Interrupted, the little that is done for the many can be begun again.
             many = session is None and sessions.loaders() >= LOOKED_AT_LOADERS
             session = self._ready(num_workers) if many else apart(lambda: self._ready(num_workers))
@@ -107,6 +107,7 @@ class Recorder:
                 return False  # closed by another thread
             if session.arena is not None:
                 session.arena.kept()  # hands over what the keeper could not take until now
+            session.note_ranks()
             self._take_back()
             step.t_iter = now_ns()  # opening the session is our time, not the loader's
             step.epoch = self._epoch
@@ -115,8 +116,8 @@ class Recorder:
             step.row, step.rows, step.row_window = row, epochs, epochs.window
             looked_at = self._looked_at and step.epoch < LOOKED_AT_EPOCHS
             step.looks = first_looks(self, num_workers) if looked_at else None
-            if self.looker is not None:
-                self.looker.epoch = step.epoch
+            if self.fetch_probe is not None:
+                self.fetch_probe.epoch = step.epoch
             # A first batch as any other, once a loader is known: iterations may be short and many.
             step.detailed = step.looks is not None or self.slow
             lane = self._free.pop() if self._free else self._new_lane(session)
@@ -133,14 +134,14 @@ class Recorder:
                 return None
             if session is not self._session:
                 self._join(session)
-            if not num_workers and self._wants_looker():
-                from ..fetch_probe.looker import Looker
+            if not num_workers and self._wants_probe():
+                from ..fetch_probe.probe import FetchProbe
 
-                self.looker = Looker(session.directory / f"looks-{self._index}-m.json")
+                self.fetch_probe = FetchProbe(session.directory / f"looks-{self._index}-m.json")
             return session
 
-    def _wants_looker(self) -> bool:
-        return self.looker is None and self._looks_inside
+    def _wants_probe(self) -> bool:
+        return self.fetch_probe is None and self._probes_fetching
 
     def _join(self, session: sessions.Session) -> None:
         # All that is needed later is imported here: a handler's error may leave an import half done.
@@ -158,28 +159,29 @@ class Recorder:
             look_at_parts(self)
         else:
             self.facts.setdefault("reasons", {})["inspection"] = TOO_MANY
-        self._looks_inside = self._may_look_inside()
+        self._probes_fetching = self._may_probe()
+        session.note_ranks(self.facts.get("config"))
         session.recorders.append(self)
         self._session = session
         self.write()
 
-    def place_of_looks(self, epoch: int) -> tuple[str, int, int] | None:
-        """(session's folder, loader, epoch) for workers that look inside fetching; None where they may not."""
+    def place_of_probe(self, epoch: int) -> tuple[str, int, int] | None:
+        """(session's folder, loader, epoch) for workers that sample their fetches; None where they may not."""
         session = self._session
-        if session is None or not self._looks_inside:
+        if session is None or not self._probes_fetching:
             return None
         return str(session.directory), self._index, epoch
 
-    def _may_look_inside(self) -> bool:
+    def _may_probe(self) -> bool:
         if self.facts.get("kind") != "dataloader":
             return False
-        if os.environ.get(LOOKS_VARIABLE, "").strip() == "0":
-            self.facts.setdefault("reasons", {})["looks"] = LOOKS_TURNED_OFF
+        if os.environ.get(PROBE_VARIABLE, "").strip() == "0":
+            self.facts.setdefault("reasons", {})["looks"] = PROBE_TURNED_OFF
             return False
         if not self._looked_at:
             self.facts.setdefault("reasons", {})["looks"] = TOO_MANY
             return False
-        from ..fetch_probe import looker  # noqa: F401  # once here, and not in each worker forked from here
+        from ..fetch_probe import probe  # noqa: F401  # once here, and not in each worker forked from here
 
         return True
 
@@ -233,7 +235,7 @@ class Recorder:
         self._lock = threading.Lock()
         for lane in [*self._lanes, *([self._epochs] if self._epochs else [])]:
             lane.abandon("forked")
-        self.looker = None
+        self.fetch_probe = None
         self._session, self._lanes, self._free, self._epochs = None, [], [], None
         self._lent, self._returned = {}, []
 
@@ -242,9 +244,9 @@ class Recorder:
         with self._lock:
             for lane in [*self._lanes, *([self._epochs] if self._epochs else [])]:
                 lane.close()
-            if self.looker is not None:
-                self.looker.close()
-            self.looker = None
+            if self.fetch_probe is not None:
+                self.fetch_probe.close()
+            self.fetch_probe = None
             self._session, self._lanes, self._free, self._epochs = None, [], [], None
             self._lent, self._returned = {}, []
 
@@ -295,7 +297,7 @@ class Iteration(BatchTimings):
         self.row_window: Window | None = None
         self.row = self.epoch = 0
         self.chains: Chains | None = None
-        self.inside: Looker | None = None  # while a look is under way
+        self.inside: FetchProbe | None = None  # while a fetch is being sampled
         self._reset()
 
     def _reset(self) -> None:
@@ -338,8 +340,8 @@ class Iteration(BatchTimings):
         called on the way of the loop's own StopIteration or error, which must arrive."""
         try:
             inside, self.inside = self.inside, None
-            if how == FAILED:  # maybe while a look was being begun
-                inside = inside or self.recorder.looker
+            if how == FAILED:  # maybe while a sample was being begun
+                inside = inside or self.recorder.fetch_probe
             if inside is not None:
                 inside.abandon()
             self._end(t_ns, how)
@@ -361,8 +363,8 @@ class Iteration(BatchTimings):
         self._patch_row("how", how)
         if self.device is not None:
             self.device.drain()
-        if self.recorder.looker is not None:
-            self.recorder.looker.pause()
+        if self.recorder.fetch_probe is not None:
+            self.recorder.fetch_probe.pause()
         if how == EXHAUSTED:  # after an exception the iterator may still go on
             self._give_back()
 
@@ -390,15 +392,15 @@ class Iteration(BatchTimings):
         """The batch about to be fetched will be looked at in detail; returns the indices to hand on."""
         if self.looks is not None:
             self.looks.drawn(index, iterator._num_yielded)
-        looker = self.recorder.looker
-        if looker is not None and looker.wants():
-            self._look_inside(looker, iterator)
+        probe = self.recorder.fetch_probe
+        if probe is not None and probe.wants():
+            self._probe_fetch(probe, iterator)
         if fetched_one_by_one(iterator._dataset, iterator._auto_collation):
             index = self.indices = with_stamps(index)
         self.t_cpu_fetch = thread_cpu_ns()
         return index
 
-    def _look_inside(self, looker: Looker, iterator: Any) -> None:
+    def _probe_fetch(self, probe: FetchProbe, iterator: Any) -> None:
         from ..fetch_probe.chains import Chains
 
         if self.inside is not None:
@@ -406,10 +408,10 @@ class Iteration(BatchTimings):
         if self.chains is None:
             held = weakref.ref(iterator)
             self.chains = Chains(lambda: getattr(held(), "_dataset", None))
-        self.inside = looker if looker.begin(self.chains, self.samples) else None
+        self.inside = probe if probe.begin(self.chains, self.samples) else None
 
-    def _looked_inside(self, lane: Lane, n: int, fetch_cpu_ns: int) -> int:
-        """The look at this batch is over; returns what beginning it took, which is no part of drawing the indices."""
+    def _end_probe(self, lane: Lane, n: int, fetch_cpu_ns: int) -> int:
+        """This batch's fetch was sampled; returns what beginning that took, which is no part of drawing the indices."""
         inside, self.inside = self.inside, None
         if inside is None:
             return 0
@@ -427,7 +429,7 @@ class Iteration(BatchTimings):
         if self.t_collate:
             fetch_cpu = self.t_cpu_collate - self.t_cpu_fetch
             collate_cpu = max(0, thread_cpu_ns() - self.t_cpu_collate)
-        own = self._looked_inside(lane, n, fetch_cpu)
+        own = self._end_probe(lane, n, fetch_cpu)
         size, tensors = batch_size_of(batch)
         fastest, median, slowest = sample_times(self.indices)
         self.indices = None
@@ -492,8 +494,8 @@ _nothing = _no_lane()
 def failed(error: BaseException, recorder: Recorder) -> bool:
     """A failure of ours: go quiet, say why once, and True. False for an error that is the user's: it must be raised."""
     ours = is_ours(error)
-    if recorder.looker is not None:
-        recorder.looker.abandon()
+    if recorder.fetch_probe is not None:
+        recorder.fetch_probe.abandon()
     if not ours:
         return False
     recorder.enabled = False

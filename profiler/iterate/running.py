@@ -31,10 +31,10 @@ def is_measuring(iterator: Any) -> bool:
     return hasattr(type(iterator), "_ls")
 
 
-def adopt(iterator: Any, step: Iteration) -> Any:
+def instrument_running(iterator: Any, step: Iteration) -> Any:
     """Make an existing iterator measure; returns it. One of an unknown kind is left as it is."""
     try:
-        return _adopted(iterator, step)
+        return _instrumented(iterator, step)
     except BaseException as error:  # the iterator works, and must go on
         if not failed(error, step.recorder):
             raise
@@ -43,7 +43,7 @@ def adopt(iterator: Any, step: Iteration) -> Any:
         return iterator
 
 
-def _adopted(iterator: Any, step: Iteration) -> Any:
+def _instrumented(iterator: Any, step: Iteration) -> Any:
     kind = type(iterator)
     if not issubclass(kind, torch_parts.iterator_base()) or getattr(iterator, "_ls", None) is not None:
         return iterator
@@ -65,13 +65,13 @@ def _adopted(iterator: Any, step: Iteration) -> Any:
     return iterator
 
 
-def adopt_all(step_for: Callable[[Any], Iteration]) -> None:
+def instrument_all_running(step_for: Callable[[Any], Iteration]) -> None:
     """Adopt every DataLoader iterator of this process."""
     base = torch_parts.iterator_base()
     # The type is asked, not isinstance: looking at `__class__` of strange objects can run their code.
     for iterator in [o for o in gc.get_objects() if issubclass(type(o), base)]:
         if getattr(iterator, "_ls", None) is None:
-            adopt(iterator, step_for(iterator))
+            instrument_running(iterator, step_for(iterator))
 
 
 def release(recorder: Recorder) -> None:

@@ -27,7 +27,7 @@ from .calibrate import overhead_of
 from .loader_kinds import LoaderKind, family_of, known_families
 from .plain import WatchedIterable
 from .recorder import Iteration, Recorder, failed
-from .running import adopt, adopt_all, release, release_all
+from .running import instrument_all_running, instrument_running, release, release_all
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ def watch(loader: T, *, name: str | None = None, stacks: bool = True) -> T:
             if _recorder_of(loader) is None:
                 recorder = _register(loader, name)
                 for iterator in _live_iterators(loader):
-                    adopt(iterator, Iteration(recorder))
+                    instrument_running(iterator, Iteration(recorder))
         return loader
     if type(loader) is WatchedIterable:
         return loader
@@ -105,7 +105,7 @@ def watch_all(*, stacks: bool = True) -> None:
         _hook(DataLoader)
         for family in known_families():
             family.when_imported(_hook)
-        adopt_all(lambda iterator: Iteration(_recorder_for_orphan(iterator)))
+        instrument_all_running(lambda iterator: Iteration(_recorder_for_orphan(iterator)))
 
 
 def unwatch(loader: Any = None) -> None:
@@ -294,7 +294,7 @@ def _hooked_get_iterator(original: Any, family: LoaderKind | None) -> Any:
     def made(iterator: Any, step: Iteration) -> Any:
         if family is not None:
             return family.made(iterator, step)
-        return adopt(iterator, step) if iterator is not None else None
+        return instrument_running(iterator, step) if iterator is not None else None
 
     if native is not None:
         return native.making(original, returning_errors(begin), returning_errors(made))

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..base.liveness import State
 from ..base.metadata import Scalar
-from ..fetch_probe.looks import Looks
+from ..fetch_probe.sampled_fetches import SampledFetches
 from ..inspect.inspection import Inspection
 from ..lanes.columns import Columns
 from ..lanes.compacted import Compacted
@@ -44,7 +44,7 @@ class LoaderRun:
     folded: Compacted = field(repr=False)
     notes: tuple[str, ...]
     inspection: Inspection = field(default=Inspection(), repr=False)
-    looks: Looks = field(default=Looks(), repr=False)
+    looks: SampledFetches = field(default=SampledFetches(), repr=False)
     bare: str | None = None  # why its workers could not be measured
 
     @property
@@ -92,6 +92,8 @@ class ProcessRun:
     loaders: tuple[LoaderRun, ...]
     workers: Columns = field(repr=False)
     notes: tuple[str, ...]
+    rank_source: str | None = None  # who told the rank: "torch.distributed", "sampler", or a launcher
+    cpus: frozenset[int] = field(default=frozenset(), repr=False)  # those of `affinity`; empty where not known
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,10 @@ class SystemRun:
     notes: tuple[str, ...]
     bursts: tuple[StackCapture, ...] = field(default=(), repr=False)
 
+    def ran(self, process: ProcessRun) -> bool:
+        """Whether this is the host of that process, as far as both say where they were."""
+        return all(None in (a, b) or a == b for a, b in ((self.host, process.host), (self.boot_id, process.boot_id)))
+
 
 @dataclass(frozen=True)
 class Run:
@@ -151,3 +157,20 @@ class Run:
     def loaders(self) -> tuple[LoaderRun, ...]:
         """The loaders of all processes, in the order in which they were first used."""
         return tuple(loader for process in self.processes for loader in process.loaders)
+
+    @property
+    def first_host(self) -> SystemRun | None:
+        """The first host, one that was sampled before others; None without a sampler."""
+        return _first(self.systems)
+
+    def samplers_of(self, process: ProcessRun) -> tuple[SystemRun, ...]:
+        """What each sampler of this process's host saw."""
+        return tuple(each for each in self.systems if each.ran(process))
+
+    def host_of(self, process: ProcessRun) -> SystemRun | None:
+        """The host this process ran on: what the first of its samplers that took a sample saw."""
+        return _first(self.samplers_of(process))
+
+
+def _first(systems: tuple[SystemRun, ...]) -> SystemRun | None:
+    return next((each for each in systems if each.machine.rows), next(iter(systems), None))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..base import schema
+from ..base.cpu_list import cpus_of
 from ..base.errors import RunUnreadable
 from ..base.liveness import Liveness, State, process_state
 from ..base.metadata import clean, integer, number, read_json, scalars, sentences, strings, text
@@ -21,9 +22,10 @@ from ..lanes.lane_reader import read_header, segments
 from ..session.gaps import reasons_of_bare_worker, told_by_worker
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
-from .looks_reader import read_looks
+from .host_ranks import with_ranks_counted
 from .run import GpuInfo, LoaderRun, ProcessRun, Run, SystemRun
 from .run_finder import find_run
+from .sampled_fetches_reader import read_sampled_fetches
 
 FORMAT = 1
 
@@ -84,7 +86,7 @@ def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane) -> Ru
         loaderscope=text(data, "loaderscope"),
         pid=pid,
         state=run_state(data, [process.state for process in processes], liveness),
-        processes=tuple(processes),
+        processes=with_ranks_counted(processes),
         systems=tuple(systems),
         notes=tuple(notes),
     )
@@ -185,6 +187,8 @@ def _read_process(path: Path, liveness: Liveness, read: LaneSource) -> ProcessRu
         loaders=tuple(loaders),
         workers=workers,
         notes=tuple(notes),
+        rank_source=text(data, "rank_source"),
+        cpus=cpus_of(text(data, "cpus") or ""),
     )
 
 
@@ -236,7 +240,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
         folded=merge_folds([content.fold for content in contents]),
         notes=tuple(notes) + strings(data, "notes"),
         inspection=read_inspection(data),
-        looks=read_looks(path, index, kind, reasons),
+        looks=read_sampled_fetches(path, index, kind, reasons),
         bare=bare,
     )
 

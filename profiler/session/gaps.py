@@ -18,7 +18,7 @@ from ..base.errors import RunUnreadable
 from ..base.metadata import read_json, text
 from .rundir import FORMAT
 
-# Where a worker keeps what its looks see: (folder of the session, number of the loader, epoch); None: it takes none.
+# Where a worker's fetch probe keeps its sums: (folder of the session, number of the loader, epoch); None: none.
 Place = tuple[str, int, int] | None
 
 # What comes with a batch, in its envelope; the drawing of its indices is matched to it by that.

@@ -9,7 +9,9 @@ import time
 from typing import Any
 
 from ..base.clock import now_ns
+from ..base.cpu_list import cpu_list
 from ..base.liveness import boot_id
+from .ranks import group_of_process, ranks
 from .rundir import FORMAT, command_line
 
 
@@ -24,17 +26,13 @@ def _fd_limit() -> int | None:
 
 
 def process_facts() -> dict[str, Any]:
-    """JSON values; ranks are those torchrun and its like set in the environment."""
+    """JSON values; the ranks are those known now, see `ranks`."""
     import multiprocessing
 
     import psutil
     import torch
 
-    def number(name: str) -> int | None:
-        text = os.environ.get(name, "")
-        return int(text) if text.isdigit() else None
-
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     return {
         "format": FORMAT,
         "pid": os.getpid(),
@@ -44,14 +42,12 @@ def process_facts() -> dict[str, Any]:
         "clock_ns": now_ns(),
         "unix_ns": time.time_ns(),
         "argv": command_line(),
-        "rank": number("RANK"),
-        "local_rank": number("LOCAL_RANK"),
-        "world_size": number("WORLD_SIZE"),
-        "local_world_size": number("LOCAL_WORLD_SIZE"),
+        **ranks(os.environ, group_of_process()).facts(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "start_method": multiprocessing.get_start_method(allow_none=True),
-        "affinity": affinity,
+        "affinity": len(cpus) if cpus is not None else None,
+        "cpus": cpu_list(cpus) if cpus is not None else None,
         "torch_threads": torch.get_num_threads(),
         "fd_limit": _fd_limit(),
         "device": None,

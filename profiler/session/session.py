@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,6 +28,7 @@ from ..lanes.arena import Arena
 from ..lanes.compaction import Compactor
 from ..lanes.lane import Budget, Lane
 from .process_facts import process_facts
+from .ranks import GROUP, SAMPLER, group_of_process, ranks, share_of_sampler
 from .rundir import FORMAT, command_line, create_run, exclusive_folder, runs_directory
 from .start_sampler import Started, start_sampler
 
@@ -124,6 +125,20 @@ class Session:
             self.facts["reasons"][about] = reason
             self._write_facts()
 
+    def note_ranks(self, config: Mapping[str, Any] | None = None) -> None:
+        """Ask again which rank this process is, until torch.distributed has said it: its group is often made after the
+        first loader. `config` is of a loader that joins."""
+        if self.facts["rank_source"] == GROUP:
+            return
+        group = group_of_process()
+        sampler = share_of_sampler(config) if config is not None else None
+        if group is None and (sampler is None or self.facts["rank_source"] == SAMPLER):
+            return
+        told = ranks(os.environ, group, sampler).facts()
+        if any(self.facts[name] != value for name, value in told.items()):
+            self.facts.update(told)
+            self._write_facts()
+
     def note_no_stacks(self) -> None:
         """Bursts of stacks are not wanted after all."""
         if self.facts["stacks"] != "off":
@@ -137,6 +152,7 @@ class Session:
 
     def finish(self) -> None:
         """Mark this process as ended; the sampler sees it and ends too. Safe to call twice."""
+        self.note_ranks()
         self.flush()
         if "ended_clock_ns" not in self.facts:
             self.facts["ended_clock_ns"] = now_ns()

@@ -62,11 +62,11 @@ def _nothing() -> None:
 
 def _instrument(
     loop: Callable[..., None], args: tuple[Any, ...], place: Place
-) -> tuple[tuple[Any, ...], WorkerLooks | None]:
+) -> tuple[tuple[Any, ...], WorkerProbe | None]:
     roles = torch_parts.loop_roles(loop)
     timer = _Timer(int(args[roles.worker]), roles.stateful)
     if place is not None:
-        timer.inside = WorkerLooks(place, timer.worker)
+        timer.inside = WorkerProbe(place, timer.worker)
     given = list(args)
     index_queue = given[roles.index_queue] = IndexQueue(args[roles.index_queue], timer)
     result_queue = given[roles.result_queue] = ResultQueue(args[roles.result_queue], timer)
@@ -106,24 +106,24 @@ def _mark_fetchers_of(loop: Callable[..., None], timer: _Timer, give_up: Callabl
         maker.create_fetcher = staticmethod(create_fetcher)
 
 
-class WorkerLooks:
-    """The looks of this worker, see `looker`; a first batch pays for what they need."""
+class WorkerProbe:
+    """What is sampled of this worker's fetches; a first batch pays for what they need."""
 
     def __init__(self, place: tuple[str, int, int], worker: int) -> None:
         from ..fetch_probe.chains import Chains
-        from ..fetch_probe.looker import Looker
+        from ..fetch_probe.probe import FetchProbe
 
         folder, loader, epoch = place
-        self._looker = Looker(Path(folder) / f"looks-{loader}-w{worker}.json", epoch, in_worker=True)
+        self._probe = FetchProbe(Path(folder) / f"looks-{loader}-w{worker}.json", epoch, in_worker=True)
         self._chains = Chains(self._dataset)
         self._fetcher: Callable[[], Any] = lambda: None
         self._auto_collation = True
         self._fetchers = 0
-        self._looking = False
+        self._sampling = False
 
     def epoch_begins(self, fetcher: Any, auto_collation: bool) -> None:
         """A fetcher is made: for the epoch this worker was started for, or for a later one."""
-        self._looker.epoch += self._fetchers > 0
+        self._probe.epoch += self._fetchers > 0
         self._fetchers += 1
         self._fetcher = weakref.ref(fetcher)
         self._auto_collation = auto_collation
@@ -133,32 +133,32 @@ class WorkerLooks:
         return torch_parts.dataset_of(fetcher)[0] if fetcher is not None else None
 
     def begin(self, index: Any) -> None:
-        """The batch of these indices is about to be fetched, and looked at in detail."""
-        if self._looking:
+        """The batch of these indices is about to be fetched, and measured in detail."""
+        if self._sampling:
             self.abandon()
-        if self._looker.wants():
+        if self._probe.wants():
             samples = len(index) if type(index) is list else -1 if self._auto_collation else 1
-            self._looking = self._looker.begin(self._chains, samples)
+            self._sampling = self._probe.begin(self._chains, samples)
 
     def end(self, fetch_ns: int, fetch_cpu_ns: int) -> None:
         """It was fetched in this time."""
-        if self._looking:
-            self._looking = False
-            self._looker.end(fetch_ns, fetch_cpu_ns)
+        if self._sampling:
+            self._sampling = False
+            self._probe.end(fetch_ns, fetch_cpu_ns)
 
     def abandon(self) -> None:
         """It was not."""
-        if self._looking:
-            self._looking = False
-            self._looker.abandon()
+        if self._sampling:
+            self._sampling = False
+            self._probe.abandon()
 
     def settle(self) -> None:
         """The batch is on its way: time to sum up."""
-        self._looker.settle()
+        self._probe.settle()
 
     def close(self) -> None:
         """The worker ends."""
-        self._looker.close()
+        self._probe.close()
 
 
 class _Timer:
@@ -171,7 +171,7 @@ class _Timer:
         self.marks = BatchTimings()
         self.indices: Any = None
         self.one_by_one = True
-        self.inside: WorkerLooks | None = None
+        self.inside: WorkerProbe | None = None
 
     def fetcher_made(self, fetcher: Any) -> Any:
         """The worker will fetch with this one; returns it."""

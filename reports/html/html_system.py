@@ -23,7 +23,7 @@ MAX_GPUS = 8
 
 def system_figures(run: Run) -> Iterator[Figure]:
     """The plots there are samples for, of the host that the report's summary is of."""
-    system = next((s for s in run.systems if s.machine.rows), None)
+    system = run.first_host
     if system is None or system.machine.rows < 2:
         return
     begin = int(system.machine["t_ns"][0])

@@ -13,7 +13,13 @@ from torch.utils.data import DataLoader
 from builders import MS, T0
 from loaderscope.advisors.assemble.build_report import loader_report
 from loaderscope.advisors.case.case import Case
-from loaderscope.profiler.fetch_probe.looks import ContainerFile, EpochTotals, Looks, MountTotals, SuffixTotals
+from loaderscope.profiler.fetch_probe.sampled_fetches import (
+    ContainerFile,
+    EpochTotals,
+    MountTotals,
+    SampledFetches,
+    SuffixTotals,
+)
 from loaderscope.profiler.inspect.inspect_batch import inspect_batch
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import rows_of
@@ -21,7 +27,7 @@ from rule_rows import rows_of
 SAMPLES = 400  # looked at
 
 
-def looked(case: Case, looks: Looks) -> Case:
+def looked(case: Case, looks: SampledFetches) -> Case:
     """The same case, whose fetching was seen from inside."""
     loader = replace(case.loader, looks=looks)
     process = replace(case.process, loaders=(loader,))
@@ -45,7 +51,7 @@ def looks_of(
     sequential: int = 0,
     containers: tuple[tuple[str, str, int | None], ...] = (),
     **more: Any,
-) -> Looks:
+) -> SampledFetches:
     """Looks at SAMPLES samples of one epoch, each of which opens one file (`suffix` None: none). Times a sample; bytes
     a sample, by default those of the file, all from the disk."""
     opened = (SAMPLES if suffix is not None else 0) if opens is None else opens
@@ -73,7 +79,7 @@ def looks_of(
         "epochs": (epoch,),
         **more,
     }
-    return Looks(**told)
+    return SampledFetches(**told)
 
 
 def memory(total: float = 32e9, **columns: Any) -> dict[str, Any]:
@@ -89,7 +95,7 @@ def memory(total: float = 32e9, **columns: Any) -> dict[str, Any]:
 def stored_case(
     tmp_path: Path,
     loader: DataLoader[Any],
-    looks: Looks | None = None,
+    looks: SampledFetches | None = None,
     *,
     idle: float = 0.8,
     fetch_ms: float = 20.0,

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data._utils.collate import default_collate
 
 import loaderscope
-from looks_data import Compose, Halve, make_pngs
+from fetch_probe_data import Compose, Halve, make_pngs
 
 
 class Flat:

@@ -149,7 +149,8 @@ def test_every_meter_has_a_value_or_a_reason(runs_dir: Path) -> None:
     builder = RunBuilder(runs_dir)
     train(builder)
     sampled(builder)
-    found = machine(open_run(builder.path), "elsewhere")
+    run = open_run(builder.path)
+    found = machine(run, run.processes[0])
     assert all((meter.now is None) == (meter.reason is not None) for meter in found.meters)
     by_name = {(meter.group, meter.name): meter for meter in found.meters}
     assert by_name["GPU", "GPU"].reason == "no NVIDIA driver on this machine"

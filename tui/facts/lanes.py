@@ -190,9 +190,8 @@ def _lane(
 
 def _processes(run: Run, loader: LoaderRun) -> Columns | None:
     """The samples of the host on which this loader's process runs."""
-    host = next((p.host for p in run.processes if p.pid == loader.pid and p.rank == loader.rank), None)
-    same = [s for s in run.systems if s.host == host and s.process.rows]
-    return same[0].process if same else None
+    host = next((run.host_of(p) for p in run.processes if p.pid == loader.pid and p.rank == loader.rank), None)
+    return host.process if host is not None and host.process.rows else None
 
 
 def _usage(processes: Columns | None, pid: int | None) -> tuple[float | None, int | None, str]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...advisors.stage_model.summary import stolen
 from ...profiler.lanes.columns import Columns
-from ...profiler.run.run import Run, SystemRun
+from ...profiler.run.run import ProcessRun, Run, SystemRun
 from ...reports.words.units import percent, size
 from .flow import means
 
@@ -44,13 +44,13 @@ class Machine:
     samples: int
 
 
-def machine(run: Run, host: str | None) -> Machine:
-    """What the sampler of this host saw; of the first host where that one was not sampled."""
-    systems = [s for s in run.systems if s.host == host] or list(run.systems)
-    system = next((s for s in systems if s.machine.rows), systems[0] if systems else None)
+def machine(run: Run, process: ProcessRun | None) -> Machine:
+    """What the sampler of this process's host saw; of the first host where that one was not sampled."""
+    system = (run.host_of(process) if process is not None else None) or run.first_host
     if system is None or not system.machine.rows:
         said = next((p.reasons["system"] for p in run.processes if "system" in p.reasons), None)
         why = said or "the system sampler has recorded nothing yet"
+        host = process.host if process is not None else run.host
         return Machine(host, (Meter("host", "system", None, None, (), None, "", why),), (), 0)
     busy = system.core["busy_pct"]
     last = busy[-1] if len(busy) else np.empty(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,14 @@ def test_json_round_trip_is_exact(report: Report) -> None:
     assert report.to_json(indent=None).count("\n") == 0
 
 
+def test_a_folder_whose_name_is_no_utf_8_gives_a_report_that_can_be_read(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path / os.fsdecode(b"donn\xe9es"))
+    run.process().loader(loop(30))
+    report = report_of(run)
+    assert report.run.path.endswith("donn\N{REPLACEMENT CHARACTER}es/" + RUN_ID)
+    assert Report.from_json(report.to_json().encode().decode()) == report
+
+
 def test_recommendations_survive_the_round_trip(report: Report) -> None:
     from dataclasses import replace
 
@@ -220,7 +229,11 @@ def test_recommendations_survive_the_round_trip(report: Report) -> None:
         ('{"schema": true}', "it names no schema"),
         ('{"schema": 2}', "newer Loaderscope: upgrade"),
         ('{"schema": 0}', "unknown schema 0"),
-        ('{"schema": 1}', "report.run is missing"),
+        ('{"schema": 1}', "missing required field `run`"),
+        ('{"schema": 1, "later": NaN}', "it is not JSON"),
+        ('{"schema": 1, "later": "\ud800"}', "it is not JSON"),
+        ("{" + '"schema":{' * 100_000, "it names no schema"),
+        ('{"schema": 1, "later": ' + "[" * 100_000, "it is not JSON"),
     ],
 )
 def test_what_is_no_report(text: str, sentence: str) -> None:
@@ -234,7 +247,8 @@ def test_what_is_no_report(text: str, sentence: str) -> None:
         (("loaders", 0, "verdict"), "great", r"report\.loaders\[0\]\.verdict"),
         (("loaders", 0, "batches"), "60", r"report\.loaders\[0\]\.batches"),
         (("loaders", 0, "batches"), True, r"report\.loaders\[0\]\.batches"),
-        (("loaders", 0, "stages", "fetch", "mean_us"), "1", r"stages\.fetch\.mean_us"),
+        (("loaders", 0, "stages", "fetch", "mean_us"), "1", r"stages\[\.\.\.\]\.mean_us"),
+        (("loaders", 0, "batches"), 60.0, r"expected `int`, got `float` - at `report\.loaders\[0\]\.batches`"),
         (("system", "reasons"), [], r"system\.reasons"),
         (("run", "argv"), {"a": 1}, r"run\.argv"),
     ],

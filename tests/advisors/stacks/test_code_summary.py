@@ -14,7 +14,7 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Code
 from loaderscope.advisors.stacks.code_summary import code_of, transforms_of, wilson
 from loaderscope.advisors.stacks.flame import MAX_NODES
-from loaderscope.profiler.fetch_probe.looks import ChainTotals, Looks
+from loaderscope.profiler.fetch_probe.sampled_fetches import ChainTotals, SampledFetches
 from loaderscope.profiler.run.run import Run
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.profiler.stacks.stack_samples import Frame, Stack, StackCapture
@@ -324,8 +324,10 @@ def test_transforms_have_their_part_of_the_fetching_they_were_timed_in(
         ChainTotals("dataset.transform", 2, "Never", 0, 0),
     )
 
-    found = transforms_of(replace(loader, looks=Looks(chains=chains, chain_samples=10, chain_fetch_ns=10_000_000)), {})
+    found = transforms_of(
+        replace(loader, looks=SampledFetches(chains=chains, chain_samples=10, chain_fetch_ns=10_000_000)), {}
+    )
 
     assert [(t.name, t.mean_us, t.share) for t in found] == [("Resize", 600.0, 0.6), ("ToTensor", 200.0, 0.2)]
-    unknown = transforms_of(replace(loader, looks=Looks(chains=chains)), {})
+    unknown = transforms_of(replace(loader, looks=SampledFetches(chains=chains)), {})
     assert unknown[0].share is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,13 @@ from builders import MS, T0
 from loaderscope.advisors.schema.report_model import StorageSummary
 from loaderscope.advisors.storage.files import few_files, main_suffix
 from loaderscope.advisors.storage.summary import COPY_BYTES_PER_US, OPEN_US, mount_kind
-from loaderscope.profiler.fetch_probe.looks import EpochTotals, Looks, MountTotals, SuffixTotals
+from loaderscope.advisors.storage_probe.scratch import file_system
+from loaderscope.profiler.base.metadata import clean
+from loaderscope.profiler.base.mounts import Mounts
+from loaderscope.profiler.fetch_probe.opened_paths import PathSums
+from loaderscope.profiler.fetch_probe.probe_totals import ProbeTotals
+from loaderscope.profiler.fetch_probe.sampled_fetches import EpochTotals, MountTotals, SampledFetches, SuffixTotals
+from loaderscope.profiler.run.sampled_fetches_reader import read_sampled_fetches
 from rule_cases import case_of
 from rule_rows import rows_of
 from storage_cases import SAMPLES, looked, looks_of, memory, stored_case
@@ -47,7 +54,9 @@ class Numbers(Dataset[Any]):
         return index
 
 
-def summary(tmp_path: Path, looks: Looks | None, dataset: Dataset[Any] | None = None, **options: Any) -> StorageSummary:
+def summary(
+    tmp_path: Path, looks: SampledFetches | None, dataset: Dataset[Any] | None = None, **options: Any
+) -> StorageSummary:
     loader = DataLoader(dataset if dataset is not None else Listed(), batch_size=4)
     found = stored_case(tmp_path, loader, looks, **options).report.storage
     assert found is not None
@@ -151,6 +160,28 @@ def test_kinds_and_mounts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    [b"/srv/\xc3\xa9t\xc3\xa9/donn\xc3\xa9es", b"/srv/donn\xe9es", b"/srv/data set"],
+    ids=["UTF-8", "Latin-1", "blank"],
+)
+def test_a_network_mount_of_any_name_is_one_everywhere(tmp_path: Path, name: bytes) -> None:
+    table = tmp_path / "mountinfo"
+    written = name.replace(b" ", b"\\040")
+    table.write_bytes(b"22 27 0:21 / / rw - ext4 /dev/x rw\n23 22 0:22 / %s rw - nfs4 host:/y rw\n" % written)
+    totals, mounts = ProbeTotals(), Mounts(str(table))
+    assert PathSums(totals, mounts=mounts).add([os.path.join(name, b"a.png")] * 3, 3) == 3
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "looks-0-m.json").write_text(totals.to_json())
+    seen = read_sampled_fetches(tmp_path / "p", 0, "dataloader", {})
+    found = summary(tmp_path / "run", replace(looks_of(), mounts=seen.mounts))
+
+    assert [(m.path, m.type, m.kind, m.opens) for m in found.mounts] == [
+        (clean(os.fsdecode(name)), "nfs4", "network", 3)
+    ]
+    assert file_system(Path(os.fsdecode(name)) / "set", mounts) == "nfs4"
+
+
+@pytest.mark.parametrize(
     ("type_", "kind"),
     [("ext4", "local"), ("xfs", "local"), ("apfs", "local"), ("overlay", "overlay"), ("nfs4", "network"),
      ("CIFS", "network"), ("9p", "network"), ("fuse.sshfs", "fuse"), ("fuse", "fuse"), ("tmpfs", "memory"),
@@ -203,7 +234,7 @@ def test_memory_is_what_processes_leave_of_the_containers_limit(tmp_path: Path) 
 
 
 def test_few_files_are_told_from_many(tmp_path: Path) -> None:
-    def few(name: str, looks: Looks, dataset: Dataset[Any]) -> bool:
+    def few(name: str, looks: SampledFetches, dataset: Dataset[Any]) -> bool:
         return few_files(stored_case(tmp_path / name, DataLoader(dataset, batch_size=4), looks).loader)
 
     assert few("a", looks_of(".tar", distinct=2), Numbers())
@@ -218,9 +249,9 @@ def test_few_files_are_told_from_many(tmp_path: Path) -> None:
 
 def test_the_main_suffix_has_more_than_half_of_the_opens() -> None:
     both = {".png": SuffixTotals(5, 0, 0, 0), ".XML": SuffixTotals(5, 0, 0, 0)}
-    assert main_suffix(Looks(opens=10, suffixes=both)) is None
-    assert main_suffix(Looks(opens=11, suffixes={**both, ".XML": SuffixTotals(6, 0, 0, 0)})) == ".xml"
-    assert main_suffix(Looks()) is None
+    assert main_suffix(SampledFetches(opens=10, suffixes=both)) is None
+    assert main_suffix(SampledFetches(opens=11, suffixes={**both, ".XML": SuffixTotals(6, 0, 0, 0)})) == ".xml"
+    assert main_suffix(SampledFetches()) is None
 
 
 def test_a_loop_without_timed_fetching_has_no_shares(tmp_path: Path) -> None:

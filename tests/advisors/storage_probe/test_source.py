@@ -14,7 +14,7 @@ from builders import RunBuilder, loop
 from loaderscope.advisors.storage_probe import source
 from loaderscope.advisors.storage_probe.source import find_data
 from loaderscope.profiler.base.errors import RunNotFound, UsageError
-from loaderscope.profiler.fetch_probe.looks import ContainerFile, Looks, SuffixTotals
+from loaderscope.profiler.fetch_probe.sampled_fetches import ContainerFile, SampledFetches, SuffixTotals
 from loaderscope.profiler.inspect.inspection import Inspection, Part
 from loaderscope.profiler.run.run import Run
 from loaderscope.profiler.run.run_reader import open_run
@@ -92,7 +92,7 @@ def test_folders_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
 # runs
 
 
-def recorded(runs: Path, looks: Looks, length: int | None = None, **facts: Any) -> Run:
+def recorded(runs: Path, looks: SampledFetches, length: int | None = None, **facts: Any) -> Run:
     builder = RunBuilder(runs)
     builder.process(**facts).loader(loop(5))
     run = open_run(builder.path)
@@ -107,7 +107,9 @@ def opened(suffix: str, opens: int) -> dict[str, SuffixTotals]:
 def test_a_run_is_probed_on_the_folders_it_read(tmp_path: Path, runs_dir: Path) -> None:
     write(tmp_path / "data", "a/x.png", "a/deeper/no.png", "b/y.png", "b/z.txt", "c/unread.png")
     folders = {str(tmp_path / "data/a"): 3, str(tmp_path / "data/b"): 2, "/no/such/folder": 1, "relative": 1}
-    looks = Looks(samples=5, opens=6, directories=2, folders=folders, suffixes={**opened(".png", 5), **opened("", 1)})
+    looks = SampledFetches(
+        samples=5, opens=6, directories=2, folders=folders, suffixes={**opened(".png", 5), **opened("", 1)}
+    )
     found = find_data(recorded(runs_dir, looks), 5)
     assert names(found) == ["x.png", "y.png"]
     assert found.folders == (tmp_path / "data/a", tmp_path / "data/b")
@@ -119,14 +121,16 @@ def test_the_whole_of_a_run_comes_from_its_length_where_not_all_folders_are_know
     tmp_path: Path, runs_dir: Path
 ) -> None:
     write(tmp_path / "a", "x.png", "y.png")
-    looks = Looks(samples=50, opens=50, directories=9, folders={str(tmp_path / "a"): 50}, suffixes=opened(".png", 50))
+    looks = SampledFetches(
+        samples=50, opens=50, directories=9, folders={str(tmp_path / "a"): 50}, suffixes=opened(".png", 50)
+    )
     found = find_data(recorded(runs_dir, looks, length=1000), 5)
     assert (found.count, found.bytes, found.partial) == (1000, 5000, False)
     assert find_data(recorded(runs_dir / "again", looks), 5).partial
 
 
 def test_a_run_whose_files_are_gone_says_so(tmp_path: Path, runs_dir: Path) -> None:
-    looks = Looks(samples=1, opens=1, folders={"/gone/for\x1bever": 1}, suffixes=opened(".png", 1))
+    looks = SampledFetches(samples=1, opens=1, folders={"/gone/for\x1bever": 1}, suffixes=opened(".png", 1))
     with pytest.raises(UsageError, match="not on this machine") as caught:
         find_data(recorded(runs_dir, looks), 5)
     assert str(caught.value).isprintable()
@@ -138,8 +142,8 @@ def test_a_run_whose_files_are_gone_says_so(tmp_path: Path, runs_dir: Path) -> N
 
 def test_a_run_without_files_says_what_it_read(runs_dir: Path) -> None:
     with pytest.raises(UsageError, match="not seen to open any files"):
-        find_data(recorded(runs_dir, Looks()), 5)
-    looks = Looks(containers=(ContainerFile("lmdb", "/data/x", 5),))
+        find_data(recorded(runs_dir, SampledFetches()), 5)
+    looks = SampledFetches(containers=(ContainerFile("lmdb", "/data/x", 5),))
     with pytest.raises(UsageError, match="from lmdb: they are packed already"):
         find_data(recorded(runs_dir / "again", looks), 5)
 

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from loaderscope.profiler.lanes.columns import read_lane
 from loaderscope.profiler.lanes.compaction import Compactor
 from loaderscope.profiler.lanes.lane import Budget, Lane
 from loaderscope.profiler.lanes.segment_file import HEADER_BYTES
+from loaderscope.profiler.run.run import SystemRun
 from loaderscope.profiler.run.run_reader import open_run, read_run
 
 
@@ -285,3 +287,25 @@ def test_a_huge_integer_is_no_figure(run: RunBuilder) -> None:
     text = json.dumps(process.facts).replace('"affinity": 8', f'"affinity": {10**400}')
     (process.path / "process.json").write_text(text)
     assert open_run(run.path).processes[0].affinity is None
+
+
+def test_the_host_of_a_process_is_one_that_does_not_deny_it_and_was_sampled(run: RunBuilder) -> None:
+    run.process().loader(loop(3))
+    run.system(machine=[{"t_ns": T0}])
+    found = open_run(run.path)
+    (process,), (sampled,) = found.processes, found.systems
+    idle = replace(sampled, machine=sampled.core)  # its sampler has written nothing yet
+    assert sampled.machine.rows and not idle.machine.rows
+    other, later = replace(sampled, host="another"), replace(sampled, boot_id="after a restart")
+    unnamed = replace(sampled, host=None, boot_id=None)
+
+    def of(*systems: SystemRun) -> SystemRun | None:
+        return replace(found, systems=systems).host_of(process)
+
+    assert of(other, later, sampled) is sampled
+    assert of(other, idle, sampled) is sampled
+    assert of(other, idle) is idle
+    assert of(other, unnamed) is unnamed
+    assert of(other, later) is None and of() is None
+    assert replace(found, systems=(idle, other)).first_host is other
+    assert replace(found, systems=(other, unnamed, sampled)).samplers_of(process) == (unnamed, sampled)

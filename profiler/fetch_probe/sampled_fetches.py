@@ -41,7 +41,7 @@ class ContainerFile:
 
 @dataclass(frozen=True)
 class EpochTotals:
-    """Looks of one epoch, summed. -1: not measured here."""
+    """Sampled fetches of one epoch, summed. -1: not measured here."""
 
     epoch: int
     batches: int
@@ -67,16 +67,16 @@ class ChainTotals:
 
 
 @dataclass(frozen=True)
-class Looks:
-    """All processes of one loader together. Paths are cleaned for printing. `samples` looked at, whose fetch took
-    `fetch_ns` in all; `chain_samples` of the samples whose chains were timed, their fetch took `chain_fetch_ns`."""
+class SampledFetches:
+    """All processes of one loader together. Paths are cleaned for printing. `samples` are the data set's, and their
+    fetch took `fetch_ns` in all; of `chain_samples` the chains were timed, and their fetch took `chain_fetch_ns`."""
 
     batches: int = 0
     samples: int = 0
     fetch_ns: int = 0
     opens: int = 0
     distinct: int = 0  # paths, counted a process
-    reopened: int = 0  # opens of a path the same process had opened before, during a look
+    reopened: int = 0  # opens of a path the same process had opened before, during a sampled fetch
     sequential: int = 0  # opens that follow the one before in the order of paths
     directories: int = 0
     suffixes: Mapping[str, SuffixTotals] = field(default_factory=dict)

@@ -12,13 +12,13 @@ from ..base.clock import now_ns
 from ..base.mounts import Mounts
 from ..guard.static_access import inherits
 from .containers import kind_of, size_of, suffix_of
-from .look_totals import MAX_PATH, LookTotals
+from .probe_totals import MAX_PATH, ProbeTotals
 
 # Paths known by their hash, and directories; more are only counted.
 MAX_KNOWN = 4096
 MAX_DIRECTORIES = 1024
 MAX_ORDERS = 256
-# Sizes are asked of so many files a look, and for so long: a file system across the network takes its time.
+# Sizes are asked of so many files a fetch, and for so long: a file system across the network takes its time.
 MAX_SIZED = 64
 MAX_SIZING_NS = 1_000_000
 
@@ -32,9 +32,9 @@ Order = tuple[Any, ...]
 
 
 class PathSums:
-    """Adds what each look saw to the process's totals."""
+    """Adds what each sampled fetch showed to the process's totals."""
 
-    def __init__(self, totals: LookTotals, without: str = "", mounts: Mounts | None = None) -> None:
+    def __init__(self, totals: ProbeTotals, without: str = "", mounts: Mounts | None = None) -> None:
         """Files below the folder `without` are ours."""
         self._totals = totals
         self._ours = without.rstrip(os.sep) + os.sep if without else None
@@ -46,7 +46,7 @@ class PathSums:
         self._last_of: dict[tuple[str, str], Order] = {}
 
     def add(self, opened: Iterable[Any], samples: int) -> int:
-        """Sum up what one look of so many samples saw opened, in that order; returns the number of opens."""
+        """Sum up what fetching one batch of so many samples opened, in that order; returns the number of opens."""
         paths = [path for path in map(_text, opened) if path is not None]
         if not paths:
             return 0

@@ -1,8 +1,8 @@
-"""Looks from inside a process that fetches: when to take one, what belongs to it, and where its sums are kept.
+"""Sampling of fetches, in the process that does them: which to sample, what is measured, where the sums are kept.
 
-A look lasts for the fetching of one batch. It is taken of some of those batches only that are looked at in detail
-anyway, and its own cost is held to a thousandth of the time that goes by (a hundredth where epochs are short). Nothing
-here raises an `Exception`: what fails ends the looking of this process, with a reason.
+A sample is the fetching of one whole batch. Only some of those batches are sampled that are measured in detail
+anyway, and the probe's own cost is held to a thousandth of the time that goes by (a hundredth where epochs are short).
+Nothing here raises an `Exception`: what fails ends the sampling in this process, with a reason.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ..guard.error_origin import is_ours
 from . import opens
 from .chains import Chains
 from .containers import held_containers, size_of
-from .look_paths import PathSums
-from .look_reading import Counters, Reading, between, counters
-from .look_totals import MAX_EPOCHS, LookTotals, is_known, totals_from
+from .opened_paths import PathSums
+from .probe_totals import MAX_EPOCHS, ProbeTotals, is_known, totals_from
+from .read_counters import Counters, Reading, between, counters
 
 # The first batches of a loader, and of each later epoch or worker of it.
 AT_FIRST, AT_FIRST_LATER = 6, 2
-# Then one in so many of the batches looked at in detail: all slow ones, and one in 64 of the quick ones.
+# Then one in so many of the batches measured in detail: all slow ones, and one in 64 of the quick ones.
 EVERY = 16
-# Where so many looks in a row saw neither reading nor a chain, there is little to find.
+# Where so many sampled fetches in a row saw neither reading nor a chain, there is little to find.
 IDLE_AFTER, EVERY_IDLE = 4, 256
 OWN_SHARE = 0.001
 OWN_SHARE_EPOCHS = 0.01  # the first batches of an epoch show whether files are known to the page cache
-# Descriptors and maps are searched at these looks of a process: that takes about a millisecond.
+# Descriptors and maps are searched at these sampled fetches of a process: that takes about a millisecond.
 SCANS, SCANS_LATER = (2, 16, 128), (16, 128)
 WRITE_EVERY_NS = 5_000_000_000
 MAX_FAILED_WRITES = 3
@@ -41,15 +41,15 @@ NO_COUNTERS = "this platform does not count what a process reads"
 NO_HOOK = "opens are not seen: another audit hook keeps ours out"
 NO_COUNTERS_NO_HOOK = "opens are not seen: without counters of reading, the training process is left without a hook"
 
-# One look at a time in a process: a chain's list is replaced once, and opens are one thread's.
+# One fetch is sampled at a time in a process: a chain's list is replaced once, and opens are one thread's.
 _turn = threading.Lock()
-_looking: Looker | None = None
+_at_work: FetchProbe | None = None
 
 
-class Looker:
-    """The looks of one process at one loader.
+class FetchProbe:
+    """What one process samples of one loader's fetches.
 
-    For each batch looked at in detail, ask `wants()`; then `begin`, the fetching, `end` (or `abandon`), and `settle`
+    For each batch measured in detail, ask `wants()`; then `begin`, the fetching, `end` (or `abandon`), and `settle`
     when the batch is on its way.
     """
 
@@ -59,34 +59,34 @@ class Looker:
         self.epoch = epoch
         self._in_worker = in_worker
         self._later = epoch > 0 and in_worker
-        self._before: LookTotals | None = None if self._later else LookTotals()
-        self.totals = LookTotals()
+        self._before: ProbeTotals | None = None if self._later else ProbeTotals()
+        self.totals = ProbeTotals()
         self._run = str(file.parent.parent)
         self._paths = PathSums(self.totals, self._run)
         self._taken = 0
         self._left_at_first = AT_FIRST_LATER if self._later else AT_FIRST
         self._skip = 0
         self._idle = 0
-        self._reading_looks = 0
-        self._looked_in_epoch = epoch
+        self._reading_batches = 0
+        self._probed_in_epoch = epoch
         self._own_ns = 0
         self._born_ns = now_ns()
         self._written_ns = 0
         self._unwritten = 0
         self._failed_writes = 0
         self._off = False
-        self._look: _Look | None = None
+        self._batch: _ProbedBatch | None = None
         self._seen: _Seen | None = None
-        self.begin_ns = 0  # what beginning the look under way took
+        self.begin_ns = 0  # what beginning the sample under way took
 
     def wants(self) -> bool:
-        """Whether to look at this batch."""
+        """Whether to sample the fetch of this batch."""
         if self._left_at_first:
             return not self._off
         if self._off:
             return False
-        if self.epoch != self._looked_in_epoch:
-            self._looked_in_epoch = self.epoch
+        if self.epoch != self._probed_in_epoch:
+            self._probed_in_epoch = self.epoch
             affords = self._affords(OWN_SHARE_EPOCHS)
             if self._idle < IDLE_AFTER and (affords or self.epoch < MAX_EPOCHS):
                 self._left_at_first = AT_FIRST_LATER if affords else 1
@@ -103,17 +103,17 @@ class Looker:
         return self._own_ns <= (now_ns() - self._born_ns) * share
 
     def begin(self, chains: Chains, samples: int) -> bool:
-        """The batch is about to be fetched; False where it cannot be looked at now. Only `BaseException`s of others
+        """The batch is about to be fetched; False where it cannot be sampled now. Only `BaseException`s of others
         come out of here: a Ctrl-C."""
-        global _looking
+        global _at_work
         start = now_ns()
         if samples <= 0 or not _turn.acquire(blocking=False):
             return False
-        _looking = self
+        _at_work = self
         try:
             self._left_at_first = max(0, self._left_at_first - 1)
             self._skip = (EVERY if self._idle < IDLE_AFTER else EVERY_IDLE) - 1
-            self._look = _Look(chains, samples, self._in_worker, opens.installed())
+            self._batch = _ProbedBatch(chains, samples, self._in_worker, opens.installed())
         except BaseException as error:
             if not is_ours(error):
                 self.abandon()
@@ -121,18 +121,18 @@ class Looker:
             self._give_up(error)
         self.begin_ns = now_ns() - start
         self._own_ns += self.begin_ns
-        return self._look is not None
+        return self._batch is not None
 
     def end(self, fetch_ns: int, fetch_cpu_ns: int) -> None:
         """The batch was fetched in this time. Everything is as it was before."""
         start = now_ns()
-        look, self._look = self._look, None
-        if look is None:
+        batch, self._batch = self._batch, None
+        if batch is None:
             return
         try:
-            self._seen = look.end(fetch_ns, fetch_cpu_ns)
+            self._seen = batch.end(fetch_ns, fetch_cpu_ns)
         except BaseException as error:
-            look.drop()
+            batch.drop()
             if not is_ours(error):
                 raise
             self._give_up(error)
@@ -142,23 +142,23 @@ class Looker:
 
     def abandon(self) -> None:
         """The batch was not fetched: what was seen of it is dropped, and everything as it was before."""
-        look = self._look
+        batch = self._batch
         try:
-            if look is not None:
-                look.drop()
+            if batch is not None:
+                batch.drop()
         except BaseException as error:
-            if look is not None:
-                look.drop()
+            if batch is not None:
+                batch.drop()
             if not is_ours(error):
                 raise
             self._give_up(error)
         finally:
-            self._look = None
-            if _looking is self:
+            self._batch = None
+            if _at_work is self:
                 _let_go()
 
     def settle(self) -> None:
-        """Sum up what the last look saw, and write the sums if it is time."""
+        """Sum up what the last sample saw, and write the sums if it is time."""
         seen, self._seen = self._seen, None
         if seen is None:
             return
@@ -182,7 +182,7 @@ class Looker:
                     raise
 
     def close(self) -> None:
-        """No more looks will be taken."""
+        """No more fetches will be sampled."""
         self._off = True
         self.abandon()
         self.settle()
@@ -199,7 +199,7 @@ class Looker:
         if reading.read_bytes < 0:
             totals.reasons["reading"] = NO_COUNTERS
         if not seen.hooked and self._install_hook(reads, reading.read_bytes >= 0):
-            return  # a look that missed the opens would spoil their number a sample
+            return  # one that missed the opens would spoil their number a sample
         own_seen = bool(seen.opened) or reading.read_bytes < 0
         if seen.hooked and not own_seen:
             totals.reasons["opens"] = NO_HOOK
@@ -222,23 +222,23 @@ class Looker:
         self._unwritten += 1
 
     def _install_hook(self, reads: bool, counted: bool) -> bool:
-        """Whether the look is worth nothing, as it read without a hook to see opens; the hook is added for the next."""
+        """Whether the sample is worth nothing, as no hook was there to see opens; the hook is added for the next."""
         if not counted and not self._in_worker:
             self.totals.reasons["opens"] = NO_COUNTERS_NO_HOOK
             return False
         if counted and not reads:
             return False
-        self._reading_looks += 1
+        self._reading_batches += 1
         # In the training process the hook would stay for good, and the first batch often reads modules only.
-        if self._in_worker or self._reading_looks > 1:
+        if self._in_worker or self._reading_batches > 1:
             opens.install()
         self._left_at_first += 1  # in place of the one just lost
         return True
 
     def _write_if_due(self) -> None:
-        looks = self.totals.batches
-        often = looks >= 4 or not self._later
-        if (looks & (looks - 1) == 0 and often) or now_ns() - self._written_ns > WRITE_EVERY_NS:
+        taken = self.totals.batches
+        often = taken >= 4 or not self._later
+        if (taken & (taken - 1) == 0 and often) or now_ns() - self._written_ns > WRITE_EVERY_NS:
             self._write()
 
     def _write(self) -> None:
@@ -246,7 +246,7 @@ class Looker:
             return
         if self._before is None:
             self._before = _read(self._file)
-        whole = LookTotals()
+        whole = ProbeTotals()
         whole.add(self._before)
         whole.add(self.totals)
         try:
@@ -263,16 +263,16 @@ class Looker:
         self._off = True
         self.totals.reasons["looks"] = f"looking stopped: {type(error).__name__}: {error}"[:300]
         self._unwritten += 1
-        if self._look is not None:
-            look, self._look = self._look, None
+        if self._batch is not None:
+            batch, self._batch = self._batch, None
             with suppress(Exception):
-                look.drop()
-        if _looking is self:
+                batch.drop()
+        if _at_work is self:
             _let_go()
 
 
 class _Seen:
-    """What one look saw. `opened` holds our own open of the counters too, which shows that the hook works."""
+    """What one sample showed. `opened` holds our own open of the counters too, which shows that the hook works."""
 
     __slots__ = ("fetch_cpu_ns", "fetch_ns", "hooked", "opened", "reading", "samples", "steps", "timed")
 
@@ -286,8 +286,8 @@ class _Seen:
     timed: bool
 
 
-class _Look:
-    """One look under way: begun when made."""
+class _ProbedBatch:
+    """The batch whose fetch is being sampled: begun when made."""
 
     __slots__ = ("_chains", "_counters", "_hooked", "_samples", "_timed", "_whole_process")
 
@@ -324,13 +324,13 @@ class _Look:
 
 
 def _let_go() -> None:
-    global _looking
-    _looking = None
+    global _at_work
+    _at_work = None
     with suppress(RuntimeError):  # another thread's failure let go before
         _turn.release()
 
 
-def _read(file: Path) -> LookTotals:
+def _read(file: Path) -> ProbeTotals:
     try:
         data = read_json(file)
         if is_known(data):
@@ -338,18 +338,18 @@ def _read(file: Path) -> LookTotals:
     except Exception as error:
         if not is_ours(error):
             raise
-    return LookTotals()
+    return ProbeTotals()
 
 
 def _forget_after_fork() -> None:
-    """In a child forked while a look is under way, it is not."""
-    global _turn, _looking
-    looker, _looking = _looking, None
+    """In a child forked while a fetch is being sampled, it is not."""
+    global _turn, _at_work
+    probe, _at_work = _at_work, None
     _turn = threading.Lock()
-    if looker is not None:
-        looker._off = True
+    if probe is not None:
+        probe._off = True
         with suppress(Exception):
-            looker.abandon()
+            probe.abandon()
 
 
 if hasattr(os, "register_at_fork"):

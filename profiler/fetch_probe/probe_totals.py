@@ -1,4 +1,4 @@
-"""The looks of one process, summed: what it writes as JSON, and how several are added up. Bounded in every direction.
+"""The sampled fetches of one process, summed: what it writes as JSON, how several add up. Bounded in all directions.
 
 looks-LOADER-wWORKER.json   of a worker; the next worker of that number goes on from it
 looks-LOADER-m.json         of the training process, where it makes the batches itself
@@ -30,8 +30,8 @@ SUMS = ("batches", "samples", "fetch_ns", "opens", "distinct", "reopened", "sequ
 EPOCH_VALUES = 9
 
 
-class LookTotals:
-    """Sums as in `Looks`, of the same names. No dataclass: making one would cost each training process milliseconds."""
+class ProbeTotals:
+    """As `SampledFetches` names them. No dataclass: making one would cost each training process milliseconds."""
 
     def __init__(self) -> None:
         self.batches = self.samples = self.fetch_ns = 0
@@ -47,7 +47,7 @@ class LookTotals:
         self.reasons: dict[str, str] = {}
 
     def add_epoch(self, epoch: int, values: list[int]) -> None:
-        """One look, or several, of one epoch: values as `EpochTotals` has them after `epoch`; -1 where not measured."""
+        """One fetch or several of one epoch: values as `EpochTotals` has them after `epoch`; -1 where not measured."""
         epoch = min(epoch, MAX_EPOCHS - 1)
         held = self.epochs.get(epoch)
         if held is None:
@@ -80,7 +80,7 @@ class LookTotals:
             held = self.chains.setdefault(key, [0, 0])
             held[:] = [held[0] + calls, held[1] + total_ns]
 
-    def add(self, other: LookTotals) -> None:
+    def add(self, other: ProbeTotals) -> None:
         """Add another process's, or an earlier one's."""
         for name in SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -129,9 +129,9 @@ class LookTotals:
         return text
 
 
-def totals_from(data: Mapping[str, Any]) -> LookTotals:
+def totals_from(data: Mapping[str, Any]) -> ProbeTotals:
     """What `to_json` wrote, as `metadata.read_json` has it; whatever does not fit is left out. Never raises."""
-    totals = LookTotals()
+    totals = ProbeTotals()
     for name in SUMS:
         setattr(totals, name, _count(data.get(name)))
     totals.directories = _count(data.get("directories"))

@@ -14,22 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loaderscope.profiler.base.mounts import MountPoint, Mounts
-from loaderscope.profiler.fetch_probe import containers, look_paths, look_reading, looker, opens
+from loaderscope.profiler.fetch_probe import containers, opened_paths, opens, probe, read_counters
 from loaderscope.profiler.fetch_probe.chains import Chains
-from loaderscope.profiler.fetch_probe.look_paths import PathSums
-from loaderscope.profiler.fetch_probe.look_reading import Counters, Reading, between
-from loaderscope.profiler.fetch_probe.look_totals import (
+from loaderscope.profiler.fetch_probe.opened_paths import PathSums
+from loaderscope.profiler.fetch_probe.probe import FetchProbe
+from loaderscope.profiler.fetch_probe.probe_totals import (
     MAX_CHARACTERS,
     MAX_EPOCHS,
     MAX_FOLDERS,
     MAX_SUFFIXES,
     OTHER,
-    LookTotals,
+    ProbeTotals,
     totals_from,
 )
-from loaderscope.profiler.fetch_probe.looker import Looker
-from loaderscope.profiler.fetch_probe.looks import EpochTotals, Looks, SuffixTotals
-from loaderscope.profiler.run.looks_reader import looks_of, read_looks
+from loaderscope.profiler.fetch_probe.read_counters import Counters, Reading, between
+from loaderscope.profiler.fetch_probe.sampled_fetches import EpochTotals, SampledFetches, SuffixTotals
+from loaderscope.profiler.run.sampled_fetches_reader import read_sampled_fetches, sampled_fetches_of
 
 MS = 1_000_000
 
@@ -113,8 +113,8 @@ def test_no_mounts(tmp_path: Path) -> None:
     assert Mounts(str(tmp_path / "missing")).of("/x") is None
 
 
-def sums(tmp_path: Path) -> tuple[LookTotals, PathSums]:
-    totals = LookTotals()
+def sums(tmp_path: Path) -> tuple[ProbeTotals, PathSums]:
+    totals = ProbeTotals()
     return totals, PathSums(totals, mounts=mounts_of(tmp_path, MOUNTS))
 
 
@@ -132,7 +132,7 @@ def test_what_is_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_files_in_shared_memory_are_files_but_for_ours(tmp_path: Path) -> None:
-    totals = LookTotals()
+    totals = ProbeTotals()
     paths = PathSums(
         totals, "/dev/shm/runs/p1-0", mounts_of(tmp_path, MOUNTS + "26 22 0:26 / /dev/shm rw - tmpfs s rw\n")
     )
@@ -169,8 +169,8 @@ def test_order(tmp_path: Path, names: list[str], share: float) -> None:
 
 
 def test_what_is_remembered_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look_paths, "MAX_KNOWN", 100)
-    monkeypatch.setattr(look_paths, "MAX_DIRECTORIES", 50)
+    monkeypatch.setattr(opened_paths, "MAX_KNOWN", 100)
+    monkeypatch.setattr(opened_paths, "MAX_DIRECTORIES", 50)
     totals, paths = sums(tmp_path)
     paths.add([f"/data/d{i}/f.s{i}" for i in range(300)], 300)
     assert (totals.opens, totals.distinct, totals.reopened) == (300, 100, 0)
@@ -198,20 +198,20 @@ def test_a_kernel_that_does_not_count_says_nothing() -> None:
 def test_reading_a_file_is_counted(tmp_path: Path, whole_process: bool) -> None:
     file = tmp_path / "x"
     file.write_bytes(b"x" * 12345)
-    first = look_reading.counters(whole_process)
+    first = read_counters.counters(whole_process)
     if first.read_bytes < 0:
         pytest.skip("no counters here")
     handle = os.open(file, os.O_RDONLY)
     os.read(handle, 20000)
     os.close(handle)
-    assert between(first, look_reading.counters(whole_process))[:2] == (12345, 1)
+    assert between(first, read_counters.counters(whole_process))[:2] == (12345, 1)
 
 
 @pytest.mark.parametrize("text", ["", "rchar: x\n", "rchar: 1\nwchar: 2\n", "a b c d e f g h i j"])
 def test_counters_of_another_kind(tmp_path: Path, text: str) -> None:
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "io").write_text(text)
-    assert look_reading.counters(True, str(tmp_path))[:3] == (-1, -1, -1)
+    assert read_counters.counters(True, str(tmp_path))[:3] == (-1, -1, -1)
 
 
 # Containers.
@@ -250,8 +250,8 @@ def test_a_sparse_lmdb_file_is_as_large_as_what_it_holds(tmp_path: Path) -> None
 # Totals.
 
 
-def some_totals() -> LookTotals:
-    totals = LookTotals()
+def some_totals() -> ProbeTotals:
+    totals = ProbeTotals()
     totals.batches, totals.samples, totals.fetch_ns, totals.opens = 2, 8, 100, 8
     totals.add_suffix(".png", 8, 4, 400, 120)
     totals.folders["/d"] = 8
@@ -266,7 +266,7 @@ def some_totals() -> LookTotals:
 def test_there_and_back() -> None:
     totals = some_totals()
     assert vars(totals_from(json.loads(totals.to_json()))) == vars(totals)
-    looks = looks_of(totals)
+    looks = sampled_fetches_of(totals)
     assert looks.suffixes == {".png": SuffixTotals(8, 4, 400, 120)}
     assert looks.epochs == (EpochTotals(0, 2, 8, 100, 50, 8, 400, 16, -1, 0),)
 
@@ -306,7 +306,7 @@ FIELDS = [*json.loads(some_totals().to_json())]
 
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_any_file_is_read(data: dict[str, Any]) -> None:
-    looks = looks_of(totals_from(data))
+    looks = sampled_fetches_of(totals_from(data))
     assert all(step.calls >= 0 and step.position >= 0 for step in looks.chains)
     assert all(epoch.opens >= -1 for epoch in looks.epochs)
     assert all(name.isprintable() for name in (*looks.suffixes, *looks.folders))
@@ -319,12 +319,12 @@ def test_torn_and_foreign_files_count_for_nothing(tmp_path: Path, content: bytes
     (tmp_path / "looks-3-m.json").mkdir()
     (tmp_path / "looks-30-w1.json").write_text(some_totals().to_json())
     (tmp_path / ".looks-3-w1.json.77").write_text(some_totals().to_json())
-    assert read_looks(tmp_path, 3, "dataloader", {}).opens == 8
+    assert read_sampled_fetches(tmp_path, 3, "dataloader", {}).opens == 8
 
 
 def test_nothing_recorded(tmp_path: Path) -> None:
-    assert read_looks(tmp_path / "none", 0, "dataloader", {}) == Looks()
-    assert read_looks(tmp_path, 0, "dataloader", {"looks": "off"}).reasons == {"looks": "off"}
+    assert read_sampled_fetches(tmp_path / "none", 0, "dataloader", {}) == SampledFetches()
+    assert read_sampled_fetches(tmp_path, 0, "dataloader", {"looks": "off"}).reasons == {"looks": "off"}
 
 
 # When to look.
@@ -337,12 +337,12 @@ class Host:
         self.now = 0
         self.read = 0
         self.counting = True
-        monkeypatch.setattr(looker, "now_ns", lambda: self.now)
-        monkeypatch.setattr(looker, "counters", lambda whole: self.counters())
+        monkeypatch.setattr(probe, "now_ns", lambda: self.now)
+        monkeypatch.setattr(probe, "counters", lambda whole: self.counters())
         monkeypatch.setattr(opens, "_installed", True)
         monkeypatch.setattr(opens, "begin", lambda whole: None)
         monkeypatch.setattr(opens, "end", lambda: ["/proc/self/io"])
-        monkeypatch.setattr(looker, "held_containers", lambda without: {})
+        monkeypatch.setattr(probe, "held_containers", lambda without: {})
 
     def counters(self) -> Counters:
         return Counters(self.read, 0, 0, 0, 0) if self.counting else Counters(-1, -1, -1, 0, 0)
@@ -353,7 +353,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     return Host(monkeypatch)
 
 
-def batches(host: Host, one: Looker, number: int, read: int = 100, fetch_ns: int = 10 * MS) -> list[int]:
+def batches(host: Host, one: FetchProbe, number: int, read: int = 100, fetch_ns: int = 10 * MS) -> list[int]:
     """Loop over so many batches looked at in detail; returns which were looked inside."""
     looked = []
     for i in range(number):
@@ -368,22 +368,22 @@ def batches(host: Host, one: Looker, number: int, read: int = 100, fetch_ns: int
 
 
 def test_the_first_and_then_one_in_sixteen(tmp_path: Path, host: Host) -> None:
-    looked = batches(host, Looker(tmp_path / "p" / "looks-0-m.json"), 60)
+    looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-m.json"), 60)
     assert looked == [0, 1, 2, 3, 4, 5, 21, 37, 53]
 
 
 def test_a_later_worker_begins_with_fewer(tmp_path: Path, host: Host) -> None:
-    looked = batches(host, Looker(tmp_path / "p" / "looks-0-w0.json", 3, in_worker=True), 40)
+    looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-w0.json", 3, in_worker=True), 40)
     assert looked == [0, 1, 17, 33]
 
 
 def test_where_nothing_is_seen_looks_are_rare(tmp_path: Path, host: Host) -> None:
-    looked = batches(host, Looker(tmp_path / "p" / "looks-0-m.json"), 600, read=0)
+    looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-m.json"), 600, read=0)
     assert looked == [0, 1, 2, 3, 4, 5, 261, 517]
 
 
 def test_looks_take_a_thousandth_of_the_time(tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = Looker(tmp_path / "p" / "looks-0-m.json")
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     batches(host, one, 6)
     one._own_ns = 10 * MS
     assert batches(host, one, 900) == []  # nine seconds
@@ -391,7 +391,7 @@ def test_looks_take_a_thousandth_of_the_time(tmp_path: Path, host: Host, monkeyp
 
 
 def test_each_epoch_is_looked_at(tmp_path: Path, host: Host) -> None:
-    one = Looker(tmp_path / "p" / "looks-0-m.json")
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     batches(host, one, 8)
     one.epoch = 1
     assert batches(host, one, 4) == [0, 1]
@@ -399,7 +399,7 @@ def test_each_epoch_is_looked_at(tmp_path: Path, host: Host) -> None:
 
 
 def test_a_look_given_up_counts_for_nothing(tmp_path: Path, host: Host) -> None:
-    one = Looker(tmp_path / "p" / "looks-0-m.json")
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     assert one.begin(Chains(lambda: None), 4)
     one.abandon()
     one.end(5, 5)
@@ -410,7 +410,7 @@ def test_a_look_given_up_counts_for_nothing(tmp_path: Path, host: Host) -> None:
 
 
 def test_one_look_at_a_time(tmp_path: Path, host: Host) -> None:
-    one, two = Looker(tmp_path / "p" / "a.json"), Looker(tmp_path / "p" / "b.json")
+    one, two = FetchProbe(tmp_path / "p" / "a.json"), FetchProbe(tmp_path / "p" / "b.json")
     assert one.begin(Chains(lambda: None), 4)
     assert not two.begin(Chains(lambda: None), 4)
     two.abandon()
@@ -426,13 +426,13 @@ def test_a_failure_of_ours_ends_the_looking_and_says_why(tmp_path: Path, host: H
             raise ZeroDivisionError("ours")
 
     (tmp_path / "p").mkdir()
-    one = Looker(tmp_path / "p" / "looks-0-m.json")
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     assert not one.begin(Broken(lambda: None), 4)
     assert not one.wants()
     one.close()
-    assert "ZeroDivisionError: ours" in read_looks(tmp_path / "p", 0, "dataloader", {}).reasons["looks"]
-    assert Looker(tmp_path / "p" / "x.json").begin(Chains(lambda: None), 1)
-    looker._let_go()
+    assert "ZeroDivisionError: ours" in read_sampled_fetches(tmp_path / "p", 0, "dataloader", {}).reasons["looks"]
+    assert FetchProbe(tmp_path / "p" / "x.json").begin(Chains(lambda: None), 1)
+    probe._let_go()
 
 
 def test_an_interrupt_leaves_nothing_behind(tmp_path: Path, host: Host) -> None:
@@ -443,7 +443,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path, host: Host) -> None:
 
     owner = type("Owner", (), {})()
     owner.steps = held = [abs, abs]
-    one = Looker(tmp_path / "p" / "looks-0-m.json")
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     with pytest.raises(KeyboardInterrupt):
         one.begin(Interrupted(lambda: owner), 4)
     assert owner.steps is held
@@ -455,7 +455,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path, host: Host) -> None:
 def test_a_child_forked_during_a_look_is_not_looked_at(tmp_path: Path) -> None:
     owner = type("Owner", (), {})()
     owner.steps = [abs, abs]
-    one = Looker(tmp_path / "p" / "looks-0-m.json")
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     assert one.begin(Chains(lambda: owner), 4)
     child = os.fork()
     if child == 0:
@@ -473,18 +473,18 @@ def test_without_counters_the_training_process_gets_no_hook(
     installed: list[int] = []
     monkeypatch.setattr(opens, "_installed", False)
     monkeypatch.setattr(opens, "install", lambda: installed.append(1))
-    one = Looker(tmp_path / "p" / "looks-0-m.json")
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     batches(host, one, 3)
     assert not installed
     assert {"reading", "opens"} == set(one.totals.reasons)
     assert one.totals.epochs[0][4:7] == [-1, -1, -1]
-    batches(host, Looker(tmp_path / "p" / "looks-0-w0.json", in_worker=True), 1)
+    batches(host, FetchProbe(tmp_path / "p" / "looks-0-w0.json", in_worker=True), 1)
     assert installed
 
 
 def test_a_hook_kept_out_by_another_is_noticed(tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opens, "end", list)
-    one = Looker(tmp_path / "p" / "looks-0-m.json")
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     batches(host, one, 1)
     assert "another audit hook" in one.totals.reasons["opens"]
     assert one.totals.epochs[0][4] == -1
@@ -494,16 +494,16 @@ def test_a_later_worker_goes_on_from_the_file(tmp_path: Path, host: Host) -> Non
     (tmp_path / "p").mkdir()
     file = tmp_path / "p" / "looks-0-w1.json"
     for epoch in range(3):
-        one = Looker(file, epoch, in_worker=True)
+        one = FetchProbe(file, epoch, in_worker=True)
         batches(host, one, 2)
         one.close()
-    looks = read_looks(tmp_path / "p", 0, "dataloader", {})
+    looks = read_sampled_fetches(tmp_path / "p", 0, "dataloader", {})
     assert [(epoch.epoch, epoch.batches) for epoch in looks.epochs] == [(0, 2), (1, 2), (2, 2)]
     assert looks.batches == 6
 
 
 def test_a_folder_that_cannot_be_written_is_borne(tmp_path: Path, host: Host) -> None:
-    one = Looker(tmp_path / "none" / "looks-0-m.json")
+    one = FetchProbe(tmp_path / "none" / "looks-0-m.json")
     batches(host, one, 100)
     one.close()
     assert one.totals.batches > 6

@@ -1,4 +1,4 @@
-"""Reading the looks of a loader: the files of all its processes, added up. Nothing in them is trusted."""
+"""Reading the sampled fetches of a loader: the files of all its processes, added up. Nothing in them is trusted."""
 
 from __future__ import annotations
 
@@ -9,19 +9,26 @@ from pathlib import Path
 
 from ..base.errors import RunUnreadable
 from ..base.metadata import read_json
-from ..fetch_probe.look_totals import SUMS, LookTotals, is_known, totals_from
-from ..fetch_probe.looks import ChainTotals, ContainerFile, EpochTotals, Looks, MountTotals, SuffixTotals
+from ..fetch_probe.probe_totals import SUMS, ProbeTotals, is_known, totals_from
+from ..fetch_probe.sampled_fetches import (
+    ChainTotals,
+    ContainerFile,
+    EpochTotals,
+    MountTotals,
+    SampledFetches,
+    SuffixTotals,
+)
 
 MAX_FILES = 1024
 NOT_A_LOADER = "not a torch DataLoader: only wait and step can be measured"
 
 
-def read_looks(directory: Path, loader: int, kind: str, reasons: Mapping[str, str]) -> Looks:
-    """The looks of loader number `loader` of the process whose folder this is. Never raises.
+def read_sampled_fetches(directory: Path, loader: int, kind: str, reasons: Mapping[str, str]) -> SampledFetches:
+    """The sampled fetches of loader number `loader` of the process whose folder this is. Never raises.
 
-    `kind` and `reasons` are the loader's own: why nothing was looked at stands there under "looks".
+    `kind` and `reasons` are the loader's own: why none was sampled stands there under "looks".
     """
-    totals = LookTotals()
+    totals = ProbeTotals()
     for name in _names(directory, re.compile(rf"looks-{loader}-(?:m|w\d{{1,5}})\.json")):
         try:
             data = read_json(directory / name)
@@ -33,12 +40,12 @@ def read_looks(directory: Path, loader: int, kind: str, reasons: Mapping[str, st
         totals.reasons["looks"] = reasons["looks"]
     elif kind == "iterable":
         totals.reasons["looks"] = NOT_A_LOADER
-    return looks_of(totals)
+    return sampled_fetches_of(totals)
 
 
-def looks_of(totals: LookTotals) -> Looks:
+def sampled_fetches_of(totals: ProbeTotals) -> SampledFetches:
     """The same, as advice has it."""
-    return Looks(
+    return SampledFetches(
         **{name: getattr(totals, name) for name in SUMS},
         directories=totals.directories,
         suffixes={suffix: SuffixTotals(*numbers) for suffix, numbers in totals.suffixes.items()},

@@ -16,11 +16,11 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
+import fetch_probe_data as data
 import loaderscope
-import looks_data as data
 from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.fetch_probe.containers import held_containers
-from loaderscope.profiler.fetch_probe.looks import ChainTotals, Looks
+from loaderscope.profiler.fetch_probe.sampled_fetches import ChainTotals, SampledFetches
 from loaderscope.profiler.iterate.watch import loader_place
 from loaderscope.profiler.run.run_reader import read_run
 from loaderscope.profiler.session.session import close_session
@@ -44,7 +44,7 @@ def held_before() -> None:
     _held_before.update(held_containers("-"))
 
 
-def looked(loader: Any, epochs: int = 1) -> Looks:
+def looked(loader: Any, epochs: int = 1) -> SampledFetches:
     """What is seen of a loader that is looped over."""
     loader = loaderscope.watch(loader)
     for _ in range(epochs):
@@ -53,7 +53,7 @@ def looked(loader: Any, epochs: int = 1) -> Looks:
     return looks_of(loader)
 
 
-def looks_of(loader: Any) -> Looks:
+def looks_of(loader: Any) -> SampledFetches:
     place = loader_place(loader)
     assert place is not None
     folder, index = place
@@ -63,7 +63,7 @@ def looks_of(loader: Any) -> Looks:
     return replace(looks, containers=tuple(c for c in looks.containers if c.path not in _held_before))
 
 
-def steps(looks: Looks) -> dict[str, ChainTotals]:
+def steps(looks: SampledFetches) -> dict[str, ChainTotals]:
     return {f"{step.chain} {step.name}": step for step in looks.chains}
 
 
@@ -332,9 +332,9 @@ def test_a_data_set_finds_its_chain_as_it_was() -> None:
 
 PROGRAM = """
     import json, sys
-    import loaderscope, looks_data as data
+    import loaderscope, fetch_probe_data as data
     from torch.utils.data import DataLoader
-    from test_looks import looks_of
+    from test_fetch_probe import looks_of
     from loaderscope.profiler.fetch_probe import opens
 
     if __name__ == "__main__":

@@ -1,0 +1,15 @@
+"""A stand-in for an accelerator: a PrivateUse1 backend of torch, in Python, whose times are given. See docs/standin.md.
+
+    import standin
+    standin.switch_on(standin.Spec(link_gb_s=12.0))
+    x = batch.to("standin", non_blocking=True)
+
+`engine` says when copies and kernels take place, `kernels` computes their results, `module` is `torch.standin`.
+"""
+
+from __future__ import annotations
+
+from .backend import missing, switch_off, switch_on
+from .engine import Clock, Engine, Spec, Work
+
+__all__ = ["Clock", "Engine", "Spec", "Work", "missing", "switch_off", "switch_on"]

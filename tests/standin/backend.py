@@ -1,0 +1,57 @@
+"""Making the stand-in known to torch, which can be done once a process and not undone; switching it on and off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .engine import Clock, Engine, Spec, WallClock
+
+_module: Any = None
+_kernels: Any = None
+
+
+def missing() -> str | None:
+    """Why there can be no stand-in with this torch; None where there can be one."""
+    from torch.utils import backend_registration
+
+    if not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"):
+        return f"torch {torch.__version__} has no backends in Python"
+    return None
+
+
+def switch_on(spec: Spec | None = None, clock: Clock | None = None) -> Any:
+    """The stand-in as new, with an account of its own; gives `torch.standin`."""
+    global _module, _kernels
+    if _module is None:
+        from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+        from .kernels import TYPE, Kernels
+        from .module import Module
+
+        module = Module()
+        _setup_privateuseone_for_python_backend(TYPE, backend_module=module, hook=_hook(module))
+        _module, _kernels = module, Kernels(module)
+    _module.take(Engine(spec or Spec(), clock or WallClock()))
+    return _module
+
+
+def switch_off() -> None:
+    """As if the machine had none: nothing is available, nothing initialised."""
+    if _module is not None:
+        _module.on = False
+
+
+def _hook(module: Any) -> Any:
+    class Hook(torch._C._acc.PrivateUse1Hooks):
+        def is_available(self) -> bool:
+            return bool(module.on)
+
+        def is_built(self) -> bool:
+            return True
+
+        def has_primary_context(self, device: int) -> bool:
+            return bool(module.is_initialized())
+
+    return Hook()

@@ -1,0 +1,156 @@
+"""When the stand-in does what: a link, a compute engine, streams, and an account of all of it. Knows nothing of torch.
+
+Nothing runs beside the program. Work is given its start and its end when it is issued, since all that it waits for is
+known by then; whoever must wait for it sleeps until then. The account is therefore exact, and there at once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What the stand-in is like. Times of one link and one engine; there is one of each."""
+
+    name: str = "Stand-in"
+    link_gb_s: float = 12.0
+    pageable_gb_s: float = 4.0  # copies out of ordinary memory, and into it
+    copy_us: float = 8.0  # what any copy takes besides
+    kernel_us: float = 5.0  # what any kernel takes
+    device_gb_s: float = 1000.0  # and what it takes for the bytes it touches
+    queue: int = 1024  # kernels and copies that may be under way; whoever issues more waits
+    memory_bytes: int = 8 << 30
+    pin_us: float = 20.0  # page-locked memory is taken from a cache: a copy, on the CPU
+    pin_gb_s: float = 6.0
+    timed_events: bool = True
+
+
+class Clock(Protocol):
+    def now_ns(self) -> int: ...
+
+    def sleep_until(self, t_ns: int) -> None: ...
+
+
+class WallClock:
+    """The clock of this machine."""
+
+    def now_ns(self) -> int:
+        return time.monotonic_ns()  # as the profiler's
+
+    def sleep_until(self, t_ns: int) -> None:
+        while (left_ns := t_ns - self.now_ns()) > 0:
+            # The last moment is waited for awake: a sleep ends some 60 µs late.
+            time.sleep(max(0, left_ns - 200_000) / 1e9)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One copy or kernel."""
+
+    kind: str  # h2d, d2h, kernel
+    name: str
+    stream: int
+    issued_ns: int
+    start_ns: int
+    end_ns: int
+    nbytes: int = 0
+    pinned: bool = False
+    blocking: bool = False
+
+
+class Engine:
+    """The device's side of things. Streams are numbers; 0 is the default one."""
+
+    def __init__(self, spec: Spec, clock: Clock) -> None:
+        self.spec = spec
+        self.clock = clock
+        self.account: list[Work] = []
+        self.synchronised = Counter[str]()  # how often the host waited for the device, by what made it wait
+        self._lock = threading.Lock()
+        self._free_ns = {"link": 0, "engine": 0}
+        self._ready_ns: dict[int, int] = {}  # a stream: when all that was issued to it will be done
+        self._under_way: deque[int] = deque()
+
+    # Work.
+
+    def kernel(self, stream: int, took_ns: float, name: str) -> Work:
+        """A kernel of this length, issued and not waited for."""
+        return self._issue("kernel", name, stream, took_ns, "engine")
+
+    def copy(
+        self, kind: str, stream: int, nbytes: int, pinned: bool, blocking: bool, issued_ns: int | None = None
+    ) -> Work:
+        """A copy between host and device. Out of ordinary memory it is waited for, whatever was asked for."""
+        gb_s = self.spec.link_gb_s if pinned else self.spec.pageable_gb_s
+        took_ns = self.spec.copy_us * 1e3 + nbytes / gb_s
+        return self._issue(kind, "copy", stream, took_ns, "link", nbytes, pinned, blocking, issued_ns)
+
+    def _issue(
+        self,
+        kind: str,
+        name: str,
+        stream: int,
+        took_ns: float,
+        unit: str,
+        nbytes: int = 0,
+        pinned: bool = False,
+        blocking: bool = False,
+        issued_ns: int | None = None,
+    ) -> Work:
+        with self._lock:
+            now_ns = self.clock.now_ns() if issued_ns is None else issued_ns
+            start_ns = max(now_ns, self._ready_ns.get(stream, 0), self._free_ns[unit])
+            end_ns = start_ns + round(took_ns)
+            self._ready_ns[stream] = self._free_ns[unit] = end_ns
+            work = Work(kind, name, stream, now_ns, start_ns, end_ns, nbytes, pinned, blocking)
+            self.account.append(work)
+            self._under_way.append(end_ns)
+            while self._under_way and self._under_way[0] <= now_ns:
+                self._under_way.popleft()
+            full = len(self._under_way) > self.spec.queue
+            oldest_ns = self._under_way.popleft() if full else 0
+        if full:
+            self.clock.sleep_until(oldest_ns)
+        return work
+
+    # Waiting.
+
+    def reached_ns(self, stream: int) -> int:
+        """When the device will have done all that this stream was given until now: what an event is stamped with."""
+        return max(self.clock.now_ns(), self._ready_ns.get(stream, 0))
+
+    def hold(self, stream: int, until_ns: int) -> None:
+        """What the stream is given from now on begins no sooner: it waits for an event."""
+        with self._lock:
+            self._ready_ns[stream] = max(until_ns, self._ready_ns.get(stream, 0))
+
+    def wait(self, until_ns: int, why: str) -> None:
+        """The host waits for the device: a synchronisation, whether or not there was anything left to wait for."""
+        self.synchronised[why] += 1
+        self.clock.sleep_until(until_ns)
+
+    def all_done_ns(self) -> int:
+        return max(self._ready_ns.values(), default=0)
+
+    # The account.
+
+    def busy_ns(self, begin_ns: int, end_ns: int, kinds: Iterable[str] = ("h2d", "d2h", "kernel")) -> int:
+        """For how long of this time it did anything of these kinds."""
+        spans = [(work.start_ns, work.end_ns) for work in self.account if work.kind in kinds]
+        busy = reached = 0
+        for start, end in sorted((max(a, begin_ns), min(b, end_ns)) for a, b in spans):
+            if end > max(start, reached):
+                busy += end - max(start, reached)
+                reached = end
+        return busy
+
+    def utilisation(self, window_ns: int = 1_000_000_000) -> float:
+        """Share of the last second in which a kernel ran, as drivers tell it."""
+        now_ns = self.clock.now_ns()
+        return self.busy_ns(now_ns - window_ns, now_ns, ("kernel",)) / window_ns

@@ -1,0 +1,162 @@
+"""What the stand-in computes: the CPU does it, at once, and the engine says how long the device takes for it.
+
+All operators of torch arrive in one function, the backend's fallback, and run on the tensors that are held. Those that
+the CPU's own code would take apart by strides (views) are named, since a tensor of the device has none to go by.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .memory import Memory
+from .module import Module
+
+TYPE = "standin"
+_VIEWS = (
+    "alias", "as_strided", "detach", "expand", "permute", "select.int", "slice.Tensor", "split.Tensor",
+    "split_with_sizes", "squeeze", "squeeze.dim", "squeeze.dims", "t", "transpose.int", "unbind.int", "unfold",
+    "unsqueeze", "view", "_reshape_alias", "diagonal",
+)  # fmt: skip
+# Allocations up to this size are granted without looking at what is free.
+LARGE = 1 << 20
+_OTHERWISE_NAMED = {"convolution_overrideable": "convolution"}
+
+
+class Kernels:
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._memory: Memory = module.memory
+        self._pinned: dict[int, Any] = {}  # address of page-locked memory: a weak reference to its storage
+        self._libraries = self._registered()
+
+    def _registered(self) -> list[torch.library.Library]:
+        rest, own = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
+        rest.fallback(self.run, "PrivateUse1")
+        for name in _VIEWS:
+            own.impl(name, _bound(self.run, _operator(name)), "PrivateUse1")
+        for name, meant in _OTHERWISE_NAMED.items():
+            own.impl(name, _bound(self.run, _operator(meant)), "PrivateUse1")
+        own.impl("convolution_backward_overrideable", self._convolution_backward, "PrivateUse1")
+        for key in ("PrivateUse1", "CPU"):
+            own.impl("_copy_from", self.copy, key)
+        own.impl("empty_strided", self.empty, "PrivateUse1")
+        own.impl("_pin_memory", self.pin, "CPU")
+        own.impl("is_pinned", self.is_pinned, "CPU")
+        return [rest, own]
+
+    def run(self, operator: Any, *args: Any, **kwargs: Any) -> Any:
+        """Any operator."""
+        self._module.init()
+        known: dict[int, torch.Tensor] = {}
+        touched = 0
+
+        def inside(value: Any) -> Any:
+            nonlocal touched
+            if isinstance(value, torch.device):
+                return torch.device("cpu")
+            if not isinstance(value, torch.Tensor) or value.device.type != TYPE:
+                return value
+            held = self._memory.held(value)
+            known[id(held)] = value
+            touched += held.nbytes
+            return held
+
+        result = operator(*_each(inside, args), **{name: _each(inside, value) for name, value in kwargs.items()})
+
+        def outside(value: Any) -> Any:
+            if not isinstance(value, torch.Tensor):
+                return value
+            mine = known.get(id(value))
+            if mine is None:
+                return self._new(value)
+            if mine.shape != value.shape:  # a result that was made empty, to be filled
+                mine.data = self._memory.wrapped(value)
+            return mine
+
+        engine, spec = self._module.engine, self._module.engine.spec
+        stream = self._module.stream_number()
+        if not operator.is_view and touched:
+            engine.kernel(stream, spec.kernel_us * 1e3 + touched / spec.device_gb_s, str(operator))
+            if not isinstance(result, (torch.Tensor, tuple, list)) and result is not None:
+                engine.wait(engine.reached_ns(stream), "item")
+        return _each(outside, result)
+
+    def _new(self, value: torch.Tensor) -> torch.Tensor:
+        if value.nbytes > LARGE and value.nbytes > self._module.mem_get_info()[0]:
+            raise torch.OutOfMemoryError(f"{TYPE} out of memory: {value.nbytes} bytes were asked for")
+        return self._memory.wrapped(value)
+
+    def empty(self, size: Any, stride: Any, *, dtype: Any = None, **kwargs: Any) -> torch.Tensor:
+        """`empty_strided`: what copies are made into."""
+        self._module.init()
+        made = self._new(torch.empty_strided(size, stride, dtype=dtype))
+        self._memory.untouched.add(made.untyped_storage()._cdata)
+        return made
+
+    def _convolution_backward(self, grad: Any, x: Any, weight: Any, *args: Any) -> Any:
+        *shape, mask = args
+        return self.run(torch.ops.aten.convolution_backward.default, grad, x, weight, [weight.shape[0]], *shape, mask)
+
+    def copy(self, source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+        """`_copy_from`: all that `to`, `cpu` and `copy_` come to."""
+        self._module.init()
+        engine, stream = self._module.engine, self._module.stream_number()
+        issued_ns = engine.clock.now_ns()
+        kind, host = ("h2d", source) if source.device.type == "cpu" else ("d2h", target)
+        pinned = self.is_pinned(host)
+        if kind == "h2d" and pinned and non_blocking and self._memory.lend(source, target):
+            there = source
+        else:
+            here, there = (t if t.device.type != TYPE else self._memory.held(t) for t in (source, target))
+            there.copy_(here)
+        if source.device.type == target.device.type:
+            spec = engine.spec
+            engine.kernel(stream, spec.kernel_us * 1e3 + 2 * there.nbytes / spec.device_gb_s, "copy_")
+            return target
+        work = engine.copy(kind, stream, there.nbytes, pinned, not non_blocking, issued_ns)
+        if not non_blocking:
+            engine.wait(work.end_ns, "copy")
+        elif not pinned:
+            engine.clock.sleep_until(work.end_ns)  # through a buffer of the driver's: no synchronisation, but a wait
+        return target
+
+    # Page-locked memory: ordinary memory that is marked.
+
+    def pin(self, tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
+        engine = self._module.engine
+        if not self._module.on:
+            raise RuntimeError("Cannot access accelerator device when none is available.")
+        began_ns = engine.clock.now_ns()
+        made = tensor.clone(memory_format=torch.contiguous_format)
+        storage = made.untyped_storage()
+        self._pinned[storage.data_ptr()] = storage._weak_ref()
+        engine.clock.sleep_until(began_ns + round(engine.spec.pin_us * 1e3 + made.nbytes / engine.spec.pin_gb_s))
+        return made
+
+    def is_pinned(self, tensor: torch.Tensor, device: Any = None) -> bool:
+        place = tensor.untyped_storage().data_ptr()
+        weak = self._pinned.get(place)
+        if weak is None:
+            return False
+        if torch.UntypedStorage._expired(weak):
+            torch.UntypedStorage._free_weak_ref(self._pinned.pop(place))
+            return False
+        return True
+
+
+def _each(function: Any, value: Any) -> Any:
+    """The function's answers for all that is in a list or tuple, or for the value itself."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_each(function, item) for item in value])
+    return function(value)
+
+
+def _operator(name: str) -> Any:
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
+def _bound(run: Any, operator: Any) -> Any:
+    return lambda *args, **kwargs: run(operator, *args, **kwargs)

@@ -1,0 +1,186 @@
+"""The stand-in itself: what it computes, when it does what, and what it has of torch. Its clock is set by hand here."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import standin
+
+MS = 1_000_000
+GB_S = standin.Spec(link_gb_s=1.0, pageable_gb_s=0.5, copy_us=10.0, kernel_us=0.0, device_gb_s=1e9, pin_us=0.0)
+
+
+class SetClock:
+    """Moves on by itself only when somebody waits."""
+
+    def __init__(self) -> None:
+        self.t_ns = 1_000 * MS
+
+    def now_ns(self) -> int:
+        return self.t_ns
+
+    def sleep_until(self, t_ns: int) -> None:
+        self.t_ns = max(self.t_ns, t_ns)
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def device(standin_on: Any, clock: SetClock) -> Any:
+    return standin_on(GB_S, clock)
+
+
+def pinned(nbytes: int) -> torch.Tensor:
+    return torch.ones(nbytes // 4).pin_memory()
+
+
+def test_torch_takes_it_for_an_accelerator(device: Any) -> None:
+    assert torch.accelerator.is_available()
+    assert torch.accelerator.current_accelerator() == torch.device("standin")
+    assert torch.get_device_module("standin") is device
+    assert not device.is_initialized()
+    x = torch.ones(2).to("standin")
+    assert device.is_initialized()
+    assert x.device == torch.device("standin:0")
+    standin.switch_off()
+    assert not torch.accelerator.is_available()
+    assert not device.is_initialized()
+
+
+def test_it_learns_what_the_cpu_learns(device: Any) -> None:
+    torch.manual_seed(1)
+    here = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(18, 3)
+    )
+    there = copy.deepcopy(here).to("standin")
+    x, y = torch.randn(8, 1, 5, 5), torch.arange(8) % 3
+
+    def learnt(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> list[float]:
+        optimiser = torch.optim.AdamW(model.parameters(), lr=0.01)
+        losses = []
+        for _ in range(5):
+            optimiser.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+        return losses
+
+    assert learnt(there, x.to("standin"), y.to("standin")) == pytest.approx(learnt(here, x, y), rel=1e-5)
+
+
+def test_views_share_memory_whatever_their_strides(device: Any) -> None:
+    x = torch.arange(12.0).view(3, 4)
+    y = x.to("standin")
+    y.t()[1].fill_(7)
+    x.t()[1].fill_(7)
+    assert torch.equal(y.cpu(), x)
+    assert torch.equal(y.t().t()[1:].cpu(), x[1:])
+    assert "standin:0" in repr(y)
+
+
+def test_a_copy_from_page_locked_memory_is_not_waited_for(device: Any, clock: SetClock) -> None:
+    batch = pinned(4 * MS)  # 4 ms on this link
+    began = clock.t_ns
+    there = batch.to("standin", non_blocking=True)
+    assert clock.t_ns == began
+    (work,) = [w for w in device.engine.account if w.kind == "h2d"]
+    assert work.end_ns - work.start_ns == 4 * MS + 10_000
+    assert (work.pinned, work.blocking, work.nbytes) == (True, False, 4 * MS)
+    assert not device.engine.synchronised
+    assert there.sum().item() == MS
+    assert clock.t_ns == work.end_ns
+
+
+def test_other_copies_are_waited_for(device: Any, clock: SetClock) -> None:
+    began = clock.t_ns
+    torch.ones(MS).to("standin", non_blocking=True)
+    assert clock.t_ns - began == 8 * MS + 10_000  # at the slower rate, in the driver
+    assert not device.engine.synchronised
+    batch = pinned(4 * MS)
+    began = clock.t_ns
+    batch.to("standin")
+    assert clock.t_ns - began == 4 * MS + 10_000
+    assert device.engine.synchronised == {"copy": 1}
+
+
+def test_streams_overlap_copies_with_kernels(device: Any, clock: SetClock) -> None:
+    device.init()
+    batch, side = pinned(4 * MS), device.Stream()
+    device.engine.account.clear()
+    device.spin(6)
+    with device.stream(side):
+        batch.to("standin", non_blocking=True)
+    device.current_stream().wait_stream(side)
+    device.spin(1)
+    first, copied, second = device.engine.account
+    assert copied.start_ns == first.start_ns  # beside it
+    assert second.start_ns == first.end_ns  # one engine
+    assert copied.stream != first.stream == second.stream
+    assert device.engine.busy_ns(0, clock.t_ns + 100 * MS) == 7 * MS
+    batch.to("standin", non_blocking=True)  # on the same stream: after the kernel
+    assert device.engine.account[-1].start_ns == second.end_ns
+
+
+def test_events_are_stamped_by_the_device(device: Any, clock: SetClock) -> None:
+    start, end = device.Event(enable_timing=True), device.Event(enable_timing=True)
+    start.record()
+    device.spin(3)
+    end.record()
+    assert start.query() and not end.query()
+    with pytest.raises(RuntimeError, match="not ready"):
+        start.elapsed_time(end)
+    clock.t_ns += 3 * MS
+    assert start.elapsed_time(end) == 3.0
+    assert not device.engine.synchronised
+    end.synchronize()
+    assert device.engine.synchronised == {"event": 1}
+
+
+def test_what_makes_the_host_wait_is_counted(device: Any, clock: SetClock) -> None:
+    x = torch.ones(4).to("standin")
+    device.engine.synchronised.clear()
+    x.sum().item()
+    x.cpu()
+    torch.equal(x, x)
+    device.synchronize()
+    assert device.engine.synchronised == {"item": 2, "copy": 1, "device": 1}
+
+
+def test_the_queue_is_bounded(standin_on: Any, clock: SetClock) -> None:
+    device = standin_on(standin.Spec(queue=4), clock)
+    began = clock.t_ns
+    for _ in range(6):
+        device.spin(1)
+    assert clock.t_ns - began == 2 * MS  # the fifth waits for the first, the sixth for the second
+
+
+def test_memory_and_utilisation(standin_on: Any, clock: SetClock) -> None:
+    device = standin_on(standin.Spec(memory_bytes=16 * MS), clock)
+    before = device.memory_allocated()
+    x = torch.ones(2 * MS, device="standin")
+    parts = x.split(MS)
+    assert device.memory_allocated() - before == 8 * MS
+    with pytest.raises(torch.OutOfMemoryError):
+        torch.ones(3 * MS, device="standin")
+    del x, parts
+    assert device.memory_allocated() == before
+    clock.t_ns += 1000 * MS
+    device.spin(250)
+    clock.t_ns += 500 * MS
+    assert device.utilization() == 25
+
+
+def test_loaders_pin(device: Any) -> None:
+    for workers in (0, 1):
+        loader = DataLoader(torch.ones(8, 4), batch_size=4, pin_memory=True, num_workers=workers)
+        assert all(batch.is_pinned() for batch in loader)
+    assert not any(batch.is_pinned() for batch in DataLoader(torch.ones(8, 4), batch_size=4))
