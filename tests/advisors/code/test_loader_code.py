@@ -10,7 +10,8 @@ import pytest
 
 from loaderscope.advisors.case.code_text import Source, identifier, with_imports
 from loaderscope.advisors.code.loader_code import DROP, loader_call, loader_code
-from rule_cases1 import case_of, main_loop, workers_config
+from rule_cases import case_of, workers_config
+from rule_rows import main_loop
 
 
 @pytest.mark.parametrize(
