@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ....profiler.inspect.inspection import Part
 from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.code_text import identifier
-from ...case.fetching import data_parts, fetch_idle_share, fetch_share, file_suffix, held, names_used
+from ...case.fetching import fetch_idle_share, fetch_share, file_suffix, held, names_used
 from ...schema.figures import percent, us
 from ..inputs import held_code
 from ..loader_code import dataset_class
@@ -43,7 +43,7 @@ def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:
     names, suffix = names_used(case), file_suffix(case)
     evidence = {"fetch a sample": us(sample_us), "share of waiting": percent(fetch_share(case))}
     found = held(case, "dataframe")
-    elements = next((part for part in data_parts(case) if _loops_over_tensor(part)), None)
+    elements = next((part for part in case.inspection.parts if _loops_over_tensor(part)), None)
     # What lies in memory is not waited for: time without computing is then time without a core.
     if found is not None and names & {"iloc", "loc"}:
         yield _rows(case, found[0], found[1].name, sample_us, evidence)
