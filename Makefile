@@ -5,8 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
+# More processes than cores: most tests wait for programs that they start. See `_group` in tests/conftest.py.
+AT_ONCE := -n 4 --dist loadgroup
+FAST := --ignore tests/harmless --ignore tests/integration --ignore tests/test_packaging.py --ignore tests/test_readme_commands.py
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-sanitize check format bench bench-advice screenshots clean
+.PHONY: help demo test test-fast test-slow test-torch test-sanitize check format bench bench-advice screenshots clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -14,10 +18,15 @@ help: ## this list
 demo: $(READY) ## profile a small real training through a bad and through a good loader
 	@$(BIN)/loaderscope demo
 
-test: check ## linter, type checker, import contracts, then all tests
+test: check ## linter, type checker, import contracts, then the tests: all that asserts behaviour (10 minutes)
+	@$(BIN)/python -m pytest -m "not quiet and not slow" $(AT_ONCE)
+
+test-fast: $(READY) ## the tests that start no process (a minute)
+	@$(BIN)/python -m pytest --fast -m "not quiet and not slow" $(FAST)
+
+test-slow: $(READY) ## what `make test` leaves out: loops judged by their times, more variants (keep the machine idle)
 	@$(BIN)/python -m pytest -m quiet
-	@$(BIN)/python -m pytest -m "not quiet" --ignore tests/harmless -n 2 --dist worksteal
-	@$(BIN)/python -m pytest tests/harmless
+	@$(BIN)/python -m pytest -m slow $(AT_ONCE)
 
 test-sanitize: $(READY) ## the compiled form under AddressSanitizer and UBSan, then on a debug Python (an hour)
 	@$(BIN)/python tests/sanitize.py memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import socket
 import sys
@@ -60,7 +61,26 @@ def no_hook_left(runs_dir: Path) -> Iterator[None]:
         assert getter.__module__ == "torch.utils.data.dataloader", "a hook was left on DataLoader"
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="skip a test as soon as it starts a process")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    _start_with_default_signals()
+    if config.getoption("--fast"):
+        sys.addaudithook(_skip_what_starts_processes)
+
+
+_STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen"}
+
+
+def _skip_what_starts_processes(event: str, arguments: tuple[object, ...]) -> None:
+    """Not a matter of marks, which would go stale. The system sampler is not waited for, and may start."""
+    if event in _STARTS and "PYTEST_CURRENT_TEST" in os.environ:
+        pytest.skip("starts a process")
+
+
+def _start_with_default_signals() -> None:
     """Programs that tests start react to signals as they do at a terminal, however the tests were started.
 
     A background job of a shell ignores SIGINT, one under nohup SIGHUP, and whatever they start would too: a handler,
@@ -74,9 +94,13 @@ def pytest_configure() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ended_by)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # A virtual machine may compute at full speed for some minutes only: those that need it come first.
     items.sort(key=lambda item: item.get_closest_marker("quiet") is None)
+    for item in items:
+        if group := _group(item):
+            item.add_marker(pytest.mark.xdist_group(group))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return
@@ -86,6 +110,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         skip = pytest.mark.skip(reason="no CUDA device")
         for item in marked:
             item.add_marker(skip)
+
+
+def _group(item: pytest.Item) -> str:
+    """Tests of one group run in one of xdist's processes, one after another: those of a file, which share what it sets
+    up, and all programs of tests/harmless, which have a stage of their own. "": wherever there is room."""
+    file = item.path.relative_to(Path(__file__).parent)
+    if file.parts[0] == "harmless":
+        return "harmless"
+    shared = {fixture.scope for found in item._fixtureinfo.name2fixturedefs.values() for fixture in found}  # type: ignore[attr-defined]
+    return "" if file.parts[0] == "integration" and "module" not in shared else file.as_posix()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from ..base.clock import now_ns, thread_cpu_ns
 from ..base.schema import BATCH, EPOCH
 from ..guard.error_origin import is_ours
 from ..guard.helper_thread import apart
+from ..inspect.uses import Use, joined, use_now
 from ..lanes.lane import Budget, Lane, Window
 from ..native.form import BatchTimings
 from ..native.layout import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS
@@ -56,6 +57,8 @@ class Recorder:
         self.instance = 0
         self.enabled = True
         self.signature = ""
+        self.use: Use | None = None  # of the latest iteration that was looked at
+        self._phases: list[str] = []
         self.loader: Callable[[], Any] | None = None  # a weak reference: recording keeps no loader alive
         self._lock = threading.Lock()
         self._session: sessions.Session | None = None
@@ -170,6 +173,27 @@ class Recorder:
         """Bring the loader's facts to the run directory."""
         if self._session is not None:
             self._session.write_loader(self._index, {"index": self._index, "name": self.name, **self.facts})
+
+    def note_use(self) -> None:
+        """Say what this loader is iterated over for, and where first."""
+        if self._epoch >= LOOKED_AT_EPOCHS:
+            return
+        config = self.facts.setdefault("config", {})
+        use = self.use = use_now(config.get("shuffle"))
+        if use.phase is not None and use.phase not in self._phases:
+            self._phases.append(use.phase)
+        told = {"phase": joined(self._phases)}
+        for name, value in (("place", use.place), ("framework", use.framework)):
+            told[name] = config.get(name) or value
+        if any(config.get(name) != value for name, value in told.items()):
+            config.update(told)
+            self.write()
+
+    @property
+    def at_work(self) -> bool:
+        """Whether an iteration is under way that has not ended, as far as that is known."""
+        self._take_back()
+        return bool(self._lent)
 
     def note(self, metric: str, reason: str) -> None:
         """Say why a metric is not measured."""
@@ -297,6 +321,7 @@ class Iteration(BatchTimings):
         """An iteration begins now. False where nothing can be recorded."""
         self._give_back()
         self._reset()
+        self.recorder.note_use()
         return self.recorder.begin(self, num_workers)
 
     def take(self, lane: Lane) -> None:

@@ -1,4 +1,4 @@
-"""One stage for all programs; those that were selected are run ahead, two at a time."""
+"""One stage for all programs; those that were selected are run ahead, some at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
         given = getattr(item, "callspec", None)
         program = given.params.get("program") if given else None
         if isinstance(program, catalogue.Program) and not program.alone:
-            for way, number in ((BARE, 0), (BARE, 1), (given.params["way"], 0)):
-                made.ask(program, way, number)
+            for way in (BARE, given.params["way"]):
+                made.ask(program, way)
     yield made
     made.close()

@@ -41,15 +41,19 @@ def observed(mode: str, runs: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    # "bare" and those of the tests that were selected.
+    calls = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
+    asked = {"bare", *(call.params["mode"] for call in calls if call is not None)}
+    modes = [mode for mode in MODES if mode in asked]
     # Side by side: most of the time goes by in torch's own time-outs, and nothing here depends on speed.
-    folders = [tmp_path_factory.mktemp(mode) for mode in MODES]
+    folders = [tmp_path_factory.mktemp(mode) for mode in modes]
     with ThreadPoolExecutor() as pool:
-        return dict(zip(MODES, pool.map(observed, MODES, folders), strict=True))
+        return dict(zip(modes, pool.map(observed, modes, folders), strict=True))
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("mode", MODES[1:])
+@pytest.mark.parametrize("mode", ["watched", pytest.param("all", marks=pytest.mark.slow)])  # tests/harmless has both
 @pytest.mark.parametrize("case", list(cases.CASES))
 def test_the_same_with_and_without(seen: dict[str, dict[str, Any]], case: str, mode: str) -> None:
     bare, watched = seen["bare"][case], seen[mode][case]

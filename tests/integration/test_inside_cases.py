@@ -34,7 +34,10 @@ def test_planted_functions_and_layouts_are_named() -> None:
     cases_are_right("inside.py", least=4, right=named)
 
 
-@pytest.mark.parametrize("case", CHANGED)
+@pytest.mark.parametrize(
+    "case",
+    [name if name in ("jpeg", "own-function") else pytest.param(name, marks=pytest.mark.slow) for name in CHANGED],
+)
 def test_a_better_alternative_gives_the_same_samples(case: str, tmp_path: Path) -> None:
     for module in NEEDED.get(case, ()):
         if importlib.util.find_spec(module) is None:

@@ -18,8 +18,6 @@ from loaderscope.profiler.lanes.compaction import derive_compute
 from loaderscope.profiler.lanes.lane_reader import read_segment, segments
 from loaderscope.profiler.session import session
 
-pytestmark = pytest.mark.quiet
-
 MS = 1_000_000
 BATCH = 4
 
@@ -104,6 +102,7 @@ def epochs(loader: Any) -> np.ndarray:
     return np.concatenate([read_segment(path)[0] for path in segments(directory, f"epochs{index}")])
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("workers", [0, 2])
 def test_index_fetch_and_collate(workers: int) -> None:
     dataset = Slow(40, 0.001)
@@ -136,6 +135,7 @@ def test_index_fetch_and_collate(workers: int) -> None:
         assert (got["worker"] == -1).all()
 
 
+@pytest.mark.quiet
 def test_computing_is_told_from_sleeping() -> None:
     loader = loaderscope.watch(DataLoader(Slow(20), batch_size=BATCH, collate_fn=busy_collate, num_workers=1))
     for _ in loader:
@@ -145,6 +145,7 @@ def test_computing_is_told_from_sleeping() -> None:
     assert (got["collate_cpu_ns"] <= got["collate_ns"] + MS).all()
 
 
+@pytest.mark.quiet
 def test_the_way_from_worker_to_main() -> None:
     loader = loaderscope.watch(
         DataLoader(Slow(48), batch_size=BATCH, collate_fn=slow_to_send, num_workers=2, prefetch_factor=2)
@@ -321,6 +322,7 @@ def test_one_lane_serves_iteration_after_iteration() -> None:
     assert len(batches(loader)) == 20 * 4
 
 
+@pytest.mark.quiet
 def test_detail_is_sampled_in_fast_loops_only() -> None:
     fast = loaderscope.watch(DataLoader(Slow(4000), batch_size=1))
     for _ in fast:

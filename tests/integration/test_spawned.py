@@ -31,7 +31,7 @@ LATE = """
 
     def train(context):
         from torch.utils.data import DataLoader
-        loader = DataLoader(Numbers(), batch_size=4, num_workers=2, multiprocessing_context=context, collate_fn=plain)
+        loader = DataLoader(Numbers(), batch_size=4, num_workers=1, multiprocessing_context=context, collate_fn=plain)
         print([value for batch in loader for value in batch] == [float(i) for i in range(24)], flush=True)
 
     if __name__ == "__main__":
@@ -111,8 +111,19 @@ def said_nothing(result: subprocess.CompletedProcess[str]) -> None:
     assert "Error" not in result.stderr, result.stderr
 
 
-@pytest.mark.parametrize("workers", ["spawn", "forkserver", "fork"])
-@pytest.mark.parametrize("process", ["here", "spawn", "forkserver"])
+METHODS = ("spawn", "forkserver", "fork")
+# Each way to start a process and each way to start its workers once; what is left are their further combinations.
+EACH_ONCE = {("here", "spawn"), ("spawn", "forkserver"), ("forkserver", "fork"), ("spawn", "spawn")}
+
+
+@pytest.mark.parametrize(
+    ("process", "workers"),
+    [
+        pytest.param(process, workers, marks=[] if (process, workers) in EACH_ONCE else pytest.mark.slow)
+        for process in ("here", "spawn", "forkserver")
+        for workers in METHODS
+    ],
+)
 def test_torch_imported_in_functions_only(tmp_path: Path, process: str, workers: str) -> None:
     result = python(
         script(tmp_path, "late.py", LATE), "-m", "loaderscope", "run", "--quiet", "late.py", process, workers

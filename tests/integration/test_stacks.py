@@ -84,11 +84,11 @@ def pure(samples: int, strange: int) -> bool:
 
 CASES = [
     ("custom", 2, "fork"),
-    ("custom", 2, "spawn"),
+    pytest.param("custom", 2, "spawn", marks=pytest.mark.slow),
     ("object", 2, "forkserver"),
-    ("getitems", 2, "fork"),
+    pytest.param("getitems", 2, "fork", marks=pytest.mark.slow),
     ("iterable", 2, "fork"),
-    ("custom", 0, "fork"),
+    pytest.param("custom", 0, "fork", marks=pytest.mark.slow),
     ("default", 0, "fork"),
     ("getitems", 0, "fork"),
 ]

@@ -33,7 +33,6 @@ from torch.utils.data import (
     get_worker_info,
 )
 
-from advice_cases import case_of
 from builders import epoch_row
 from loaderscope.advisors.case.case import Advice, Case
 from loaderscope.advisors.case.code_text import Source, free_names
@@ -42,7 +41,8 @@ from loaderscope.advisors.rules import all_rules
 from loaderscope.advisors.rules.device import h2d_dtype
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.inspect.inspect_batch import inspect_batch
-from rule_cases1 import host_samples, main_loop, worker_loop
+from rule_cases import case_of
+from rule_rows import host_samples, main_loop, worker_loop
 
 N = 238  # sixty batches of four, the last of two
 
@@ -297,7 +297,7 @@ def recorded(path: Path, made: Form, workers: dict[str, Any], stages: dict[str, 
     for leaf in structure["leaves"]:
         leaf |= {"padding_share": 0.5}
     system = host_samples(threads=40, worker_cores=3.0)
-    return case_of(path, rows, told, loader=loader, inspection=structure, system=system)
+    return case_of(path, rows, epochs=told, loader=loader, inspection=structure, system=system)
 
 
 def advised(case: Case) -> Iterator[tuple[str, Advice]]:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from torch.utils.data import DataLoader, Dataset
 
-from advice_cases import case_of, rows_of
 from builders import MS, T0
 from loaderscope.advisors.schema.report_model import StorageSummary
 from loaderscope.advisors.storage.files import few_files, main_suffix
@@ -23,6 +22,8 @@ from loaderscope.profiler.fetch_probe.opened_paths import PathSums
 from loaderscope.profiler.fetch_probe.probe_totals import ProbeTotals
 from loaderscope.profiler.fetch_probe.sampled_fetches import EpochTotals, MountTotals, SampledFetches, SuffixTotals
 from loaderscope.profiler.run.sampled_fetches_reader import read_sampled_fetches
+from rule_cases import case_of
+from rule_rows import rows_of
 from storage_cases import SAMPLES, looked, looks_of, memory, stored_case
 
 
@@ -255,7 +256,7 @@ def test_the_main_suffix_has_more_than_half_of_the_opens() -> None:
 
 def test_a_loop_without_timed_fetching_has_no_shares(tmp_path: Path) -> None:
     rows, epochs = rows_of(1, wait_ms=20.0)
-    case = looked(case_of(tmp_path, rows, epochs, loader=DataLoader(Listed(), batch_size=4)), looks_of())
+    case = looked(case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Listed(), batch_size=4)), looks_of())
 
     storage = case.report.storage
     assert storage is not None and storage.reading_share is None and storage.opens_per_sample == 1.0

@@ -20,13 +20,14 @@ from torch.utils.data import (
     TensorDataset,
 )
 
-from advice_cases import case_of, rows_of
 from loaderscope.advisors.code.batched.access import MAX_LINES, read_access
 from loaderscope.advisors.code.batched.batch_access import batch_access
 from loaderscope.advisors.code.batched.batch_values import NotArrays
 from loaderscope.advisors.code.batched.getitems_code import Batched, batched_form
 from loaderscope.profiler.inspect.inspect_loader import inspect_loader
 from loaderscope.profiler.inspect.inspection import Attribute, read_inspection
+from rule_cases import case_of
+from rule_rows import rows_of
 
 N = 53
 
@@ -182,7 +183,7 @@ def same(a: Any, b: Any) -> bool:
 
 def form_of(tmp_path: Path, loader: DataLoader[Any]) -> Batched:
     rows, epochs = rows_of(samples=4)
-    return batched_form(case_of(tmp_path, rows, epochs, loader=loader, config={"dataset_len": None}))
+    return batched_form(case_of(tmp_path, rows, epochs=epochs, loader=loader, config={"dataset_len": None}))
 
 
 def pasted(tmp_path: Path, loader: DataLoader[Any], **names: Any) -> DataLoader[Any]:

@@ -11,7 +11,8 @@ import pytest
 
 from loaderscope.advisors.case.code_text import free_names
 from loaderscope.advisors.code.hot.function_code import columns_code, elements_code, hf_code
-from rule_cases1 import case_of, main_loop
+from rule_cases import case_of
+from rule_rows import main_loop
 
 HOT = cast("Any", SimpleNamespace(place="rows.py:4", text="row = self.rows[index]"))
 TYPES = {"hf": "datasets.arrow_dataset.Dataset", "dataframe": "pandas.DataFrame", "tensor": "torch.Tensor"}

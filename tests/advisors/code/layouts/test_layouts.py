@@ -18,12 +18,12 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
-from advice_cases import FakeWhatIf, advice
 from loaderscope.advisors.code.layouts.containers import readahead_code, rechunk_code, regroup_code
 from loaderscope.advisors.code.layouts.kept import kept_code, opener_of
 from loaderscope.advisors.code.layouts.packed import map_size, packed_code
 from loaderscope.advisors.code.layouts.shards import shard_count, shards_code
 from loaderscope.advisors.code.layouts.stored import stored_form
+from rule_cases import FakeWhatIf, advice
 from stack_cases import seen
 from storage_cases import equal, pasted, same_batches, stored_case
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from advice_cases import US, FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of, unmeasured
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Range
+from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
+from rule_rows import US, rows_of
 
 NAME = "batch-size"
 
@@ -24,12 +25,13 @@ def case(
     )  # fmt: skip
     whatif = FakeWhatIf(Range(0.15, 0.25, 0.4))
     return case_of(
-        tmp_path, rows, epochs, config={"batch_size": size, "num_workers": num_workers}, whatif=whatif, process=process
+        tmp_path,
+        rows,
+        epochs=epochs,
+        config={"batch_size": size, "num_workers": num_workers},
+        whatif=whatif,
+        process=process,
     )
-
-
-def test_its_documentation_is_complete() -> None:
-    check_doc(NAME)
 
 
 def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from advice_cases import US, FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of, unmeasured
 from loaderscope.advisors.case.case import Case
+from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
+from rule_rows import US, rows_of
 
 NAME = "h2d-copies"
 
@@ -21,15 +22,11 @@ def case(tmp_path: Path, device: str | None = "cuda:0", pin: bool = True, **colu
     }  # fmt: skip
     rows, epochs = rows_of(wait_ms=1.0, compute_ms=4.0, **{k: v for k, v in told.items() if v is not None})
     whatif = FakeWhatIf()
-    return case_of(tmp_path, rows, epochs, process={"device": device}, config={"pin_memory": pin}, whatif=whatif)
+    return case_of(tmp_path, rows, epochs=epochs, process={"device": device}, config={"pin_memory": pin}, whatif=whatif)
 
 
 def asked(case: Case) -> Any:
     return case.whatif.asked  # type: ignore[union-attr]
-
-
-def test_its_documentation_is_complete() -> None:
-    check_doc(NAME)
 
 
 def test_many_small_copies_are_packed(tmp_path: Path) -> None:

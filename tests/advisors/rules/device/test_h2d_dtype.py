@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from advice_cases import US, FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of
 from loaderscope.advisors.case.case import Case
+from rule_cases import FakeWhatIf, advice, case_of, outcomes
+from rule_rows import US, rows_of
 
 NAME = "h2d-dtype"
 
@@ -36,7 +37,7 @@ def case(
         }  # fmt: skip
     rows, epochs = rows_of(wait_ms=3.0, compute_ms=3.0, fetch_ns=1000 * US, **columns)
     return case_of(
-        tmp_path, rows, epochs, config={"num_workers": workers, **(config or {})}, process={"device": device},
+        tmp_path, rows, epochs=epochs, config={"num_workers": workers, **(config or {})}, process={"device": device},
         inspection={
             "structure": "list", "leaves": [pictures, LABELS],
             "dataset": {"type": "train.Faces", "name": "Faces", "getitem": list(getitem)},
@@ -47,10 +48,6 @@ def case(
 
 def asked(case: Case) -> Any:
     return case.whatif.asked  # type: ignore[union-attr]
-
-
-def test_its_documentation_is_complete() -> None:
-    check_doc(NAME)
 
 
 def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:

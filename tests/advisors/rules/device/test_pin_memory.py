@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from loaderscope.advisors.case.case import Case
-from rule_cases1 import FakeWhatIf, arguments, assert_documented, case_of, judged, only, worker_loop, workers_config
+from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, unmeasured, workers_config
+from rule_rows import worker_loop
 
 NAME = "pin-memory"
 MS = 1_000_000
@@ -23,24 +24,20 @@ def device_case(
                    config=workers_config(2, pin_memory=pin))  # fmt: skip
 
 
-def test_documented() -> None:
-    assert_documented(NAME)
-
-
 def test_on_for_pageable_copies(tmp_path: Path) -> None:
     case = device_case(tmp_path)
-    advice = only(judged(NAME, case)[0])
-    assert advice.params == {"pin_memory": True}
-    assert arguments(advice.code)["pin_memory"] == "True"
-    assert "non_blocking=True" in advice.code
-    assert advice.evidence["speed of the copies"] == "19 GB/s"
+    found = advice(NAME, case)
+    assert found.params == {"pin_memory": True}
+    assert arguments(found.code)["pin_memory"] == "True"
+    assert "non_blocking=True" in found.code
+    assert found.evidence["speed of the copies"] == "19 GB/s"
     assert case.whatif.asked == [{"pin_memory": True, "h2d": (0.3, 0.8)}]  # type: ignore[union-attr]
 
 
 def test_on_moves_unpacking_to_a_thread(tmp_path: Path) -> None:
     case = device_case(tmp_path, unpack_ms=3.0, h2d_ns=100_000, h2d_pinned=0)
-    advice = only(judged(NAME, case)[0])
-    assert "a thread can do" in advice.why
+    found = advice(NAME, case)
+    assert "a thread can do" in found.why
     assert case.whatif.asked == [{"pin_memory": True}]  # type: ignore[union-attr]
 
 
@@ -48,29 +45,29 @@ def test_on_moves_unpacking_to_a_thread(tmp_path: Path) -> None:
     "change", [{"h2d_ns": 300_000}, {"h2d_pinned": 2}, {"bytes": 10_000}]
 )  # fmt: skip
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert judged(NAME, device_case(tmp_path, **change)) == ([], [], [])
+    assert outcomes(NAME, device_case(tmp_path, **change)) == []
 
 
 def test_unmeasured_copies_are_said(tmp_path: Path) -> None:
     case = device_case(tmp_path, h2d_ns=None)
-    assert len(judged(NAME, case)[2]) == 1
+    assert unmeasured(NAME, case)
 
 
 def test_off_where_pinning_is_waited_for(tmp_path: Path) -> None:
     case = device_case(tmp_path, pin=True, pin_ns=4 * MS, h2d_ns=MS)
-    advice = only(judged(NAME, case)[0])
-    assert advice.params == {"pin_memory": False}
-    assert "pin_memory" not in arguments(advice.code) or arguments(advice.code)["pin_memory"] == "False"
+    found = advice(NAME, case)
+    assert found.params == {"pin_memory": False}
+    assert "pin_memory" not in arguments(found.code) or arguments(found.code)["pin_memory"] == "False"
 
 
 def test_kept_on_where_it_is_not_waited_for(tmp_path: Path) -> None:
-    assert judged(NAME, device_case(tmp_path, pin=True, pin_ns=200_000, h2d_ns=MS)) == ([], [], [])
+    assert outcomes(NAME, device_case(tmp_path, pin=True, pin_ns=200_000, h2d_ns=MS)) == []
 
 
-@pytest.mark.parametrize(("pin", "rejected"), [(True, 1), (False, 0)])
-def test_without_a_device(tmp_path: Path, pin: bool, rejected: int) -> None:
+@pytest.mark.parametrize(("pin", "rejected"), [(True, True), (False, False)])
+def test_without_a_device(tmp_path: Path, pin: bool, rejected: bool) -> None:
     case = device_case(tmp_path, pin=pin, device=None, h2d_ns=None)
-    found = judged(NAME, case)
-    assert [len(part) for part in found] == [0, rejected, 0]
     if rejected:
-        assert only(found[1]).predicted.mid == 1.0
+        assert rejection(NAME, case).predicted.mid == 1.0
+    else:
+        assert outcomes(NAME, case) == []

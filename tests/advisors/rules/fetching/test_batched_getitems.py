@@ -10,19 +10,10 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
-from advice_cases import (
-    US,
-    FakeWhatIf,
-    advice,
-    case_of,
-    check_doc,
-    outcomes,
-    rejection,
-    rows_of,
-    unmeasured,
-)
 from loaderscope.advisors.assemble.probe import probe_loader
 from loaderscope.advisors.case.case import Case
+from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
+from rule_rows import US, rows_of
 
 NAME = "batched-getitems"
 N = 600
@@ -82,11 +73,7 @@ def case(
         collate_cpu_ns=collate, **(columns or {}),
     )  # fmt: skip
     config = {"dataset_len": 6000 if whatif is None else None}
-    return case_of(tmp_path, rows, epochs, loader=loader, whatif=whatif, config=config, inspection=LEAVES)
-
-
-def test_its_documentation_is_complete() -> None:
-    check_doc(NAME)
+    return case_of(tmp_path, rows, epochs=epochs, loader=loader, whatif=whatif, config=config, inspection=LEAVES)
 
 
 @pytest.mark.parametrize("dataset", [Points(), TensorDataset(torch.randn(N, 5)), Subset(Points(), range(N))])

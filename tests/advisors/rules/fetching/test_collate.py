@@ -10,17 +10,8 @@ import pytest
 import torch
 
 from loaderscope.advisors.case.case import Case
-from rule_cases1 import (
-    FakeWhatIf,
-    arguments,
-    assert_documented,
-    case_of,
-    judged,
-    main_loop,
-    only,
-    worker_loop,
-    workers_config,
-)
+from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, unmeasured, workers_config
+from rule_rows import main_loop, worker_loop
 from stack_cases import seen
 
 NAME = "collate"
@@ -44,32 +35,29 @@ def slow_case(path: Path, source: list[str], leaves: Any = (), workers: int = 0,
     )  # fmt: skip
 
 
-def test_documented() -> None:
-    assert_documented(NAME)
-
-
 @pytest.mark.parametrize("workers", [0, 2])
 def test_tensor_from_a_list(tmp_path: Path, workers: int) -> None:
     case = slow_case(tmp_path, FROM_LIST, workers=workers)
-    advice = only(judged(NAME, case)[0])
-    assert "Stack" in advice.title and advice.why.startswith("join takes")
-    assert arguments(advice.code)["collate_fn"] == "stack_samples"
+    found = advice(NAME, case)
+    assert "Stack" in found.title and found.why.startswith("join takes")
+    assert arguments(found.code)["collate_fn"] == "stack_samples"
     assert case.whatif.asked == [{"collate": (0.03, 0.2)}]  # type: ignore[union-attr]
 
 
 def test_python_loop(tmp_path: Path) -> None:
-    assert "loops" in only(judged(NAME, slow_case(tmp_path, LOOP))[0]).title
+    assert "loops" in advice(NAME, slow_case(tmp_path, LOOP)).title
 
 
 @pytest.mark.parametrize(("share", "fires"), [(0.4, True), (0.1, False)])
 def test_padding(tmp_path: Path, share: float, fires: bool) -> None:
     leaf = {"path": "", "kind": "tensor", "dtype": "torch.float32", "nbytes": 1000, "padding_share": share}
-    recommended, _, unmeasured = judged(NAME, slow_case(tmp_path, PADS, [leaf]))
-    assert (len(recommended), len(unmeasured)) == (fires, not fires)
-    if fires:
-        call = arguments(only(recommended).code)
-        assert call["batch_sampler"] == "LengthBuckets(lengths, RandomSampler(dataset), batch_size=4)"
-        assert not {"batch_size", "shuffle"} & set(call)
+    case = slow_case(tmp_path, PADS, [leaf])
+    if not fires:
+        assert unmeasured(NAME, case)
+        return
+    call = arguments(advice(NAME, case).code)
+    assert call["batch_sampler"] == "LengthBuckets(lengths, RandomSampler(dataset), batch_size=4)"
+    assert not {"batch_size", "shuffle"} & set(call)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +71,7 @@ def test_padding(tmp_path: Path, share: float, fires: bool) -> None:
 )
 def test_the_code_runs_on_samples_of_that_kind(tmp_path: Path, leaves: Any, samples: Any) -> None:
     told = [{"path": path, "kind": "tensor", "dtype": dtype} for path, dtype in leaves]
-    code = only(judged(NAME, slow_case(tmp_path, FROM_LIST, told))[0]).code
+    code = advice(NAME, slow_case(tmp_path, FROM_LIST, told)).code
     space: dict[str, Any] = {"DataLoader": torch.utils.data.DataLoader, "dataset": samples}
     exec(code, space)
     batch = next(iter(space["loader"]))
@@ -98,7 +86,7 @@ def test_the_code_runs_on_samples_of_that_kind(tmp_path: Path, leaves: Any, samp
 
 def test_the_buckets_cover_every_sample_once(tmp_path: Path) -> None:
     leaf = {"path": "", "kind": "tensor", "dtype": "torch.float32", "nbytes": 1000, "padding_share": 0.5}
-    code = only(judged(NAME, slow_case(tmp_path, PADS, [leaf]))[0]).code
+    code = advice(NAME, slow_case(tmp_path, PADS, [leaf])).code
     data = [(torch.zeros(n % 17 + 1), 0) for n in range(103)]
     space: dict[str, Any] = {"dataset": data, "join": lambda samples: [len(x) for x, _ in samples]}
     exec(code, space)
@@ -109,24 +97,23 @@ def test_the_buckets_cover_every_sample_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("collate_ms", [0.5])
 def test_silent_where_collating_is_little(tmp_path: Path, collate_ms: float) -> None:
-    assert judged(NAME, slow_case(tmp_path, FROM_LIST, collate_ms=collate_ms)) == ([], [], [])
+    assert outcomes(NAME, slow_case(tmp_path, FROM_LIST, collate_ms=collate_ms)) == []
 
 
 def test_silent_for_torchs_own(tmp_path: Path) -> None:
     case = case_of(tmp_path, main_loop(100, fetch=4.0, collate=8.0), whatif=FakeWhatIf())
-    assert judged(NAME, case) == ([], [], [])
+    assert outcomes(NAME, case) == []
 
 
 @pytest.mark.parametrize("source", [[], PLAIN])
 def test_no_guess_without_a_cause(tmp_path: Path, source: list[str]) -> None:
-    recommended, _, unmeasured = judged(NAME, slow_case(tmp_path, source))
-    assert recommended == [] and len(unmeasured) == 1
+    assert unmeasured(NAME, slow_case(tmp_path, source))
 
 
 def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
     stacks = (("join /home/u/train.py:8 > einsum site/opt_einsum/x.py:3", 80), ("join /home/u/train.py:9", 20))
-    _, _, unmeasured = judged(NAME, seen(slow_case(tmp_path, PLAIN), *stacks, stage="collate"))
-    assert "80 % of it is opt_einsum's einsum at train.py:8" in only(unmeasured).reason
+    said = unmeasured(NAME, seen(slow_case(tmp_path, PLAIN), *stacks, stage="collate"))
+    assert "80 % of it is opt_einsum's einsum at train.py:8" in said
 
 
 def test_hostile_names_stay_out_of_the_code(tmp_path: Path) -> None:
@@ -137,4 +124,4 @@ def test_hostile_names_stay_out_of_the_code(tmp_path: Path) -> None:
         inspection={"collate": {"type": evil, "name": evil, "call": FROM_LIST},
                     "leaves": [{"path": "['a'); import os #']", "kind": "tensor", "dtype": evil}]},
     )  # fmt: skip
-    assert "import os" not in only(judged(NAME, case)[0]).code
+    assert "import os" not in advice(NAME, case).code

@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from advice_cases import US, FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of, unmeasured
 from loaderscope.advisors.case.case import Case
+from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
+from rule_rows import US, rows_of
 
 NAME = "hot-function"
 FRAME = {"name": "frame", "kind": "dataframe", "type": "pandas.DataFrame", "shape": [40, 3]}
@@ -68,7 +69,7 @@ def case(tmp_path: Path, dataset: Any, sample_us: float = 100.0, idle: float = 0
         wait_ms=fetch / 1e6 + 0.05, compute_ms=options.pop("compute_ms", 0.1), fetch_ns=fetch, collate_ns=10 * US,
         samples=4, fetch_cpu_ns=round(fetch * (1 - idle)),
     )  # fmt: skip
-    made = case_of(tmp_path, rows, epochs, loader=DataLoader(dataset, batch_size=4), **options)
+    made = case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(dataset, batch_size=4), **options)
     return made
 
 
@@ -78,10 +79,6 @@ def with_frame(tmp_path: Path, **options: Any) -> Case:
     seen = inspect_loader(DataLoader(Frame(), batch_size=4))
     seen["dataset"]["attributes"] = [FRAME]
     return case(tmp_path, Frame(), inspection=seen, **options)
-
-
-def test_its_documentation_is_complete() -> None:
-    check_doc(NAME)
 
 
 def test_rows_of_a_data_frame_become_arrays(tmp_path: Path) -> None:

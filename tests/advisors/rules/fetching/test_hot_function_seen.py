@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from advice_cases import US, FakeWhatIf, advice, case_of, outcomes, rejection, rows_of, unmeasured
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.schema.report_model import Range
+from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
+from rule_rows import US, rows_of
 from stack_cases import OWN, seen
 
 NAME = "hot-function"
@@ -58,7 +59,9 @@ def case(
             wait_ms=fetch / 1e6 + more_ms, compute_ms=compute_ms, fetch_ns=fetch, collate_ns=10 * US, samples=4,
             fetch_cpu_ns=round(fetch * (1 - idle)),
         )  # fmt: skip
-        _MADE[key] = case_of(tmp_path, rows, epochs, loader=DataLoader(dataset or Plain(), batch_size=4), **options)
+        _MADE[key] = case_of(
+            tmp_path, rows, epochs=epochs, loader=DataLoader(dataset or Plain(), batch_size=4), **options
+        )
     return replace(_MADE[key], whatif=cast("Any", whatif or FakeWhatIf()))
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from torch.utils.data import DataLoader, Dataset
 
-from advice_cases import FakeWhatIf, advice, case_of, check_doc, outcomes, rejection, rows_of, unmeasured
 from builders import MS
 from loaderscope.advisors.case.case import Case
+from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
+from rule_rows import rows_of
 from storage_cases import looks_of, memory, stored_case
 
 NAME = "page-cache"
@@ -43,11 +44,7 @@ def case(
         process = [{**row, "pid": 4001, "role": 1, "loader": 0} for row in process] + process
         process.sort(key=lambda row: row["t_ns"])
     system = {"process": process} if sampled else None
-    return case_of(tmp_path, rows, epochs, config={"num_workers": workers}, system=system, **options)
-
-
-def test_its_documentation_is_complete() -> None:
-    check_doc(NAME)
+    return case_of(tmp_path, rows, epochs=epochs, config={"num_workers": workers}, system=system, **options)
 
 
 @pytest.mark.parametrize("workers", [0, 1])

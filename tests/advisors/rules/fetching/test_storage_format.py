@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from torch.utils.data import DataLoader, Dataset
 
-from advice_cases import FakeWhatIf, advice, case_of, check_doc, outcomes, rejection, rows_of, unmeasured
 from builders import MS, T0
 from loaderscope.advisors.case.case import Case
+from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
+from rule_rows import rows_of
 from storage_cases import pasted
 
 NAME = "storage-format"
@@ -57,11 +58,7 @@ def case(tmp_path: Path, idle: float | None, *, cls: Any = Pictures, fetch_ms: f
         bytes=400_000, **cpu,
     )  # fmt: skip
     dataset = cls([f"data/{n}.png" for n in range(40)])
-    return case_of(tmp_path, rows, epochs, loader=DataLoader(dataset, batch_size=4), **options)
-
-
-def test_its_documentation_is_complete() -> None:
-    check_doc(NAME)
+    return case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(dataset, batch_size=4), **options)
 
 
 def test_decoding_is_said_before_a_day_is_spent_converting(tmp_path: Path) -> None:

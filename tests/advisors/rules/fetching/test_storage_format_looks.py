@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, SequentialSampler
 
-from advice_cases import FakeWhatIf, advice, outcomes, rejection
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.code.layouts.packed import map_size
 from loaderscope.advisors.schema.report_model import Code, CodeStage
+from rule_cases import FakeWhatIf, advice, outcomes, rejection
 from storage_cases import looks_of, memory, pasted, same_batches, stored_case
 
 NAME = "storage-format"

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from advice_cases import advice, case_of, check_doc, outcomes, rows_of
 from builders import RunBuilder
 from loaderscope.advisors.case.case import SAME, Case
 from loaderscope.profiler.inspect.digests import digest_of_indices
 from loaderscope.profiler.run.run_reader import open_run
+from rule_cases import advice, case_of, outcomes
+from rule_rows import rows_of
 
 NAME = "distributed-sampler"
 RANDOM, SEQUENTIAL = "torch.utils.data.sampler.RandomSampler", "torch.utils.data.sampler.SequentialSampler"
@@ -25,7 +26,7 @@ def case(
     """Epochs of 60 batches of 4; `digests` are those of the first batch of each, `peer` another rank's."""
     rows, told = with_digests(epochs, batches, digests)
     config = {"sampler": sampler, "dataset_len": length, "dataset_kind": kind, "dataset": "train.Texts"}
-    own = case_of(tmp_path, rows, told, config=config, process={"world_size": world, "rank": rank})
+    own = case_of(tmp_path, rows, epochs=told, config=config, process={"world_size": world, "rank": rank})
     if peer:
         other = RunBuilder(tmp_path / "peer")
         rows, told = with_digests(epochs, batches, peer)
@@ -40,10 +41,6 @@ def with_digests(epochs: int, batches: int, digests: tuple[int, ...]) -> tuple[A
     for epoch, digest in enumerate(digests):
         rows[epoch * batches]["digest"] = digest
     return rows, told
-
-
-def test_its_documentation_is_complete() -> None:
-    check_doc(NAME)
 
 
 def test_ranks_that_each_read_everything_are_told(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from advice_cases import advice, case_of, check_doc, outcomes
 from builders import MS, epoch_row, loop
 from loaderscope.advisors.case.case import Case
+from rule_cases import advice, case_of, outcomes
 
 NAME = "drop-last"
 
@@ -27,11 +27,7 @@ def case(
         own[-1].update(samples=samples, compute_ns=round(last_ms * MS))
         rows += own
         epochs.append(epoch_row(own, how=how))
-    return case_of(tmp_path, rows, epochs, config={"drop_last": drop_last})
-
-
-def test_its_documentation_is_complete() -> None:
-    check_doc(NAME)
+    return case_of(tmp_path, rows, epochs=epochs, config={"drop_last": drop_last})
 
 
 def test_a_recompilation_in_each_epoch_is_seen(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from advice_cases import advice, case_of, check_doc, outcomes, rows_of
 from loaderscope.advisors.case.case import Case
+from rule_cases import advice, case_of, outcomes
+from rule_rows import rows_of
 
 NAME = "iterable-sharding"
 
@@ -53,11 +54,7 @@ def case(
                 rows[epoch * batches + task].update(digest=digest, worker=worker, task=task, t_fetch_ns=1)
     loader = DataLoader(dataset, batch_size=4)
     config = {"num_workers": workers, "dataset_kind": kind, "batch_size": 4}
-    return case_of(tmp_path, rows, told, loader=loader, config=config)
-
-
-def test_its_documentation_is_complete() -> None:
-    check_doc(NAME)
+    return case_of(tmp_path, rows, epochs=told, loader=loader, config=config)
 
 
 @pytest.mark.parametrize("cls", [Numbers, Counting])

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from advice_cases import FakeWhatIf, advice, case_of, check_doc, outcomes, rows_of
 from builders import MS, RunBuilder
 from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.run.run_reader import open_run
+from rule_cases import FakeWhatIf, advice, case_of, outcomes
+from rule_rows import rows_of
 
 NAME = "rank-imbalance"
 
@@ -21,7 +22,7 @@ def case(
 ) -> Case:  # fmt: skip
     """(fetch, wait, compute) in ms of this rank and of the others."""
     rows, epochs = made(own)
-    found = case_of(tmp_path, rows, epochs, process={"world_size": world, "rank": 0}, whatif=FakeWhatIf())
+    found = case_of(tmp_path, rows, epochs=epochs, process={"world_size": world, "rank": 0}, whatif=FakeWhatIf())
     others = []
     for rank, times in enumerate(peers, 1):
         run = RunBuilder(tmp_path / f"rank{rank}")
@@ -36,10 +37,6 @@ def case(
 def made(times: tuple[float, float, float]) -> tuple[Any, Any]:
     fetch, wait, compute = times
     return rows_of(2, 40, wait_ms=wait, compute_ms=compute, fetch_ns=round(fetch * MS), collate_ns=0)
-
-
-def test_its_documentation_is_complete() -> None:
-    check_doc(NAME)
 
 
 def test_the_slow_rank_is_told(tmp_path: Path) -> None:

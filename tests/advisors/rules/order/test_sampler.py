@@ -9,27 +9,24 @@ import numpy as np
 import pytest
 import torch
 
-from rule_cases1 import FakeWhatIf, assert_documented, case_of, judged, main_loop, only
+from rule_cases import FakeWhatIf, advice, case_of, outcomes
+from rule_rows import main_loop
 
 NAME = "sampler"
 OWN = {"sampler": "train.Balanced", "dataset_len": 1000}
 
 
-def test_documented() -> None:
-    assert_documented(NAME)
-
-
 def test_slow_python_sampler(tmp_path: Path) -> None:
     whatif = FakeWhatIf(1.6)
     case = case_of(tmp_path, main_loop(100, index=5.0, fetch=2.0), whatif=whatif, config=OWN)
-    advice = only(judged(NAME, case)[0])
-    assert advice.why.startswith("Balanced takes 5.00 ms")
-    assert "Balanced" in (advice.caveat or "")
+    found = advice(NAME, case)
+    assert found.why.startswith("Balanced takes 5.00 ms")
+    assert "Balanced" in (found.caveat or "")
     assert whatif.asked == [{"index": (0.02, 0.3)}]
     # What it draws is its own: pasted, the code changes nothing until that is written.
     space: dict[str, Any] = {}
-    exec(advice.code, space)
-    assert "loader" not in space and "what Balanced draws" in advice.code
+    exec(found.code, space)
+    assert "loader" not in space and "what Balanced draws" in found.code
     order = [2, 0, 1, 3, 3]
     assert list(space["ArrayBatches"](lambda epoch: np.array(order), 5, 2)) == [[2, 0], [1, 3], [3]]
 
@@ -37,14 +34,14 @@ def test_slow_python_sampler(tmp_path: Path) -> None:
 def test_torchs_own_shuffle_has_less_to_gain(tmp_path: Path) -> None:
     whatif = FakeWhatIf(1.6)
     case = case_of(tmp_path, main_loop(100, compute_ms=0.05, index=0.02, fetch=0.02), whatif=whatif)
-    judged(NAME, case)
+    outcomes(NAME, case)
     assert whatif.asked == [{"index": (0.3, 0.7)}]
 
 
 @pytest.mark.parametrize("config", [{**OWN, "dataset_kind": "iterable"}])
 def test_silent_for_iterable_sets(tmp_path: Path, config: dict[str, Any]) -> None:
     case = case_of(tmp_path, main_loop(100, index=5.0, fetch=2.0), whatif=FakeWhatIf(), config=config)
-    assert judged(NAME, case) == ([], [], [])
+    assert outcomes(NAME, case) == []
 
 
 @pytest.mark.parametrize(("length", "fires"), [(20_000_000, True), (100_000, False)])
@@ -53,12 +50,12 @@ def test_a_long_permutation(tmp_path: Path, length: int, fires: bool) -> None:
     rows[0]["index_ns"] = 80_000_000
     case = case_of(tmp_path, rows, whatif=FakeWhatIf(1.1), config={"dataset_len": length})
     assert case.share("index") is not None and 0.05 < (case.share("index") or 0) < 0.10
-    assert bool(judged(NAME, case)[0]) is fires
+    assert bool(outcomes(NAME, case)) is fires
 
 
 def test_silent_where_drawing_is_little(tmp_path: Path) -> None:
     case = case_of(tmp_path, main_loop(100, index=0.5, fetch=2.0), whatif=FakeWhatIf(), config=OWN)
-    assert judged(NAME, case) == ([], [], [])
+    assert outcomes(NAME, case) == []
 
 
 @pytest.mark.parametrize(
@@ -67,7 +64,7 @@ def test_silent_where_drawing_is_little(tmp_path: Path) -> None:
 def test_the_code_draws_every_sample_once(tmp_path: Path, sampler: str, shuffled: bool) -> None:
     case = case_of(tmp_path, main_loop(100, index=5.0, fetch=2.0), whatif=FakeWhatIf(), config={"sampler": sampler})
     space: dict[str, Any] = {"dataset": torch.arange(103)}
-    exec(only(judged(NAME, case)[0]).code, space)
+    exec(advice(NAME, case).code, space)
     epochs = [torch.cat(list(space["loader"])) for _ in range(2)]
     assert len(space["loader"]) == 26
     assert all(sorted(epoch.tolist()) == list(range(103)) for epoch in epochs)

@@ -8,17 +8,8 @@ from typing import Any
 import pytest
 
 from loaderscope.advisors.case.case import Case
-from rule_cases1 import (
-    FakeWhatIf,
-    arguments,
-    assert_documented,
-    case_of,
-    host_samples,
-    judged,
-    only,
-    worker_loop,
-    workers_config,
-)
+from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, workers_config
+from rule_rows import host_samples, worker_loop
 
 NAME = "cpu-budget"
 
@@ -37,22 +28,18 @@ def crowded(
                    config=workers_config(workers), system=system)  # fmt: skip
 
 
-def test_documented() -> None:
-    assert_documented(NAME)
-
-
 def test_fires_where_all_cpus_are_in_use(tmp_path: Path) -> None:
     case = crowded(tmp_path)
-    advice = only(judged(NAME, case)[0])
-    assert advice.params == {"num_workers": 1}  # all are predicted alike: the fewest
-    assert arguments(advice.code)["num_workers"] == "1"
-    assert advice.evidence["effective CPUs"] == "2 cores a rank"
-    assert judged("num-workers", case)[0] == []  # it does not say the same twice
+    found = advice(NAME, case)
+    assert found.params == {"num_workers": 1}  # all are predicted alike: the fewest
+    assert arguments(found.code)["num_workers"] == "1"
+    assert found.evidence["effective CPUs"] == "2 cores a rank"
+    assert outcomes("num-workers", case) == []  # it does not say the same twice
 
 
 def test_fires_where_the_quota_throttles(tmp_path: Path) -> None:
     case = crowded(tmp_path, affinity=16, cores=0.1, quota=2.0, cgroup_throttled_ns=lambda n: n * 300_000_000)
-    assert only(judged(NAME, case)[0]).evidence["throttled"] == "30 % of the time"
+    assert advice(NAME, case).evidence["throttled"] == "30 % of the time"
 
 
 @pytest.mark.parametrize(
@@ -60,4 +47,4 @@ def test_fires_where_the_quota_throttles(tmp_path: Path) -> None:
     [{"workers": 2, "cores": 0.9}, {"affinity": 8}, {"cores": 0.1}, {"answer": 1.0}, {"pack_ms": 200.0}],
 )
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert judged(NAME, crowded(tmp_path, **change)) == ([], [], [])
+    assert outcomes(NAME, crowded(tmp_path, **change)) == []

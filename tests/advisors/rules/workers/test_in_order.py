@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rule_cases1 import FakeWhatIf, arguments, assert_documented, case_of, judged, only, worker_loop, workers_config
+from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, workers_config
+from rule_rows import worker_loop
 
 NAME = "in-order"
 
@@ -17,10 +18,6 @@ def rows(slow_ms: float = 90.0, ready: int = 3, fast_ms: float = 9.0) -> list[di
     for number in range(0, 200, 10):
         found[number]["ready"] = ready
     return found
-
-
-def test_documented() -> None:
-    assert_documented(NAME)
 
 
 def heavy_waits(found: list[dict[str, Any]], ms: int = 60) -> list[dict[str, Any]]:
@@ -38,11 +35,11 @@ def heavy_waits(found: list[dict[str, Any]], ms: int = 60) -> list[dict[str, Any
 
 def test_fires_where_ready_batches_are_blocked(tmp_path: Path) -> None:
     whatif = FakeWhatIf(1.4)
-    advice = only(judged(NAME, case_of(tmp_path, heavy_waits(rows()), whatif=whatif, config=workers_config(2)))[0])
-    assert advice.params == {"in_order": False}
-    assert arguments(advice.code)["in_order"] == "False"
+    found = advice(NAME, case_of(tmp_path, heavy_waits(rows()), whatif=whatif, config=workers_config(2)))
+    assert found.params == {"in_order": False}
+    assert arguments(found.code)["in_order"] == "False"
     assert whatif.asked == [{"in_order": False}]
-    assert "order" in (advice.caveat or "")
+    assert "order" in (found.caveat or "")
 
 
 @pytest.mark.parametrize(
@@ -59,14 +56,13 @@ def test_fires_where_ready_batches_are_blocked(tmp_path: Path) -> None:
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any], facts: dict[str, Any]) -> None:
     told = {"config": workers_config(2), **facts}
     case = case_of(tmp_path, heavy_waits(rows(**change)), whatif=FakeWhatIf(1.4), **told)
-    assert judged(NAME, case) == ([], [], [])
+    assert outcomes(NAME, case) == []
 
 
 def test_rejected_where_workers_are_always_busy(tmp_path: Path) -> None:
     case = case_of(tmp_path, heavy_waits(rows(slow_ms=190.0, fast_ms=22.0)), whatif=FakeWhatIf(1.0),
                    config=workers_config(2))  # fmt: skip
-    recommended, rejected, _ = judged(NAME, case)
-    assert recommended == []
-    assert only(rejected).title == "in_order=False would not help"
-    assert only(rejected).predicted is not None and only(rejected).predicted.mid == 1.0
-    assert only(rejected).why.startswith("Slow batches do block")
+    rejected = rejection(NAME, case)
+    assert rejected.title == "in_order=False would not help"
+    assert rejected.predicted is not None and rejected.predicted.mid == 1.0
+    assert rejected.why.startswith("Slow batches do block")

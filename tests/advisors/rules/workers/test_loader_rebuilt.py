@@ -11,7 +11,8 @@ import torch
 
 from builders import MS, T0, epoch_row
 from loaderscope.advisors.case.case import Case
-from rule_cases1 import FakeWhatIf, assert_documented, case_of, judged, main_loop, only, worker_loop, workers_config
+from rule_cases import FakeWhatIf, advice, case_of, outcomes, workers_config
+from rule_rows import main_loop, worker_loop
 
 NAME = "loader-rebuilt"
 
@@ -40,51 +41,47 @@ def passes(
     return case_of(path, *lanes, config=config, epochs=epochs, whatif=whatif)
 
 
-def test_documented() -> None:
-    assert_documented(NAME)
-
-
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_iterator_a_step(tmp_path: Path, workers: int) -> None:
-    advice = only(judged(NAME, passes(tmp_path, workers=workers))[0])
-    assert advice.kind == "correctness"
-    assert advice.evidence["iterators"] == "60"
-    assert advice.evidence["batches an iterator"] == "1"
-    assert 1.0 < advice.predicted.low <= advice.predicted.mid <= advice.predicted.high
+    found = advice(NAME, passes(tmp_path, workers=workers))
+    assert found.kind == "correctness"
+    assert found.evidence["iterators"] == "60"
+    assert found.evidence["batches an iterator"] == "1"
+    assert 1.0 < found.predicted.low <= found.predicted.mid <= found.predicted.high
 
 
 def test_a_few_slow_starts_change_nothing(tmp_path: Path) -> None:
-    usual = only(judged(NAME, passes(tmp_path / "usual", workers=0))[0])
-    spell = only(judged(NAME, passes(tmp_path / "spell", workers=0, slow_starts=12))[0])
+    usual = advice(NAME, passes(tmp_path / "usual", workers=0))
+    spell = advice(NAME, passes(tmp_path / "spell", workers=0, slow_starts=12))
     assert spell.predicted == usual.predicted
     assert spell.evidence == usual.evidence
 
 
 def test_without_a_shuffle_it_is_always_the_same_data(tmp_path: Path) -> None:
-    assert "always the same first samples" in only(judged(NAME, passes(tmp_path, sampler="SequentialSampler"))[0]).why
+    assert "always the same first samples" in advice(NAME, passes(tmp_path, sampler="SequentialSampler")).why
 
 
 @pytest.mark.parametrize("change", [{"count": 10}, {"batches": 8}, {"how": 1}])
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert judged(NAME, passes(tmp_path, **change)) == ([], [], [])
+    assert outcomes(NAME, passes(tmp_path, **change)) == []
 
 
 def test_a_loader_an_epoch(tmp_path: Path) -> None:
     whatif = FakeWhatIf(1.5)
     case = passes(tmp_path, count=5, batches=30, how=1, start_ms=800.0, instances=True, whatif=whatif)
-    advice = only(judged(NAME, case)[0])
-    assert advice.kind is None and advice.params == {"persistent_workers": True}
+    found = advice(NAME, case)
+    assert found.kind is None and found.params == {"persistent_workers": True}
     assert whatif.asked == [{"persistent_workers": True}]
-    assert judged("persistent-workers", case) == ([], [], [])
+    assert outcomes("persistent-workers", case) == []
 
 
 def test_a_loader_an_epoch_that_costs_nothing(tmp_path: Path) -> None:
     case = passes(tmp_path, count=5, batches=300, how=1, start_ms=26.0, instances=True, whatif=FakeWhatIf())
-    assert judged(NAME, case) == ([], [], [])
+    assert outcomes(NAME, case) == []
 
 
 def test_the_code_goes_on_where_the_data_ends(tmp_path: Path) -> None:
-    code = only(judged(NAME, passes(tmp_path, workers=0))[0]).code
+    code = advice(NAME, passes(tmp_path, workers=0)).code
     space: dict[str, Any] = {"dataset": range(10)}
     exec(code, space)
     a_pass = len(space["loader"])

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from builders import MS, T0, epoch_row
-from loaderscope.advisors.case.case import Case
-from rule_cases1 import FakeWhatIf, arguments, assert_documented, case_of, judged, only, worker_loop, workers_config
+from loaderscope.advisors.case.case import Advice, Case
+from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, workers_config
+from rule_rows import worker_loop
 
 NAME = "persistent-workers"
 
@@ -28,16 +29,12 @@ def epochs_case(
     return case_of(path, *lanes, whatif=FakeWhatIf(answer), config=told, epochs=epochs)
 
 
-def test_documented() -> None:
-    assert_documented(NAME)
-
-
 def test_fires_for_short_epochs(tmp_path: Path) -> None:
-    advice = only(judged(NAME, epochs_case(tmp_path, start_method="spawn"))[0])
-    assert advice.params == {"persistent_workers": True}
-    assert arguments(advice.code)["persistent_workers"] == "True"
-    assert advice.evidence["an epoch's start"] == "600 ms"
-    assert advice.evidence["workers"] == "2, by spawn"
+    found = advice(NAME, epochs_case(tmp_path, start_method="spawn"))
+    assert found.params == {"persistent_workers": True}
+    assert arguments(found.code)["persistent_workers"] == "True"
+    assert found.evidence["an epoch's start"] == "600 ms"
+    assert found.evidence["workers"] == "2, by spawn"
 
 
 @pytest.mark.parametrize(
@@ -45,7 +42,8 @@ def test_fires_for_short_epochs(tmp_path: Path) -> None:
     [{"start_ms": 20.0}, {"batches": 2000, "start_method": "spawn"}, {"instance": True}, {"first_index_ms": 500.0}],
 )
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert judged(NAME, epochs_case(tmp_path, **change))[0] == []
+    said = outcomes(NAME, epochs_case(tmp_path, **change))
+    assert all(isinstance(one, Advice) and one.rejected for one in said)
 
 
 def test_silent_where_they_are_kept_already_or_there_are_none(tmp_path: Path) -> None:
@@ -53,10 +51,9 @@ def test_silent_where_they_are_kept_already_or_there_are_none(tmp_path: Path) ->
     kept = case_of(tmp_path / "a", lane, whatif=FakeWhatIf(), config=workers_config(2, persistent_workers=True))
     none = case_of(tmp_path / "b", lane, whatif=FakeWhatIf())
     once = case_of(tmp_path / "c", lane, whatif=FakeWhatIf(), config=workers_config(2, persistent_workers=False))
-    assert [judged(NAME, case) for case in (kept, none, once)] == [([], [], [])] * 3
+    assert [outcomes(NAME, case) for case in (kept, none, once)] == [[], [], []]
 
 
 def test_rejected_for_fork_and_long_epochs(tmp_path: Path) -> None:
-    recommended, rejected, _ = judged(NAME, epochs_case(tmp_path, start_ms=15.0, batches=400, answer=1.001))
-    assert recommended == []
-    assert "no difference" in only(rejected).title
+    rejected = rejection(NAME, epochs_case(tmp_path, start_ms=15.0, batches=400, answer=1.001))
+    assert "no difference" in rejected.title

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rule_cases1 import (
-    FakeWhatIf,
-    arguments,
-    assert_documented,
-    case_of,
-    host_samples,
-    judged,
-    only,
-    worker_loop,
-    workers_config,
-)
+from loaderscope.advisors.case.case import Advice
+from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, workers_config
+from rule_rows import host_samples, worker_loop
 
 NAME = "prefetch-factor"
 
@@ -25,40 +18,35 @@ def uneven(number: int) -> float:
     return 60.0 if number % 10 == 0 else 6.0
 
 
-def test_documented() -> None:
-    assert_documented(NAME)
-
-
 def test_raised_for_uneven_fetching_with_idle_room(tmp_path: Path) -> None:
     rows = worker_loop(200, wait_ms=3.0, compute_ms=10.0, fetch_ms=uneven)
     whatif = FakeWhatIf(lambda prefetch_factor: {4: 1.1, 8: 1.3, 16: 1.31}.get(prefetch_factor, 1.31))
-    advice = only(judged(NAME, case_of(tmp_path, rows, whatif=whatif, config=workers_config(2)))[0])
-    assert advice.params == {"prefetch_factor": 8}
-    assert arguments(advice.code)["prefetch_factor"] == "8"
-    assert advice.evidence["fetch, p95"] == "60.0 ms"
+    found = advice(NAME, case_of(tmp_path, rows, whatif=whatif, config=workers_config(2)))
+    assert found.params == {"prefetch_factor": 8}
+    assert arguments(found.code)["prefetch_factor"] == "8"
+    assert found.evidence["fetch, p95"] == "60.0 ms"
 
 
 def test_silent_for_even_fetching(tmp_path: Path) -> None:
     rows = worker_loop(200, wait_ms=3.0, compute_ms=10.0, fetch_ms=11.0)
     whatif = FakeWhatIf(1.5)
-    assert judged(NAME, case_of(tmp_path, rows, whatif=whatif, config=workers_config(2))) == ([], [], [])
+    assert outcomes(NAME, case_of(tmp_path, rows, whatif=whatif, config=workers_config(2))) == []
     assert whatif.asked == []
 
 
 def test_rejected_where_workers_are_always_busy(tmp_path: Path) -> None:
     rows = worker_loop(200, wait_ms=8.0, compute_ms=4.0, fetch_ms=lambda n: 120.0 if n % 10 == 0 else 13.0, bytes=10**6)
     case = case_of(tmp_path, rows, whatif=FakeWhatIf(1.0), config=workers_config(2))
-    recommended, rejected, _ = judged(NAME, case)
-    assert recommended == []
-    assert only(rejected).title == "prefetch_factor=4 would not help"
-    assert only(rejected).predicted is not None and only(rejected).predicted.mid == 1.0
-    assert "4.00 MB more" in only(rejected).why
+    rejected = rejection(NAME, case)
+    assert rejected.title == "prefetch_factor=4 would not help"
+    assert rejected.predicted is not None and rejected.predicted.mid == 1.0
+    assert "4.00 MB more" in rejected.why
 
 
 def test_silent_without_workers_or_model(tmp_path: Path) -> None:
     rows = worker_loop(200, wait_ms=3.0, compute_ms=10.0, fetch_ms=uneven)
-    assert judged(NAME, case_of(tmp_path / "a", rows, config=workers_config(2))) == ([], [], [])
-    assert judged(NAME, case_of(tmp_path / "b", rows, whatif=FakeWhatIf())) == ([], [], [])
+    assert outcomes(NAME, replace(case_of(tmp_path / "a", rows, config=workers_config(2)), whatif=None)) == []
+    assert outcomes(NAME, case_of(tmp_path / "b", rows, whatif=FakeWhatIf())) == []
 
 
 @pytest.mark.parametrize(("factor", "lowered"), [(16, True), (2, False)])
@@ -66,5 +54,6 @@ def test_lowered_for_memory(tmp_path: Path, factor: int, lowered: bool) -> None:
     rows = worker_loop(100, wait_ms=0.1, compute_ms=30.0, fetch_ms=10.0, bytes=20_000_000)
     case = case_of(tmp_path, rows, whatif=FakeWhatIf(1.0), config=workers_config(2, prefetch_factor=factor),
                    system=host_samples(shm_total_bytes=1_000_000_000))  # fmt: skip
-    recommended = judged(NAME, case)[0]
-    assert [(a.kind, a.params) for a in recommended] == ([("safety", {"prefetch_factor": 2})] if lowered else [])
+    assert [(a.kind, a.params) for a in outcomes(NAME, case) if isinstance(a, Advice)] == (
+        [("safety", {"prefetch_factor": 2})] if lowered else []
+    )

@@ -10,17 +10,8 @@ from typing import Any
 import pytest
 
 from loaderscope.advisors.case.case import Case
-from rule_cases1 import (
-    FakeWhatIf,
-    arguments,
-    assert_documented,
-    case_of,
-    host_samples,
-    judged,
-    only,
-    worker_loop,
-    workers_config,
-)
+from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, workers_config
+from rule_rows import host_samples, worker_loop
 
 NAME = "shared-memory"
 MB = 1_000_000
@@ -37,26 +28,22 @@ def held(
     )  # fmt: skip
 
 
-def test_documented() -> None:
-    assert_documented(NAME)
-
-
 def test_batches_in_flight_that_fill_it(tmp_path: Path) -> None:
-    advice = only(judged(NAME, held(tmp_path))[0])
-    assert advice.params == {"num_workers": 4, "prefetch_factor": 2}  # 32 MB: half of it
-    assert arguments(advice.code)["num_workers"] == "4"
-    assert "prefetch_factor" in arguments(advice.code)
-    assert "--shm-size" in advice.code
-    assert advice.evidence["batches in flight"] == "16 of 4.00 MB: 64.0 MB"
-    assert advice.predicted.mid == 0.97
+    found = advice(NAME, held(tmp_path))
+    assert found.params == {"num_workers": 4, "prefetch_factor": 2}  # 32 MB: half of it
+    assert arguments(found.code)["num_workers"] == "4"
+    assert "prefetch_factor" in arguments(found.code)
+    assert "--shm-size" in found.code
+    assert found.evidence["batches in flight"] == "16 of 4.00 MB: 64.0 MB"
+    assert found.predicted.mid == 0.97
 
 
 def test_a_batch_too_large_for_workers(tmp_path: Path) -> None:
-    assert only(judged(NAME, held(tmp_path, a_batch=50 * MB))[0]).params == {"num_workers": 0}
+    assert advice(NAME, held(tmp_path, a_batch=50 * MB)).params == {"num_workers": 0}
 
 
 def test_a_full_one(tmp_path: Path) -> None:
-    assert judged(NAME, held(tmp_path, a_batch=2 * MB, used=60 * MB))[0]
+    assert advice(NAME, held(tmp_path, a_batch=2 * MB, used=60 * MB))
 
 
 @pytest.mark.parametrize(
@@ -72,20 +59,20 @@ def test_a_full_one(tmp_path: Path) -> None:
     ],
 )
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert judged(NAME, held(tmp_path, **change)) == ([], [], [])
+    assert outcomes(NAME, held(tmp_path, **change)) == []
 
 
 def test_descriptors(tmp_path: Path) -> None:
-    advice = only(judged(NAME, held(tmp_path, total=16_000 * MB, fds=900, tensors=60))[0])
-    assert "descriptors" in advice.title
-    assert "file_system" in advice.code
+    found = advice(NAME, held(tmp_path, total=16_000 * MB, fds=900, tensors=60))
+    assert "descriptors" in found.title
+    assert "file_system" in found.code
 
 
 def test_batches_that_are_kept(tmp_path: Path) -> None:
-    advice = only(judged(NAME, held(tmp_path, total=16_000 * MB, fds=lambda second: 50 + 95 * second, tensors=2))[0])
-    assert advice.title == "Batches are kept, and each holds file descriptors"
-    assert advice.evidence["of them since the loop began"] == "855"
-    assert "clone()" in advice.code
+    found = advice(NAME, held(tmp_path, total=16_000 * MB, fds=lambda second: 50 + 95 * second, tensors=2))
+    assert found.title == "Batches are kept, and each holds file descriptors"
+    assert found.evidence["of them since the loop began"] == "855"
+    assert "clone()" in found.code
 
 
 def with_limit(case: Case, limit: int | None) -> Case:
@@ -96,13 +83,14 @@ def with_limit(case: Case, limit: int | None) -> Case:
     ("limit", "speaks"), [(None, True), (1024, True), (1100, True), (4096, False), (1 << 20, False)]
 )
 def test_the_process_s_own_limit_counts(tmp_path: Path, limit: int | None, speaks: bool) -> None:
-    found = judged(NAME, with_limit(held(tmp_path, total=16_000 * MB, fds=900, tensors=60), limit))[0]
-    assert bool(found) is speaks
+    case = with_limit(held(tmp_path, total=16_000 * MB, fds=900, tensors=60), limit)
     if speaks:
-        assert f"{limit or 1024:,}" in only(found).why
+        assert f"{limit or 1024:,}" in advice(NAME, case).why
+    else:
+        assert outcomes(NAME, case) == []
 
 
 def test_a_low_limit_is_reached_early(tmp_path: Path) -> None:
     few = held(tmp_path, total=16_000 * MB, fds=230, tensors=60)
-    assert judged(NAME, few) == ([], [], [])
-    assert only(judged(NAME, with_limit(few, 256))[0]).evidence["limit"] == "256 files (ulimit -n)"
+    assert outcomes(NAME, few) == []
+    assert advice(NAME, with_limit(few, 256)).evidence["limit"] == "256 files (ulimit -n)"

@@ -11,17 +11,8 @@ import pytest
 import torch
 
 from loaderscope.advisors.case.case import Case
-from rule_cases1 import (
-    FakeWhatIf,
-    arguments,
-    assert_documented,
-    case_of,
-    host_samples,
-    judged,
-    only,
-    worker_loop,
-    workers_config,
-)
+from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, workers_config
+from rule_rows import host_samples, worker_loop
 
 NAME = "thread-oversubscription"
 
@@ -38,16 +29,12 @@ def busy_case(
     )  # fmt: skip
 
 
-def test_documented() -> None:
-    assert_documented(NAME)
-
-
 def test_fires_for_threads_beside_the_fetching_one(tmp_path: Path) -> None:
     case = busy_case(tmp_path)
-    advice = only(judged(NAME, case)[0])
-    assert arguments(advice.code)["worker_init_fn"] == "one_thread"
-    assert advice.evidence["threads a worker"] == "6"
-    assert advice.evidence["CPU a worker"] == "0.9 cores"
+    found = advice(NAME, case)
+    assert arguments(found.code)["worker_init_fn"] == "one_thread"
+    assert found.evidence["threads a worker"] == "6"
+    assert found.evidence["CPU a worker"] == "0.9 cores"
     (asked,) = case.whatif.asked  # type: ignore[union-attr]
     assert asked["fetch"][0] < asked["fetch"][1] < 1
 
@@ -62,11 +49,11 @@ def test_fires_for_threads_beside_the_fetching_one(tmp_path: Path) -> None:
     ]
 )  # fmt: skip
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert judged(NAME, busy_case(tmp_path, **change)) == ([], [], [])
+    assert outcomes(NAME, busy_case(tmp_path, **change)) == []
 
 
 def test_the_code_limits_this_process(tmp_path: Path) -> None:
-    code = only(judged(NAME, busy_case(tmp_path))[0]).code
+    code = advice(NAME, busy_case(tmp_path)).code
     space: dict[str, Any] = {"dataset": torch.arange(8)}
     with patch.dict(os.environ):
         exec(code, space)
@@ -81,5 +68,5 @@ def test_the_code_limits_this_process(tmp_path: Path) -> None:
 
 
 def test_an_existing_init_function_is_not_lost(tmp_path: Path) -> None:
-    advice = only(judged(NAME, busy_case(tmp_path, config={"worker_init_fn": "train.seed_all"}))[0])
-    assert "worker_init_fn" in (advice.caveat or "")
+    found = advice(NAME, busy_case(tmp_path, config={"worker_init_fn": "train.seed_all"}))
+    assert "worker_init_fn" in (found.caveat or "")

@@ -11,7 +11,8 @@ import pytest
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.rules.workers.worker_memory import theil_sen
-from rule_cases1 import assert_documented, case_of, host_samples, judged, only, worker_loop, workers_config
+from rule_cases import advice, case_of, outcomes, unmeasured, workers_config
+from rule_rows import host_samples, worker_loop
 
 NAME = "worker-memory"
 MB = 1_000_000
@@ -27,26 +28,22 @@ def growing(
                    system=host_samples(seconds=seconds, uss=uss, **host))  # fmt: skip
 
 
-def test_documented() -> None:
-    assert_documented(NAME)
-
-
 def test_fires_for_a_clear_slope(tmp_path: Path) -> None:
-    advice = only(judged(NAME, growing(tmp_path))[0])
-    assert advice.evidence["growth a worker"] == "240 MB a minute"
-    assert advice.evidence["workers that grow"] == "2"
-    assert advice.evidence["Files.paths"] == "2,000,000 items (paths)"
-    assert "8.00 GB of the machine's memory are used up in 17 minutes" in advice.why
-    assert "dataset.paths = PackedList(dataset.paths)" in advice.code
+    found = advice(NAME, growing(tmp_path))
+    assert found.evidence["growth a worker"] == "240 MB a minute"
+    assert found.evidence["workers that grow"] == "2"
+    assert found.evidence["Files.paths"] == "2,000,000 items (paths)"
+    assert "8.00 GB of the machine's memory are used up in 17 minutes" in found.why
+    assert "dataset.paths = PackedList(dataset.paths)" in found.code
 
 
 def test_the_containers_limit_counts_if_it_is_nearer(tmp_path: Path) -> None:
     case = growing(tmp_path, cgroup_mem_limit_bytes=4_000 * MB, cgroup_mem_bytes=3_520 * MB)
-    assert "480 MB of the container's memory are used up in 60 seconds" in only(judged(NAME, case)[0]).why
+    assert "480 MB of the container's memory are used up in 60 seconds" in advice(NAME, case).why
 
 
 def test_without_a_list_it_looks_for_a_cache(tmp_path: Path) -> None:
-    assert "cache" in only(judged(NAME, growing(tmp_path, attributes=()))[0]).why
+    assert "cache" in advice(NAME, growing(tmp_path, attributes=())).why
 
 
 @pytest.mark.parametrize(
@@ -61,7 +58,7 @@ def test_without_a_list_it_looks_for_a_cache(tmp_path: Path) -> None:
     ],
 )
 def test_silent_without_one(tmp_path: Path, uss: Callable[[int], int | None]) -> None:
-    assert judged(NAME, growing(tmp_path, uss=uss)) == ([], [], [])
+    assert outcomes(NAME, growing(tmp_path, uss=uss)) == []
 
 
 @pytest.mark.parametrize(("after", "fires"), [(10**9, True), (6, False)])
@@ -71,15 +68,15 @@ def test_two_samples_of_uss_count_where_rss_grows_to_the_end(tmp_path: Path, aft
         tmp_path, uss=lambda n: min(n, after) * 20 * MB if n in (1, 19) else None,
         rss=lambda n: 300 * MB + min(n, after) * 20 * MB, seconds=20,
     )  # fmt: skip
-    assert bool(judged(NAME, case)[0]) is fires
+    assert bool(outcomes(NAME, case)) is fires
 
 
 def test_silent_without_workers(tmp_path: Path) -> None:
-    assert judged(NAME, growing(tmp_path, workers=0)) == ([], [], [])
+    assert outcomes(NAME, growing(tmp_path, workers=0)) == []
 
 
 def test_without_a_sampler_it_says_so(tmp_path: Path) -> None:
-    assert len(judged(NAME, case_of(tmp_path, worker_loop(100), config=workers_config(2)))[2]) == 1
+    assert unmeasured(NAME, case_of(tmp_path, worker_loop(100), config=workers_config(2)))
 
 
 def test_wild_samples_do_not_move_the_slope() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from builders import epoch_row
 from loaderscope.advisors.case.case import Case
-from rule_cases1 import FakeWhatIf, assert_documented, case_of, judged, only, worker_loop, workers_config
+from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured, workers_config
+from rule_rows import worker_loop
 
 NAME = "worker-startup"
 
@@ -42,22 +43,18 @@ def started(
     )  # fmt: skip
 
 
-def test_documented() -> None:
-    assert_documented(NAME)
-
-
 def test_fires_for_a_heavy_data_set(tmp_path: Path) -> None:
     case = started(tmp_path)
-    advice = only(judged(NAME, case)[0])
-    assert advice.evidence["a start"] == "6.00 s"
-    assert advice.evidence["Rows.table"] == "900 MB (ndarray)"
+    found = advice(NAME, case)
+    assert found.evidence["a start"] == "6.00 s"
+    assert found.evidence["Rows.table"] == "900 MB (ndarray)"
     assert case.whatif.asked == [{"startup": (0.2, 0.8)}]  # type: ignore[union-attr]
 
 
 def test_the_code_keeps_what_the_data_set_holds(tmp_path: Path) -> None:
     dataset = Held(table=np.arange(6.0), names=["a", "bé", ""], labels=[3, 1, 2])
     space: dict[str, Any] = {"dataset": dataset}
-    exec(only(judged(NAME, started(tmp_path))[0]).code, space)
+    exec(advice(NAME, started(tmp_path)).code, space)
     assert dataset.table.tolist() == list(range(6))
     assert [dataset.names[i] for i in range(3)] == list(dataset.names) == ["a", "bé", ""]
     assert dataset.labels.tolist() == [3, 1, 2]
@@ -75,7 +72,7 @@ def test_the_code_keeps_what_the_data_set_holds(tmp_path: Path) -> None:
     ],
 )
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert judged(NAME, started(tmp_path, **change)) == ([], [], [])
+    assert outcomes(NAME, started(tmp_path, **change)) == []
 
 
 @pytest.mark.parametrize(
@@ -91,12 +88,12 @@ def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
 )  # fmt: skip
 def test_wrapped_data_sets_are_reached(tmp_path: Path, outer: dict[str, Any], code: str) -> None:
     inner = {"type": "train.Rows", "name": "Rows", "attributes": HEAVY[:1]}
-    advice = only(judged(NAME, started(tmp_path, dataset={**outer, "children": [inner]}))[0])
-    assert f"{code} = torch.from_numpy({code})" in advice.code
+    found = advice(NAME, started(tmp_path, dataset={**outer, "children": [inner]}))
+    assert f"{code} = torch.from_numpy({code})" in found.code
 
 
 def test_without_inspection_it_says_so(tmp_path: Path) -> None:
     rows = worker_loop(100)
     case = case_of(tmp_path, rows, whatif=FakeWhatIf(), config=workers_config(2, start_method="spawn"),
                    epochs=[epoch_row(rows, startup_ms=6000.0)])  # fmt: skip
-    assert len(judged(NAME, case)[2]) == 1
+    assert unmeasured(NAME, case)

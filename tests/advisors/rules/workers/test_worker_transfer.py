@@ -11,17 +11,8 @@ import pytest
 import torch
 
 from loaderscope.advisors.case.case import Case
-from rule_cases1 import (
-    FakeWhatIf,
-    arguments,
-    assert_documented,
-    case_of,
-    judged,
-    main_loop,
-    only,
-    worker_loop,
-    workers_config,
-)
+from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, workers_config
+from rule_rows import main_loop, worker_loop
 
 NAME = "worker-transfer"
 
@@ -32,27 +23,23 @@ def costly(path: Path, pack_ms: float = 4.0, leaves: Any = (), **columns: Any) -
     return case_of(path, rows, whatif=FakeWhatIf(1.6), config=workers_config(2), inspection={"leaves": list(leaves)})
 
 
-def test_documented() -> None:
-    assert_documented(NAME)
-
-
 def test_many_tiny_tensors(tmp_path: Path) -> None:
     case = costly(tmp_path, tensors=120, bytes=120_000)
-    advice = only(judged(NAME, case)[0])
-    assert "small tensors" in advice.title
-    assert advice.evidence["tensors"] == "120 a batch"
+    found = advice(NAME, case)
+    assert "small tensors" in found.title
+    assert found.evidence["tensors"] == "120 a batch"
     assert case.whatif.asked == [{"transfer": (0.025, 0.5)}]  # type: ignore[union-attr]
-    assert arguments(advice.code)["collate_fn"] == "collate_packed"
+    assert arguments(found.code)["collate_fn"] == "collate_packed"
 
 
 def test_pickled_objects(tmp_path: Path) -> None:
-    assert "Python objects" in only(judged(NAME, costly(tmp_path, pickled_bytes=5_000_000))[0]).title
+    assert "Python objects" in advice(NAME, costly(tmp_path, pickled_bytes=5_000_000)).title
 
 
 def test_float64(tmp_path: Path) -> None:
     leaf = {"path": "[0]", "kind": "tensor", "dtype": "torch.float64", "nbytes": 19_000_000}
     case = costly(tmp_path, bytes=20_000_000, leaves=[leaf])
-    assert "float32" in only(judged(NAME, case)[0]).title
+    assert "float32" in advice(NAME, case).title
 
 
 @pytest.mark.parametrize(
@@ -66,12 +53,12 @@ def test_float64(tmp_path: Path) -> None:
     ],
 )
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert judged(NAME, costly(tmp_path, **change)) == ([], [], [])
+    assert outcomes(NAME, costly(tmp_path, **change)) == []
 
 
 def test_silent_without_workers(tmp_path: Path) -> None:
     case = case_of(tmp_path, main_loop(100, fetch=3.0), whatif=FakeWhatIf())
-    assert judged(NAME, case) == ([], [], [])
+    assert outcomes(NAME, case) == []
 
 
 def samples(make: Callable[[int], Any]) -> list[dict[str, Any]]:
@@ -79,7 +66,7 @@ def samples(make: Callable[[int], Any]) -> list[dict[str, Any]]:
 
 
 def test_packed_fields_come_back_as_they_were(tmp_path: Path) -> None:
-    code = only(judged(NAME, costly(tmp_path, tensors=120, bytes=120_000))[0]).code
+    code = advice(NAME, costly(tmp_path, tensors=120, bytes=120_000)).code
     data = samples(lambda k: torch.full((k % 3 + 1,), k, dtype=torch.float32 if k % 2 else torch.int64))
     space: dict[str, Any] = {"DataLoader": torch.utils.data.DataLoader, "dataset": data}
     exec(code, space)
@@ -91,7 +78,7 @@ def test_packed_fields_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_arrays_become_tensors(tmp_path: Path) -> None:
-    code = only(judged(NAME, costly(tmp_path, pickled_bytes=5_000_000))[0]).code
+    code = advice(NAME, costly(tmp_path, pickled_bytes=5_000_000)).code
     space: dict[str, Any] = {"DataLoader": torch.utils.data.DataLoader, "dataset": samples(lambda k: np.ones(2))}
     exec(code, space)
     batch = space["collate_tensors"](space["dataset"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -33,6 +33,16 @@ def hanging(marker: str, text: Text, by: int = INDENT) -> Table:
     return table
 
 
-def bullets(lines: tuple[str, ...]) -> Iterator[RenderableType]:
+def bullets(lines: Iterable[str]) -> Iterator[RenderableType]:
     for line in lines:
         yield hanging("·", Text(clean(line)))
+
+
+def labelled(rows: Iterable[tuple[str, str]]) -> RenderableType:
+    """Sentences beside their labels, all beginning at one column."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for label, sentence in rows:
+        table.add_row(Text(" " * INDENT + label), Text(sentence))
+    return Group(table)

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
-from advice_cases import FakeWhatIf, case_of, rows_of
 from builders import MS, T0
 from loaderscope.advisors.assemble.build_report import loader_report
 from loaderscope.advisors.case.case import Case
@@ -22,6 +21,8 @@ from loaderscope.profiler.fetch_probe.sampled_fetches import (
     SuffixTotals,
 )
 from loaderscope.profiler.inspect.inspect_batch import inspect_batch
+from rule_cases import FakeWhatIf, case_of
+from rule_rows import rows_of
 
 SAMPLES = 400  # looked at
 
@@ -113,7 +114,14 @@ def stored_case(
         collate_ns=MS, samples=4, bytes=nbytes,
     )  # fmt: skip
     case = case_of(
-        tmp_path, rows, epochs, loader=loader, inspection=inspect_batch(one), whatif=whatif, system=system, **more
+        tmp_path,
+        rows,
+        epochs=epochs,
+        loader=loader,
+        inspection=inspect_batch(one),
+        whatif=whatif,
+        system=system,
+        **more,
     )
     return looked(case, looks) if looks is not None else case
 

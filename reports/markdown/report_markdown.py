@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
-from ..advisors.schema.report_model import LoaderReport, Report
-from ..profiler.base.metadata import clean
-from .text.inside_text import stage_rows
-from .text.system_text import system_lines
-from .text.text import headroom_sentence, overhead_sentence, throughput_line
-from .words.inside import basis_text, code_stages, inside_notes, transform_rows
-from .words.rows import AdviceRow, advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
-from .words.storage_words import storage_rows
+from ...advisors.schema.report_model import LoaderReport, Report
+from ...profiler.base.metadata import clean
+from ..words.inside import basis_text, code_stages, hottest, inside_notes, transform_rows
+from ..words.rows import AdviceRow, advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
+from ..words.sentences import headroom_sentence, overhead_sentence, throughput_line
+from ..words.storage_words import storage_rows
+from ..words.system_words import system_rows
+from .markup import ENTITIES, bullets, escaped, fenced, table
 
 # GitHub refuses a comment of more than 65,536 characters; what is around this report needs room too.
 MAX_BYTES = 60_000
 MAX_LOADERS = 32
 MAX_HOT = 8  # functions and lines a stage
 MAX_OWN = 3
-
-_ENTITIES = {c: f"&#{ord(c)};" for c in "<>&@#|"}  # tags, mentions, issue numbers, table cells
-_MEANT = re.compile(r"[\\`*_\[\]~$]")
-_BEGINS_A_LIST = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=])(?=[-+=\s]|$)")
 
 
 def render_markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:
@@ -40,31 +35,6 @@ def render_markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:
     return "\n".join(kept) + ("" if whole else left_out)
 
 
-def escaped(text: str) -> str:
-    """Text that reads as it is, wherever it stands: no tag, emphasis, link, mention, table border or list."""
-    line = _MEANT.sub(lambda match: "\\" + match[0], clean(text))
-    line = "".join(_ENTITIES.get(c, c) for c in line)
-    line = line.replace("\\\\", "&#92;").replace("://", "&#58;//").replace("www.", "www&#46;")  # bare links
-    return _BEGINS_A_LIST.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", line)
-
-
-def fenced(code: str, language: str = "python") -> str:
-    """A code block whose fence no line of the code can close."""
-    longest = max((len(run) for run in re.findall(r"`+", code)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{code}\n{fence}\n"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """A table; the cells are escaped here, the columns in `right` are aligned there. No rows: nothing."""
-    at_right = set(right)
-    lines = [" | ".join(escaped(cell) for cell in row) for row in rows]
-    if not lines:
-        return ""
-    rule = " | ".join("---:" if i in at_right else ":---" for i in range(len(head)))
-    return "\n".join(f"| {line} |" for line in [" | ".join(head), rule, *lines]) + "\n"
-
-
 def _parts(report: Report) -> Iterator[str]:
     several = len(report.loaders) > 1
     shown = report.loaders[:MAX_LOADERS]
@@ -80,10 +50,10 @@ def _parts(report: Report) -> Iterator[str]:
         yield from _figures(loader, several)
     if len(report.loaders) > MAX_LOADERS:
         yield f"… and {len(report.loaders) - MAX_LOADERS} more loaders: `--format json` has them all.\n"
-    yield "### The machine\n\n" + table(("", ""), system_lines(report.system))
+    yield "### The machine\n\n" + table(("", ""), system_rows(report.system))
     yield "### What recording cost\n\n" + escaped(overhead_sentence(report.overhead)) + "\n"
     if report.notes:
-        yield "### Notes\n\n" + _bullets(report.notes)
+        yield "### Notes\n\n" + bullets(report.notes)
     yield _folded("This run", table(("", ""), run_rows(report)))
 
 
@@ -137,7 +107,7 @@ def _figures(loader: LoaderReport, several: bool) -> Iterator[str]:
         head = ("stage", "mean", "p50", "p95", "p99", "of step", "")
         yield f"### Where each batch’s time goes{of}\n\n" + table(head, rows, right=range(1, 6))
     yield from _inside(loader, of)
-    causes = cause_rows(loader)
+    causes = [(row.cause, row.time, row.share, row.meaning) for row in cause_rows(loader)]
     if causes:
         body = table(("waiting for", "time", "of waiting", ""), causes, right=(1, 2))
         yield f"### Where waiting came from{of}\n\n{body}"
@@ -149,7 +119,7 @@ def _figures(loader: LoaderReport, several: bool) -> Iterator[str]:
         )
     notes = (*loader.notes, *inside_notes(loader))
     if notes:
-        yield _bullets(notes)
+        yield bullets(notes)
     if loader.config:
         yield _folded(f"Configuration{plain}", table(("argument", "value"), config_rows(loader)))
 
@@ -158,7 +128,7 @@ def _inside(loader: LoaderReport, of: str) -> Iterator[str]:
     """Hot functions of each stage, the transforms, and what is read."""
     code = loader.code
     for name, stage in code_stages(code):
-        functions, own = stage_rows(stage, MAX_HOT, MAX_OWN)
+        functions, own = hottest(stage, MAX_HOT, MAX_OWN)
         cells = [
             (row.share, row.itself, row.name, f"{row.where}: {row.code}" if row.code else row.where,
              "yours" if row.kind == "yours" else row.caller)
@@ -177,11 +147,7 @@ def _inside(loader: LoaderReport, of: str) -> Iterator[str]:
         yield f"### What is read{of}\n\n" + table(("", ""), pairs)
 
 
-def _bullets(lines: Iterable[str]) -> str:
-    return "".join(f"- {escaped(line)}\n" for line in lines)
-
-
 def _folded(title: str, body: str) -> str:
     """`body` behind a title that opens it; the title is HTML there, which Markdown leaves alone."""
-    shown = "".join(_ENTITIES.get(c, c) for c in title)
+    shown = "".join(ENTITIES.get(c, c) for c in title)
     return f"<details><summary>{shown}</summary>\n\n{body}\n</details>\n" if body else ""

@@ -1,4 +1,4 @@
-"""The machine's part of a report, as (label, line) pairs."""
+"""The machine in words."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from ...advisors.schema.report_model import GpuSummary, SystemSummary
 from ...profiler.base.metadata import clean
-from ..words.units import percent, size
+from .units import percent, size
 
 # A note on what is not there is worth a line only where a reader would look for it.
 _WORTH_SAYING = {"gpus": "GPU", "system": "system"}
 
 
-def system_lines(system: SystemSummary) -> list[tuple[str, str]]:
-    """What is known of the machine; what is missing says why."""
+def system_rows(system: SystemSummary) -> list[tuple[str, str]]:
+    """(label, sentence) pairs of what is known of the machine; what is missing says why."""
     return list(_lines(system))
 
 

@@ -6,7 +6,7 @@ from ...advisors.schema.report_model import LoaderReport, Report
 from ..words.units import factor, percent, rate
 
 
-def render_comparison(before: Report, after: Report) -> str:
+def render_speedup(before: Report, after: Report) -> str:
     """The measured throughput of the first loader of each report, and their ratio."""
     if not before.loaders or not after.loaders:
         return "Nothing to compare: one of the runs recorded no loader.\n"

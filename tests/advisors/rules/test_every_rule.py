@@ -1,0 +1,43 @@
+"""What holds of all rules: each has its documentation, its tests, and says nothing where nothing was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loaderscope.advisors.rules import NAMES, rule
+from rule_cases import FakeWhatIf, case_of, outcomes
+from rule_rows import main_loop
+
+SECTIONS = ("What it looks for", "Why it matters", "What to change", "When not to")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_documented(name: str) -> None:
+    """`loaderscope rules NAME` prints a summary of one line, and four sections with something in each."""
+    lines = rule(name).doc.splitlines()
+    assert lines[0].endswith(".") and lines[1] == ""
+    places = [lines.index(section) for section in SECTIONS]
+    assert places == sorted(places)
+    for place in places:
+        assert lines[place + 1].startswith("    ") and len(lines[place + 1]) > 10, lines[place]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_has_tests_of_its_own(name: str) -> None:
+    own = Path(__file__).with_name(f"test_{name.replace('-', '_')}.py")
+    assert f'"{name}"' in own.read_text()
+
+
+def test_every_file_is_a_rule_that_is_listed() -> None:
+    import loaderscope.advisors.rules as rules
+
+    files = {path.stem for path in Path(rules.__file__).parent.glob("*.py")} - {"__init__"}
+    assert files == {name.replace("-", "_") for name in NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_leaves_a_loop_alone_that_does_not_wait(name: str, tmp_path: Path) -> None:
+    case = case_of(tmp_path, main_loop(100, compute_ms=50.0, fetch=0.1), whatif=FakeWhatIf(1.0))
+    assert outcomes(name, case) == []
