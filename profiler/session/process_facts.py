@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-import socket
-import time
 from typing import Any
 
-from ..base.clock import now_ns
-from ..base.liveness import boot_id
+from ..base.host import allowed_cores, boot_id, both_clocks, host_name
 from .rundir import FORMAT, command_line
 
 
@@ -34,15 +31,13 @@ def process_facts() -> dict[str, Any]:
         text = os.environ.get(name, "")
         return int(text) if text.isdigit() else None
 
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     return {
         "format": FORMAT,
         "pid": os.getpid(),
         "create_time": psutil.Process().create_time(),
-        "host": socket.gethostname(),
+        "host": host_name(),
         "boot_id": boot_id(),
-        "clock_ns": now_ns(),
-        "unix_ns": time.time_ns(),
+        **both_clocks(),
         "argv": command_line(),
         "rank": number("RANK"),
         "local_rank": number("LOCAL_RANK"),
@@ -51,7 +46,7 @@ def process_facts() -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "start_method": multiprocessing.get_start_method(allow_none=True),
-        "affinity": affinity,
+        "affinity": allowed_cores(),
         "torch_threads": torch.get_num_threads(),
         "fd_limit": _fd_limit(),
         "device": None,
