@@ -7,6 +7,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,6 +37,9 @@ MAX_LOADERS = 10_000
 
 Unread = Mapping[str, Any]
 LaneSource = Callable[[Path, str, Schema], LaneContent]
+
+# How a fact is read that is not known everywhere, by its type as `run` writes it.
+_READERS: dict[Any, Callable[[Unread, str], Any]] = {"int | None": integer, "float | None": number, "str | None": text}
 
 
 def open_run(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
@@ -73,24 +77,21 @@ def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane) -> Ru
         notes += process.notes
     for system in systems:
         notes += system.notes
-    pid = integer(data, "pid")
     return Run(
         path=path,
         id=text(data, "id") or clean(path.name),
-        created_unix_ns=integer(data, "created_unix_ns"),
-        clock_ns=integer(data, "clock_ns"),
-        host=text(data, "host"),
-        boot_id=text(data, "boot_id"),
         argv=strings(data, "argv"),
-        python=text(data, "python"),
-        platform=text(data, "platform"),
-        loaderscope=text(data, "loaderscope"),
-        pid=pid,
         state=run_state(data, [process.state for process in processes], liveness),
         processes=with_ranks_counted(processes),
         systems=tuple(systems),
         notes=tuple(notes),
+        **_told(data, Run),
     )
+
+
+def _told(data: Unread, kind: type[Run] | type[ProcessRun] | type[SystemRun]) -> dict[str, Any]:
+    """The numbers and texts that may not be known; they have the same names there and in the file."""
+    return {each.name: _READERS[each.type](data, each.name) for each in fields(kind) if each.type in _READERS}
 
 
 def run_state(data: Unread, processes: list[State], liveness: Liveness) -> State:
@@ -155,41 +156,22 @@ def _read_process(path: Path, liveness: Liveness, read: LaneSource) -> ProcessRu
     pid = integer(data, "pid")
     if pid is None:  # torn by a crash: the folder's name says it too
         pid = int(path.name[1:].split("-")[0])
-    rank = integer(data, "rank")
     workers = _note(read(path, "workers", schema.WORKER), notes).columns
     loaders = []
     for index in _loader_indices(path):
-        loader = _read_loader(path, index, pid, rank, read)
+        loader = _read_loader(path, index, pid, integer(data, "rank"), read)
         notes += [f"{loader.name}: {note}" for note in loader.notes]
         loaders.append(loader)
     return ProcessRun(
         path=path,
         pid=pid,
-        create_time=number(data, "create_time"),
-        host=text(data, "host"),
-        boot_id=text(data, "boot_id"),
-        clock_ns=integer(data, "clock_ns"),
-        unix_ns=integer(data, "unix_ns"),
         argv=strings(data, "argv"),
-        rank=rank,
-        local_rank=integer(data, "local_rank"),
-        world_size=integer(data, "world_size"),
-        local_world_size=integer(data, "local_world_size"),
-        python=text(data, "python"),
-        torch=text(data, "torch"),
-        start_method=text(data, "start_method"),
-        affinity=_cores(data),
-        torch_threads=integer(data, "torch_threads"),
-        fd_limit=integer(data, "fd_limit"),
-        device=text(data, "device"),
         reasons=sentences(data, "reasons"),
-        ended_clock_ns=integer(data, "ended_clock_ns"),
         state=process_state(data, liveness),
         loaders=tuple(loaders),
         workers=workers,
         notes=tuple(notes),
-        rank_source=text(data, "rank_source"),
-        cpus=cpus_of(text(data, "cpus") or ""),
+        **(_told(data, ProcessRun) | {"affinity": _cores(data), "cpus": cpus_of(text(data, "cpus") or "")}),
     )
 
 
@@ -270,18 +252,13 @@ def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
     listed = data.get("gpus")
     gpus = [gpu for gpu in listed if isinstance(gpu, dict)] if isinstance(listed, list) else []
     cores = _core_schema(path)
+    limits = {
+        "affinity": _cores(data),
+        "cgroup_cpu_quota": number(cgroup, "cpu_quota"),
+        "cgroup_mem_limit_bytes": integer(cgroup, "mem_limit_bytes"),
+    }
     return SystemRun(
         path=path,
-        host=text(data, "host"),
-        boot_id=text(data, "boot_id"),
-        clock_ns=integer(data, "clock_ns"),
-        cores_logical=integer(data, "cores_logical"),
-        cores_physical=integer(data, "cores_physical"),
-        affinity=_cores(data),
-        mem_total_bytes=integer(data, "mem_total_bytes"),
-        shm_total_bytes=integer(data, "shm_total_bytes"),
-        cgroup_cpu_quota=number(cgroup, "cpu_quota"),
-        cgroup_mem_limit_bytes=integer(cgroup, "mem_limit_bytes"),
         gpus=tuple(GpuInfo(integer(g, "index") or 0, text(g, "name") or "GPU") for g in gpus),
         reasons=sentences(data, "reasons"),
         machine=_note(read(path, "machine", schema.MACHINE), notes).columns,
@@ -290,6 +267,7 @@ def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
         gpu=_note(read(path, "gpu", schema.GPU), notes).columns,
         notes=tuple(notes),
         bursts=bursts,
+        **(_told(data, SystemRun) | limits),
     )
 
 
