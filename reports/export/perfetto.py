@@ -16,7 +16,7 @@ from ...advisors.schema.report_model import Report
 from ...profiler.base.metadata import clean
 from ...profiler.lanes.columns import Columns
 from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
-from ..words.glosses import GLOSSES
+from ..words.glosses import label_of
 from ..words.matching import recorded
 from ..words.rows import title_of
 from ..words.timeline import Track, Window
@@ -139,7 +139,7 @@ def _facts(loader: LoaderRun, window: Window) -> dict[int, dict[str, int]]:
 def _track(pid: int, tid: int, track: Track, shift: int, facts: dict[int, dict[str, int]]) -> Iterator[Event]:
     approximate = {} if track.exact else {"place": "likely: only the length was measured"}
     for slices in track.slices:
-        name = GLOSSES[slices.stage][0] if slices.stage in GLOSSES else slices.stage
+        name = label_of(slices.stage)
         rows = zip(slices.start_ns.tolist(), slices.length_ns.tolist(), slices.row.tolist(), strict=True)
         for start, length, row in rows:
             yield {"ph": "X", "pid": pid, "tid": tid, "name": name, "cat": slices.stage, "ts": start + shift,
