@@ -167,13 +167,13 @@ def _system(pid: int, system: SystemRun, shift: int, begin: int, end: int) -> It
     yield _meta(pid, 0, "process_name", name=f"system of {clean(system.host or 'this host', 60)}")
     yield _meta(pid, 0, "process_sort_index", sort_index=pid)
     machine = _within(system.machine, begin - shift, end - shift)
-    idle, iowait = (_floats(system.machine, f"cpu_{name}_pct", machine) for name in ("idle", "iowait"))
+    idle, iowait = (system.machine.floats(f"cpu_{name}_pct")[machine] for name in ("idle", "iowait"))
     busy = 100 - idle - np.nan_to_num(iowait)
     yield from _curve(pid, "CPU busy (100 = all cores)", "percent", system.machine, machine, busy, shift)
     for name, label, unit in (("mem_available_bytes", "memory available", "bytes"),
                               ("shm_used_bytes", "/dev/shm used", "bytes"),
                               ("cgroup_mem_bytes", "container memory", "bytes")):  # fmt: skip
-        values = _floats(system.machine, name, machine)
+        values = system.machine.floats(name)[machine]
         yield from _curve(pid, label, unit, system.machine, machine, values, shift)
     for index in np.unique(system.gpu["gpu"]).tolist()[:64]:
         rows = _within(system.gpu, begin - shift, end - shift)
@@ -182,7 +182,7 @@ def _system(pid: int, system: SystemRun, shift: int, begin: int, end: int) -> It
             ("util_pct", "some kernel running", "percent"),
             ("mem_used_bytes", "memory", "bytes"),
         ):
-            values = _floats(system.gpu, name, rows)
+            values = system.gpu.floats(name)[rows]
             yield from _curve(pid, f"GPU {index} {label}", unit, system.gpu, rows, values, shift)
 
 
@@ -191,11 +191,6 @@ def _within(columns: Columns, begin: int, end: int) -> npt.NDArray[np.intp]:
     t = columns["t_ns"]
     rows = np.flatnonzero((t >= begin - 2 * 10**9) & (t <= end + 2 * 10**9))
     return rows[:: max(1, -(-len(rows) // MAX_SAMPLES))]
-
-
-def _floats(columns: Columns, name: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-    values = columns[name][rows].astype(np.float64)
-    return np.where(values < 0, np.nan, values)
 
 
 def _curve(
