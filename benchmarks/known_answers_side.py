@@ -95,8 +95,8 @@ def in_turn(
 
 
 def main(args: list[str]) -> int:
-    # With more, a small tensor operation waits for a core that something else keeps busy (CAUSES.md, row 21b): then it
-    # would be this machine's other work that decides what is slow, and not what was planted.
+    # With more, a small tensor operation waits for a core that something else keeps busy: this machine's other work
+    # would decide what is slow, and not what was planted (docs/causes.md, "Waiting for a core").
     torch.set_num_threads(1)
     case = CASES[args[1]]
     found = record(case) if args[0] == "record" else measure(case, json.loads(args[2]))

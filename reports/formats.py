@@ -33,7 +33,7 @@ def render_report(format_: str, report: Report, run: Run) -> Content:
 
         return render_json(report)
     if format_ == "md":
-        from .markdown import render_markdown
+        from .markdown.report_markdown import render_markdown
 
         return render_markdown(report)
     if format_ == "html":
@@ -59,15 +59,19 @@ def render_report(format_: str, report: Report, run: Run) -> Content:
 
 def render_comparison(format_: str, comparison: Comparison) -> str:
     """The comparison as "text", "json", "md" or "html". Raises UsageError where an optional package is missing."""
-    from .compare import compare_formats
-
     if format_ == "json":
-        return compare_formats.render_compare_json(comparison)
+        return comparison.to_json() + "\n"
     if format_ == "md":
-        return compare_formats.render_compare_markdown(comparison)
+        from .markdown.compare_markdown import render_compare_markdown
+
+        return render_compare_markdown(comparison)
     if format_ == "html":
-        return compare_formats.render_compare_html(comparison)
-    return compare_formats.render_compare_text(comparison, FILE_WIDTH)
+        from .html.compare_html import render_compare_html
+
+        return render_compare_html(comparison)
+    from .text.compare_text import render_compare_text
+
+    return render_compare_text(comparison, FILE_WIDTH)
 
 
 def write_content(content: Content, path: Path) -> None:

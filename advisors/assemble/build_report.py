@@ -20,6 +20,7 @@ from ..schema.report_model import SCHEMA, LoaderReport, Overhead, Report, RunInf
 from ..stacks.code_summary import code_of, transforms_of
 from ..stage_model.capacity import capacities
 from ..stage_model.core_wait import core_wait_ratio, waiting_share
+from ..stage_model.measured import mean
 from ..stage_model.stages import stage, stages, step_totals
 from ..stage_model.summary import sampler_cost, summarise
 from ..stage_model.verdict import EPOCH_START_NOTED_FROM, first_of_epoch, headroom, lost_time, verdict
@@ -113,7 +114,6 @@ def loader_report(run: Run, process: ProcessRun, loader: LoaderRun, cpus: float 
     found, basis = verdict(loader, lost)
     samples = _total(loader, "samples")
     wall_s = _wall_s(loader)
-    bytes_mean = _mean(loader, "bytes")
     notes = list(loader.notes)
     if loader.folded.records:
         notes.append(
@@ -144,7 +144,7 @@ def loader_report(run: Run, process: ProcessRun, loader: LoaderRun, cpus: float 
         wall_s=wall_s,
         batches_per_s=loader.count / wall_s if wall_s else None,
         samples_per_s=samples / wall_s if wall_s and samples is not None else None,
-        bytes_per_batch=bytes_mean,
+        bytes_per_batch=mean(loader.batches["bytes"]),
         verdict=found,
         basis=basis,
         headroom=headroom(loader, lost) if found != "too-short" else None,
@@ -177,12 +177,6 @@ def _total(loader: LoaderRun, column: str) -> int | None:
     if not known.any() and fold is None:
         return None
     return int(values.sum(where=known, dtype=np.float64)) + (int(fold.total) if fold is not None else 0)
-
-
-def _mean(loader: LoaderRun, column: str) -> float | None:
-    values = loader.batches[column]
-    values = values[values >= 0]
-    return float(values.mean(dtype=np.float64)) if len(values) else None
 
 
 def _wall_s(loader: LoaderRun) -> float | None:

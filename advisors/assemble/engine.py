@@ -9,7 +9,7 @@ from ..case.case import Advice, Case, Unmeasured
 from ..rules import Rule, all_rules
 from ..schema.report_model import LoaderReport, Range, Recommendation
 
-# DESIGN.md: a recommendation is made only when `low > 1.03` or a correctness rule fires.
+# A recommendation is made only where at least this is gained in all likelihood, or where it is about correctness.
 LEAST_GAIN = 1.03
 
 

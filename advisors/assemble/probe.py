@@ -1,7 +1,8 @@
 """Tries the batched form of a loader that is at hand: does it give the same batches, and how much faster?
 
-The data set's own code runs, as the loader would run it; the batched form is made of closures, from the source of the
-live class (see `access`). Nothing is written anywhere, the random state is what it was, and nothing raises.
+The data set's own code runs, as the loader would run it, and so does the code that advice gives for it, written from
+the live class: never what a run directory holds. Nothing is written anywhere, the random state is what it was, and
+nothing raises.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class _Trial:
     def __init__(self, dataset: Any, access: Access, size: int, deadline: float) -> None:
         import torch
 
-        self.dataset, self.access, self.size, self.deadline = dataset, access, size, deadline
+        self.dataset, self.size, self.deadline = dataset, size, deadline
+        self.batches = access.batches(dataset)
         self.length = len(dataset)
         self.generator = torch.Generator().manual_seed(0)
         self.checked = 0
@@ -98,7 +100,7 @@ class _Trial:
         return default_collate(at_once(indices) if at_once else [self.dataset[index] for index in indices])
 
     def at_once(self, rows: Any) -> Any:
-        return self.access.run(self.dataset, rows)
+        return self.batches[rows]
 
     def compare(self) -> ProbeResult | None:
         """What is wrong with the batched form; None where every value was the same."""

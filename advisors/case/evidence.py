@@ -13,20 +13,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ...profiler.lanes.columns import Columns
+from ..stage_model.measured import mean
 from .case import Case
 from .fetching import fetch_idle_share
 
 # Workers at work for more than this part of the time count as always busy: what is left is scheduling.
 ALWAYS_BUSY = 0.9
-# CAUSES.md row 34: p95/p50 of fetch above this is variance worth absorbing.
+# p95/p50 of fetch above this is variance worth absorbing: docs/causes.md, "One slow batch holds up others".
 SPREAD = 3.0
 # One slow batch in fifty is seen by p99 only; then it must be slower still to matter.
 TAIL = 6.0
-# CAUSES.md row 45 and loadtune's "CPU saturated 85 %".
+# docs/causes.md, "Thresholds of other tools": loadtune.
 SATURATED = 0.85
 # A machine this busy has no free core most of the time: other programs count too.
 BUSY = 0.9
-# Below this CPU over wall time, fetching mostly waits (I/O, locks): workers may then exceed the CPUs (CAUSES.md row 1).
+# Below this CPU over wall time, fetching mostly waits (I/O, locks): workers may then exceed the CPUs
+# (docs/causes.md, "Remote storage").
 LATENCY_BOUND_BELOW = 0.5
 # The prefetch_factor torch uses where none is given.
 DEFAULT_PREFETCH = 2
@@ -86,18 +88,12 @@ def prefetch_factor(case: Case) -> int:
 
 def tensors(case: Case) -> float | None:
     """Tensors a batch, mean."""
-    return _mean(case, "tensors")
+    return mean(case.loader.batches["tensors"])
 
 
 def pickled_bytes(case: Case) -> float | None:
     """Bytes a batch that crossed the pipe, mean: tensor data in shared memory is not among them."""
-    return _mean(case, "pickled_bytes")
-
-
-def _mean(case: Case, column: str) -> float | None:
-    values = case.loader.batches[column]
-    values = values[values >= 0]
-    return float(values.mean(dtype=np.float64)) if len(values) else None
+    return mean(case.loader.batches["pickled_bytes"])
 
 
 def start_method(case: Case) -> str:
@@ -171,7 +167,7 @@ def cores(case: Case) -> Cores | None:
 def saturated(case: Case) -> bool:
     """Whether this rank's processes use (nearly) all CPUs they may use, or the container was held back."""
     throttled = case.system.throttled_share
-    if throttled is not None and throttled > 0.05:  # CAUSES.md row 45: nr_throttled rises
+    if throttled is not None and throttled > 0.05:  # the quota held it back
         return True
     used = cores(case)
     return used is not None and case.cpus is not None and used.workers + used.main >= SATURATED * case.cpus

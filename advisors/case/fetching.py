@@ -23,6 +23,12 @@ def sample_time_us(case: Case) -> float | None:
     return fetch * batches / samples
 
 
+def sample_bytes(case: Case) -> float | None:
+    """What a sample takes as it reaches the batch; None where it was not measured."""
+    batch, samples = case.report.bytes_per_batch, case.report.samples
+    return batch * case.report.batches / samples if batch is not None and samples else None
+
+
 def fetch_idle_share(case: Case) -> float | None:
     """Of fetch's wall time, spent waiting for files, locks and the like: for a core, too, only where that was not
     counted."""
@@ -43,12 +49,17 @@ def making_share(case: Case) -> float:
     return min(1.0, busy + case.waited_for("hand-over", "queue", "unpack", "pin"))
 
 
+def waited_on(case: Case, stage: str) -> float:
+    """Share of all waiting that is fetching or collating, in main or in workers."""
+    if not case.num_workers:
+        return case.waited_for(stage)
+    waiting = case.report.waiting
+    return waiting.work.get(stage, 0.0) if waiting is not None else 0.0
+
+
 def fetch_share(case: Case) -> float:
     """Share of all waiting that is fetching, in main or in workers."""
-    waiting = case.report.waiting
-    if waiting is None:
-        return 0.0
-    return case.waited_for("fetch") if not case.num_workers else waiting.work.get("fetch", 0.0)
+    return waited_on(case, "fetch")
 
 
 def data_parts(case: Case) -> Iterator[Part]:

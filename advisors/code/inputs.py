@@ -16,30 +16,6 @@ _DTYPE = re.compile(r"(?:torch\.)?((?:float|int|uint)(?:8|16|32|64)|bool|bfloat1
 # Kinds of attributes that are copied to a worker that is spawned, and whose pages a forked one copies when reading.
 _COPIED = ("ndarray", "dataframe", "paths", "texts", "numbers", "list", "dict")
 
-PACKED_LIST = '''\
-import pickle
-
-import torch
-
-
-class PackedList:
-    """A list whose items lie in one tensor: workers share it, and reading an item does not touch its memory."""
-
-    def __init__(self, items):
-        data = [pickle.dumps(item, protocol=pickle.HIGHEST_PROTOCOL) for item in items]
-        self.ends = torch.tensor([len(item) for item in data]).cumsum(0)
-        self.data = torch.frombuffer(bytearray(b"".join(data)), dtype=torch.uint8)
-
-    def __len__(self):
-        return len(self.ends)
-
-    def __getitem__(self, index):
-        if not 0 <= index < len(self.ends):
-            raise IndexError(index)
-        begin = int(self.ends[index - 1]) if index else 0
-        return pickle.loads(self.data[begin : int(self.ends[index])].numpy())
-'''
-
 
 def stacking_collate(seen: Inspection, name: str) -> str:
     """The code of `stack_samples`, a collate function that copies each field of the samples once. `name` is what it

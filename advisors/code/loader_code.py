@@ -10,21 +10,29 @@ from typing import Any
 
 from ..case.case import Case
 from ..case.code_text import Source, identifier, literal
-from .loader_form import LoaderForm, arguments_of, form_of
+from .dialects import around, in_options
+from .loader_form import NEEDS_WORKERS, LoaderForm, arguments_of, form_of
 
 # A call longer than this is written one argument a line.
 LINE = 96
 
 DROP = Source("")  # as a value of `loader_code`: leave this argument out
 
-_NEEDS_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout", "in_order")
 _NOT_BESIDE_BATCH_SAMPLER = ("batch_size", "shuffle", "sampler", "drop_last")
 _ORDER = (
     "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory",
     "drop_last", "timeout",
 )  # fmt: skip
 # Arguments that stand in code by their own name or that of a function of the user's.
-_YOURS = ("sampler", "batch_sampler", "collate_fn", "worker_init_fn", "multiprocessing_context", "generator")
+_YOURS = (
+    "batch_size",
+    "sampler",
+    "batch_sampler",
+    "collate_fn",
+    "worker_init_fn",
+    "multiprocessing_context",
+    "generator",
+)
 
 
 def dataset_class(case: Case, fallback: str = "MyDataset") -> str:
@@ -36,11 +44,15 @@ def dataset_class(case: Case, fallback: str = "MyDataset") -> str:
 def loader_code(case: Case, **changes: Any) -> str:
     """`loader = DataLoader(dataset, batch_size=…, …)` with this loader's arguments and the changes.
 
-    Where its call is not known well enough, what to change by hand.
+    In the words of the framework that made it or runs the loop. Where its call is not known well enough, what to change
+    by hand.
 
     A change is a plain value, `Source("name")` for code, or `DROP`. What does not go together is left out: options of
     workers without workers, and batch_size, shuffle, sampler and drop_last beside a batch sampler.
     """
+    said = in_options(case, changes, DROP)
+    if said is not None:
+        return said
     form = form_of(case)
     why = form.by_hand or _cannot(form, changes)
     if why is not None:
@@ -54,7 +66,8 @@ def loader_code(case: Case, **changes: Any) -> str:
     if form.cls not in ("DataLoader", "StatefulDataLoader"):
         yours.insert(0, Source(form.cls))
     note = f"# yours, as in your own call: {', '.join(yours)}\n" if yours else ""
-    return f"{note}loader = {_written(form.cls, arguments)}"
+    imports = f"{form.imports}\n\n" if form.imports else ""
+    return imports + note + around(case, _written(form.cls, arguments))
 
 
 def loader_call(case: Case, **changes: Any) -> str:
@@ -78,7 +91,7 @@ def _arguments(case: Case, form: LoaderForm, changes: dict[str, Any]) -> dict[st
         for name in _NOT_BESIDE_BATCH_SAMPLER:
             arguments.pop(name, None)
     if not arguments.get("num_workers"):
-        for name in _NEEDS_WORKERS:
+        for name in NEEDS_WORKERS:
             arguments.pop(name, None)
     left = {name: value for name, value in arguments.items() if value is not DROP}
     return {name: left[name] for name in (*_ORDER, *left) if name in left}

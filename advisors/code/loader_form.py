@@ -13,9 +13,20 @@ from ..case.code_text import Source, identifier, last_part
 _CLASSES = {
     "torch.utils.data.dataloader.DataLoader": "DataLoader",
     "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader": "StatefulDataLoader",
+    "monai.data.dataloader.DataLoader": "DataLoader",
+    "torch_geometric.loader.dataloader.DataLoader": "DataLoader",
 }
+# Of libraries' own loaders, which take what torch's takes: the import, and what they put in by themselves.
+_OWN_IMPORTS = {
+    "monai.data.dataloader.DataLoader": "from monai.data import DataLoader",
+    "torch_geometric.loader.dataloader.DataLoader": "from torch_geometric.loader import DataLoader",
+}
+_PUT_IN = ("monai.data.utils.", "torch_geometric.loader.dataloader.Collater", "timm.data.")
+# What options of workers come to without workers.
+NEEDS_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout", "in_order")
 # Samplers torch itself makes: they are not written, or are written as `shuffle=True`.
 _IN_ORDER = ("SequentialSampler", "_InfiniteConstantSampler")
+_SHARDS = ("BatchSamplerShard, BatchSampler", "BatchSamplerShard")
 _BATCH_SAMPLERS = (
     "torch.utils.data.sampler.BatchSampler",
     "torchdata.stateful_dataloader.sampler.BatchSampler",
@@ -26,11 +37,16 @@ _LIBRARIES = ("torch", "torchvision", "torchdata", "numpy", "transformers")
 _INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
 _DEFAULT_COLLATE = ("default_collate", "default_convert")
 
+# Frameworks that make the loader of options of theirs.
+_OF_OPTIONS = {
+    "transformers": "the Trainer of transformers makes this loader, so there is no call of yours to change",
+    "timm": "timm's create_loader makes this loader, so there is no call of DataLoader to change",
+    "ultralytics": "Ultralytics makes this loader, so there is no call of yours to change",
+    "fastai": "fastai makes this loader, so there is no call of DataLoader to change",
+}
 _ACCELERATE = "Accelerate makes this loader out of yours: change the DataLoader(…) that you hand to prepare()"
-_TRAINER = (
-    "the Trainer of transformers makes this loader, so there is no call of yours to change: what it should have is"
-)
 _LIGHTNING = "Lightning gives this loader its sampler: change the DataLoader(…) that you hand to it"
+_SHARED_OUT = ("DistributedSampler", "UnrepeatedDistributedSampler")
 
 
 @dataclass(frozen=True)
@@ -40,7 +56,8 @@ class LoaderForm:
     `cls` is what code calls its class. `batching` is the argument that says which samples make a batch ("batch_size",
     "batch_sampler" or "none"). `plain`: DataLoader makes its sampler itself, shuffled or in order; `shuffle` is None
     where the order is not known. `inner` is how code reaches what draws the samples from the batch sampler, where that
-    is torch's own BatchSampler. `by_hand` says why the call cannot be written out, None where it can.
+    is torch's own BatchSampler. `by_hand` says why the call cannot be written out, None where it can; `imports` is the
+    line that imports a class of another library's.
     """
 
     cls: str
@@ -49,6 +66,7 @@ class LoaderForm:
     shuffle: bool | None
     inner: str | None
     by_hand: str | None
+    imports: str | None = None
 
     @property
     def whole(self) -> bool:
@@ -72,14 +90,19 @@ def form_of(case: Case) -> LoaderForm:
     torchs = batching == "batch_sampler" and batch_sampler in _BATCH_SAMPLERS
     known = told is None or told in _CLASSES
     cls = _CLASSES[told] if told in _CLASSES else "DataLoader" if told is None else identifier(told, "DataLoader")
+    framework = framework_of(case)
+    if framework in ("lightning", "ray") and not plain and name in _SHARED_OUT and shuffle is not None:
+        plain = True  # the framework shares out what the user's call draws
+    if framework == "accelerate" and plain and _text(case, "sampler_wrappers") in _SHARDS:
+        batching = "batch_size"  # so the user's call said, before Accelerate dealt the batches out
     by_hand = None
-    if made_by == "accelerate":
+    if framework in _OF_OPTIONS:
+        by_hand = _OF_OPTIONS[framework]
+    elif made_by == "accelerate" and (batching == "batch_sampler" or not plain):
         by_hand = _ACCELERATE
-    elif made_by == "transformers":
-        by_hand = _TRAINER
     elif made_by == "lightning" and not plain:
         by_hand = _LIGHTNING
-    elif config.get("own_constructor") is True or (not known and cls == "DataLoader"):
+    elif (config.get("own_constructor") is True and told not in _OWN_IMPORTS) or (not known and cls == "DataLoader"):
         by_hand = f"{cls} has a constructor of its own: change your call of it"
     return LoaderForm(
         cls=cls,
@@ -88,7 +111,16 @@ def form_of(case: Case) -> LoaderForm:
         shuffle=shuffle if isinstance(shuffle, bool) else None,
         inner="batch_sampler.sampler" if torchs else None,
         by_hand=by_hand,
+        imports=_OWN_IMPORTS.get(told or ""),
     )
+
+
+def framework_of(case: Case) -> str | None:
+    """The framework that made this loader, else the one that runs the loop over it."""
+    made, runs = _text(case, "made_by"), _text(case, "framework")
+    if runs == "transformers" or (runs == "timm" and made != "timm"):
+        return runs if runs == "transformers" else made
+    return made or runs
 
 
 def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
@@ -97,17 +129,19 @@ def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
     config = case.config
     found: dict[str, Any] = {"dataset": Source("dataset")}
     found.update(_drawing(case, form))
+    if framework_of(case) == "accelerate" and case.config.get("replicas") and "batch_size" in found:
+        found["batch_size"] = Source("batch_size")  # of one rank or of all, as the user's configuration has it
     if case.num_workers:
         found["num_workers"] = case.num_workers
     collate = _text(case, "collate_fn")
-    if collate is not None and not is_default_collate(collate):
+    if collate is not None and not is_default_collate(collate) and not collate.startswith(_PUT_IN):
         found["collate_fn"] = Source(collate_name(case))
     for name, default in (("pin_memory", False), ("timeout", 0), ("in_order", True)):
         value = config.get(name)
         if isinstance(value, bool | int | float) and value != default:
             found[name] = value
     init = _text(case, "worker_init_fn")
-    if init is not None and not init.removeprefix("partial(").startswith(_FRAMEWORKS):
+    if init is not None and not init.removeprefix("partial(").startswith((*_FRAMEWORKS, *_PUT_IN)):
         part = case.inspection.worker_init
         found["worker_init_fn"] = Source(function_name(init, part, "worker_init_fn"))
     if config.get("prefetch_factor") not in (None, 2):

@@ -1,4 +1,4 @@
-"""The rules, one file each. A rule module holds
+"""The rules, one file each, in rooms by where the cause lies. A rule module holds
 
     NAME = "num-workers"            its public id
     KIND = "speed"                  or "correctness", "safety": then it speaks whatever the verdict
@@ -18,34 +18,35 @@ from typing import Protocol
 
 from ..case.case import Case, Kind, Outcome
 
-# In the order in which rules of equal gain are listed.
-NAMES = (
-    "iterable-sharding",
-    "distributed-sampler",
-    "loader-rebuilt",
-    "batched-getitems",
-    "num-workers",
-    "cpu-budget",
-    "thread-oversubscription",
-    "hot-function",
-    "storage-format",
-    "page-cache",
-    "collate",
-    "worker-transfer",
-    "sampler",
-    "persistent-workers",
-    "worker-startup",
-    "in-order",
-    "prefetch-factor",
-    "pin-memory",
-    "h2d-copies",
-    "h2d-dtype",
-    "batch-size",
-    "drop-last",
-    "rank-imbalance",
-    "worker-memory",
-    "shared-memory",
-)
+# Rule → the room it lies in. In the order in which rules of equal gain are listed.
+_ROOMS = {
+    "iterable-sharding": "order",
+    "distributed-sampler": "order",
+    "loader-rebuilt": "workers",
+    "batched-getitems": "fetching",
+    "num-workers": "workers",
+    "cpu-budget": "workers",
+    "thread-oversubscription": "workers",
+    "hot-function": "fetching",
+    "storage-format": "fetching",
+    "page-cache": "fetching",
+    "collate": "fetching",
+    "worker-transfer": "workers",
+    "sampler": "order",
+    "persistent-workers": "workers",
+    "worker-startup": "workers",
+    "in-order": "workers",
+    "prefetch-factor": "workers",
+    "pin-memory": "device",
+    "h2d-copies": "device",
+    "h2d-dtype": "device",
+    "batch-size": "device",
+    "drop-last": "order",
+    "rank-imbalance": "order",
+    "worker-memory": "workers",
+    "shared-memory": "workers",
+}
+NAMES = tuple(_ROOMS)
 
 
 class _Examine(Protocol):
@@ -71,7 +72,7 @@ def rule(name: str) -> Rule:
     """The rule of this public id. KeyError for an unknown one."""
     if name not in NAMES:
         raise KeyError(name)
-    module = importlib.import_module(f".{name.replace('-', '_')}", __name__)
+    module = importlib.import_module(f".{_ROOMS[name]}.{name.replace('-', '_')}", __name__)
     if name != module.NAME:
         raise AssertionError(f"{module.__name__} calls itself {module.NAME}")
     return Rule(name, module.KIND, inspect.cleandoc(module.__doc__ or ""), module.examine)

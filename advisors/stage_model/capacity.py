@@ -8,7 +8,7 @@ from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ..schema.report_model import Capacity, Stage
 from .stages import cpu_share
 
-# Below this share of CPU in its wall time, a stage is told as waiting rather than computing (CAUSES.md, row 1).
+# Below this share of CPU in its wall time, a stage is told as waiting rather than computing (docs/causes.md).
 WAITING_BELOW = 0.3
 
 

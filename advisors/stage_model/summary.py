@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ...profiler.lanes.columns import Columns
 from ...profiler.run.run import ProcessRun, Run, SystemRun
 from ..schema.report_model import GpuSummary, ProcessSummary, SystemSummary
+from .measured import low, measured, peak
 
 # Workers started anew each epoch leave many process ids: so many are listed, the sums cover all.
 MAX_PROCESSES = 64
@@ -49,12 +50,12 @@ def summarise(run: Run) -> SystemSummary:
         "worker_cpu_mean_cores": _average([p.cpu_mean_cores for p in workers]),
     }
     whole: dict[str, Any] = {
-        "mem_total_bytes": _peak(machine, "mem_total_bytes") or system.mem_total_bytes,
-        "mem_available_min_bytes": _low(machine, "mem_available_bytes"),
-        "cgroup_mem_limit_bytes": _peak(machine, "cgroup_mem_limit_bytes") or system.cgroup_mem_limit_bytes,
-        "cgroup_mem_peak_bytes": _peak(machine, "cgroup_mem_bytes"),
-        "shm_total_bytes": _peak(machine, "shm_total_bytes") or system.shm_total_bytes,
-        "shm_used_peak_bytes": _peak(machine, "shm_used_bytes"),
+        "mem_total_bytes": peak(machine["mem_total_bytes"]) or system.mem_total_bytes,
+        "mem_available_min_bytes": low(machine["mem_available_bytes"]),
+        "cgroup_mem_limit_bytes": peak(machine["cgroup_mem_limit_bytes"]) or system.cgroup_mem_limit_bytes,
+        "cgroup_mem_peak_bytes": peak(machine["cgroup_mem_bytes"]),
+        "shm_total_bytes": peak(machine["shm_total_bytes"]) or system.shm_total_bytes,
+        "shm_used_peak_bytes": peak(machine["shm_used_bytes"]),
         "read_disk_bytes": _sum([p.read_disk_bytes for p in processes]),
         "read_all_bytes": _sum([p.read_all_bytes for p in processes]),
     }
@@ -119,7 +120,7 @@ def stolen(machine: Columns) -> Values:
 def sampler_cost(system: SystemRun) -> tuple[float | None, int | None]:
     """(CPU share of one core, peak resident bytes) of the sampler itself."""
     share = _rate(system.machine, "sampler_cpu_ns", 1e-9)
-    return share, _peak(system.machine, "sampler_rss_bytes")
+    return share, peak(system.machine["sampler_rss_bytes"])
 
 
 def _nothing(run: Run, local: list[ProcessRun]) -> SystemSummary:
@@ -190,16 +191,6 @@ def _rate(columns: Columns, name: str, scale: float = 1.0) -> float | None:
     return max(0.0, float(columns[name][last]) - float(columns[name][first])) * scale / seconds
 
 
-def _peak(columns: Columns, name: str) -> int | None:
-    values = columns[name][columns[name] >= 0]
-    return int(values.max()) if len(values) else None
-
-
-def _low(columns: Columns, name: str) -> int | None:
-    values = columns[name][columns[name] >= 0]
-    return int(values.min()) if len(values) else None
-
-
 def _average(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
@@ -229,11 +220,11 @@ def _process(process: Columns, rows: npt.NDArray[np.intp]) -> ProcessSummary:
         role=role,
         worker=worker if role == "worker" and worker >= 0 else None,
         cpu_mean_cores=user + kernel if user is not None and kernel is not None else None,
-        rss_peak_bytes=_peak(own, "rss_bytes"),
-        uss_peak_bytes=_peak(own, "uss_bytes"),
-        pss_peak_bytes=_peak(own, "pss_bytes"),
-        threads_max=_peak(own, "threads"),
-        fds_max=_peak(own, "fds"),
+        rss_peak_bytes=peak(own["rss_bytes"]),
+        uss_peak_bytes=peak(own["uss_bytes"]),
+        pss_peak_bytes=peak(own["pss_bytes"]),
+        threads_max=peak(own["threads"]),
+        fds_max=peak(own["fds"]),
         major_faults=_grown(own, "major_faults", role),
         read_disk_bytes=_grown(own, "read_disk_bytes", role),
         read_all_bytes=_grown(own, "read_all_bytes", role),
@@ -242,7 +233,7 @@ def _process(process: Columns, rows: npt.NDArray[np.intp]) -> ProcessSummary:
 
 def _grown(own: Columns, name: str, role: str) -> int | None:
     """Growth of a counter. A worker lives inside the run: all it counted is the run's."""
-    values = own[name][own[name] >= 0]
+    values = measured(own[name])
     if not len(values):
         return None
     return int(values[-1]) if role == "worker" else max(0, int(values[-1]) - int(values[0]))
@@ -261,8 +252,8 @@ def _gpus(system: SystemRun) -> tuple[GpuSummary, ...]:
                 index=index,
                 name=names.get(index),
                 util_mean_share=util / 100 if util is not None else None,
-                mem_peak_bytes=_peak(own, "mem_used_bytes"),
-                mem_total_bytes=_peak(own, "mem_total_bytes"),
+                mem_peak_bytes=peak(own["mem_used_bytes"]),
+                mem_total_bytes=peak(own["mem_total_bytes"]),
                 power_mean_w=power / 1000 if power is not None else None,
                 pcie_rx_mean_bytes_s=_mean(own.floats("pcie_rx_bytes_s")),
             )

@@ -10,22 +10,19 @@ import numpy.typing as npt
 
 from ...profiler.run.run import LoaderRun
 from ..schema.report_model import Basis, Confidence, Verdict
+from .block_error import Floats, block_sums, ratio
 from .stages import startup_ns
 
-# CAUSES.md "Gate: with stall below 5 %, no speed advice"; Kineto's TensorBoard plugin and XProf call 5 % moderate.
+# docs/causes.md, "First of all"; Kineto's TensorBoard plugin and XProf call 5 % moderate.
 COMPUTE_BOUND_BELOW = 0.05
 # Between XProf's "moderate" 5 % and "high" 20 %; TraceML warns at 10 %.
 INPUT_BOUND_FROM = 0.10
-# An epoch start worth a note of its own: CAUSES.md, row 41 ("first-batch time x epochs > 5 %").
+# An epoch start worth a note of its own: docs/causes.md, "Workers started anew".
 EPOCH_START_NOTED_FROM = 0.05
-# DESIGN.md's "too-short".
+# Fewer steady batches make no verdict: the run was too short.
 MINIMUM_BATCHES = 20
-# A loop's steps come in runs of alike batches, so the uncertainty is taken between blocks, not between batches.
-BLOCKS = 20
 # Below this many steady batches a verdict is never called "high" confidence (five batches a block).
 HIGH_CONFIDENCE_BATCHES = 100
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -133,16 +130,12 @@ def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
 
 def share_with_range(gone: Floats, step: Floats) -> tuple[float, float, float]:
     """Σ gone / Σ step, and a 95 % range from the spread between blocks of consecutive batches (ratio estimator)."""
-    total = float(step.sum())
-    if total <= 0:
+    if float(step.sum()) <= 0:
         return 0.0, 0.0, 0.0
-    share = float(gone.sum()) / total
-    blocks = min(BLOCKS, len(step) // 2)
-    if blocks < 2:
-        return share, 0.0, 1.0
-    edges = np.linspace(0, len(step), blocks + 1).astype(np.int64)[:-1]
-    residual = np.add.reduceat(gone, edges) - share * np.add.reduceat(step, edges)
-    error = float(np.sqrt(blocks / (blocks - 1) * np.sum(residual**2))) / total
+    top, below = block_sums(gone), block_sums(step)
+    if len(top) < 2:
+        return float(gone.sum()) / float(step.sum()), 0.0, 1.0
+    share, error = ratio(top, below)
     return share, max(0.0, share - 2 * error), min(1.0, share + 2 * error)
 
 

@@ -16,6 +16,7 @@ from ...profiler.lanes.columns import Columns
 from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..schema.report_model import EpochReads, FileKind, Mount, Stage, StorageSummary
 from ..stage_model.core_wait import core_wait_ratio, waiting_share
+from ..stage_model.measured import low, mean, peak
 from ..stage_model.stages import cpu_share
 from .disk_reads import reads_of, whole_epochs
 from .files import containers_of, dataset_bytes, is_stored
@@ -187,11 +188,8 @@ def _sample_us(loader: LoaderRun, samples: float) -> float | None:
     looks = loader.looks
     if looks.samples and looks.fetch_ns > 0:
         return looks.fetch_ns / looks.samples / 1e3
-    values = loader.batches["fetch_ns"]
-    values = values[values >= 0]
-    if not len(values) or not samples or not loader.count:
-        return None
-    return float(values.mean()) * loader.count / samples / 1e3
+    fetch = mean(loader.batches["fetch_ns"])
+    return fetch * loader.count / samples / 1e3 if fetch is not None and samples and loader.count else None
 
 
 def _a_sample(looks: SampledFetches, name: str) -> float | None:
@@ -236,16 +234,15 @@ def _memory_bytes(system: SystemRun | None, mapped: float) -> int | None:
     if system is None:
         return None
     machine = system.machine
-    totals = [_most(machine, "mem_total_bytes") or system.mem_total_bytes]
-    totals.append(_most(machine, "cgroup_mem_limit_bytes") or system.cgroup_mem_limit_bytes)
+    totals = [peak(machine["mem_total_bytes"]) or system.mem_total_bytes]
+    totals.append(peak(machine["cgroup_mem_limit_bytes"]) or system.cgroup_mem_limit_bytes)
     known = [total for total in totals if total]
     if not known:
         return None
     left = min(known) - max(0.0, _held_bytes(system.process) - mapped)
-    available = machine["mem_available_bytes"]
-    available = available[available >= 0]
-    if len(available):
-        left = min(left, float(available.min()))
+    available = low(machine["mem_available_bytes"])
+    if available is not None:
+        left = min(left, available)
     return int(max(0.0, left))
 
 
@@ -260,9 +257,3 @@ def _held_bytes(process: Columns) -> float:
         place = int(owner), int(role), int(loader), int(worker)
         most[place] = max(most.get(place, 0.0), float(pss if pss >= 0 else max(uss, 0)))
     return sum(most.values())
-
-
-def _most(columns: Columns, name: str) -> int | None:
-    values = columns[name]
-    values = values[values >= 0]
-    return int(values.max()) if len(values) else None

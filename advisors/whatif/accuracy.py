@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-import numpy.typing as npt
-
 from ..schema.report_model import Range
+from ..stage_model.block_error import Floats, ratio
 
 # Kind of change → (floor, slope) of |ln(measured / predicted)|: four predictions in five are within
 # floor + slope * |ln predicted|. Kinds that change together add up as independent errors do.
@@ -26,7 +24,7 @@ MODEL_ERROR: dict[str, tuple[float, float]] = {
     "stage": (0.03, 0.15),
     "cpus": (0.06, 0.20),
     # Main computes with several threads beside more or fewer workers: on busy cores each parallel region may wait for
-    # a thread that was put aside, which is not simulated (CAUSES.md, row 21b: up to fifteen times as long).
+    # a thread that was put aside, which is not simulated (docs/causes.md, "Waiting for a core").
     "intra_op": (0.30, 0.30),
     # Handing batches over is most of a step, before or after: wake-ups and descriptors sent between processes, whose
     # cost differs between machines, and on one of them from one second to the next.
@@ -41,15 +39,13 @@ FULL_MISFIT = math.log(2)
 WIDEST = math.log(20)
 
 
-def ratio_error(base: npt.NDArray[np.float64], changed: npt.NDArray[np.float64]) -> float:
+def ratio_error(base: Floats, changed: Floats) -> float:
     """Relative standard error of Σ base / Σ changed, from the spread between blocks of the same batches."""
     blocks = min(len(base), len(changed))
     if blocks < 2:
         return 0.5
-    base, changed = base[:blocks], changed[:blocks]
-    total, ratio = float(base.sum()), float(base.sum()) / max(1e-9, float(changed.sum()))
-    residual = base - ratio * changed
-    return math.sqrt(blocks / (blocks - 1) * float(np.sum(residual**2))) / max(1e-9, total)
+    value, error = ratio(base[:blocks], changed[:blocks])
+    return error / max(1e-9, value)
 
 
 def moved(simulated: float, misfit: float) -> float:

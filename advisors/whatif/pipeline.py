@@ -19,7 +19,7 @@ BATCHES = 720
 SEED = 20_250_131
 # Of a long epoch, the part set apart as its start: until then the queue fills.
 HEAD_SHARE = 0.25
-# Blocks for the uncertainty of a ratio (see advisors.stage_model.verdict.BLOCKS).
+# Blocks for the uncertainty of a ratio (see advisors.stage_model.block_error).
 BLOCKS = 16
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ..stage_model.core_wait import core_wait_ratio, waiting_share
+from ..stage_model.measured import mean
 from ..stage_model.stages import cpu_share, startup_ns
 from ..stage_model.summary import effective_cpus
 from ..stage_model.verdict import MINIMUM_BATCHES
@@ -286,21 +287,17 @@ def _compute_cores(
 
 def _sizes(loader: LoaderRun, rows: npt.NDArray[np.int64]) -> tuple[float, float, float]:
     """(tensors, bytes in tensors, bytes outside) of a typical batch."""
-    tensors = _mean(loader.batches["tensors"][rows], 1.0)
-    data_bytes = _mean(loader.batches["bytes"][rows], 0.0)
+    tensors = mean(loader.batches["tensors"][rows])
+    tensors = 1.0 if tensors is None else tensors
+    data_bytes = mean(loader.batches["bytes"][rows]) or 0.0
     leaves = loader.inspection.leaves
     if loader.num_workers:
-        pickled = _mean(loader.batches["pickled_bytes"][rows], 0.0)
+        pickled = mean(loader.batches["pickled_bytes"][rows]) or 0.0
     elif leaves and not any(leaf.kind == "tensor" for leaf in leaves):
         pickled = data_bytes  # arrays and texts go through the pipe
     else:
         pickled = float(sum(leaf.nbytes or 0 for leaf in leaves if leaf.kind != "tensor"))
     return tensors, max(0.0, data_bytes - pickled) if tensors else 0.0, pickled
-
-
-def _mean(values: npt.NDArray[Any], default: float) -> float:
-    values = values[values >= 0]
-    return float(values.mean(dtype=np.float64)) if len(values) else default
 
 
 def _epoch_batches(loader: LoaderRun) -> int:

@@ -127,6 +127,7 @@ BATCH = Schema(
 )
 
 RECORD_BYTES = BATCH.size
+WINDOW_AT = 256  # where records begin in the memory that a lane writes to, see `lanes/block.py`
 
 EPOCH = Schema(
     "epoch",

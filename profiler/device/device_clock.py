@@ -6,36 +6,24 @@
 Events are stamped by the device when it reaches them. N(k) → H(k+1) is therefore the time the device stood idle between
 running out of work and the hand-over: the stall. H(k) → N(k) is its time on step k. Copies are bracketed by two events.
 
-Only the stream current at those moments is seen; work on other streams is not (DESIGN: what is not measured is None).
+Only the stream current at those moments is seen; work on other streams is not: what is not measured is None.
 """
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..base import batch_record
 from ..base.clock import now_ns
-from ..base.schema import BATCH, RECORD_BYTES
 from ..guard.error_origin import is_ours
-from ..lanes.lane import WINDOW_AT, Lane, Window
+from ..lanes.lane import Lane, Window
 from . import copies
 
 if TYPE_CHECKING:
     import torch
 
     from ..session.session import Session
-
-_H2D_COPIES = BATCH.offset("h2d_copies")
-_H2D_NS = BATCH.offset("h2d_ns")
-_H2D_HOST = BATCH.offset("h2d_host_ns")
-_COMPUTE = BATCH.offset("compute_device_ns")
-_STALL = BATCH.offset("stall_ns")
-_PINNED = BATCH.offset("h2d_pinned")
-_host = struct.Struct("@qq").pack  # host time, bytes
-_ways = struct.Struct("@ii").pack  # pinned, blocking
-_int = struct.Struct("@i").pack
-_long = struct.Struct("@q").pack
 
 # Batches whose events are not done yet; beyond this the oldest are given up rather than held for ever.
 MAX_PENDING = 256
@@ -132,7 +120,7 @@ class DeviceClock:
         """The batch has been handed over; its record is number `n` of the lane's window."""
         try:
             self._batches += 1
-            batch = _Open(lane.window, WINDOW_AT + n * RECORD_BYTES, now_ns() - self._t_entered)
+            batch = _Open(lane.window, lane.at(n), now_ns() - self._t_entered)
             batch.entered_before, self._entered = self._entered, None
             batch.handed = self._record()
             batch.timed = not self._many or self._batches % SPARSE == 0
@@ -173,9 +161,9 @@ class DeviceClock:
             at = batch.at
             batch.window.patch(
                 [
-                    (at + _H2D_COPIES, _int(batch.copies)),
-                    (at + _H2D_HOST, _host(batch.host_ns, batch.bytes)),
-                    (at + _PINNED, _ways(batch.pinned, batch.blocking)),
+                    batch_record.COPIES.patch(at, batch.copies),
+                    batch_record.COPIES_HOST.patch(at, batch.host_ns, batch.bytes),
+                    batch_record.COPIES_WAYS.patch(at, batch.pinned, batch.blocking),
                 ]
             )
 
@@ -212,14 +200,14 @@ class DeviceClock:
         measured: list[tuple[int, bytes]] = []
         self._many = batch.copies > MAX_TIMED_COPIES
         if batch.handed is not None and batch.left is not None:
-            measured.append((at + _COMPUTE, _long(_elapsed_ns(batch.handed, batch.left))))
+            measured.append(batch_record.DEVICE_COMPUTE.patch(at, _elapsed_ns(batch.handed, batch.left)))
         if batch.entered_before is not None and batch.handed is not None:
             stall_ns = min(_elapsed_ns(batch.entered_before, batch.handed), batch.wait_ns)
-            measured.append((at + _STALL, _long(stall_ns)))
+            measured.append(batch_record.STALL.patch(at, stall_ns))
         if batch.copies == 0:
-            measured.append((at + _H2D_COPIES, _int(0)))
+            measured.append(batch_record.COPIES.patch(at, 0))
         elif len(batch.events) == batch.copies:
-            measured.append((at + _H2D_NS, _long(sum(_elapsed_ns(a, b) for a, b in batch.events))))
+            measured.append(batch_record.COPIES_NS.patch(at, sum(_elapsed_ns(a, b) for a, b in batch.events)))
         window.patch(measured)
         for a, b in batch.events:
             self._pool += [a, b]

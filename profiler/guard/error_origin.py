@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from .tracebacks import HERE, drop_inner_frames
+from ..base.own_frames import HERE, drop_inner_frames
 
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _PACKAGES = ("site-packages", "dist-packages")

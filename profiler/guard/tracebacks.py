@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-from types import TracebackType
 from typing import Any
 
+from ..base.own_frames import HERE
 from ..native.form import native
-
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # of what records
 
 # One frame of a printed traceback: the File line, and the source and marker lines under it.
 _FRAME = re.compile(r'  File "(?P<file>[^"\n]*)", line \d+, in [^\n]*\n(?:    [^\n]*\n)*')
@@ -43,15 +40,3 @@ def clean_wrapper(wrapper: Any) -> None:
     text = getattr(wrapper, "exc_msg", None)
     if isinstance(text, str):
         wrapper.exc_msg = without_own_frames(text)
-
-
-def drop_inner_frames(error: BaseException) -> None:
-    """Unlink our frames from the middle of a traceback (the outermost one cannot be: it is still running)."""
-    entry: TracebackType | None = error.__traceback__
-    while entry is not None:
-        inner = entry.tb_next
-        while inner is not None and inner.tb_frame.f_code.co_filename.startswith(HERE):
-            inner = inner.tb_next
-        if inner is not entry.tb_next:
-            entry.tb_next = inner
-        entry = inner

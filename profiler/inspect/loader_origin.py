@@ -6,19 +6,25 @@ import inspect
 import types
 from typing import Any
 
-from ..guard.static_access import class_name, in_class, inherits, loaded, mro, qualified_name
+from ..guard.static_access import class_name, in_class, inherits, instance_vars, loaded, mro, qualified_name
 from .samplers import LIGHTNING, Sampling
 
-_FRAMEWORKS = ("accelerate", "transformers", *LIGHTNING)
+_FRAMEWORKS = ("accelerate", "transformers", "timm", "ultralytics", *LIGHTNING)
 
 
 def made_by(loader: Any, own: dict[str, Any], sampling: Sampling) -> str | None:
-    """The framework that made this loader out of the user's, or for them: "accelerate", "transformers" (its Trainer) or
-    "lightning"; None where it is the user's own."""
+    """The framework that made this loader out of the user's, or for them: "accelerate", "transformers" (its Trainer),
+    "lightning", "timm" or "ultralytics"; None where it is the user's own."""
     init, collate = own.get("worker_init_fn"), own.get("collate_fn")
     if framework_of(type(loader)) == "accelerate":
         trainers = any("transformers.trainer" in qualified_name(each) for each in (init, collate) if each is not None)
         return "transformers" if trainers else "accelerate"
+    makers = [framework_of(each) for each in (type(loader), init) if each is not None]
+    maker = next((each for each in makers if each in ("timm", "ultralytics")), None)
+    if maker is not None:
+        return maker
+    if any(name.startswith("BatchSamplerShard") for name in sampling.wrappers):
+        return "accelerate"
     injected = sampling.batch_sampler if sampling.batch_sampler is not None else sampling.sampler
     parts = [init, own.get("sampler"), injected]
     if any(each is not None and framework_of(each) == "lightning" for each in parts) or "__pl_saved_args" in own:
@@ -37,6 +43,14 @@ def framework_of(value: Any) -> str | None:
     if root not in _FRAMEWORKS:
         return None
     return "lightning" if root in LIGHTNING else root
+
+
+def same_data(one: Any, other: Any) -> bool:
+    """Whether this is one data set: one object, or two of Hugging Face's made alike of the same table."""
+    if one is other:
+        return True
+    prints = [instance_vars(each).get("_fingerprint") for each in (one, other)]
+    return type(one) is type(other) and type(prints[0]) is str and prints[0] == prints[1]
 
 
 def takes_any_arguments(cls: type, base: type) -> bool:

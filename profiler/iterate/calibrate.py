@@ -145,9 +145,9 @@ def _workers_ns() -> tuple[float, float]:
     tasks, results = IndexQueue(held, timer), ResultQueue(held, timer)
 
     def made() -> Any:
-        timer.marks.detailed = False
+        timer.timings.detailed = False
         tasks.get()
-        timer.marks.t_collate = now_ns()
+        timer.timings.t_collate = now_ns()
         results.put((0, None))
         return held.message
 

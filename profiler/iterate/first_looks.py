@@ -6,27 +6,21 @@ None in its place. Nothing here raises: what fails is given up.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..base.schema import BATCH
+from ..base import batch_record
 from ..guard.error_origin import is_ours
 from ..guard.helper_thread import apart
 from ..inspect.digests import UNKNOWN, digest_of_batch, digest_of_indices, plain_indices
 from ..inspect.inspect_batch import inspect_batch
 from ..inspect.inspect_loader import TURNED_OFF, inspect_loader, inspection_wanted
-from ..lanes.lane import WINDOW_AT, Lane
+from ..lanes.lane import Lane
 
 # Of an iterable data set, so many batches of each worker have a digest.
 FIRST_BATCHES = 2
 # With `in_order=False` a slow worker's first batch comes after others' later ones; after so many it is given up.
 LATE = 64
-
-_pack_long = struct.Struct("@q").pack_into
-_unpack_int = struct.Struct("@i").unpack_from
-_TASK_AT = WINDOW_AT + BATCH.offset("task")
-_DIGEST_AT = WINDOW_AT + BATCH.offset("digest")
 
 
 class Looked(Protocol):
@@ -111,12 +105,12 @@ class FirstLooks:
         number = self._handed
         self._handed += 1
         if self._workers:
-            (number,) = _unpack_int(lane.buf, _TASK_AT + n * BATCH.size)
+            (number,) = batch_record.TASK.get(lane.buf, lane.at(n))
         first = FIRST_BATCHES * max(1, self._workers) if self._iterable else 1
         if 0 <= number < first:
             digest = digest_of_batch(batch) if self._iterable else digest_of_indices(self._indices or [])
             if digest != UNKNOWN:
-                _pack_long(lane.buf, _DIGEST_AT + n * BATCH.size, digest)
+                batch_record.DIGEST.put(lane.buf, lane.at(n), digest)
             self._digests -= 1
         elif number < 0 or number >= first + LATE:
             self._digests = 0

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..base.batch_record import HEAD
 from ..base.clock import now_ns
-from ..base.schema import RECORD_BYTES
 from ..device.device_clock import DeviceClock
-from ..lanes.lane import WINDOW_AT
-from ..transit.fetchers import SAMPLE_EVERY
-from .recorder import EXHAUSTED, FAILED, Iteration, Recorder, failed, pack_head
+from ..native.layout import SAMPLE_EVERY
+from .recorder import EXHAUSTED, FAILED, Iteration, Recorder, failed
 
 
 class WatchedIterable:
@@ -134,7 +133,7 @@ class _WatchedIterator:
         n = lane.count
         if n >= lane.capacity:
             n = lane.roll()
-        pack_head(lane.buf, WINDOW_AT + n * RECORD_BYTES, lane.first + n, t0, t1 - t0, -1, -1, -1, -1, s.epoch)
+        HEAD.put(lane.buf, lane.at(n), lane.first + n, t0, t1 - t0, -1, -1, -1, -1, s.epoch)
         if s.special:
             s.finish(lane, n, data, t1, t1 - t0, False)
         n += 1

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
-import struct
 import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base import batch_record
 from ..base.clock import now_ns, thread_cpu_ns
-from ..base.schema import BATCH, EPOCH, RECORD_BYTES
+from ..base.schema import BATCH, EPOCH
 from ..guard.error_origin import is_ours
 from ..guard.helper_thread import apart
-from ..lanes.lane import WINDOW_AT, Budget, Lane, Window
+from ..inspect.uses import Use, joined, use_now
+from ..lanes.lane import Budget, Lane, Window
 from ..native.form import BatchTimings
+from ..native.layout import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS
 from ..session import session as sessions
 from ..session.gaps import Gap
-from ..transit.envelope import TIMES
-from ..transit.fetchers import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, fetched_one_by_one, sample_times, with_stamps
+from ..transit.fetchers import fetched_one_by_one, sample_times, with_stamps
 from ..transit.measure import batch_size_of
 from .first_looks import FirstLooks, first_looks, look_at_parts
 
@@ -27,25 +28,6 @@ if TYPE_CHECKING:
     from ..device.device_clock import DeviceClock
     from ..fetch_probe.chains import Chains
     from ..fetch_probe.probe import FetchProbe
-
-# The head of a record, written for every batch: seq, t, wait, index, fetch, collate, samples, epoch.
-_HEAD = struct.Struct("@6q2i")
-pack_head = _HEAD.pack_into
-_unpack_head = _HEAD.unpack_from
-_pack_worker = struct.Struct("@6q2i3h").pack_into
-_pack_detail = struct.Struct("@3qi4f").pack_into
-_pack_float = struct.Struct("@f").pack_into
-_pack_long = struct.Struct("@q").pack_into
-_unpack_times = TIMES.unpack
-_WORKER_AT = WINDOW_AT + BATCH.offset("t_fetch_ns")
-_DETAIL_AT = WINDOW_AT + BATCH.offset("fetch_cpu_ns")
-_OWN_AT = WINDOW_AT + BATCH.offset("own_ns")
-_PIN_AT = WINDOW_AT + BATCH.offset("pin_ns")
-_INDEX_AT = WINDOW_AT + BATCH.offset("index_ns")
-_COMPUTE_AT = BATCH.offset("compute_ns")
-_NAN = float("nan")
-
-_ROW = {f.name: (f.code, EPOCH.offset(f.name)) for f in EPOCH.fields}
 
 EXHAUSTED, FAILED = 1, 3
 
@@ -75,6 +57,8 @@ class Recorder:
         self.instance = 0
         self.enabled = True
         self.signature = ""
+        self.use: Use | None = None  # of the latest iteration that was looked at
+        self._phases: list[str] = []
         self.loader: Callable[[], Any] | None = None  # a weak reference: recording keeps no loader alive
         self._lock = threading.Lock()
         self._session: sessions.Session | None = None
@@ -189,6 +173,27 @@ class Recorder:
         """Bring the loader's facts to the run directory."""
         if self._session is not None:
             self._session.write_loader(self._index, {"index": self._index, "name": self.name, **self.facts})
+
+    def note_use(self) -> None:
+        """Say what this loader is iterated over for, and where first."""
+        if self._epoch >= LOOKED_AT_EPOCHS:
+            return
+        config = self.facts.setdefault("config", {})
+        use = self.use = use_now(config.get("shuffle"))
+        if use.phase is not None and use.phase not in self._phases:
+            self._phases.append(use.phase)
+        told = {"phase": joined(self._phases)}
+        for name, value in (("place", use.place), ("framework", use.framework)):
+            told[name] = config.get(name) or value
+        if any(config.get(name) != value for name, value in told.items()):
+            config.update(told)
+            self.write()
+
+    @property
+    def at_work(self) -> bool:
+        """Whether an iteration is under way that has not ended, as far as that is known."""
+        self._take_back()
+        return bool(self._lent)
 
     def note(self, metric: str, reason: str) -> None:
         """Say why a metric is not measured."""
@@ -316,6 +321,7 @@ class Iteration(BatchTimings):
         """An iteration begins now. False where nothing can be recorded."""
         self._give_back()
         self._reset()
+        self.recorder.note_use()
         return self.recorder.begin(self, num_workers)
 
     def take(self, lane: Lane) -> None:
@@ -355,12 +361,11 @@ class Iteration(BatchTimings):
             return  # it had ended before
         batches = self.batches
         if batches and lane.count:
-            at = WINDOW_AT + (lane.count - 1) * RECORD_BYTES
-            _, t, wait, *_ = _unpack_head(lane.buf, at)
-            lane.patch(lane.window, at + _COMPUTE_AT, "q", t_ns - t - wait)
-        self._patch_row("t_end_ns", t_ns)
-        self._patch_row("batches", batches)
-        self._patch_row("how", how)
+            at = lane.at(lane.count - 1)
+            _, t, wait, *_ = batch_record.HEAD.get(lane.buf, at)
+            if lane.window is not None:
+                lane.window.patch([batch_record.COMPUTE.patch(at, t_ns - t - wait)])
+        self._patch_row((batch_record.END, t_ns), (batch_record.BATCHES, batches), (batch_record.HOW, how))
         if self.device is not None:
             self.device.drain()
         if self.recorder.fetch_probe is not None:
@@ -368,18 +373,17 @@ class Iteration(BatchTimings):
         if how == EXHAUSTED:  # after an exception the iterator may still go on
             self._give_back()
 
-    def _patch_row(self, name: str, value: int) -> None:
-        if self.rows is not None:
-            code, at = _ROW[name]
-            self.rows.patch(self.row_window, self.row + at, code, value)
+    def _patch_row(self, *known: tuple[batch_record.Part, int]) -> None:
+        if self.row_window is not None:
+            self.row_window.patch([part.patch(self.row, value) for part, value in known])
 
     def finish(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int, pinned: bool) -> None:
         """What only some batches need: the first of an iteration, those looked at in detail, pinned ones, devices."""
         if pinned:
-            _pack_long(lane.buf, _PIN_AT + n * RECORD_BYTES, t_handed - self.t_collated)
+            batch_record.PIN.put(lane.buf, lane.at(n), t_handed - self.t_collated)
         if self.waiting_for_first:
             self.waiting_for_first = False
-            self._patch_row("t_first_ns", t_handed)
+            self._patch_row((batch_record.FIRST, t_handed))
         if self.looks is not None:
             self.looks = self.looks.recorded(lane, n, batch)
         if self.detailed:
@@ -420,7 +424,7 @@ class Iteration(BatchTimings):
             return inside.begin_ns
         inside.end(self.t_collate - self.t_fetch, fetch_cpu_ns)
         inside.settle()
-        _pack_long(lane.buf, _INDEX_AT + n * RECORD_BYTES, max(0, self.t_fetch - self.t_index - inside.begin_ns))
+        batch_record.INDEX.put(lane.buf, lane.at(n), max(0, self.t_fetch - self.t_index - inside.begin_ns))
         return inside.begin_ns
 
     def _detail(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int) -> None:
@@ -437,8 +441,8 @@ class Iteration(BatchTimings):
         self.detailed = self.recorder.slow or (self.epoch == 0 and self.batches < ALWAYS_AT_FIRST)
         if self.device is None:
             self.look_for_device()
-        _pack_detail(
-            lane.buf, _DETAIL_AT + n * RECORD_BYTES,
+        batch_record.DETAIL.put(
+            lane.buf, lane.at(n),
             fetch_cpu, collate_cpu, size, tensors, own + now_ns() - t_handed, fastest, median, slowest,
         )  # fmt: skip
 
@@ -448,30 +452,11 @@ class Iteration(BatchTimings):
 
         self.device = device_clock(self)
 
-    def opened(self, lane: Lane, n: int, envelope: Any, outstanding: int, ready: int) -> tuple[int, int, int]:
-        """The half of a record that came in the envelope; returns (fetch, collate, task)."""
-        (task, t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, _own, tensors, pid, worker, low, mid, high) = (
-            _unpack_times(envelope.times)
-        )
-        at = n * RECORD_BYTES
-        queued = -1
-        if envelope.t_sent_ns > 0:
-            queued = max(0, self.taken - envelope.t_sent_ns - envelope.unpack_ns - max(0, envelope.pin_ns))
-        _pack_worker(
-            lane.buf, _WORKER_AT + at, t_fetch, envelope.pack_ns if envelope.t_sent_ns > 0 else -1, queued,
-            envelope.unpack_ns, envelope.pin_ns, envelope.pickled_bytes, task, pid, worker,
-            min(outstanding, 32767), min(ready, 32767),
-        )  # fmt: skip
-        _pack_detail(
-            lane.buf, _DETAIL_AT + at, fetch_cpu, collate_cpu, size, tensors, _NAN, low, mid, high,
-        )  # fmt: skip
-        return fetch, collate, task
-
     def finish_opened(self, lane: Lane, n: int, batch: Any, t_handed: int) -> None:
         """As `finish`, for a batch that came from a worker."""
         if self.waiting_for_first:
             self.waiting_for_first = False
-            self._patch_row("t_first_ns", t_handed)
+            self._patch_row((batch_record.FIRST, t_handed))
         if self.looks is not None:
             self.looks = self.looks.recorded(lane, n, batch)
         if self.device is None:
@@ -479,7 +464,7 @@ class Iteration(BatchTimings):
         if self.device is not None:
             self.device.handed_over(lane, n, batch)
         self.special = self.device is not None or self.looks is not None
-        _pack_float(lane.buf, _OWN_AT + n * RECORD_BYTES, now_ns() - t_handed)
+        batch_record.OWN.put(lane.buf, lane.at(n), now_ns() - t_handed)
 
 
 def _no_lane() -> Lane:

@@ -18,10 +18,11 @@ from ..base import torch_parts
 from ..base.errors import UsageError
 from ..guard.error_origin import is_ours, returning_errors
 from ..guard.static_access import class_name, in_class, inherits, instance_vars, short_name
-from ..guard.tracebacks import drop_inner_frames
 from ..inspect.describe import describe_loader
+from ..inspect.loader_origin import same_data
 from ..inspect.samplers import own_of
-from ..native.form import native
+from ..inspect.uses import Use, use_now
+from ..native.form import hooks
 from ..session import session as sessions
 from .calibrate import overhead_of
 from .loader_kinds import LoaderKind, family_of, known_families
@@ -172,7 +173,7 @@ def _recorder_of(loader: Any) -> Recorder | None:
     return entry.recorder if entry is not None and entry.loader() is loader else None
 
 
-def _register(loader: Any, name: str | None) -> Recorder:
+def _register(loader: Any, name: str | None, iterating: bool = False) -> Recorder:
     reasons: dict[str, str] = {}
     config = _described(loader, reasons)
     facts: dict[str, Any] = {"kind": "dataloader", "config": config, "reasons": reasons, "notes": []}
@@ -181,7 +182,8 @@ def _register(loader: Any, name: str | None) -> Recorder:
             reasons[metric] = "num_workers=0: batches do not cross a process border"
     reasons["h2d"] = reasons["stall"] = "no device in use"
     signature = repr((name, sorted(facts["config"].items(), key=str)))
-    recorder = _retired.pop(signature, None)
+    use = use_now(config.get("shuffle")) if iterating else None
+    recorder = _retired_as(signature, use) or _built_before(loader, signature, use)
     if recorder is not None and recorder.enabled:
         recorder.instance += 1  # the same loader, built again
     else:
@@ -190,6 +192,29 @@ def _register(loader: Any, name: str | None) -> Recorder:
     recorder.loader = weakref.ref(loader)
     _watched[id(loader)] = _Watched(loader, recorder)
     return recorder
+
+
+def _retired_as(signature: str, use: Use | None) -> Recorder | None:
+    """Of a loader made alike that is gone, unless the one was for training and this one is for evaluation, say."""
+    recorder = _retired.get(signature)
+    if recorder is None or (use is not None and recorder.use is not None and not recorder.use.same_phase(use)):
+        return None
+    return _retired.pop(signature)
+
+
+def _built_before(loader: Any, signature: str, use: Use | None) -> Recorder | None:
+    """Of a loader that still exists but is done with, made alike of the same data, and iterated over at the place where
+    this one is now: whoever builds a loader for each evaluation may hold on to the last one."""
+    if use is None:
+        return None
+    for entry in list(_watched.values()):
+        recorder, older = entry.recorder, entry.loader()
+        if recorder.signature != signature or recorder.use is None or older is None or recorder.at_work:
+            continue
+        same = recorder.use.key == use.key and recorder.use.same_phase(use)
+        if same and same_data(own_of(older).get("dataset"), own_of(loader).get("dataset")):
+            return recorder
+    return None
 
 
 def _described(loader: Any, reasons: dict[str, str]) -> dict[str, Any]:
@@ -218,7 +243,11 @@ def _workers_of(loader: Any) -> int:
 
 def _gone(key: int) -> None:
     entry = _watched.pop(key, None)
-    if entry is not None and entry.recorder.enabled:
+    if (
+        entry is not None
+        and entry.recorder.enabled
+        and all(e.recorder is not entry.recorder for e in _watched.values())
+    ):
         _retired[entry.recorder.signature] = entry.recorder
         if len(_retired) > 256:
             del _retired[next(iter(_retired))]
@@ -296,25 +325,7 @@ def _hooked_get_iterator(original: Any, family: LoaderKind | None) -> Any:
             return family.made(iterator, step)
         return instrument_running(iterator, step) if iterator is not None else None
 
-    if native is not None:
-        return native.making(original, returning_errors(begin), returning_errors(made))
-
-    def _get_iterator(self: Any) -> Any:
-        begun = begin(self)
-        if begun is None:
-            return original(self)
-        make, step = begun
-        try:
-            iterator = make(self)
-        except BaseException as error:
-            made(None, step)
-            drop_inner_frames(error)
-            raise
-        return made(iterator, step)
-
-    _get_iterator.__wrapped__ = original  # type: ignore[attr-defined]
-    _get_iterator.__qualname__ = original.__qualname__
-    return _get_iterator
+    return hooks.making(original, returning_errors(begin), returning_errors(made))
 
 
 def _step_for(loader: Any) -> Iteration | None:
@@ -324,7 +335,7 @@ def _step_for(loader: Any) -> Iteration | None:
         recorder = _recorder_of(loader)
         if recorder is None and _all and not sessions.in_worker():
             with _lock:
-                recorder = _register(loader, None)
+                recorder = _register(loader, None, iterating=True)
         if recorder is None:
             return None
         step = Iteration(recorder)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..base import schema
+from ..base.schema import WINDOW_AT as WINDOW_AT
 from ..guard.error_origin import forgiving
 from .segment_file import SegmentFile, segment_path
 
@@ -33,7 +34,6 @@ USED_OFFSET, KEPT_OFFSET = 24, 32
 # before the window, capacity of the file, first seq of the file, bytes of the block, lane, schema
 BLOCK = struct.Struct("=qqqqiiiiqqqq64s16s")
 GENERATION_OFFSET, COMMITTED_OFFSET, FIRST_OFFSET, PATCHES_OFFSET, STATE_OFFSET, SIZE_OFFSET = 0, 8, 16, 24, 32, 72
-WINDOW_AT = 256  # where a window's records begin in its block
 SMALLEST_BLOCK = 1 << 10
 
 FREE, IN_USE = 0, 1

@@ -18,10 +18,9 @@ import numpy.typing as npt
 from ..base.errors import RunUnreadable
 from ..base.metadata import clean
 from ..base.schema import Field, Schema
-from .compacted import Compacted, Totals
+from .compacted import Compacted
 from .compaction import derive_compute
-from .lane_reader import SegmentInfo, read_fold, read_header, read_segment, segments
-from .segment_file import HEADER_BYTES
+from .lane_reader import SegmentInfo, read_compacted, read_header, read_segment, segments
 
 Array = npt.NDArray[Any]
 
@@ -33,11 +32,7 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "f": np.dtype("<f4"),
 }
 
-# Segments are 1 MiB; a header that claims far more is not to be believed.
-MAX_SEGMENT_BYTES = 64 << 20
-MAX_SEQ = 1 << 62
-
-# Folding unlinks a segment after its fold is written: a reader that meets one half-gone starts the lane again,
+# Compaction unlinks a segment after its totals are written: a reader that meets one half-gone starts the lane again,
 # and so it does where it meets one half-made.
 ATTEMPTS = 20
 
@@ -82,15 +77,15 @@ class Columns(Mapping[str, Array]):
 
 @dataclass(frozen=True)
 class LaneContent:
-    """What could be read of a lane: its detail, what was folded away, and sentences on what could not be read."""
+    """What could be read of a lane: its detail, what was compacted, and sentences on what could not be read."""
 
     columns: Columns
-    fold: Compacted = field(default_factory=Compacted)
+    compacted: Compacted = field(default_factory=Compacted)
     notes: tuple[str, ...] = ()
 
 
 class _Changed(Exception):
-    """A segment was folded away, or was being made, while the lane was read."""
+    """A segment was compacted, or was being made, while the lane was read."""
 
 
 def read_lane(directory: Path, name: str, schema: Schema) -> LaneContent:
@@ -131,15 +126,15 @@ def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneCo
             continue
         ends.append((info.first_seq, builder.add(records[: info.committed])))
         disbelieved += read.disbelieved
-    # The fold is read after the segments: one that was folded meanwhile is counted there and dropped here.
-    fold = _fold(directory, name, notes)
-    drop = sum(max(0, min(rows, fold.through_seq - first + 1)) for first, rows in ends)
-    missing = _gaps(ends, fold.through_seq)
+    # The totals are read after the segments: one that was compacted meanwhile is counted there and dropped here.
+    compacted = _compacted(directory, name, notes)
+    drop = sum(max(0, min(rows, compacted.through_seq - first + 1)) for first, rows in ends)
+    missing = _gaps(ends, compacted.through_seq)
     if missing:
         notes.append(f"{missing} records of lane {clean(name)} are missing")
     if disbelieved:
         notes.append(f"{disbelieved:,} values of lane {clean(name)} cannot be, and count as not measured")
-    return LaneContent(builder.columns(drop), fold, tuple(notes))
+    return LaneContent(builder.columns(drop), compacted, tuple(notes))
 
 
 def _give_up_or_note(error: RunUnreadable, path: Path, last: bool, notes: list[str]) -> None:
@@ -171,50 +166,28 @@ def _gaps(ends: list[tuple[int, int]], through_seq: int) -> int:
 
 
 def checked_header(path: Path, schema: Schema) -> SegmentInfo:
-    """A header whose numbers may be used for allocation. Raises RunUnreadable."""
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise RunUnreadable(f"{clean(path)} cannot be read: {error.strerror}") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise RunUnreadable(f"{clean(path)} is not a file")
+    """The header of a segment that holds such records, as this version knows them. Raises RunUnreadable."""
     info = read_header(path)
-    if info.schema != schema.name or info.dtype["seq"] != _TYPES["q"]:
+    if info.schema != schema.name:
         raise RunUnreadable(f"{clean(path)} does not hold {schema.name} records")
     if info.version > schema.version:
         raise RunUnreadable(f"{clean(path)} was written by a newer Loaderscope: upgrade to read it")
-    if info.capacity * info.dtype.itemsize > MAX_SEGMENT_BYTES or not 0 < info.first_seq < MAX_SEQ:
-        raise RunUnreadable(f"{clean(path)} is corrupt: its header makes no sense")
-    rows = max(0, status.st_size - HEADER_BYTES) // info.dtype.itemsize
-    return SegmentInfo(
-        path, info.schema, info.version, info.dtype, info.capacity, info.first_seq, min(info.committed, rows)
-    )
+    return info
 
 
-def _fold(directory: Path, name: str, notes: list[str]) -> Compacted:
+def _compacted(directory: Path, name: str, notes: list[str]) -> Compacted:
     try:
-        return read_fold(directory, name)
+        return read_compacted(directory, name)
     except RunUnreadable as error:
         notes.append(f"{clean(error)}: older batches are not counted")
         return Compacted()
 
 
-def merge_folds(folds: list[Compacted]) -> Compacted:
-    """The folds of several lanes as one; `through_seq` has no meaning then and is the sum."""
+def merge_compacted(lanes: list[Compacted]) -> Compacted:
+    """The totals of several lanes as one."""
     merged = Compacted()
-    for fold in folds:
-        merged.through_seq += fold.through_seq
-        merged.records += fold.records
-        firsts = [t for t in (merged.t_first_ns, fold.t_first_ns) if t >= 0]
-        merged.t_first_ns = min(firsts, default=-1)
-        merged.t_last_ns = max(merged.t_last_ns, fold.t_last_ns)
-        for name, totals in fold.columns.items():
-            into = merged.columns.setdefault(name, Totals())
-            into.count += totals.count
-            into.total += totals.total
-            into.low, into.high = min(into.low, totals.low), max(into.high, totals.high)
-            for key, count in totals.bins.items():
-                into.bins[key] = into.bins.get(key, 0) + count
+    for each in lanes:
+        merged.merge(each)
     return merged
 
 

@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 BINS_PER_OCTAVE = 8
 BINS = 45 * BINS_PER_OCTAVE  # up to 2**45 ns, almost ten hours
 
+# Not quantities that can be summed: times, identities, and counters that run since boot or birth.
+LEFT_OUT = frozenset(
+    {
+        *("seq", "t_ns", "t_fetch_ns", "t_iter_ns", "t_first_ns", "t_end_ns"),
+        *("task", "worker_pid", "worker", "flags", "epoch", "instance", "how", "digest"),
+        *("pid", "owner_pid", "role", "loader", "gpu"),
+        *("cpu_user_ns", "cpu_system_ns", "minor_faults", "major_faults", "ctx_voluntary", "ctx_involuntary"),
+        *("run_delay_ns", "read_disk_bytes", "read_all_bytes", "disk_read_bytes", "disk_write_bytes"),
+        *("net_recv_bytes", "net_sent_bytes", "cgroup_throttled_ns", "cgroup_nr_throttled"),
+        *("context_switches", "sampler_cpu_ns"),
+    }
+)
+
 
 @dataclass
 class Totals:
@@ -45,6 +58,14 @@ class Totals:
             if count:
                 self.bins[bin_] = self.bins.get(bin_, 0) + int(count)
 
+    def merge(self, other: Totals) -> None:
+        """Add what another column's totals hold."""
+        self.count += other.count
+        self.total += other.total
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        for bin_, count in other.bins.items():
+            self.bins[bin_] = self.bins.get(bin_, 0) + count
+
     def midpoints(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """The histogram as (values, counts): each bin's geometric middle, clipped to the extremes."""
         import numpy as np
@@ -64,6 +85,29 @@ class Compacted:
     t_last_ns: int = -1
     columns: dict[str, Totals] = field(default_factory=dict)
 
+    def add(self, records: npt.NDArray[Any], compute: npt.NDArray[np.int64] | None = None) -> None:
+        """Add the records that follow, one or more; `compute` holds their compute times, where those were derived."""
+        names = records.dtype.names or ()
+        for name in names:
+            if name not in LEFT_OUT:
+                values = compute if name == "compute_ns" and compute is not None else records[name]
+                self.columns.setdefault(name, Totals()).add(values.ravel())
+        if "t_ns" in names:
+            if self.t_first_ns < 0:
+                self.t_first_ns = int(records["t_ns"][0])
+            self.t_last_ns = int(records["t_ns"][-1])
+        self.through_seq = int(records["seq"][-1])
+        self.records += len(records)
+
+    def merge(self, other: Compacted) -> None:
+        """Add another lane's; `through_seq` has no meaning then and is the sum."""
+        self.through_seq += other.through_seq
+        self.records += other.records
+        self.t_first_ns = min((t for t in (self.t_first_ns, other.t_first_ns) if t >= 0), default=-1)
+        self.t_last_ns = max(self.t_last_ns, other.t_last_ns)
+        for name, totals in other.columns.items():
+            self.columns.setdefault(name, Totals()).merge(totals)
+
     def to_json(self) -> str:
         return json.dumps(
             {
@@ -82,11 +126,11 @@ class Compacted:
 
     @classmethod
     def from_json(cls, text: str) -> Compacted:
-        """Raises ValueError for anything that is not a fold of this version."""
+        """Raises ValueError for anything but totals of this version."""
         try:
             data = json.loads(text)
             if data["version"] != 1:
-                raise ValueError(f"fold version {data['version']!r}")
+                raise ValueError(f"version {data['version']!r}")
             columns = {
                 str(name): Totals(int(count), total, float(low), float(high), {int(k): int(v) for k, v in bins})
                 for name, (count, total, low, high, bins) in data["columns"].items()
@@ -94,8 +138,8 @@ class Compacted:
             first, last = int(data["t_first_ns"]), int(data["t_last_ns"])
             return cls(int(data["through_seq"]), int(data["records"]), first, last, columns)
         except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            raise ValueError(f"not a fold: {error}") from error
+            raise ValueError(f"not a lane's totals: {error}") from error
 
 
-def fold_path(directory: Path, name: str) -> Path:
+def compacted_path(directory: Path, name: str) -> Path:
     return directory / f"{name}.fold.json"

@@ -138,7 +138,7 @@ class Lane(LaneState):
         n = lane.count
         if n >= lane.capacity:
             n = lane.roll()
-        pack_into(lane.buf, WINDOW_AT + n * lane.size, lane.first + n, ...)
+        HEAD.put(lane.buf, lane.at(n), lane.first + n, ...)
         lane.committed[0] = n + 1
         lane.count = n + 1
 
@@ -212,16 +212,15 @@ class Lane(LaneState):
         n = self.count
         if n >= self.capacity:
             n = self.roll()
-        offset = WINDOW_AT + n * self.size
+        offset = self.at(n)
         struct.pack_into(self.schema.format, self.buf, offset, self.first + n, *values)
         self.committed[0] = n + 1
         self.count = n + 1
         return offset
 
-    def patch(self, window: Window | None, offset: int, code: str, value: float) -> None:
-        """Set one field of a record already committed; `offset` is the field's place in that window."""
-        if window is not None:
-            window.patch([(offset, struct.pack("@" + code, value))])
+    def at(self, n: int) -> int:
+        """Where record number `n` of the window begins in `buf`."""
+        return WINDOW_AT + n * self.size
 
     def stop(self, why: str) -> None:
         """Record nothing more, and say so once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from ..base.errors import RunUnreadable
 from ..base.plausible import believed, limit
 from ..base.schema import MAX_CORES
-from .compacted import BINS, Compacted, Totals, fold_path
+from .compacted import BINS, Compacted, Totals, compacted_path
 from .segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 
 # NumPy types of the struct codes a schema may use.
@@ -25,8 +26,8 @@ MAX_RECORD_BYTES = 1 << 16
 # A segment is at most this large, and no lane gets beyond this record: bounds against corrupt headers.
 MAX_SEGMENT_BYTES = 64 << 20
 MAX_SEQ = 1 << 62
-# Nor is a fold, some hundred numbers a column, this large.
-MAX_FOLD_BYTES = 16 << 20
+# Nor are its totals, some hundred numbers a column, this large.
+MAX_COMPACTED_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ def read_header(path: Path) -> SegmentInfo:
             raise RunUnreadable(f"{path} is not a file")
         with path.open("rb") as file:
             header = file.read(HEADER_BYTES)
+            size = os.fstat(file.fileno()).st_size
     except OSError as error:
         raise RunUnreadable(f"{path} cannot be read: {error.strerror}") from error
     if len(header) < HEADER_BYTES:
@@ -71,7 +73,8 @@ def read_header(path: Path) -> SegmentInfo:
         raise RunUnreadable(f"{path} is corrupt: its schema makes no sense") from error
     if not known or "seq" not in (dtype.names or ()) or dtype["seq"] != np.dtype("<i8"):
         raise RunUnreadable(f"{path} is corrupt: its schema makes no sense")
-    return SegmentInfo(path, name, schema_version, dtype, capacity, first_seq, min(committed, capacity))
+    committed = min(committed, capacity, (size - HEADER_BYTES) // record_bytes)
+    return SegmentInfo(path, name, schema_version, dtype, capacity, first_seq, committed)
 
 
 def _dtype(fields: Any, record_bytes: int) -> np.dtype[Any]:
@@ -88,24 +91,23 @@ def _dtype(fields: Any, record_bytes: int) -> np.dtype[Any]:
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": record_bytes})
 
 
-def read_segment(path: Path, skip: int = 0) -> tuple[npt.NDArray[Any], SegmentInfo]:
-    """The committed records from the `skip`-th on, and the header. The file is read, not mapped: no bus error, no race.
+def read_segment(path: Path) -> tuple[npt.NDArray[Any], SegmentInfo]:
+    """The committed records, and the header. The file is read, not mapped: no bus error, no race.
 
     Raises RunUnreadable for a file that is no segment. A segment cut short, or one whose last records did not reach
     the disk, gives the whole records it has. Values that cannot be are given as not measured.
     """
     info = read_header(path)
     size = info.dtype.itemsize
-    count = max(0, info.committed - skip)
     try:
         with path.open("rb") as file:
-            file.seek(HEADER_BYTES + skip * size)
-            data = file.read(count * size)
+            file.seek(HEADER_BYTES)
+            data = file.read(info.committed * size)
     except OSError as error:
         raise RunUnreadable(f"{path} cannot be read: {error.strerror}") from error
     records = np.frombuffer(data, dtype=info.dtype, count=len(data) // size)
     # A record's own number is written with it: after a power failure a page of zeros must not pass for a record.
-    expected = np.arange(info.first_seq + skip, info.first_seq + skip + len(records), dtype=np.uint64).astype(np.int64)
+    expected = np.arange(info.first_seq, info.first_seq + len(records), dtype=np.uint64).astype(np.int64)
     wrong = np.flatnonzero(records["seq"] != expected)
     records, disbelieved = believed(records[: wrong[0]] if len(wrong) else records)
     return records, replace(info, disbelieved=disbelieved)
@@ -116,31 +118,31 @@ def segments(directory: Path, name: str) -> list[Path]:
     return sorted(path for path in directory.glob(f"{name}-*.seg") if path.stem[len(name) + 1 :].isdigit())
 
 
-def read_fold(directory: Path, name: str) -> Compacted:
-    """What was folded away of this lane; an empty fold if nothing was. Raises RunUnreadable."""
-    path = fold_path(directory, name)
+def read_compacted(directory: Path, name: str) -> Compacted:
+    """What was compacted of this lane; empty if nothing was. Raises RunUnreadable."""
+    path = compacted_path(directory, name)
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FOLD_BYTES:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_COMPACTED_BYTES:
             raise RunUnreadable(f"{path} is corrupt")
-        fold = Compacted.from_json(path.read_text(encoding="utf-8"))
+        compacted = Compacted.from_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Compacted()
     except OSError as error:
         raise RunUnreadable(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise RunUnreadable(f"{path} is corrupt: {error}") from error
-    if not _sane(fold):
+    if not _sane(compacted):
         raise RunUnreadable(f"{path} is corrupt: its numbers make no sense")
-    return fold
+    return compacted
 
 
-def _sane(fold: Compacted) -> bool:
-    if not (0 <= fold.through_seq < MAX_SEQ and 0 <= fold.records <= fold.through_seq):
+def _sane(compacted: Compacted) -> bool:
+    if not (0 <= compacted.through_seq < MAX_SEQ and 0 <= compacted.records <= compacted.through_seq):
         return False
-    if not -1 <= fold.t_first_ns <= max(fold.t_last_ns, -1) <= (limit("t_ns") or 0):
+    if not -1 <= compacted.t_first_ns <= max(compacted.t_last_ns, -1) <= (limit("t_ns") or 0):
         return False
-    return all(_sane_totals(name, totals, fold.records) for name, totals in fold.columns.items())
+    return all(_sane_totals(name, totals, compacted.records) for name, totals in compacted.columns.items())
 
 
 def _sane_totals(name: str, totals: Totals, records: int) -> bool:

@@ -2,7 +2,7 @@
 
 A poll reads only what is new, so that following a lane of a million records costs what following a short one does.
 Older segments are summed up one at a time by `catch_up`, in the order in which they were written. Where the recording
-process has folded them away itself, its own totals, which reach as far or further, take the place of ours.
+process has compacted them itself, its own totals, which reach as far or further, take the place of ours.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ..base.errors import RunUnreadable
 from ..base.plausible import believed
 from ..base.schema import Schema
 from .columns import Columns, ColumnsBuilder, LaneContent, checked_header
-from .compacted import Compacted, Totals
-from .compaction import Compactor, derive_compute
-from .lane_reader import SegmentInfo, read_fold, read_segment, segments
+from .compacted import Compacted
+from .compaction import derive_compute
+from .lane_reader import SegmentInfo, read_compacted, read_segment, segments
 from .segment_file import COMMITTED_OFFSET, HEADER_BYTES
 
 # Device times are written into a record after it was committed, at most so many batches later (device.MAX_PENDING).
@@ -32,26 +32,32 @@ PATCHED_ROWS = 260
 KEPT_SEGMENTS = 8
 
 Records = npt.NDArray[Any]
-OnFold = Callable[[Records, npt.NDArray[np.int64] | None], None]
+OnCompaction = Callable[[Records, npt.NDArray[np.int64] | None], None]
 
 
 class LaneWindow:
     """One lane: `poll` it, then ask for its `content`. Not for two threads at a time; never raises for what it reads.
 
     `keep_rows` is the least number of newest records kept, where there are so many. Without `totals`, older ones are
-    let go. `on_fold` is told of every stretch of records as it becomes totals, with its compute times.
+    let go. `on_compaction` is told of every stretch of records as it becomes totals, with its compute times.
     """
 
     def __init__(
-        self, directory: Path, name: str, schema: Schema, keep_rows: int, totals: bool, on_fold: OnFold | None = None
+        self,
+        directory: Path,
+        name: str,
+        schema: Schema,
+        keep_rows: int,
+        totals: bool,
+        on_compaction: OnCompaction | None = None,
     ) -> None:
         self.directory = directory
         self.name = name
         self.schema = schema
         self.keep_rows = keep_rows
         self.totals = totals
-        self.on_fold = on_fold
-        self.fold = Compacted()
+        self.on_compaction = on_compaction
+        self.compacted = Compacted()
         self.version = 0  # grows whenever there is something new to see
         self._behind: int | None = None  # number of the segment to sum up next
         self._numbers: list[int] = []  # of the segments in the window
@@ -68,17 +74,17 @@ class LaneWindow:
     @property
     def newest_seq(self) -> int:
         """Number of the newest record, 0 before the first: so many were ever written."""
-        return next((int(part["seq"][-1]) for part in reversed(self._parts) if len(part)), self.fold.through_seq)
+        return next((int(part["seq"][-1]) for part in reversed(self._parts) if len(part)), self.compacted.through_seq)
 
     @property
     def first_seq(self) -> int:
         """Number of the oldest record in memory."""
-        return next((int(part["seq"][0]) for part in self._parts if len(part)), self.fold.through_seq + 1)
+        return next((int(part["seq"][0]) for part in self._parts if len(part)), self.compacted.through_seq + 1)
 
     @property
     def pending(self) -> int:
         """Records older than those in memory that are not among the totals yet."""
-        return max(0, self.first_seq - 1 - self.fold.through_seq) if self.totals else 0
+        return max(0, self.first_seq - 1 - self.compacted.through_seq) if self.totals else 0
 
     def poll(self) -> bool:
         """Read what is new; True if there was anything."""
@@ -99,16 +105,16 @@ class LaneWindow:
         if not self.pending or self._behind is None:
             return False
         if self._behind >= self._numbers[0]:  # nothing left on disk: what is missing is missing
-            self.fold.through_seq = self.first_seq - 1
+            self.compacted.through_seq = self.first_seq - 1
             return False
         try:
             records, _ = read_segment(self._path(self._behind))
         except RunUnreadable:
-            self._replace_fold()
+            self._reread_compacted()
             return True
         following = self._first_record(self._behind + 1)
         self._behind += 1
-        if len(records) and records["seq"][0] > self.fold.through_seq:
+        if len(records) and records["seq"][0] > self.compacted.through_seq:
             self._sum_up(records, following)
         self.version += 1
         return True
@@ -116,8 +122,8 @@ class LaneWindow:
     def content(self, t_ns: int | None = None) -> LaneContent:
         """The newest records with the totals of the others; with `t_ns`, those written until then, without totals."""
         if t_ns is None:
-            counted = max(0, self.fold.through_seq - self.first_seq + 1) if self.rows else 0
-            return LaneContent(self._columns(self._parts, counted), self.fold)
+            counted = max(0, self.compacted.through_seq - self.first_seq + 1) if self.rows else 0
+            return LaneContent(self._columns(self._parts, counted), self.compacted)
         return LaneContent(self._columns(self._until(t_ns)), Compacted())
 
     def begin_ns(self) -> int | None:
@@ -139,7 +145,7 @@ class LaneWindow:
         """Begin: the newest segments, as many as the window needs."""
         numbers = [_number(path) for path in segments(self.directory, self.name)]
         if self.totals:
-            self._replace_fold(numbers)
+            self._reread_compacted(numbers)
         for number in reversed(numbers):
             path = self._path(number)
             try:
@@ -213,7 +219,7 @@ class LaneWindow:
             part = self._parts.pop(0)
             self._numbers.pop(0)
             self._behind = self._numbers[0]
-            if self.totals and len(part) and int(part["seq"][-1]) > self.fold.through_seq:
+            if self.totals and len(part) and int(part["seq"][-1]) > self.compacted.through_seq:
                 self._sum_up(part, next((p[:1] for p in self._parts if len(p)), None))
 
     def _sum_up(self, records: Records, following: Records | None) -> None:
@@ -221,26 +227,18 @@ class LaneWindow:
         if "compute_ns" in (records.dtype.names or ()):
             joined = records if following is None else np.concatenate([records, following])
             compute = derive_compute(joined)[: len(records)]
-        for name in records.dtype.names or ():
-            if name not in Compactor.LEFT_OUT:
-                values = compute if name == "compute_ns" and compute is not None else records[name]
-                self.fold.columns.setdefault(name, Totals()).add(values.ravel())
-        if self.fold.t_first_ns < 0:
-            self.fold.t_first_ns = int(records[self._time][0])
-        self.fold.t_last_ns = int(records[self._time][-1])
-        self.fold.through_seq = int(records["seq"][-1])
-        self.fold.records += len(records)
-        if self.on_fold is not None:
-            self.on_fold(records, compute)
+        self.compacted.add(records, compute)
+        if self.on_compaction is not None:
+            self.on_compaction(records, compute)
 
-    def _replace_fold(self, numbers: list[int] | None = None) -> None:
+    def _reread_compacted(self, numbers: list[int] | None = None) -> None:
         """A segment has gone: the recording process has summed it up itself, and all before it."""
         try:
-            fold = read_fold(self.directory, self.name)
+            compacted = read_compacted(self.directory, self.name)
         except RunUnreadable:
-            fold = Compacted()
-        if fold.through_seq >= self.fold.through_seq and fold.records:
-            self.fold = fold
+            compacted = Compacted()
+        if compacted.through_seq >= self.compacted.through_seq and compacted.records:
+            self.compacted = compacted
         left = [_number(path) for path in segments(self.directory, self.name)] if numbers is None else numbers
         least = self._behind + 1 if self._behind is not None else 0
         self._behind = next((n for n in left if n >= least), self._numbers[0] if self._numbers else None)

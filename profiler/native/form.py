@@ -1,8 +1,9 @@
 """The hottest path has two forms: compiled (`_native`), and the Python that does the same a few times slower.
 
-The extension is an option: a wheel without it, another platform or a Python without a GIL get the Python form, and so
-does `LOADERSCOPE_PURE=1`. Both are tested. This module says which is in use, and has the three types whose fields both
-forms share: compiled, these are C numbers that C reads and writes without making objects.
+They have the same names and signatures (`_native.pyi`; in Python `python_form`), and one of them is chosen here, once:
+`hooks`. The extension is an option: a wheel without it, another platform or a Python without a GIL get the Python form,
+and so does `LOADERSCOPE_PURE=1`. `BatchTimings` and `LaneState` are the types whose fields a form's hooks share with
+the rest of the recorder: compiled, these are C numbers that C reads and writes without making objects.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..base.schema import Schema
+from ..base.schema import BATCH, WINDOW_AT, Schema
+from . import layout
 
 PURE_VARIABLE = "LOADERSCOPE_PURE"
 
@@ -31,85 +33,35 @@ def load(environ: Mapping[str, str] = os.environ) -> tuple[Any, str]:
         return None, "this platform has another clock"
     try:
         from . import _native
+
+        tell(_native)
     except ImportError as error:
         return None, f"the extension is not there ({error})"
+    except ValueError as error:
+        return None, f"the extension was built from other sources ({error})"
     return _native, ""
+
+
+def tell(extension: Any, record: Schema = BATCH, every: int = layout.SAMPLE_EVERY, mark: bytes = layout.MARK) -> None:
+    """Tell the extension what it writes; ValueError where it would write something else."""
+    fields = {field.name: (field.code, record.offset(field.name)) for field in record.fields if field.count == 1}
+    extension.records(WINDOW_AT, record.size, fields, every, layout.SAMPLE_RARELY, layout.OFTEN_UNTIL)
+    extension.envelopes(
+        layout.TIMES.format, layout.SENT.format, mark, layout.SEAL,
+        layout.SAMPLE_EVERY, layout.ALWAYS_AT_FIRST, layout.ALWAYS_DETAILED_NS,
+    )  # fmt: skip
 
 
 native, why_python = load()
 
+if TYPE_CHECKING:
+    from . import _native
+    from ._native import BatchTimings as BatchTimings
+    from ._native import LaneState as LaneState
 
-def records(header_bytes: int, schema: Schema, sampling: tuple[int, int, int]) -> Any:
-    """The extension, ready to write records of this schema; None where the Python form must."""
-    fields = {field.name: (field.code, schema.offset(field.name)) for field in schema.fields if field.count == 1}
-    try:
-        if native is not None:
-            native.records(header_bytes, schema.size, fields, *sampling)
-    except ValueError:
-        return None
-    return native
-
-
-def envelopes(times: str, sent: str, mark: bytes, seal: bytes, every: int, at_first: int, always_ns: int) -> Any:
-    """The extension, ready to make and open envelopes of these struct formats; None where the Python form must."""
-    try:
-        if native is not None:
-            native.envelopes(times, sent, mark, seal, every, at_first, always_ns)
-    except ValueError:
-        return None
-    return native
-
-
-class BatchTimings:
-    """The clock readings of the batch being made, and what else each batch's record needs at hand.
-
-    `detailed` asks for CPU time and single samples too; `special` is set where a record needs more than its head.
-    """
-
-    __slots__ = (
-        "detailed",
-        "device",
-        "drawn",
-        "envelope",
-        "epoch",
-        "lane",
-        "looks",
-        "samples",
-        "special",
-        "t_collate",
-        "t_collated",
-        "t_cpu_collate",
-        "t_cpu_fetch",
-        "t_fetch",
-        "t_index",
-        "taken",
-        "tasks",
-    )
-
-    def __init__(self) -> None:
-        self.detailed = self.special = True
-        self.t_fetch = self.t_collate = self.t_collated = 0
-        self.t_cpu_fetch = self.t_cpu_collate = 0
-        self.t_index = self.taken = self.epoch = self.tasks = 0
-        self.samples = -1
-        self.lane: Any = None
-        self.device: Any = None
-        self.envelope: Any = None
-        self.drawn: Any = None
-        self.looks: Any = None
-
-
-class LaneState:
-    """What the hot path needs of a lane, see `lanes.Lane`."""
-
-    __slots__ = ("buf", "capacity", "committed", "count", "first")
-
-    buf: Any
-    committed: Any
-    count: int
-    capacity: int
-    first: int
-
-
-if not TYPE_CHECKING and native is not None:
-    BatchTimings, LaneState = native.BatchTimings, native.LaneState
+    hooks = _native
+else:
+    hooks = native
+    if native is None:
+        from . import python_form as hooks
+    BatchTimings, LaneState = hooks.BatchTimings, hooks.LaneState

@@ -181,9 +181,9 @@ class Follower:
         window = self._windows.get((directory, name))
         if window is None:
             batch = schema_.name == "batch"
-            on_fold = self._history(directory).add if batch else None
+            on_compaction = self._history(directory).add if batch else None
             rows = ROWS.get(schema_.name, BATCH_ROWS)
-            window = self._windows[directory, name] = LaneWindow(directory, name, schema_, rows, batch, on_fold)
+            window = self._windows[directory, name] = LaneWindow(directory, name, schema_, rows, batch, on_compaction)
             window.poll()
         return window
 

@@ -17,11 +17,12 @@ from ..base.liveness import Liveness, State, process_state
 from ..base.metadata import clean, integer, number, read_json, scalars, sentences, strings, text
 from ..base.schema import Schema
 from ..inspect.inspection import read_inspection
-from ..lanes.columns import LaneContent, merge_folds, merge_lanes, read_lane, with_compute
+from ..lanes.columns import LaneContent, merge_compacted, merge_lanes, read_lane, with_compute
 from ..lanes.lane_reader import read_header, segments
 from ..session.gaps import reasons_of_bare_worker, told_by_worker
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
+from .epoch_ends import with_ends
 from .host_ranks import with_ranks_counted
 from .run import GpuInfo, LoaderRun, ProcessRun, Run, SystemRun
 from .run_finder import find_run
@@ -223,6 +224,8 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
     contents = [_note(read(path, lane, schema.BATCH), notes) for lane in lanes]
     batches = merge_lanes([with_compute(content.columns) for content in contents], schema.BATCH)
     overhead = data.get("overhead")
+    folded = merge_compacted([content.compacted for content in contents])
+    epochs, config = _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns, scalars(data, "config")
     bare = told_by_worker(path, index)
     reasons = {**sentences(data, "reasons"), **reasons_of_bare_worker(bare)}
     kind: Literal["dataloader", "iterable"] = "iterable" if data.get("kind") == "iterable" else "dataloader"
@@ -232,12 +235,12 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
         kind=kind,
         pid=pid,
         rank=rank,
-        config=scalars(data, "config"),
+        config=config,
         reasons=reasons,
         hook_ns=number(overhead, "hook_ns") if isinstance(overhead, dict) else None,
         batches=batches,
-        epochs=_note(read(path, f"epochs{index}", schema.EPOCH), notes).columns,
-        folded=merge_folds([content.fold for content in contents]),
+        epochs=epochs if folded.records else with_ends(epochs, batches, config),
+        folded=folded,
         notes=tuple(notes) + strings(data, "notes"),
         inspection=read_inspection(data),
         looks=read_sampled_fetches(path, index, kind, reasons),

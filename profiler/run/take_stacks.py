@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ..base.errors import UsageError
@@ -12,6 +13,7 @@ from ..base.metadata import clean
 from ..stacks.stack_request import request_burst, wait_for_burst
 from ..stacks.stack_samples import StackCapture
 from .follow import state_of
+from .run import Run
 
 # A burst of the usual length, py-spy's own start, and a sampler that is busy with another burst.
 WAIT_S = 40.0
@@ -51,3 +53,16 @@ def take_stacks(
     if not burst.stacks:
         raise UsageError(f"no stacks could be taken: {clean(burst.reason or 'nothing was seen running')}")
     return burst
+
+
+def with_burst_alone(run: Run, burst: StackCapture) -> Run:
+    """The run as if this burst were the only one: what it shows is then not mixed with what went on before."""
+    found = [any(_same(each, burst) for each in system.bursts) for system in run.systems]
+    if not any(found) and found:
+        found[0] = True  # newer than what was read of the run
+    systems = (replace(system, bursts=(burst,) if its else ()) for system, its in zip(run.systems, found, strict=True))
+    return replace(run, systems=tuple(systems))
+
+
+def _same(one: StackCapture, other: StackCapture) -> bool:
+    return (one.number, one.t_begin_ns, one.t_end_ns) == (other.number, other.t_begin_ns, other.t_end_ns)

@@ -182,11 +182,11 @@ def _stacks(
 def _ours(package: str | None) -> Callable[[Frame], bool]:
     """Whether a frame is of Loaderscope's recording, its compiled part included, or of a command that runs a script."""
     folder = package.rstrip("/") + "/" if package else None
+    # The command was one file once: runs recorded then are still read.
+    parts = tuple(folder + part for part in ("profiler/", "cli/", "cli.py", "__main__.py")) if folder else ()
 
     def ours(frame: Frame) -> bool:
-        if folder is not None and frame.file.startswith(
-            (folder + "profiler/", folder + "cli.py", folder + "__main__.py")
-        ):
+        if frame.file.startswith(parts):
             return True
         return "/loaderscope/profiler/" in frame.file or (frame.native and _COMPILED.search(frame.file) is not None)
 

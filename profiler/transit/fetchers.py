@@ -9,23 +9,10 @@ from __future__ import annotations
 
 import itertools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from ..base.clock import now_ns, thread_cpu_ns
-from ..native import form
-from ..native.form import BatchTimings
-
-# Work shorter than this is looked at in detail only once in SAMPLE_EVERY batches: reading thread CPU time is a system
-# call (0.5 µs), walking the batch and timing each sample cost more.
-ALWAYS_DETAILED_NS = 1_000_000
-SAMPLE_EVERY = 64
-# Where the training process makes the batches itself, each such look holds it up: once a loader has its figures, fewer
-# do.
-SAMPLE_RARELY = 512
-OFTEN_UNTIL = 1024
-# The first batches of a loader are all looked at, so that short runs have figures too.
-ALWAYS_AT_FIRST = 6
+from ..native.form import BatchTimings, hooks
 
 
 class TimedIndices(list[Any]):
@@ -35,18 +22,7 @@ class TimedIndices(list[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         self.stamps = []
-        return stamping(self, self.stamps)
-
-
-def _stamping(items: list[Any], stamps: list[int]) -> Iterator[Any]:
-    stamp = stamps.append
-    for item in list.__iter__(items):
-        stamp(now_ns())
-        yield item
-    stamp(now_ns())
-
-
-stamping: Callable[[list[Any], list[int]], Iterator[Any]] = _stamping if form.native is None else form.native.Stamping
+        return hooks.Stamping(self, self.stamps)
 
 
 def fetched_one_by_one(dataset: Any, auto_collation: bool) -> bool:
@@ -116,8 +92,8 @@ def with_code_of_its_own(function: Any) -> Any:
 _classes: dict[tuple[type, bool], type] = {}
 
 
-def mark_collate(fetcher: Any, marks: BatchTimings, marks_end: bool = False) -> Any:
-    """A twin of this fetcher that sets `marks.t_collate` (and CPU time, if detailed) each time it is about to collate.
+def mark_collate(fetcher: Any, timings: BatchTimings, marks_end: bool = False) -> Any:
+    """A twin of this fetcher that sets `timings.t_collate` (and CPU time, if detailed) each time it is to collate.
 
     With `marks_end` it also sets `t_collated`, when the batch is fetched and collated. A twin, and not the fetcher
     itself under another class: changing an object's class makes its attributes slower, and torch reads
@@ -128,7 +104,7 @@ def mark_collate(fetcher: Any, marks: BatchTimings, marks_end: bool = False) -> 
     if cls is None:
         cls = _classes[key] = _marking_class(*key)
     twin: Any = object.__new__(cls)
-    twin._loaderscope_marks = marks
+    twin._loaderscope_timings = timings
     return _copy_attributes(fetcher, twin)
 
 
@@ -147,16 +123,6 @@ def _copy_attributes(source: Any, target: Any) -> Any:
 
 
 def _marking_class(base: type, marks_end: bool) -> type:
-    def collate_fn(self: Any) -> Any:
-        marks = self._loaderscope_marks
-        if marks.detailed:
-            marks.t_cpu_collate = thread_cpu_ns()
-        marks.t_collate = now_ns()
-        return self._loaderscope_collate
-
-    def set_collate_fn(self: Any, value: Any) -> None:
-        self._loaderscope_collate = value
-
     own_attributes: Any = next(vars(cls)["__dict__"] for cls in base.__mro__ if "__dict__" in vars(cls))
 
     def attributes(self: Any) -> dict[str, Any]:
@@ -166,25 +132,13 @@ def _marking_class(base: type, marks_end: bool) -> type:
             found["collate_fn"] = self._loaderscope_collate
         return found
 
-    mark: Any = property(collate_fn, set_collate_fn) if form.native is None else form.native.CollateMark()
     body: dict[str, Any] = {
-        "__slots__": ("_loaderscope_collate", "_loaderscope_marks"),
+        "__slots__": ("_loaderscope_collate", "_loaderscope_timings"),
         "__module__": base.__module__,
         "__qualname__": base.__qualname__,
         "__dict__": property(attributes),
-        "collate_fn": mark,
+        "collate_fn": hooks.CollateMark(),
     }
     fetch_of_base = with_code_of_its_own(base.fetch)  # type: ignore[attr-defined]
-    if not marks_end:
-        body["fetch"] = fetch_of_base
-    elif form.native is not None:
-        body["fetch"] = form.native.fetching(fetch_of_base)
-    else:
-
-        def fetch(self: Any, possibly_batched_index: Any) -> Any:
-            data = fetch_of_base(self, possibly_batched_index)
-            self._loaderscope_marks.t_collated = now_ns()
-            return data
-
-        body["fetch"] = fetch
+    body["fetch"] = hooks.fetching(fetch_of_base) if marks_end else fetch_of_base
     return type(base.__name__, (base,), body)

@@ -1,7 +1,7 @@
 """Inside a DataLoader worker: the worker loop as torch wrote it, between two queues that look at the clock.
 
-`run_worker` is what the target of the worker process calls, see `worker_target`. It hands torch's own loop three things
-of the same behaviour: an index queue that notes when a task arrives, a result queue that puts batches into envelopes,
+`prepared` is what the target of the worker process asks, see `worker_target`. It gives torch's own loop three things of
+the same behaviour: an index queue that notes when a task arrives, a result queue that puts batches into envelopes,
 and fetchers that mark where collate begins. The data set is reached through the fetcher alone, and never held: torch
 lets go of it when the loop ends, and so must we.
 """
@@ -17,25 +17,18 @@ from typing import Any
 
 from ..base import torch_parts
 from ..base.clock import now_ns, thread_cpu_ns
+from ..base.own_frames import HERE
 from ..base.ptrace import allow_as_told
 from ..guard.error_origin import is_ours
 from ..guard.tracebacks import clean_wrapper
-from ..native.form import BatchTimings
+from ..native.form import BatchTimings, hooks
+from ..native.layout import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS, SAMPLE_EVERY, TIMES
 from ..session.gaps import Place, tell_from_worker
 from . import fetchers
-from .envelope import TIMES, native, sealed, sender
+from .envelope import sealed, sender
 from .measure import batch_size_of
 
 _NAN = float("nan")
-
-
-def run_worker(loop: Callable[..., None], args: tuple[Any, ...], place: Place = None) -> None:
-    """Run torch's own worker loop, measured; bare, with the reason where reports find it, if that fails."""
-    args, close = prepared(loop, args, place)
-    try:
-        loop(*args)
-    finally:
-        close()
 
 
 def prepared(
@@ -86,24 +79,21 @@ def _mark_fetchers_of(loop: Callable[..., None], timer: _Timer, give_up: Callabl
     original = maker.create_fetcher
     code = loop.__code__
 
-    def marked(fetcher: Any, made_by: Any) -> Any:
-        if made_by is code:
+    def marked(fetcher: Any) -> Any:
+        maker = sys._getframe(1)
+        while maker.f_code.co_filename.startswith(HERE) and maker.f_back is not None:
+            maker = maker.f_back
+        if maker.f_code is code:
             try:
-                return timer.fetcher_made(fetchers.mark_collate(fetcher, timer.marks))
+                return timer.fetcher_made(fetchers.mark_collate(fetcher, timer.timings))
             except Exception as error:
                 if not is_ours(error):
                     raise
                 give_up(error)
         return fetcher
 
-    def create_fetcher(*args: Any, **kwargs: Any) -> Any:
-        return marked(original(*args, **kwargs), sys._getframe(1).f_code)
-
-    if native is not None:  # an iterable data set begins there: no frame of ours stands around its code
-        hook = native.following(original, lambda fetcher: marked(fetcher, sys._getframe(1).f_code))
-        maker.create_fetcher = staticmethod(hook)
-    else:
-        maker.create_fetcher = staticmethod(create_fetcher)
+    # An iterable data set begins there: compiled, no frame of ours stands around its code.
+    maker.create_fetcher = staticmethod(hooks.following(original, marked))
 
 
 class WorkerProbe:
@@ -168,7 +158,7 @@ class _Timer:
         self.worker = worker
         self.stateful = stateful  # torchdata's messages hold a flag or a state beside the batch
         self.pid = os.getpid()
-        self.marks = BatchTimings()
+        self.timings = BatchTimings()
         self.indices: Any = None
         self.one_by_one = True
         self.inside: WorkerProbe | None = None
@@ -183,41 +173,41 @@ class _Timer:
 
     def begin(self, index: Any) -> Any:
         """A task has arrived; returns the indices to hand on."""
-        marks = self.marks
-        marks.tasks += 1
-        if not marks.detailed:
-            marks.detailed = marks.tasks % fetchers.SAMPLE_EVERY == 0
-        marks.t_collate = 0
-        if marks.detailed:
+        timings = self.timings
+        timings.tasks += 1
+        if not timings.detailed:
+            timings.detailed = timings.tasks % SAMPLE_EVERY == 0
+        timings.t_collate = 0
+        if timings.detailed:
             if self.inside is not None:
                 self.inside.begin(index)
             if self.one_by_one:
                 index = self.indices = fetchers.with_stamps(index)
-            marks.t_cpu_fetch = thread_cpu_ns()
-        marks.t_fetch = now_ns()
+            timings.t_cpu_fetch = thread_cpu_ns()
+        timings.t_fetch = now_ns()
         return index
 
     def end(self, task: int, batch: Any) -> Any:
         """The batch is made; returns what goes on the queue."""
         end = now_ns()
-        marks = self.marks
-        collate_start = marks.t_collate or end
-        fetch, collate = collate_start - marks.t_fetch, end - collate_start
+        timings = self.timings
+        collate_start = timings.t_collate or end
+        fetch, collate = collate_start - timings.t_fetch, end - collate_start
         fetch_cpu = collate_cpu = size = tensors = -1
         fastest = median = slowest = _NAN
-        if marks.detailed:
-            if marks.t_collate:
-                fetch_cpu = marks.t_cpu_collate - marks.t_cpu_fetch
-                collate_cpu = thread_cpu_ns() - marks.t_cpu_collate
+        if timings.detailed:
+            if timings.t_collate:
+                fetch_cpu = timings.t_cpu_collate - timings.t_cpu_fetch
+                collate_cpu = thread_cpu_ns() - timings.t_cpu_collate
             if self.inside is not None:
                 self.inside.end(fetch, fetch_cpu)
             fastest, median, slowest = fetchers.sample_times(self.indices)
             self.indices = None
             size, tensors = batch_size_of(batch)
-        marks.detailed = fetch + collate > fetchers.ALWAYS_DETAILED_NS or marks.tasks < fetchers.ALWAYS_AT_FIRST
+        timings.detailed = fetch + collate > ALWAYS_DETAILED_NS or timings.tasks < ALWAYS_AT_FIRST
         own = now_ns() - end
         times = TIMES.pack(
-            task, marks.t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, own,
+            task, timings.t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, own,
             tensors, self.pid, self.worker, fastest, median, slowest,
         )  # fmt: skip
         return sealed(batch, times)
@@ -243,16 +233,14 @@ class IndexQueue(_Queue):
 
     def __init__(self, real: Any, timer: _Timer) -> None:
         super().__init__(real, timer)
-        if native is not None and not timer.stateful:
-            self.get = native.taking(real.get, timer.marks, timer.begin)  # type: ignore[method-assign]
+        if not timer.stateful:
+            self.get = hooks.taking(real.get, timer.timings, timer.begin)  # type: ignore[method-assign]
 
     def get(self, *args: Any, **kwargs: Any) -> Any:
         message = self._real.get(*args, **kwargs)
         if type(message) is tuple and len(message) == 2 and type(message[0]) is int:
             task, content = message
-            if self._timer.stateful:
-                return task, (self._timer.begin(content[0]), content[1])
-            return task, self._timer.begin(content)
+            return task, (self._timer.begin(content[0]), *content[1:])
         return message
 
 
@@ -263,9 +251,9 @@ class ResultQueue(_Queue):
         super().__init__(real, timer)
         self._wrapper, self._no_more = torch_parts.worker_signals()
         self._watch_sending(real)
-        if native is not None and not timer.stateful:
+        if not timer.stateful:
             who = (timer.pid, timer.worker, self._wrapper, self._no_more)
-            self.put = native.putting(real.put, timer.marks, self.put, who)  # type: ignore[method-assign]
+            self.put = hooks.putting(real.put, timer.timings, self.put, who)  # type: ignore[method-assign]
 
     @staticmethod
     def _watch_sending(real: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..base import torch_parts
 from ..guard.error_origin import returning_errors
-from ..native.form import native
+from ..native.form import hooks
 from ..session.gaps import Place
 
 
@@ -21,14 +21,6 @@ def _begin(target: Target, *args: Any) -> tuple[Any, tuple[Any, ...], Any]:
     from .worker import prepared
 
     return loop, *prepared(loop, args, target.place())
-
-
-def _call(self: Target, *args: Any) -> None:
-    loop, given, close = _begin(self, *args)
-    try:
-        loop(*given)
-    finally:
-        close()
 
 
 class Target:
@@ -42,7 +34,7 @@ class Target:
         """Where this worker keeps what it sees."""
         return self._place
 
-    __call__ = native.working(_call, returning_errors(_begin)) if native is not None else _call
+    __call__ = hooks.working(returning_errors(_begin))
 
     def __reduce__(self) -> Any:
         return Target, (self.kind, self.place())

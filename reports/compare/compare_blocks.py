@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ...advisors.stage_model.verdict import BLOCKS, MINIMUM_BATCHES, Lost, lost_time
+from ...advisors.stage_model.block_error import Floats, block_sums, ratio
+from ...advisors.stage_model.verdict import MINIMUM_BATCHES, Lost, lost_time
 from ...profiler.run.run import LoaderRun
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A ratio of sums with the relative standard error between blocks, and the blocks' degrees of freedom."""
+    """A ratio of sums with its standard error between blocks, and the blocks' degrees of freedom."""
 
     value: float
     error: float
@@ -45,13 +43,9 @@ class Side:
         if len(top) < MINIMUM_BATCHES:
             return None
         below = self.samples[rows] if by_sample and self.samples is not None else np.ones(len(top))
-        total = float(below.sum())
-        value = float(top.sum()) / total
-        blocks = min(BLOCKS, len(top) // 2)
-        edges = np.linspace(0, len(top), blocks + 1).astype(np.int64)[:-1]
-        residual = np.add.reduceat(top, edges) - value * np.add.reduceat(below, edges)
-        error = math.sqrt(blocks / (blocks - 1) * float(np.sum(residual**2))) / total
-        return Mean(value, error, blocks - 1)
+        blocks = block_sums(top)
+        value, error = ratio(blocks, block_sums(below))
+        return Mean(value, error, len(blocks) - 1)
 
 
 def quantile(z: float, errors: tuple[float, float], freedom: tuple[int, int]) -> float:

@@ -6,7 +6,7 @@ The format: https://www.speedscope.app/file-format-schema.json, "sampled" profil
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ...advisors.schema.report_model import Report
@@ -14,6 +14,7 @@ from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ...profiler.run.run import Run
 from ...profiler.stacks.stack_samples import STAGES, StackCapture
+from ..words.no_stacks import why_no_stacks
 
 SCHEMA_URL = "https://www.speedscope.app/file-format-schema.json"
 MAX_PROFILES = 256  # stages of processes; viewers list them all
@@ -58,22 +59,6 @@ def render_speedscope(report: Report, run: Run) -> str:
         allow_nan=False,
         separators=(",", ":"),
     )
-
-
-def why_no_stacks(report: Report, run: Run) -> str:
-    """The reason there are none, as far as anything of the run tells, with what to do."""
-    told: Iterable[str | None] = (
-        *(loader.code.reason for loader in report.loaders if loader.code is not None),
-        *(burst.reason for system in run.systems for burst in system.bursts),
-        *(system.reasons.get("stacks") for system in run.systems),
-        *(process.reasons.get("stacks") for process in run.processes),
-    )
-    found = next((reason for reason in told if reason), None)
-    if found is not None:
-        return clean(found, 300)
-    if run.state == "live":
-        return "none were taken yet; `loaderscope stacks` takes some"
-    return "none were taken; while a run goes on, `loaderscope stacks` takes some"
 
 
 class _Frames:

@@ -10,13 +10,11 @@ import numpy as np
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.metadata import clean
 from ...profiler.run.run import LoaderRun, Run
-from ..text.system_text import system_lines
-from ..text.text import headroom_sentence, overhead_sentence, throughput_line
-from ..words.advice_words import limit_sentence
 from ..words.glosses import CAUSES, GLOSSES
 from ..words.matching import recorded
 from ..words.rows import (
     AdviceRow,
+    CauseRow,
     StageRow,
     advice_row,
     capacity_rows,
@@ -26,6 +24,8 @@ from ..words.rows import (
     stage_groups,
     title_of,
 )
+from ..words.sentences import headroom_sentence, limit_sentence, overhead_sentence, throughput_line
+from ..words.system_words import system_rows
 from ..words.units import micros, percent, rate
 from .html_code import InsideView, Room, inside_view
 from .html_loader import loader_figures
@@ -56,7 +56,7 @@ class LoaderView:
     rejected: list[AdviceRow]
     unmeasured: list[tuple[str, str]]
     groups: list[tuple[str, list[StageRow]]]
-    causes: list[tuple[str, str, str, str]]
+    causes: list[CauseRow]
     capacities: list[tuple[str, str, str, bool]]
     config: list[tuple[str, str]]
     notes: list[str]
@@ -84,7 +84,7 @@ def render_html(report: Report, run: Run) -> str:
         loaders=views,
         more_loaders=max(0, len(report.loaders) - MAX_LOADERS),
         machine=machine,
-        system=system_lines(report.system),
+        system=system_rows(report.system),
         overhead=overhead_sentence(report.overhead),
         notes=[clean(note) for note in report.notes[:MAX_NOTES]],
         missing=[clean(sentence) for sentence in report.missing[:MAX_NOTES]],

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import Protocol
 
+from rich.table import Table
+from rich.text import Text
+
 from ...profiler.base.metadata import clean
-from .paint import paint
+from .layout import hanging
+from .terminal import fitting_width, printed
 
 _MARKS = {True: ("ok", "green"), False: ("missing", "red"), None: ("no", "dim")}
-MIN_WIDTH = 40
+MAX_WIDTH = 100
 
 
 class Finding(Protocol):
@@ -26,20 +29,17 @@ class Finding(Protocol):
     def mend(self) -> str | None: ...
 
 
-def render_findings(findings: Sequence[Finding], width: int = 80, color: bool = False) -> str:
+def render_findings(findings: Sequence[Finding], width: int = 80, color: bool = False, unicode: bool = True) -> str:
     """One finding a paragraph, then how many can be mended."""
-    lines = []
-    width = max(MIN_WIDTH, min(width, 100))
+    table = Table.grid(padding=(0, 1))
+    table.add_column(min_width=7, no_wrap=True)
+    table.add_column(overflow="fold")
     for each in findings:
-        mark, style = _MARKS[each.ok]
-        label = paint(f"{mark:<8}", style, color)
-        body = textwrap.wrap(f"{clean(each.name, 60)}: {clean(each.finding)}", width - 8) or [""]
-        lines.append(f"{label}{body[0]}")
-        lines += [" " * 8 + line for line in body[1:]]
+        table.add_row(Text(*_MARKS[each.ok]), Text(f"{clean(each.name, 60)}: {clean(each.finding)}"))
         if each.mend and each.ok is not True:
-            mend = textwrap.wrap(f"→ {clean(each.mend)}", width - 8, subsequent_indent="  ")
-            lines += [" " * 8 + paint(line, "bold", color) for line in mend]
+            table.add_row("", hanging("→", Text(clean(each.mend), style="bold"), by=0))
     missing = sum(each.ok is False for each in findings)
-    lines += ["", "Everything that this machine has can be measured." if not missing else
-              f"{missing} of {len(findings)} can be mended: see the arrows."]  # fmt: skip
-    return "\n".join(lines) + "\n"
+    said = "Everything that this machine has can be measured."
+    if missing:
+        said = f"{missing} of {len(findings)} can be mended: see the arrows."
+    return printed((table, Text(""), Text(said)), fitting_width(width, MAX_WIDTH), color, unicode)

@@ -10,16 +10,14 @@ from rich.text import Text
 
 from ...advisors.schema.report_model import Code, CodeStage, LoaderReport
 from ...profiler.base.metadata import clean
-from ..words.inside import HotRow, basis_text, code_stages, hot_rows, own_lines, told_by_lines, transform_rows
-from ..words.layout import heading, indented
+from ..words.inside import HotRow, basis_text, code_stages, hottest, transform_rows
 from ..words.storage_words import storage_rows
+from .layout import heading, indented, labelled
 
 # A report names what matters; `loaderscope stacks` has more.
 LINES = 5
 OWN_LINES = 2
 TRANSFORMS = 8
-# Below this share a function is no reason for anything.
-LEAST_SHARE = 0.02
 # Collating is looked into where it is at least so large a part of making a batch.
 COLLATE_FROM = 0.25
 FULL_WORDS_FROM = 100
@@ -31,7 +29,7 @@ def inside_lines(loader: LoaderReport, width: int) -> Iterator[RenderableType]:
         for name, stage in _worth_showing(loader, loader.code):
             yield heading(f"Inside {clean(name, 20)}")
             yield indented(basis_text(loader.code, stage), "dim")
-            functions, own = stage_rows(stage, LINES, OWN_LINES)
+            functions, own = hottest(stage, LINES, OWN_LINES)
             yield hot_table([*functions, *own], width)
             yield Text("")
     if loader.transforms:
@@ -48,12 +46,7 @@ def inside_lines(loader: LoaderReport, width: int) -> Iterator[RenderableType]:
     pairs = storage_rows(loader.storage)
     if pairs:
         yield heading("What is read")
-        table = Table.grid(padding=(0, 1))
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold")
-        for label, sentence in pairs:
-            table.add_row(Text(f"  {label}", style="dim"), Text(sentence))
-        yield Group(table)
+        yield labelled(pairs)
         yield Text("")
 
 
@@ -69,13 +62,6 @@ def _worth_showing(loader: LoaderReport, code: Code) -> Iterator[tuple[str, Code
             yield name, stage
     if not shown and seen:
         yield seen[0]
-
-
-def stage_rows(stage: CodeStage, lines: int, own_lines_: int) -> tuple[list[HotRow], list[HotRow]]:
-    """The hottest functions and the user's own lines, together at most `lines`."""
-    functions = [row for row in hot_rows(stage, LEAST_SHARE) if not told_by_lines(row)][:lines]
-    own = [row for row in own_lines(stage, functions) if row.fraction >= LEAST_SHARE][:own_lines_]
-    return functions[: lines - len(own)], own
 
 
 def hot_table(rows: list[HotRow], width: int) -> RenderableType:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -13,14 +12,12 @@ from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ...profiler.run.run import Run
-from ...profiler.stacks.stack_samples import StackCapture
-from ..export.speedscope import why_no_stacks
 from ..words.inside import HotRow, basis_text, code_stages, hot_rows, own_lines, told_by_lines
-from ..words.layout import bullets, heading, indented
+from ..words.no_stacks import why_no_stacks
 from ..words.rows import title_of
-from ..words.units import percent
+from ..words.units import bar, percent
 from .inside_text import hot_table
-from .stages_text import bar
+from .layout import bullets, heading, indented
 from .terminal import fitting_width, printed
 from .text import MAX_LOADERS
 
@@ -30,19 +27,6 @@ LIBRARIES = 5
 BAR = 10
 LEAST_SHARE = 0.005
 WIDE_FROM = 100
-
-
-def with_burst_alone(run: Run, burst: StackCapture) -> Run:
-    """The run as if this burst were the only one: what it shows is then not mixed with what went on before."""
-    found = [any(_same(each, burst) for each in system.bursts) for system in run.systems]
-    if not any(found) and found:
-        found[0] = True  # newer than what was read of the run
-    systems = (replace(system, bursts=(burst,) if its else ()) for system, its in zip(run.systems, found, strict=True))
-    return replace(run, systems=tuple(systems))
-
-
-def _same(one: StackCapture, other: StackCapture) -> bool:
-    return (one.number, one.t_begin_ns, one.t_end_ns) == (other.number, other.t_begin_ns, other.t_end_ns)
 
 
 def render_stacks(report: Report, run: Run, width: int = 80, color: bool = False, unicode: bool = True) -> str:

@@ -2,94 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ...advisors.schema.report_model import LoaderReport, Stage
+from ...advisors.schema.report_model import LoaderReport
 from ...profiler.base.metadata import clean
-from ..words.glosses import CAUSES, GLOSSES, GROUPS
-from ..words.layout import heading
-from ..words.units import duration, micros, percent, plural
+from ..words.glosses import GLOSSES
+from ..words.reasons import by_reason
+from ..words.rows import StageRow, cause_rows, stage_groups
+from ..words.units import bar, duration, percent
+from .layout import heading, indented
 
-# Below this width the explanations go, from this one on they are longer.
+LABEL, FIGURE = 13, 9  # columns
+LEAST_CAUSE = 0.0005
+# Below these widths the percentiles, the bars and the explanations go; from the last one on these are longer.
+PERCENTILES_FROM = LABEL + 4 * FIGURE
+BARS_FROM = 58
 SHORT_GLOSSES_FROM = 76
 LONG_GLOSSES_FROM = 110
 
 
-def stage_lines(loader: LoaderReport, width: int) -> Iterator[Text]:
-    """The table of stages, laid out by hand: its headings span columns, which rich's tables cannot do."""
+def stage_lines(loader: LoaderReport, width: int) -> Iterator[RenderableType]:
+    """A table a group of stages, their columns of one width each; what has no room is left out."""
     glosses = 0 if width < SHORT_GLOSSES_FROM else 1 if width < LONG_GLOSSES_FROM else 2
-    bars = 16 if glosses == 2 else 8 if width >= 58 else 0
-    header = f"  {'':<11}" + "".join(f"{name:>9}" for name in ("mean", "p50", "p95")) + f"{'of step':>9}"
-    yield Text(header, style="dim")
-    workers = loader.config.get("num_workers")
-    several = isinstance(workers, int) and workers > 0
-    where = f"in {plural(int(workers or 0), 'worker', 'workers')}" if several else "in the training process"
-    for title, names in GROUPS:
-        shown = [name for name in names if _shown(name, loader)]
+    bars = 16 if glosses == 2 else 8 if width >= BARS_FROM else 0
+    figures = slice(0, 3 if width >= PERCENTILES_FROM else 1)
+
+    def table(rows: Iterable[Sequence[str | Text]]) -> Table:
+        grid = Table.grid()
+        grid.add_column(width=LABEL, no_wrap=True)
+        for _ in range(figures.stop + 1):
+            grid.add_column(width=FIGURE, justify="right", no_wrap=True)
+        if bars:
+            grid.add_column(width=bars + 3, no_wrap=True)
+        if glosses:
+            grid.add_column(no_wrap=True, overflow="ellipsis", style="dim")
+        for row in rows:
+            grid.add_row(*row)
+        return grid
+
+    def cells(row: StageRow) -> Iterator[str | Text]:
+        label, *gloss = GLOSSES[row.name]
+        yield Text(f"  {label}", style="bold" if row.name == "wait" else "")
+        yield from (*row.figures[figures], row.share)
+        if bars:
+            style = "red" if row.name in ("wait", "stall") else "cyan"
+            yield Text(f"  {bar(loader.stages[row.name].share, bars)}", style=style)
+        if glosses:
+            yield gloss[glosses - 1]
+
+    heads = ("", *("mean", "p50", "p95")[figures], "of step")
+    yield table([[Text(head, style="dim") for head in heads]])
+    for title, rows in stage_groups(loader):
+        shown = [list(cells(row)) for row in rows if _shown(row.name, loader)]
         if shown:
-            yield Text(f"  {title.format(where=where)}", style="italic dim")
-        for name in shown:
-            label, *gloss = GLOSSES[name]
-            line = Text(f"  {label:<11}", style="bold" if name == "wait" else "")
-            line.append("".join(f"{cell:>9}" for cell in _cells(name, loader)), style="not bold")
-            if bars:
-                style = "red" if name in ("wait", "stall") else "cyan"
-                line.append(f"  {bar(loader.stages[name].share, bars):<{bars}}", style=f"{style} not bold")
-            if glosses:
-                line.append(f" {gloss[glosses - 1]}", style="dim not bold")
-                line.truncate(width, overflow="ellipsis")
-            yield line
-
-
-def _cells(name: str, loader: LoaderReport) -> list[str]:
-    """Mean, p50, p95, share. CPU time is measured on a few batches: its mean is given as a part of the whole's."""
-    stage = loader.stages[name]
-    whole = loader.stages.get(name.removesuffix("_cpu"))
-    if whole is None or whole is stage:
-        return [micros(stage.mean_us), micros(stage.p50_us), micros(stage.p95_us), percent(stage.share)]
-    if not whole.mean_us or not whole.share or stage.share is None:
-        return [micros(stage.mean_us), "", "", ""]
-    return [micros(whole.mean_us * stage.share / whole.share), "", "", percent(stage.share)]
+            yield indented(title, "italic dim")
+            yield table(shown)
 
 
 def _shown(name: str, loader: LoaderReport) -> bool:
-    stage = loader.stages.get(name)
-    if stage is None or not stage.count:
+    stage = loader.stages[name]
+    if name not in GLOSSES or not stage.count:
         return False
     return not (name == "stall" and stage.reason)  # equals wait: said once is enough
 
 
 def unmeasured_stages(loader: LoaderReport) -> Iterator[str]:
     """'pin (pin_memory is off)', stages with one reason together."""
-    by_reason: dict[str, list[str]] = {}
-    for name, stage in loader.stages.items():
-        if not stage.count:
-            by_reason.setdefault(_reason(stage), []).append(_label(name))
-    for reason, labels in by_reason.items():
-        yield f"{', '.join(labels)} ({reason})"
+    lacking = [(_label(name), stage) for name, stage in loader.stages.items() if not stage.count]
+    told = by_reason((label, stage.reason or "no reason known") for label, stage in lacking)
+    return (f"{labels} ({reason})" for labels, reason in told)
 
 
 def _label(name: str) -> str:
     if name.endswith("_cpu"):
         return f"{name.removesuffix('_cpu')} CPU"
-    return GLOSSES[name][0] if name in GLOSSES else clean(name, 40)
-
-
-def _reason(stage: Stage) -> str:
-    return clean(stage.reason or "no reason known", 200)
-
-
-def bar(share: float | None, width: int) -> str:
-    """A bar of eighths of a character; anything above zero shows."""
-    if share is None or share <= 0:
-        return ""
-    eighths = max(1, round(min(share, 1.0) * width * 8))
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+    return GLOSSES[name][0] if name in GLOSSES else name
 
 
 def waiting_lines(loader: LoaderReport, width: int) -> Iterator[RenderableType]:
@@ -101,21 +92,15 @@ def waiting_lines(loader: LoaderReport, width: int) -> Iterator[RenderableType]:
         table.add_column(justify=justify, no_wrap=True)
     table.add_column(no_wrap=True, width=8)
     table.add_column(style="dim")
-    causes = sorted(waiting.causes.items(), key=lambda item: -item[1].share)
-    for name, cause in causes:
-        if cause.share < 0.0005 and len(causes) > 1:
-            continue
-        meaning = CAUSES.get(name, "") if width >= SHORT_GLOSSES_FROM else ""
-        table.add_row(
-            Text(f"    {clean(name, 20)}"),
-            duration(cause.seconds),
-            percent(cause.share),
-            Text(bar(cause.share, 8), style="red"),
-            Text(meaning),
-        )
+    rows = cause_rows(loader)
+    for row in rows:
+        if row.fraction >= LEAST_CAUSE or len(rows) == 1:
+            meaning = row.meaning if width >= SHORT_GLOSSES_FROM else ""
+            drawn = Text(bar(row.fraction, 8), style="red")
+            table.add_row(Text(f"    {row.cause}"), row.time, row.share, drawn, meaning)
     yield table
     for line in _waiting_sentences(loader):
-        yield Padding(Text(line), (0, 0, 0, 4))
+        yield indented(line, by=4)
     yield Text("")
 
 

@@ -1,4 +1,4 @@
-"""A storage probe as text or JSON: two tables, what they come to in plain sentences, and what was not tried."""
+"""A storage probe as text: two tables, what they come to in plain sentences, and what was not tried."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rich.text import Text
 from ...advisors.schema.report_model import Range
 from ...advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
 from ...profiler.base.metadata import clean
-from ..words.layout import bullets, heading, indented
 from ..words.units import UNKNOWN, count, duration, factor, micros, plural, rate, size
+from .layout import bullets, heading, indented
 from .terminal import fitting_width, printed
 
 # Below this width columns stand one space apart.
@@ -20,11 +20,6 @@ NARROW = 92
 
 # From this width on, the spread of the passes has room beside the median.
 WIDE = 120
-
-
-def render_storage_probe_json(probe: StorageProbe) -> str:
-    """JSON text, ending with a newline."""
-    return probe.to_json() + "\n"
 
 
 def render_storage_probe(probe: StorageProbe, width: int = 80, color: bool = False, unicode: bool = True) -> str:

@@ -14,9 +14,9 @@ MAX_WIDTH = 140
 _ASCII = str.maketrans("█▉▊▋▌▍▎▏●·µ×–—…→─’\N{REPLACEMENT CHARACTER}", "#######" + ".*-ux--.>-'?")
 
 
-def fitting_width(width: int) -> int:
+def fitting_width(width: int, most: int = MAX_WIDTH) -> int:
     """The width to lay out for, where so many columns are there."""
-    return max(MIN_WIDTH, min(width, MAX_WIDTH))
+    return max(MIN_WIDTH, min(width, most))
 
 
 def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: bool) -> str:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
-from ...advisors.schema.report_model import LoaderReport, Overhead, Report, RunInfo
+from ...advisors.schema.report_model import LoaderReport, Report, RunInfo
 from ...profiler.base.metadata import clean
-from ..words.advice_words import advice_lines, limit_sentence
 from ..words.inside import inside_notes
-from ..words.layout import bullets, heading, indented
-from ..words.units import count, duration, factor, micros, percent, plural, rate, size, span
+from ..words.sentences import headroom_sentence, limit_sentence, overhead_sentence, throughput_line
+from ..words.system_words import system_rows
+from ..words.uses import use_of
+from .advice_text import advice_lines
 from .inside_text import inside_lines
+from .layout import bullets, heading, indented, labelled
 from .stages_text import stage_lines, unmeasured_stages, waiting_lines
-from .system_text import system_lines
 from .terminal import fitting_width, printed
 
 MAX_LOADERS = 32
@@ -46,7 +46,7 @@ def _parts(report: Report, width: int) -> Iterator[RenderableType]:
         yield Text("Nothing to report: no loader was recorded.", style="bold")
         yield Text("")
     yield heading("The machine")
-    yield _facts(system_lines(report.system))
+    yield labelled(system_rows(report.system))
     yield Text("")
     yield heading("What recording cost")
     yield indented(overhead_sentence(report.overhead))
@@ -61,6 +61,9 @@ def _parts(report: Report, width: int) -> Iterator[RenderableType]:
 def _loader(loader: LoaderReport, run: RunInfo, width: int, several: bool) -> Iterator[RenderableType]:
     style = STYLES[loader.verdict]
     title = Text.assemble(("● ", style), (loader.verdict, style), "  ", (clean(loader.name, 60), "bold"))
+    use = use_of(loader)
+    if use is not None:
+        title.append(f"  {use}")
     if several or loader.rank is not None:
         title.append(f"  process {loader.pid}" if loader.rank is None else f"  rank {loader.rank}", style="dim")
     yield Rule(style="dim", characters="─")
@@ -94,40 +97,6 @@ def _loader(loader: LoaderReport, run: RunInfo, width: int, several: bool) -> It
         yield Text("")
 
 
-def headroom_sentence(loader: LoaderReport) -> str:
-    """How much faster free loading would be, and how sure that is."""
-    basis = loader.basis
-    parts = []
-    if loader.headroom is None:
-        parts.append("Headroom: without loading, nothing would be left to do.")
-    elif loader.headroom < 1.005:
-        parts.append("Headroom: none, free loading would not be faster.")
-    else:
-        parts.append(f"Headroom: at most {factor(loader.headroom)} faster, if loading were free.")
-    spread = ""
-    if basis.stall_share_low is not None and basis.stall_share_high is not None:
-        spread = f", {span(basis.stall_share_low, basis.stall_share_high)}"
-    parts.append(f"Confidence: {basis.confidence} ({count(basis.steady_batches)} steady batches{spread}).")
-    return " ".join(parts)
-
-
-def throughput_line(loader: LoaderReport) -> str:
-    """Counts and rates, as far as they are known."""
-    parts = [plural(loader.batches, "batch", "batches")]
-    if loader.samples is not None:
-        parts.append(plural(loader.samples, "sample", "samples"))
-    parts.append(plural(loader.epochs, "epoch", "epochs"))
-    if loader.wall_s is not None:
-        parts.append(f"in {duration(loader.wall_s)}")
-    if loader.batches_per_s is not None:
-        parts.append(f"{rate(loader.batches_per_s)} batches/s")
-    if loader.samples_per_s is not None:
-        parts.append(f"{rate(loader.samples_per_s)} samples/s")
-    if loader.bytes_per_batch is not None:
-        parts.append(f"{size(loader.bytes_per_batch)} a batch")
-    return " · ".join(parts)
-
-
 def _config(loader: LoaderReport) -> str:
     config = loader.config
     numbers = ("batch_size", "num_workers", "prefetch_factor")
@@ -137,28 +106,6 @@ def _config(loader: LoaderReport) -> str:
         if isinstance(config.get(name), str):
             parts.append(clean(str(config[name]).rpartition(".")[2], 60))
     return " · ".join(parts)
-
-
-def _facts(lines: list[tuple[str, str]]) -> RenderableType:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, line in lines:
-        table.add_row(Text(f"  {label}", style="dim"), Text(line))
-    return Group(table)
-
-
-def overhead_sentence(overhead: Overhead) -> str:
-    """What recording cost, in one sentence or two."""
-    if overhead.per_batch_us is None:
-        first = f"The cost a batch was not measured ({overhead.reasons.get('per_batch_us', 'no reason known')})."
-    else:
-        share = f", {percent(overhead.share_of_step)} of a step" if overhead.share_of_step is not None else ""
-        first = f"{micros(overhead.per_batch_us)} a batch{share}."
-    if overhead.sampler_cpu_share is None:
-        return first
-    memory = f" and {size(overhead.sampler_rss_bytes)}" if overhead.sampler_rss_bytes is not None else ""
-    return f"{first} The system sampler: {percent(overhead.sampler_cpu_share)} of one core{memory}."
 
 
 def _run_line(run: RunInfo) -> Text:

@@ -13,6 +13,8 @@ from .units import count, duration, micros, percent, plural, rate, span
 
 # The stages in the order of the pipeline, as `CodeStage`s are named.
 STAGES = ("fetch", "collate", "pack", "pin", "wait", "compute")
+# Below this share a function is no reason for anything.
+LEAST_TOLD = 0.02
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,13 @@ def hot_rows(stage: CodeStage, least: float) -> list[HotRow]:
 def told_by_lines(row: HotRow) -> bool:
     """A function of the user's own that mostly calls others: its lines say more than its name."""
     return row.kind == "yours" and row.alone < row.fraction / 2
+
+
+def hottest(stage: CodeStage, lines: int, own: int) -> tuple[list[HotRow], list[HotRow]]:
+    """The hottest functions and the user's own lines, together at most `lines`."""
+    functions = [row for row in hot_rows(stage, LEAST_TOLD) if not told_by_lines(row)][:lines]
+    mine = [row for row in own_lines(stage, functions) if row.fraction >= LEAST_TOLD][:own]
+    return functions[: lines - len(mine)], mine
 
 
 def basis_text(code: Code, stage: CodeStage | None = None) -> str:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from ...advisors.schema.report_model import LoaderReport, Recommendation, Report
 from ...profiler.base.metadata import clean
-from .advice_words import CAPACITIES, effect_text
+from .advice_words import effect_text
 from .glosses import CAUSES, GLOSSES, GROUPS
+from .sentences import CAPACITIES
 from .units import UNKNOWN, duration, micros, percent, plural, rate
+from .uses import use_of
 
 MAX_CODE = 20_000
 
@@ -52,13 +54,23 @@ def _stage_row(name: str, loader: LoaderReport) -> StageRow:
     return StageRow(name, shown.strip(), gloss, figures, percent(stage.share), clean(reason, 200) if reason else None)
 
 
-def cause_rows(loader: LoaderReport) -> list[tuple[str, str, str, str]]:
-    """(cause, seconds, share of all waiting, meaning), the greatest first."""
-    if loader.waiting is None:
-        return []
-    causes = sorted(loader.waiting.causes.items(), key=lambda item: -item[1].share)
+@dataclass(frozen=True)
+class CauseRow:
+    """One cause of waiting: seconds, share of all waiting, and what it means."""
+
+    cause: str
+    time: str
+    share: str
+    meaning: str
+    fraction: float  # as `share`
+
+
+def cause_rows(loader: LoaderReport) -> list[CauseRow]:
+    """The causes of waiting, the greatest first."""
+    found = loader.waiting.causes.items() if loader.waiting is not None else ()
     return [
-        (clean(name, 40), duration(cause.seconds), percent(cause.share), CAUSES.get(name, "")) for name, cause in causes
+        CauseRow(clean(name, 40), duration(cause.seconds), percent(cause.share), CAUSES.get(name, ""), cause.share)
+        for name, cause in sorted(found, key=lambda item: -item[1].share)
     ]
 
 
@@ -139,8 +151,9 @@ def run_rows(report: Report) -> list[tuple[str, str]]:
 
 
 def title_of(loader: LoaderReport, several: bool) -> str:
-    """'ImageNet', with the rank or process where there are several."""
+    """'ImageNet', with what it is for, and the rank or process where there are several."""
+    name = ", ".join(filter(None, (clean(loader.name, 80), use_of(loader))))
     if not several and loader.rank is None:
-        return clean(loader.name, 80)
+        return name
     who = f"process {loader.pid}" if loader.rank is None else f"rank {loader.rank}"
-    return f"{clean(loader.name, 80)} ({who})"
+    return f"{name} ({who})"

@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from ...advisors.schema.report_model import EpochReads, StorageSummary
 from ...profiler.base.metadata import clean
+from .reasons import by_reason
 from .units import UNKNOWN, count, percent, plural, size
 
 KINDS_NAMED = 3  # suffixes, file systems and containers named in a sentence
@@ -132,10 +133,8 @@ def _first(words: Iterable[str], limit: int = KINDS_NAMED) -> list[str]:
 
 def unmeasured_storage(storage: StorageSummary) -> list[str]:
     """What could not be measured, with its reason, a sentence each; what lacks for one reason together."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in storage.reasons.items():
-        by_reason.setdefault(clean(reason, 300), []).append(_WORDS.get(name) or clean(name, 40))
-    return [f"storage: {', '.join(names)} not measured ({reason})" for reason, names in by_reason.items()]
+    lacking = ((_WORDS.get(name, name), reason) for name, reason in storage.reasons.items())
+    return [f"storage: {names} not measured ({reason})" for names, reason in by_reason(lacking)]
 
 
 def kind_rows(s: StorageSummary) -> list[tuple[str, str, str, str]]:

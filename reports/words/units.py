@@ -53,3 +53,11 @@ def factor(number: float | None) -> str:
     if number is None:
         return UNKNOWN
     return f"{number:.2f}×" if number < 9.995 else f"{number:,.0f}×" if number < 1e6 else "over a million ×"
+
+
+def bar(share: float | None, width: int) -> str:
+    """A bar of eighths of a character; anything above zero shows."""
+    if share is None or share <= 0:
+        return ""
+    eighths = max(1, round(min(share, 1.0) * width * 8))
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()

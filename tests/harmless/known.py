@@ -25,7 +25,7 @@ KNOWN: list[Known] = [
     Known(ADOPTER, "children/pid1-*", r"^(end )?children: bare \[\], watched \['loaderscope', 'python'\]$"),
     Known(ADOPTER, "children/subreaper-*", r"^(end )?children: bare \[\], watched \['loaderscope', 'python'\]$"),
     Known(SUPERVISOR, "children/supervised", r"^waited for: bare \[0\], watched \[0, 0\]$"),
-    Known(PYTHON_FORM, "*", r"(?s)^(traceback( \(\d\))?|stderr): .*/profiler/(iterators|watch)\.py", "*-pure"),
+    Known(PYTHON_FORM, "*", r"(?s)^(traceback( \(\d\))?|stderr): .*/profiler/native/python_\w+\.py", "*-pure"),
     Known(PYTHON_FORM, "errors/stack-in-*", "^stack: ", "*-pure"),
 ]
 

@@ -1,24 +1,22 @@
 """What a data set's `__getitem__` does with its index, read from its source without running it.
 
 `read_access` answers a `Plan` where every use of the index is a look-up in an array (or a list) the data set holds:
-then the same can be said for a whole batch at once. The plan holds that batch form twice, built together: as text for
-a person to paste, and as a closure for the probe. Nothing of the stored source is ever executed: the closures are made
-of the operations named here, and names that are not recognised end the reading.
+then the same can be said for a whole batch at once. The plan holds that batch form as code, made of the operations
+named here alone: names that are not recognised end the reading, and nothing of the source is ever executed.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from ....profiler.inspect.inspection import Attribute
 from .batch_values import (
     Form,
     NotArrays,
-    Scope,
     Value,
     as_number,
     as_type,
@@ -49,18 +47,16 @@ MAX_NODES = 2_000
 MAX_DEPTH = 24
 
 # Names a batch method uses itself: a local of the same name is renamed.
-_RESERVED = frozenset({"source", "indices", "rows", "row", "torch", "np", "default_collate", "Dataset", "self"})
+_RESERVED = frozenset({
+    "source", "indices", "rows", "row", "torch", "np", "default_collate", "Dataset", "self",
+    "len", "int", "float", "bool", "tuple", "list", "dict", "zip",
+})  # fmt: skip
 
 _CASTS = ("float", "double", "half", "long", "int", "short", "bool")
 _SAME = ("clone", "contiguous", "detach", "copy")
 _LIST_KINDS = ("numbers", "texts", "paths", "list")
 _ARRAY_FORMS: dict[str, Form] = {"tensor": "tensor", "ndarray": "array", "memmap": "array"}
-_OPERATORS: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Add: ("+", lambda a, b: a + b),
-    ast.Sub: ("-", lambda a, b: a - b),
-    ast.Mult: ("*", lambda a, b: a * b),
-    ast.Div: ("/", lambda a, b: a / b),
-}
+_OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 
 @dataclass(frozen=True)
@@ -186,7 +182,7 @@ class _Reader:
             raise NotArrays("it loses its index")
         name = f"{target.id}_" if target.id in _RESERVED else target.id
         self.assigns.append((name, value))
-        self.locals[target.id] = replace(value, text=name, run=lambda scope: scope[name])
+        self.locals[target.id] = replace(value, text=name)
 
     def index_again(self, node: ast.expr) -> bool:
         """Whether this is the index itself under another name, or made an int."""
@@ -335,7 +331,7 @@ class _Reader:
         if self.attribute(name).kind not in ("callable", "other") or len(node.args) != 1 or node.keywords:
             raise NotArrays(f"it calls self.{name}")
         self.transforms[name] = None
-        return call_each(self.value(node.args[0]), f"source.{name}({{}})", lambda scope: getattr(scope["source"], name))
+        return call_each(self.value(node.args[0]), f"source.{name}({{}})")
 
     def convert(self, module: str, name: str, node: ast.Call) -> Value:
         """torch.tensor(x), torch.as_tensor(x), torch.from_numpy(x), np.array(x), np.asarray(x), with a dtype or not."""
@@ -353,32 +349,20 @@ class _Reader:
         return to_tensor(value, dtype)
 
     def arithmetic(self, node: ast.BinOp) -> Value:
-        found = _OPERATORS.get(type(node.op))
-        if found is None:
+        symbol = _OPERATORS.get(type(node.op))
+        if symbol is None:
             raise NotArrays("it computes more than sums and products")
-        symbol, apply = found
         left, right = self.constant(node.left), self.constant(node.right)
         if (left is None) == (right is None):
             raise NotArrays("it computes with more than one value and a number")
-        if right is not None:
-            value, (text, number) = self.value(node.left), right
-            made = f"({value.text} {symbol} {text})"
-        else:
-            assert left is not None
-            value, (text, number) = self.value(node.right), left
-            made = f"({text} {symbol} {value.text})"
+        value = self.value(node.left if left is None else node.right)
         # A single number follows the rules of Python or of NumPy's scalars, a batch of them those of arrays.
         if value.form == "list" or value.python or (value.form == "array" and not value.ndim):
             raise NotArrays("it computes with single numbers")
-        inner, swapped = value.run, left is not None
+        return replace(value, text=f"({left or value.text} {symbol} {right or value.text})", dtype=None)
 
-        def run(scope: Scope) -> Any:
-            return apply(number, inner(scope)) if swapped else apply(inner(scope), number)
-
-        return replace(value, text=made, run=run, dtype=None)
-
-    def constant(self, node: ast.expr) -> tuple[str, float] | None:
-        """(text, value) of a finite number written out, with a sign or without."""
+    def constant(self, node: ast.expr) -> str | None:
+        """The text of a finite number written out, with a sign or without."""
         sign = 1
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             sign, node = -1, node.operand
@@ -389,14 +373,13 @@ class _Reader:
         number = sign * node.value
         if not math.isfinite(number) or abs(number) > 1e18:
             return None
-        return (f"({number!r})" if sign < 0 else repr(number)), number
+        return f"({number!r})" if sign < 0 else repr(number)
 
 
 def _method(value: Value, name: str, node: ast.Call) -> Value:
     """A method of one sample's value, as it is for the batch."""
     if node.keywords:
         raise NotArrays(f"it calls .{name}()")
-    run = value.run
     if value.form == "list" or value.python:
         raise NotArrays(f"it calls .{name}() on what is no array")
     if name in _SAME and not node.args:
@@ -408,7 +391,7 @@ def _method(value: Value, name: str, node: ast.Call) -> Value:
     if name == "astype" and value.form == "array" and len(node.args) == 1:
         return as_type(value, named_dtype(node.args[0]))
     if name == "numpy" and value.form == "tensor" and not node.args:
-        return replace(value, text=f"{value.text}.numpy()", run=lambda scope: run(scope).numpy(), form="array")
+        return replace(value.then(".numpy()"), form="array")
     if name == "item" and value.ndim == 0 and not node.args and value.dtype:
         kind = "bool" if value.dtype == "bool" else "float" if "float" in value.dtype else "int"
         return as_number(value, kind)

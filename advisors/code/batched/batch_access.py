@@ -1,4 +1,4 @@
-"""How a data set, wrapped ones included, hands out a whole batch at once: as code to paste, and as a closure.
+"""How a data set, wrapped ones included, hands out a whole batch at once, as code to paste.
 
 Each access answers exactly what `default_collate` makes of the single samples: the same structure (a sample's tuple
 becomes a list), the same types, the same values.
@@ -6,89 +6,40 @@ becomes a list), the same types, the same values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ....profiler.inspect.inspection import Part
-from ...case.code_text import identifier
+from ...case.code_text import identifier, with_imports
+from ..template import definitions
 from .access import Plan, Structure, read_access
 from .batch_values import NotArrays, Value
 
 _TORCH = "torch.utils.data.dataset."
-
-SELECTED = '''class Selected(Dataset):
-    """Some rows of a data set that takes whole batches, as Subset is of single samples."""
-
-    def __init__(self, source, indices):
-        self.source, self.indices = source, torch.as_tensor(indices)
-
-    def __len__(self):
-        return len(self.indices)
-
-    def __getitem__(self, rows):
-        return self.source[self.indices[torch.as_tensor(rows)]]
-'''
-
-JOINED = '''class Joined(Dataset):
-    """Data sets that take whole batches, one after another, as ConcatDataset is of single samples."""
-
-    def __init__(self, parts):
-        self.parts = parts
-        self.ends = torch.tensor([len(part) for part in parts]).cumsum(0)
-        self.begins = [0, *self.ends[:-1].tolist()]
-
-    def __len__(self):
-        return int(self.ends[-1])
-
-    def __getitem__(self, indices):
-        rows = torch.as_tensor(indices)
-        part = torch.bucketize(rows, self.ends, right=True)
-        order = part.argsort()
-        groups = rows[order].split(part.bincount(minlength=len(self.parts)).tolist())
-        pieces = [p[g - begin] for p, begin, g in zip(self.parts, self.begins, groups) if len(g)]
-        back = order.argsort()
-        return {result}
-'''
-
-_JOINED_RESULTS = {
-    "value": "torch.cat(pieces).index_select(0, back)",
-    "list": "[torch.cat(column).index_select(0, back) for column in zip(*pieces)]",
-    "dict": "{key: torch.cat([piece[key] for piece in pieces]).index_select(0, back) for key in pieces[0]}",
-}
-
-TENSORS = '''class TensorBatches(Dataset):
-    """A TensorDataset that gives a whole batch at once: each tensor is read once."""
-
-    def __init__(self, source):
-        self.source = source
-
-    def __len__(self):
-        return len(self.source)
-
-    def __getitem__(self, indices):
-        rows = torch.as_tensor(indices)
-        return [{look_up} for tensor in self.source.tensors]
-'''
 
 
 @dataclass(frozen=True)
 class Access:
     """A whole batch of one data set.
 
-    `expression` is code for what takes a tensor of indices, `classes` the definitions it needs, `run(dataset, rows)`
-    does the same. `kind` is the structure that comes out. `leaves` counts tensors, `loops` names transforms that are
-    still called a sample, `plain` is False where some leaf is no tensor, or not on the CPU.
+    `expression` is code for what takes a tensor of indices, `classes` the definitions it needs. `kind` is the structure
+    that comes out. `leaves` counts tensors, `loops` names transforms that are still called a sample, `plain` is False
+    where some leaf is no tensor, or not on the CPU.
     """
 
     expression: str
     classes: tuple[str, ...]
-    run: Callable[[Any, Any], Any]
     kind: Literal["value", "list", "dict"]
     leaves: int
     plain: bool = True
     loops: tuple[str, ...] = ()
     plan: Plan | None = None
+
+    def batches(self, dataset: Any) -> Any:
+        """What the code makes of this data set, which must be the one that was looked at: its code is run."""
+        names: dict[str, Any] = {"dataset": dataset}
+        exec(with_imports("\n\n".join(["import torch\n", *self.classes])), names)
+        return eval(self.expression, names)
 
 
 def batch_access(part: Part, expression: str = "dataset") -> Access:
@@ -97,8 +48,8 @@ def batch_access(part: Part, expression: str = "dataset") -> Access:
         held = part.attribute("tensors")
         leaves = held.length if held is not None and held.length else 2
         cpu = held is None or held.device in (None, "cpu")
-        classes = (TENSORS.format(look_up="tensor.index_select(0, rows)" if cpu else "tensor[rows]"),)
-        return Access(f"TensorBatches({expression})", classes, _tensor_rows, "list", leaves, plain=cpu)
+        classes = (definitions("batches", "TensorBatches", ON_CPU=cpu),)
+        return Access(f"TensorBatches({expression})", classes, "list", leaves, plain=cpu)
     if part.type == _TORCH + "Subset" and len(part.children) == 1:
         return _subset(batch_access(part.children[0], f"{expression}.dataset"), expression)
     if part.type == _TORCH + "ConcatDataset" and part.children:
@@ -115,7 +66,6 @@ def _own(part: Part, expression: str) -> Access:
     return Access(
         expression=f"{name}({expression})",
         classes=(view_class(name, identifier(part.name, "data set"), plan),),
-        run=lambda dataset, rows: run_plan(plan, dataset, rows),
         kind="list" if kind == "tuple" else kind,
         leaves=len(leaves),
         plain=flat and all(leaf.form != "list" and leaf.cpu for leaf in leaves),
@@ -124,18 +74,10 @@ def _own(part: Part, expression: str) -> Access:
     )
 
 
-def _tensor_rows(dataset: Any, rows: Any) -> Any:
-    return [t.index_select(0, rows) if t.device.type == "cpu" else t[rows] for t in dataset.tensors]
-
-
 def _subset(child: Access, expression: str) -> Access:
-    import torch
-
-    run = child.run
     return Access(
         expression=f"Selected({child.expression}, {expression}.indices)",
-        classes=(*child.classes, SELECTED),
-        run=lambda dataset, rows: run(dataset.dataset, torch.as_tensor(dataset.indices)[rows]),
+        classes=(*child.classes, definitions("batches", "Selected")),
         kind=child.kind,
         leaves=child.leaves,
         plain=child.plain,
@@ -161,37 +103,13 @@ def _joined(part: Part, expression: str) -> Access:
     parts = (
         f"[{one} for part in {expression}.datasets]" if alike else "[" + ", ".join(c.expression for c in children) + "]"
     )
-    runs = [child.run for child in children]
-    kind = first.kind
     return Access(
         expression=f"Joined({parts})",
-        classes=(*classes, JOINED.format(result=_JOINED_RESULTS[kind])),
-        run=lambda dataset, rows: _run_joined(dataset, rows, runs, kind),
-        kind=kind,
+        classes=(*classes, definitions("batches", "Joined", KIND=first.kind)),
+        kind=first.kind,
         leaves=first.leaves,
         loops=tuple(dict.fromkeys(name for child in children for name in child.loops)),
     )
-
-
-def _run_joined(dataset: Any, rows: Any, runs: list[Callable[[Any, Any], Any]], kind: str) -> Any:
-    import torch
-
-    ends = torch.tensor(dataset.cumulative_sizes)
-    begins = [0, *dataset.cumulative_sizes[:-1]]
-    part = torch.bucketize(rows, ends, right=True)
-    order = part.argsort()
-    groups = rows[order].split(part.bincount(minlength=len(runs)).tolist())
-    pieces = [
-        run(child, group - begin)
-        for run, child, begin, group in zip(runs, dataset.datasets, begins, groups, strict=True)
-        if len(group)
-    ]
-    back = order.argsort()
-    if kind == "value":
-        return torch.cat(pieces).index_select(0, back)
-    if kind == "dict":
-        return {key: torch.cat([piece[key] for piece in pieces]).index_select(0, back) for key in pieces[0]}
-    return [torch.cat(column).index_select(0, back) for column in zip(*pieces, strict=True)]
 
 
 def view_class(name: str, of: str, plan: Plan) -> str:
@@ -232,29 +150,3 @@ def _collated_text(value: Value, in_sequence: bool) -> str:
     # default_collate hands texts on as they come: a tuple of them inside of tuples, else a list.
     as_given = f"tuple({value.text})" if in_sequence else value.text
     return as_given if value.texts else f"default_collate({as_given})"
-
-
-def run_plan(plan: Plan, dataset: Any, rows: Any) -> Any:
-    """What the view's `__getitem__` does, without its text."""
-    scope: dict[str, Any] = {"source": dataset, "rows": rows}
-    for local, value in plan.assigns:
-        scope[local] = value.run(scope)
-    return _run_structure(plan.result, scope)
-
-
-def _run_structure(structure: Structure, scope: dict[str, Any], in_sequence: bool = False) -> Any:
-    import torch
-    from torch.utils.data import default_collate
-
-    value = structure.value
-    if value is not None:
-        made = value.run(scope)
-        if value.form == "tensor":
-            return made
-        if value.form == "array":
-            return torch.as_tensor(made)
-        as_given: Any = tuple(made) if in_sequence else made
-        return as_given if value.texts else default_collate(as_given)
-    if structure.kind == "dict":
-        return {key: _run_structure(item, scope) for key, item in zip(structure.keys, structure.items, strict=True)}
-    return [_run_structure(item, scope, True) for item in structure.items]

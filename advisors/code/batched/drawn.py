@@ -7,32 +7,7 @@ from dataclasses import dataclass
 from ...case.case import Case
 from ...case.code_text import identifier
 from ..loader_form import form_of, is_default_collate
-
-# A batch sampler that draws from torch's random numbers just as RandomSampler does: the same seed, the same order.
-BATCH_INDICES = '''class BatchIndices(Sampler):
-    """The indices of whole batches, as tensors, in the order in which batch_size and shuffle would draw them."""
-
-    def __init__(self, length, batch_size, shuffle=False, drop_last=False, generator=None):
-        self.length, self.batch_size, self.shuffle = length, batch_size, shuffle
-        self.drop_last, self.generator = drop_last, generator
-
-    def __len__(self):
-        full, rest = divmod(self.length, self.batch_size)
-        return full + (1 if rest and not self.drop_last else 0)
-
-    def __iter__(self):
-        rows = torch.arange(self.length) if not self.shuffle else self.shuffled()
-        rows = rows[: len(self) * self.batch_size]
-        for part in rows.split(1024 * self.batch_size):  # a million small tensors at once would fill memory
-            yield from part.split(self.batch_size)
-
-    def shuffled(self):
-        generator = self.generator
-        if generator is None:
-            generator = torch.Generator()
-            generator.manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
-        return torch.randperm(self.length, generator=generator)
-'''
+from ..template import definitions
 
 
 @dataclass(frozen=True)
@@ -54,7 +29,9 @@ def drawn_batches(case: Case) -> Drawn:
         more = ", shuffle=True" if form.shuffle else ""
         more += ", drop_last=True" if last else ""
         more += ", generator=generator" if form.shuffle and case.config.get("generator") is True else ""
-        return Drawn(f"BatchIndices(len(dataset), batch_size={case.batch_size}{more})", (BATCH_INDICES,))
+        return Drawn(
+            f"BatchIndices(len(dataset), batch_size={case.batch_size}{more})", (definitions("batches", "BatchIndices"),)
+        )
     told = case.config.get("sampler")
     name = identifier(told if isinstance(told, str) else None, "its own")
     note = f"# `sampler` is the one this loader has today ({name})."

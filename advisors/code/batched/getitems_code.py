@@ -8,14 +8,11 @@ from ...case.case import Case
 from ...case.code_text import Source, identifier, with_imports
 from ..loader_code import DROP, loader_code
 from ..loader_form import form_of
+from ..template import definitions
 from .access import Plan
 from .batch_access import Access, batch_access
 from .batch_values import NotArrays, samples_text
 from .drawn import drawn_batches, own_collate, whole_epochs
-
-AS_IS = """def as_is(batch):
-    return batch
-"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ def _whole_batches(case: Case, access: Access) -> Batched:
         collate_fn=Source("as_is"),
         **({} if keep_workers else {"num_workers": 0, "worker_init_fn": DROP}),
     )
-    text = "\n\n".join([*access.classes, *drawn.classes, AS_IS])
+    text = "\n\n".join([*access.classes, *drawn.classes, definitions("batches", "as_is")])
     code = "\n".join(["import torch", "\n", text, "", *drawn.notes, call, *_loop(case, access)])
     return Batched("sampler", with_imports(code + "\n"), access, keep_workers)
 

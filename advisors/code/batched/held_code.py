@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from ...case.case import Case
 from ...case.code_text import Source, with_imports
+from ...case.fetching import sample_bytes
 from ...storage.files import length_of
 from ..loader_code import DROP, loader_code
 from ..loader_form import form_of
+from ..template import definitions
 from .batch_values import NotArrays
 from .drawn import drawn_batches, own_collate, whole_epochs
-from .getitems_code import AS_IS
 
 # Larger copies of a data set are for the user to decide on; and a copy should leave most of the memory free.
 MAX_BYTES = 2_000_000_000
@@ -24,25 +25,6 @@ _CHANCE = (
     "dropout",
 )  # fmt: skip
 _CHANCE_NAMES = frozenset({"sample", "choice", "choices", "normal", "uniform", "time", "seed", "epoch", "crop", "flip"})
-
-_HELD = '''class Held(Dataset):
-    """The samples of a data set, made once and kept as one tensor a field."""
-
-    def __init__(self, source):
-        self.length = len(source)
-        self.fields = default_collate([source[index] for index in range(self.length)])
-
-    def __len__(self):
-        return self.length
-
-    def __getitem__(self, rows):
-        return {result}
-'''
-_RESULTS = {
-    "Tensor": "self.fields[rows]",
-    "list": "[field[rows] for field in self.fields]",
-    "dict": "{name: field[rows] for name, field in self.fields.items()}",
-}
 
 
 @dataclass(frozen=True)
@@ -78,10 +60,8 @@ def not_flat_tensors(case: Case, structures: Container[str]) -> str | None:
 
 def decoded_bytes(case: Case) -> float | None:
     """What all samples take as they reach the batch; None where it was not measured."""
-    length, samples, batch = length_of(case.loader), case.report.samples, case.report.bytes_per_batch
-    if length is None or not samples or batch is None:
-        return None
-    return batch * case.report.batches / samples * length
+    length, a_sample = length_of(case.loader), sample_bytes(case)
+    return a_sample * length if length is not None and a_sample is not None else None
 
 
 def held_form(case: Case) -> HeldForm:
@@ -97,7 +77,7 @@ def held_form(case: Case) -> HeldForm:
     if any(a.kind in ("callable", "other") for a in dataset.attributes):
         raise NotArrays("it holds functions or objects that may change its samples")
     structure = structure_of(case)
-    odd = not_flat_tensors(case, _RESULTS)
+    odd = not_flat_tensors(case, ("Tensor", "list", "dict"))
     if odd is not None:
         raise NotArrays(odd)
     nbytes = decoded_bytes(case)
@@ -118,6 +98,8 @@ def held_form(case: Case) -> HeldForm:
         num_workers=0,
         worker_init_fn=DROP,
     )
-    text = "\n\n".join([_HELD.replace("{result}", _RESULTS[structure]), *drawn.classes, AS_IS])
+    text = "\n\n".join(
+        [definitions("batches", "Held", KIND=structure), *drawn.classes, definitions("batches", "as_is")]
+    )
     code = "\n".join(["import torch", "\n", text, "", *drawn.notes, call])
     return HeldForm(with_imports(code + "\n"), nbytes, len(case.inspection.leaves))

@@ -4,12 +4,13 @@ A frame is compared as "place:function": the file below its library's root (`lib
 own name. What is compiled and called straight from the user's code shows as the user's line, so it is known by that
 line's text.
 
-`left` is what remains of the part's time with the alternative, at best and at worst. Sources: CAUSES rows where named,
-else measured for this project on two cores, both ways on the same input (µs): PNG of 256² 3,400 against 4 to 85 as an
-array; JPEG of 2000² made 224² 69,000 against 8,100 (draft) or 3,000 (small files), its resize 40,000 against 5,300;
-csv 880 against 1.5 to 70; zlib 565 against 14; ast.literal_eval 690 against 24 (json); minidom 2,190 against 160
-(ElementTree); deepcopy 110 against 15 (pickle); YAML 199 against 28 (C loader); a generator 7.7 against 0.3; tensor
-elements 223 against 14 (NumPy) or 4 (one call); HDF5 rows 1,176 against 28; rows of `datasets` 588 against 69 to 159.
+`left` is what remains of the part's time with the alternative, at best and at worst. Sources: the headings of
+docs/causes.md named, else measured for this project on two cores, both ways on the same input (µs): PNG of 256² 3,400
+against 4 to 85 as an array; JPEG of 2000² made 224² 69,000 against 8,100 (draft) or 3,000 (small files), its
+resize 40,000 against 5,300; csv 880 against 1.5 to 70; zlib 565 against 14; ast.literal_eval 690 against 24 (json);
+minidom 2,190 against 160 (ElementTree); deepcopy 110 against 15 (pickle); YAML 199 against 28 (C loader); a generator
+7.7 against 0.3; tensor elements 223 against 14 (NumPy) or 4 (one call); HDF5 rows 1,176 against 28; rows of `datasets`
+588 against 69 to 159.
 """
 
 from __future__ import annotations
@@ -62,13 +63,13 @@ def _re(pattern: str, flags: int = 0) -> Pattern:
 
 
 FUNCTION_KINDS = (
-    Kind("jpeg-small", "decoding whole JPEG pictures with PIL to make them small", (0.03, 0.6),  # CAUSES row 10
+    Kind("jpeg-small", "decoding whole JPEG pictures with PIL to make them small", (0.03, 0.6),  # "JPEG decoding"
            _re(f"{_PIL_DECODE}|{_PIL_RESIZE}"), around=_re("PIL/.*"), needs=(_re(_PIL_RESIZE), _re(_JPEG)),
            suffixes=(".jpg", ".jpeg"), stored=True, instead_of=("jpeg", "picture")),
     Kind("png", "PIL's PNG decoder", (0.001, 0.25), _re(_PIL_DECODE), around=_PIL_REST,
            needs=(_re(r"PIL/PngImagePlugin\.py:.*"),), suffixes=(".png",), stored=True,
            instead_of=("picture",)),
-    Kind("jpeg", "PIL's JPEG decoder", (0.45, 0.85), _re(_PIL_DECODE), needs=(_re(_JPEG),),  # CAUSES row 10
+    Kind("jpeg", "PIL's JPEG decoder", (0.45, 0.85), _re(_PIL_DECODE), needs=(_re(_JPEG),),  # "JPEG decoding"
            suffixes=(".jpg", ".jpeg"), instead_of=("picture",)),
     Kind("picture", "PIL's decoder", (0.002, 0.5), _re(_PIL_DECODE), around=_PIL_REST, stored=True),
     Kind("resize", "resizing with PIL", (0.005, 0.5), _re(_PIL_RESIZE), around=_re("PIL/.*"), stored=True,
@@ -77,14 +78,14 @@ FUNCTION_KINDS = (
            names=("cv2", "imread"), stored=True),
     Kind("transforms", "torchvision's transforms on PIL pictures", (0.3, 0.95), _re("torchvision/transforms/.*"),
            wrapper=True),
-    Kind("ply", "parsing PLY files (plyfile)", (0.001, 0.1), _re(r"plyfile(?:/.*)?(?:\.py)?:.*"),  # CAUSES row 14b
-           stored=True),
+    Kind("ply", "parsing PLY files (plyfile)", (0.001, 0.1), _re(r"plyfile(?:/.*)?(?:\.py)?:.*"),
+           stored=True),  # "Parsers written in Python"
     Kind("csv", "Python's csv module", (0.001, 0.2), _re(r"python/csv\.py:.*"),
            _re(r"\bcsv\.(?:reader|DictReader)\(|\bDictReader\("), names=("csv",), stored=True),
     Kind("loadtxt", "numpy.loadtxt or genfromtxt", (0.001, 0.15),
            _re(_NUMPY_FILES + ":(?:loadtxt|genfromtxt|fromregex)"), stored=True),
     Kind("read_csv", "pandas.read_csv", (0.001, 0.15), _re("pandas/io/.*"), around=_re("pandas/.*"), stored=True),
-    Kind("rows", "taking rows of a DataFrame (.iloc, .loc)", (0.01, 0.3),  # CAUSES row 18
+    Kind("rows", "taking rows of a DataFrame (.iloc, .loc)", (0.01, 0.3),  # "DataFrame rows"
            _re(r"pandas/core/(?:indexing\.py:.*|frame\.py:(?:_ixs|xs|iterrows|itertuples|_get_value))"),
            around=_re("pandas/.*"), names=("iloc",)),
     Kind("json", "Python's json module", (0.002, 0.5), _re(r"python/json/.*"), _re(r"\bjson\.loads?\("),
@@ -95,9 +96,9 @@ FUNCTION_KINDS = (
            stored=True),
     Kind("xml", "the XML parser", (0.002, 0.35), _re(r"python/xml/.*|lxml/.*|xmltodict.*"),
            _re(r"\b(?:ET|ElementTree|etree|minidom)\.\w+\("), stored=True),
-    Kind("npz", "reading .npz archives (zip, zlib)", (0.005, 0.35), _re(r"numpy/lib/.*|python/zipfile.*"),  # row 9
+    Kind("npz", "reading .npz archives (zip, zlib)", (0.005, 0.35), _re(r"numpy/lib/.*|python/zipfile.*"),
            needs=(_re(_NUMPY_FILES + ":(?:__getitem__|zipfile_factory)"),), suffixes=(".npz",), stored=True,
-           instead_of=("npy", "compressed")),
+           instead_of=("npy", "compressed")),  # "Compressed archives"
     Kind("npy", "opening an .npy file for each sample", (0.02, 0.7),
            _re(_NUMPY_FILES + r":load|numpy/lib/_?format(?:_impl)?\.py:.*"), stored=True),
     Kind("compressed", "decompressing (gzip, zlib)", (0.005, 0.4),
@@ -112,29 +113,29 @@ FUNCTION_KINDS = (
     Kind("h5-open", "opening an HDF5 file for each sample (h5py)", (0.0, 0.3),
            _re(r"h5py/_hl/files\.py:(?:__init__|make_fid|close|__exit__)")),
     Kind("h5", "reading HDF5 row by row (h5py)", (0.005, 0.6), _re("h5py/.*"), _re(r"\bh5py\.|\.read_direct\("),
-           stored=True),  # CAUSES row 7: 461 to 13.9 s, 1.4 to 0.105 s
+           stored=True),  # "HDF5 and Zarr chunks"
     Kind("zarr", "reading zarr chunks", (0.01, 0.7), _re("(?:zarr|numcodecs)/.*")),
     Kind("hf", "the formatting of Hugging Face datasets", (0.003, 0.5), _re("datasets/.*"), stored=True,
-           wrapper=True),  # CAUSES row 16
+           wrapper=True),  # "Hugging Face formatting"
     Kind("tokens", "tokenising", (0.001, 0.2),
            _re("(?:transformers|tokenizers|tiktoken|sentencepiece|nltk|spacy)/.*"),
            _re(r"tokeni[sz]e\w*\(|tokenizer\w*(?:\.\w+)?\(", re.IGNORECASE), names=("tokenizer",), stored=True),
     Kind("re", "regular expressions (re)", (0.001, 0.45), _re(r"python/(?:re|sre_\w+)(?:/.*|\.py:.*)|regex/.*"),
            _re(r"\bre\.\w+\(|\.(?:findall|finditer|fullmatch)\("), stored=True),
     Kind("sound", "resampling and filtering of signals", (0.001, 0.3),
-           _re("(?:librosa|resampy|torchaudio|soxr|audioread|pydub|scipy/signal)/.*"), stored=True),  # CAUSES row 13
+           _re("(?:librosa|resampy|torchaudio|soxr|audioread|pydub|scipy/signal)/.*"), stored=True),  # "Audio"
     Kind("deepcopy", "copy.deepcopy", (0.002, 0.35), _re(r"python/copy\.py:.*"), _re(r"\bdeepcopy\(")),
     Kind("generator", "making a random generator for each sample", (0.002, 0.35), _re("numpy/random/.*"),
            _re(r"\b(?:default_rng|RandomState|SeedSequence|PCG64|Philox|MT19937|Generator)\("),
            names=("default_rng",)),
-    Kind("elements", "reading a tensor element by element", (0.003, 0.35),  # CAUSES row 15b
+    Kind("elements", "reading a tensor element by element", (0.003, 0.35),  # "Tensor elements one by one"
            text=_re(r"\[[^\]]*\]\.(?:item|tolist)\(\)|\b(?:float|int|bool)\([\w.]+\[[^\]]+\]\)"), tensor=True,
            whole=True),
     Kind("lock", "waiting for a lock", (0.0, 0.5),
            _re(r"python/threading\.py:(?:acquire|__enter__)|python/multiprocessing/synchronize\.py:.*"
                r"|(?:filelock|fasteners|portalocker)/.*"),
            _re(r"\bwith\s+(?:[\w.\[\]]*[._])?(?:r?lock|mutex|semaphore)[^:]*:|\.acquire\(", re.IGNORECASE)),
-    Kind("wait", "waiting for an answer", (0.0, 1.0),  # CAUSES row 1
+    Kind("wait", "waiting for an answer", (0.0, 1.0),  # "Remote storage"
            _re(r"(?:urllib3|requests|httpx|httpcore|aiohttp|botocore|boto3|s3fs|gcsfs|adlfs|minio|redis|pymongo)/.*"
                r"|google/cloud/.*|fsspec/asyn\.py:.*|python/(?:http/|urllib/|socket\.py|ssl\.py|selectors\.py|queue\.py"
                r"|concurrent/|subprocess\.py|threading\.py:(?:wait|join)).*"),

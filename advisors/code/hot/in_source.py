@@ -13,18 +13,19 @@ from ...case.fetching import data_parts, fetch_idle_share, fetch_share, file_suf
 from ...schema.figures import percent, us
 from ..inputs import held_code
 from ..loader_code import dataset_class
-from .function_code import COLUMNS
+from ..template import code_from
+from .function_code import with_columns
 
 # Fetching that waits more than this is a matter of storage, not of a function.
 MOST_IDLE = 0.5
 # What one use of `.iloc` or `.loc` costs, at least and at most: pandas 3 builds a row's Series in 28 µs (columns of one
 # type) to 67 µs (of three) on a 2.5 GHz Xeon, and what is done with it costs more (a part of it 120 µs, `drop` 480).
-# CAUSES.md row 18 reports > 7 times.
+# docs/causes.md, "DataFrame rows", reports > 7 times.
 ROW_US = (30.0, 600.0)
 _ROWS = re.compile(r"\.i?loc\b")
 # Of a sample that takes rows out of a DataFrame, what is left at best.
 ROWS_LEFT = 0.05
-# Seed notebook: torch 22.6 s against NumPy 2.7 s for ten million elements.
+# docs/causes.md, "Tensor elements one by one".
 ELEMENTS = (0.12, 0.8)
 # Factors on fetch where the parser is all (plyfile 0.79 s, np.loadtxt 0.02 s), and where it is a part.
 PLY = (0.03, 0.5)
@@ -77,7 +78,7 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
     most_us = min(rows * ROW_US[1], (1 - ROWS_LEFT) * sample_us)
     at = held_code(case.dataset, "dataframe")
     reached = at.code if at is not None and at.attribute.name == attribute else f"dataset.{name}"
-    code = COLUMNS + f"{reached} = Columns({reached})  # or in __init__ of {identifier(part.name, 'MyDataset')}\n"
+    use = f"{reached} = Columns({reached})  # or in __init__ of {identifier(part.name, 'MyDataset')}\n"
     return Advice(
         title="Keep the DataFrame's columns as arrays",
         why=(
@@ -87,7 +88,7 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
         ),
         evidence={**evidence, "rows are taken with": ".iloc or .loc, seen in the source"},
         predicted=case.whatif.predict(fetch=(1 - most_us / sample_us, 1 - least_us / sample_us)),
-        code=code,
+        code=with_columns(use),
         caveat="A row is then a dict with a field a column, each of its column's own type (a Series of ints and floats "
         "is all floats); .loc counts rows from 0. The arrays take as much memory again while both are held.",
     )
@@ -102,14 +103,11 @@ def _parser(case: Case, parser: str, factors: tuple[float, float], evidence: dic
         "Parsed once and stored as an array, it is only read.",
         evidence={**evidence, "parser": f"{parser}, seen in the source"},
         predicted=case.whatif.predict(fetch=factors),
-        code=(
-            "import numpy as np\n\n\n"
-            "def convert(paths, parse):\n"
-            '    """Once: what `parse` gives for each file, as an array beside it."""\n'
-            "    for path in paths:\n"
-            '        np.save(f"{path}.npy", np.asarray(parse(path)))\n\n\n'
-            f"# in __getitem__ of {name}, instead of parsing:\n"
-            '#     values = np.load(f"{path}.npy")\n'
+        code=code_from(
+            "once",
+            "convert",
+            then=f'# in __getitem__ of {name}, instead of parsing:\n#     values = np.load(f"{{path}}.npy")\n',
+            BACKEND="text",
         ),
         caveat="The range is for a parser that takes most of fetch; how much it takes was not measured.",
     )
@@ -122,16 +120,12 @@ def _archive(case: Case, evidence: dict[str, str]) -> Advice:
         why="Each sample opens an .npz archive, which is read and decompressed as a whole, whatever is used of it.",
         evidence={**evidence, "files": ".npz, read with load"},
         predicted=case.whatif.predict(fetch=ARCHIVE),
-        code=(
-            "import numpy as np\n\n\n"
-            "def convert(paths):\n"
-            '    """Once: each array of each archive as a file of its own."""\n'
-            "    for path in paths:\n"
-            "        with np.load(path) as archive:\n"
-            "            for name in archive.files:\n"
-            '                np.save(f"{path}.{name}.npy", archive[name])\n\n\n'
-            f"# in __getitem__ of {dataset_class(case)}:\n"
-            '#     values = np.load(f"{path}.{name}.npy", mmap_mode="r")[part_that_is_used]\n'
+        code=code_from(
+            "once",
+            "convert",
+            then=f"# in __getitem__ of {dataset_class(case)}:\n"
+            '#     values = np.load(f"{path}.{name}.npy", mmap_mode="r")[part_that_is_used]\n',
+            BACKEND="npz",
         ),
         caveat="Uncompressed files are larger: on a slow disk, or beyond the page cache, reading them may cost more. "
         "Archives written by np.savez are not compressed; then only the opening is saved.",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...case.case import Case
-from ...case.fetching import data_parts, names_used, sample_time_us
+from ...case.fetching import data_parts, names_used, sample_bytes, sample_time_us
 from ...schema.figures import figure, percent, size, us
 from ...schema.report_model import StorageSummary
 from ...storage.files import SUFFIXES, few_files, length_of, main_suffix
@@ -19,7 +19,7 @@ from .containers import readahead_code, readahead_hint, rechunk_code, regroup_co
 from .kept import Opener, kept_code, opener_of
 from .stored import stored_form
 
-# Read at least so many times what a sample uses: CAUSES.md rows 5 and 7 name 3 and 4.
+# Read at least so many times what a sample uses: docs/causes.md, "LMDB read-ahead" and "HDF5 and Zarr chunks".
 OVER_READ = 4.0
 READ_AHEAD = 3.0
 # Less than this a sample is no matter of storage, however many times what is used.
@@ -64,7 +64,7 @@ def findings(case: Case, storage: StorageSummary) -> Iterator[Finding]:
 
 
 def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
-    """CAUSES.md row 19."""
+    """docs/causes.md, "Files opened again and again"."""
     sample_us = sample_time_us(case)
     parts = list(data_parts(case))
     opener: Opener | None = None
@@ -96,7 +96,7 @@ def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
     elif seen is not None:
         left = (min(left[0], max(0.02, 1 - seen)), left[1])
         if kind == "zip":  # what stays in zipfile is reading one entry
-            stays = (MEMBER_US + (_used_bytes(case) or 0.0) / INFLATED_BYTES_PER_US) / busy_us
+            stays = (MEMBER_US + (sample_bytes(case) or 0.0) / INFLATED_BYTES_PER_US) / busy_us
             left = (left[0], max(left[0], min(left[1], 1 - seen + stays)))
     name = _NAMES.get(kind, "file")
     return Finding(
@@ -128,13 +128,13 @@ def _opening_us(case: Case, kind: str) -> tuple[float, float]:
 
 
 def _archive(case: Case, storage: StorageSummary) -> Finding | None:
-    """CAUSES.md row 9: a compressed archive a sample."""
+    """docs/causes.md, "Compressed archives": one a sample."""
     if main_suffix(case.loader.looks) != ".npz" or (storage.opens_per_sample or 0.0) < LEAST_OPENS:
         return None
     form, sample_us = stored_form(case), sample_time_us(case)
     if isinstance(form, str) or sample_us is None or few_files(case.loader):
         return None
-    used = _used_bytes(case) or 0.0
+    used = sample_bytes(case) or 0.0
     evidence = {"fetch a sample": us(sample_us), "decoding": percent(storage.decoding_share or 0.0)}
     if storage.read_bytes_per_sample is not None:
         evidence["read a sample"] = size(storage.read_bytes_per_sample)
@@ -152,7 +152,7 @@ def _archive(case: Case, storage: StorageSummary) -> Finding | None:
 
 
 def _chunks(case: Case, storage: StorageSummary) -> Finding | None:
-    """CAUSES.md row 7."""
+    """docs/causes.md, "HDF5 and Zarr chunks"."""
     over = _over_read(case, storage, "hdf5")
     if over is None:
         return None
@@ -178,13 +178,13 @@ def _chunks(case: Case, storage: StorageSummary) -> Finding | None:
 
 
 def _row_groups(case: Case, storage: StorageSummary) -> Finding | None:
-    """CAUSES.md row 8."""
+    """docs/causes.md, "Parquet, rows at random"."""
     over = _over_read(case, storage, "parquet")
     if over is None or not names_used(case) & _ROW_GROUPS:
         return None
     times_, evidence = over
     form = stored_form(case)
-    sample_us, used = sample_time_us(case) or 1.0, _used_bytes(case) or 0.0
+    sample_us, used = sample_time_us(case) or 1.0, sample_bytes(case) or 0.0
     if isinstance(form, str):
         code, left = regroup_code(case, rows=64), _over_left(evidence)
         if code is None:
@@ -205,12 +205,12 @@ def _row_groups(case: Case, storage: StorageSummary) -> Finding | None:
 
 
 def _readahead(case: Case, storage: StorageSummary) -> Finding | None:
-    """CAUSES.md row 5: more comes from the disk than is asked for. Where reading ahead is of use, it is left alone."""
+    """docs/causes.md, "LMDB read-ahead". Where reading ahead is of use, it is left alone."""
     files = [c for c in storage.containers if c.kind == "lmdb"]
     length, disk = length_of(case.loader), storage.disk_bytes_per_sample
     if not files or not length or disk is None or any(m.kind in ("network", "fuse") for m in storage.mounts):
         return None
-    stored = sum(c.bytes or 0 for c in files) / length or _used_bytes(case)
+    stored = sum(c.bytes or 0 for c in files) / length or sample_bytes(case)
     reading = storage.reading_share or 0.0
     if not stored or disk < READ_AHEAD * stored or disk < 4096 or not reading:
         return None
@@ -230,7 +230,7 @@ def _readahead(case: Case, storage: StorageSummary) -> Finding | None:
 
 def _over_read(case: Case, storage: StorageSummary, kind: str) -> tuple[str, dict[str, str]] | None:
     """Whether far more of containers of this kind is read or decoded than a sample uses: (sentence, evidence)."""
-    used, sample_us, read = _used_bytes(case), sample_time_us(case), storage.read_bytes_per_sample
+    used, sample_us, read = sample_bytes(case), sample_time_us(case), storage.read_bytes_per_sample
     if not any(c.kind == kind for c in storage.containers) or not used or sample_us is None:
         return None
     evidence = {"used a sample": size(used), "fetch a sample": us(sample_us)}
@@ -254,12 +254,6 @@ def _library_share(case: Case, library: str) -> float | None:
     if fetch is None or fetch.samples < LEAST_STACKS or not library:
         return None
     return fetch.libraries.get(library, 0.0)
-
-
-def _used_bytes(case: Case) -> float | None:
-    """Bytes a sample as they reach the batch."""
-    batch, samples = case.report.bytes_per_batch, case.report.samples
-    return batch * case.report.batches / samples if batch is not None and samples else None
 
 
 def _over_left(evidence: Mapping[str, str]) -> tuple[float, float]:

@@ -6,95 +6,18 @@ from ....profiler.inspect.inspection import Attribute
 from ...case.case import Case
 from ...case.code_text import Source
 from ..loader_code import loader_code
+from ..template import code_from
 from .place import is_name, text_path
-
-_RECHUNK = '''import copy
-from pathlib import Path
-
-import h5py
-from torch.utils.data import DataLoader
-
-
-def rechunk(source, target):
-    """Once: the same file, in which a chunk is one row: what one access reads."""
-    part = Path(f"{target}.part")
-    with h5py.File(source, "r") as old, h5py.File(part, "w") as new:
-
-        def copied(name, item):
-            if isinstance(item, h5py.Group):
-                made = new.require_group(name)
-            elif item.ndim == 0 or not item.size:
-                old.copy(item, new.require_group(Path("/" + name).parent.as_posix()), Path(name).name)
-                return
-            else:
-                chunks = (1, *item.shape[1:])
-                packing = {"compression": item.compression, "compression_opts": item.compression_opts}
-                made = new.create_dataset(name, item.shape, item.dtype, chunks=chunks, **packing)
-                step = (item.chunks or (256,))[0]
-                for row in range(0, len(item), step):
-                    made[row : row + step] = item[row : row + step]
-            made.attrs.update(item.attrs)
-
-        new.attrs.update(old.attrs)
-        old.visititems(copied)
-    part.replace(target)
-
-
-'''
-
-_REGROUP = '''import copy
-from pathlib import Path
-
-import pyarrow.parquet as pq
-from torch.utils.data import DataLoader
-
-
-def regroup(source, target, rows):
-    """Once: the same table, in groups of so many rows: a group is read as a whole."""
-    part = Path(f"{target}.part")
-    with pq.ParquetFile(source) as old, pq.ParquetWriter(part, old.schema_arrow) as new:
-        for batch in old.iter_batches(batch_size=rows):
-            new.write_batch(batch, row_group_size=rows)
-    part.replace(target)
-
-
-'''
-
-_LMDB = '''import copy
-
-import lmdb
-from torch.utils.data import DataLoader
-
-
-class Unread:
-    """Opens an LMDB file at first use, once in each process, without reading ahead."""
-
-    def __init__(self, path, **options):
-        self.path, self.options, self.store = path, options, None
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if self.store is None:
-            quiet = {"readonly": True, "lock": False, "readahead": False, "meminit": False}
-            self.store = lmdb.open(self.path, **self.options, **quiet)
-        return getattr(self.store, name)
-
-    def __getstate__(self):
-        return {**self.__dict__, "store": None}
-
-
-'''
 
 
 def rechunk_code(case: Case) -> str | None:
     """HDF5 with a chunk a row; None where it is not known how the data set finds its file."""
-    return _rewritten(case, "hdf5", _RECHUNK, "rechunk({source}, target)", "{stem}-rows.h5")
+    return _rewritten(case, "hdf5", "rechunk", "rechunk({source}, target)", "{stem}-rows.h5")
 
 
 def regroup_code(case: Case, rows: int) -> str | None:
     """Parquet with small row groups; None where it is not known how the data set finds its file."""
-    return _rewritten(case, "parquet", _REGROUP, f"regroup({{source}}, target, {rows})", "{stem}-rows.parquet")
+    return _rewritten(case, "parquet", "regroup", f"regroup({{source}}, target, {rows})", "{stem}-rows.parquet")
 
 
 def readahead_code(case: Case) -> str | None:
@@ -111,7 +34,7 @@ def readahead_code(case: Case) -> str | None:
         f'quiet.{name} = Unread(path, subdir=not path.endswith((".lmdb", ".mdb")))',
         loader_code(case, dataset=Source("quiet")),
     ]
-    return _LMDB + "\n".join(lines) + "\n"
+    return code_from("containers", "Unread", then="\n".join(lines) + "\n")
 
 
 def readahead_hint(case: Case) -> str:
@@ -123,7 +46,7 @@ def readahead_hint(case: Case) -> str:
     )
 
 
-def _rewritten(case: Case, kind: str, head: str, call: str, named: str) -> str | None:
+def _rewritten(case: Case, kind: str, function: str, call: str, named: str) -> str | None:
     part = case.dataset
     if part is None:
         return None
@@ -152,7 +75,7 @@ def _rewritten(case: Case, kind: str, head: str, call: str, named: str) -> str |
     lazy = [a.name for a in part.attributes if a.kind == "none" and a.name in part.names and is_name(a.name)]
     lines += [f"rows.{name} = None  # opened again, from the new file" for name in lazy if not handles]
     lines.append(loader_code(case, dataset=Source("rows")))
-    return head + "\n".join(lines) + "\n"
+    return code_from("containers", function, then="\n".join(lines) + "\n")
 
 
 def _file_of(handle: Attribute) -> str:

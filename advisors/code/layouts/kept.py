@@ -9,6 +9,7 @@ from ....profiler.inspect.inspection import Part
 from ...case.case import Case
 from ...case.code_text import Source
 from ..loader_code import dataset_class, loader_code
+from ..template import code_from
 
 # How `__getitem__` opens a container: (module, function) or ("", function) → kind. Aliases are those people use.
 _OPENERS = {
@@ -24,67 +25,6 @@ _OPENERS = {
     ("parquet", "ParquetFile"): "parquet",
     ("", "open"): "file",
 }
-
-_KEPT = '''import copy
-import os
-import types
-
-from torch.utils.data import DataLoader
-
-
-class Kept:
-    """Opens each container once in each process, and keeps it open."""
-
-    def __init__(self, opens):
-        self.opens, self.handles = opens, {}
-
-    def __call__(self, *args, **options):
-        key = os.getpid(), repr(args), repr(options)
-        if key not in self.handles:
-            self.handles[key] = self.opens(*args, **options)
-        return Handle(self.handles[key])
-
-
-class Handle:
-    """An open container that stays open when it is closed."""
-
-    def __init__(self, handle):
-        self.handle = handle
-{rewind}
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-    def close(self):
-        pass
-
-    def __getattr__(self, name):
-        return getattr(self.handle, name)
-
-    def __getitem__(self, key):
-        return self.handle[key]
-
-    def __contains__(self, key):
-        return key in self.handle
-
-    def __iter__(self):
-        return iter(self.handle)
-
-    def __len__(self):
-        return len(self.handle)
-
-
-def with_names(function, **changed):
-    """The same function, in which these global names mean something else."""
-    names = {{**function.__globals__, **changed}}
-    made = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
-
-
-'''
 
 
 @dataclass(frozen=True)
@@ -170,7 +110,6 @@ def kept_code(case: Case, opener: Opener | None) -> str:
     ]
     if opener is None or opener.local:
         return "\n".join(["from torch.utils.data import DataLoader", "", *by_hand, loader_code(case)]) + "\n"
-    rewind = "        handle.seek(0)  # as if it had just been opened\n" if opener.kind == "file" else ""
     names = "type(dataset).__getitem__.__globals__"
     owner = opener.module
     if owner:
@@ -195,4 +134,5 @@ def kept_code(case: Case, opener: Opener | None) -> str:
         "",
         *by_hand,
     ]
-    return _KEPT.replace("{rewind}", rewind).replace("{{", "{").replace("}}", "}") + "\n".join(lines) + "\n"
+    then = "\n".join([*lines, ""])
+    return code_from("kept", "Kept", "Handle", "with_names", then=then, REWIND=opener.kind == "file")

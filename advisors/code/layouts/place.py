@@ -42,6 +42,35 @@ class FileList:
         """The attribute, as code: 'dataset.dataset.files'."""
         return ".".join((root, *self.steps, self.name))
 
+    @property
+    def pairs(self) -> bool:
+        """Whether its items are tuples or lists that begin with a path."""
+        return (self.attribute.items or "").rpartition(".")[2] in ("tuple", "list")
+
+    @property
+    def paths(self) -> str:
+        """All paths of it, as code."""
+        own = self.expression("dataset")
+        return f"[item[0] for item in {own}]" if self.pairs else f"list({own})"
+
+    def beside(self, name: str) -> str:
+        """A path beside its files, as code."""
+        return f'Path({self.expression("dataset")}[0]{"[0]" if self.pairs else ""}).parent / "{name}"'
+
+    @property
+    def opened(self) -> bool:
+        """Whether its files are, or may be, opened by `open`."""
+        return "open" in self.part.names or not self.part.names
+
+    def opens_packed(self, *note: str) -> list[str]:
+        """Code after which `open` takes packed files too, where the data set that holds the list uses it."""
+        method = "__iter__" if self.part.iter and not self.part.getitem else "__getitem__"
+        return [
+            *note,
+            f"names = type({'.'.join(('dataset', *self.steps))}).{method}.__globals__",
+            'names["open"] = through(names.get("open", open))',
+        ]
+
 
 def file_lists(case: Case) -> tuple[FileList, ...]:
     """The lists of files that the data set's access methods use, those of one of its parts; () where there are none."""
@@ -76,9 +105,7 @@ def target_code(case: Case, name: str) -> str:
     """An expression of where a new file of this name should lie: beside the data, where that is known."""
     lists = file_lists(case)
     if lists:
-        first = f"{lists[0].expression('dataset')}[0]"
-        path = f"{first}[0]" if (lists[0].attribute.items or "").rpartition(".")[2] in ("tuple", "list") else first
-        return f'Path({path}).parent / "{name}"'
+        return lists[0].beside(name)
     told = text_path(case)
     if told is not None:
         return f'Path(dataset.{told}).parent / "{name}"'

@@ -15,6 +15,7 @@ from ..batched.drawn import own_collate
 from ..batched.held_code import decoded_bytes, may_change, not_flat_tensors, structure_of
 from ..hot.functions import MOST_LEFT
 from ..loader_code import loader_code
+from ..template import code_from
 from .place import target_code
 
 # Objects that only read: they change no sample.
@@ -30,81 +31,9 @@ _READERS = (
     "_sqlite3.",
     "builtins.bytes",
 )
-_RESULTS = {
-    "Tensor": "row(0)",
-    "tuple": "tuple(map(row, range(len(fields))))",
-    "list": "tuple(map(row, range(len(fields))))",
-    "dict": "dict(zip(self.names, map(row, range(len(fields)))))",
-}
+_STRUCTURES = ("Tensor", "tuple", "list", "dict")
 # What torch gives NumPy no array of.
 _NO_ARRAYS = ("bfloat16", "complex32", "float8")
-
-_CODE = '''import shutil
-from pathlib import Path
-
-import numpy as np
-import torch
-from torch.utils.data import DataLoader, Dataset, default_collate
-
-
-def fields_of(sample):
-    """The fields of a sample, each as an array of one row."""
-    fields = default_collate([sample])
-    values = list(fields.values()) if isinstance(fields, dict) else fields
-    return [value.numpy() for value in (values if isinstance(values, (list, tuple)) else [values])]
-
-
-def store(source, folder):
-    """Once: every sample of `source`, as rows of one array a field."""
-    part, first = Path(f"{folder}.part"), fields_of(source[0])
-    for index in (0, len(source) // 2, len(source) - 1):
-        if any(a.tobytes() != b.tobytes() for a, b in zip(fields_of(source[index]), fields_of(source[index]))):
-            raise ValueError(f"sample {index} is another at each access: store what is made before the random step")
-    needed = len(source) * sum(value.nbytes for value in first)
-    if needed > 0.9 * shutil.disk_usage(Path(folder).parent).free:
-        raise OSError(f"{folder} would take {needed / 1e9:.1f} GB: there is not so much room")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    arrays = [
-        np.lib.format.open_memmap(part / f"{place}.npy", "w+", value.dtype, (len(source), *value.shape[1:]))
-        for place, value in enumerate(first)
-    ]
-    for index in range(len(source)):
-        for array, value in zip(arrays, fields_of(source[index])):
-            array[index] = value[0]
-    for array in arrays:
-        array.flush()
-    part.rename(folder)
-
-
-class Stored(Dataset):
-    """The samples that `store` has made: read from memory-mapped arrays."""
-
-    def __init__(self, source, folder):
-        self.folder, self.length, self.fields = Path(folder), len(source), None
-        if not self.folder.exists():
-            store(source, self.folder)
-{names}
-    def __len__(self):
-        return self.length
-
-    def __getitem__(self, index):
-        if self.fields is None:  # opened where it is used: once in each worker
-            paths = sorted(self.folder.glob("*.npy"), key=lambda path: int(path.stem))
-            self.fields = [np.load(path, mmap_mode="r") for path in paths]
-        fields = self.fields
-
-        def row(place):
-            return torch.as_tensor(np.array(fields[place][index]))
-
-        return {result}
-
-    def __getstate__(self):
-        return {**self.__dict__, "fields": None}
-
-
-'''
-
 
 # Taking a row out of a mapped array of which the pages are in memory, at best and at worst: µs a field, and bytes a µs.
 # Measured on two cores: 4 to 10 µs for 400 to 4,000 bytes, 9 to 19 µs for 60 kB, 110 to 140 µs for 1.2 MB.
@@ -141,7 +70,7 @@ def stored_form(case: Case) -> StoredForm | str:
     if dataset.children or any(_may_change(a.kind, a.type) for a in dataset.attributes):
         return "it holds functions or objects that may change its samples"
     structure, leaves = structure_of(case), case.inspection.leaves
-    odd = not_flat_tensors(case, _RESULTS)
+    odd = not_flat_tensors(case, _STRUCTURES)
     if odd is not None:
         return odd
     if any(dtype in (leaf.dtype or "") for leaf in leaves for dtype in _NO_ARRAYS):
@@ -149,10 +78,9 @@ def stored_form(case: Case) -> StoredForm | str:
     nbytes = decoded_bytes(case)
     if nbytes is None:
         return "the size of its batches was not measured"
-    told = "        self.names = list(source[0])\n" if structure == "dict" else ""
-    code = _CODE.replace("{names}", told).replace("{result}", _RESULTS[structure])
-    code += f"target = {target_code(case, 'samples')}\n"
-    code += loader_code(case, dataset=Source("Stored(dataset, target)")) + "\n"
+    call = loader_code(case, dataset=Source("Stored(dataset, target)"))
+    then = f"target = {target_code(case, 'samples')}\n{call}\n"
+    code = code_from("stored", "fields_of", "store", "Stored", then=then, KIND=structure)
     return StoredForm(code, nbytes, length, len(leaves))
 
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "hook.h"
-#include "marks.h"
+#include "batch_timings.h"
 
 static PyObject *
 collate_get(PyObject *self, PyObject *fetcher, PyObject *Py_UNUSED(owner))
@@ -11,19 +11,19 @@ collate_get(PyObject *self, PyObject *fetcher, PyObject *Py_UNUSED(owner))
     if (fetcher == NULL || fetcher == Py_None) {
         return Py_NewRef(self);
     }
-    PyObject *marks =
-        fetcher == entered.fetcher ? Py_NewRef((PyObject *)entered.step) : PyObject_GetAttr(fetcher, name.marks);
-    if (marks == NULL) {
+    PyObject *held =
+        fetcher == entered.fetcher ? Py_NewRef((PyObject *)entered.timings) : PyObject_GetAttr(fetcher, name.timings);
+    if (held == NULL) {
         return NULL;
     }
-    if (PyObject_TypeCheck(marks, &MarksType)) {
-        BatchTimings *step = (BatchTimings *)marks;
-        if (step->detailed) {
-            step->t_cpu_collate = thread_cpu_ns();
+    if (PyObject_TypeCheck(held, &BatchTimingsType)) {
+        BatchTimings *timings = (BatchTimings *)held;
+        if (timings->detailed) {
+            timings->t_cpu_collate = thread_cpu_ns();
         }
-        step->t_collate = now_ns();
+        timings->t_collate = now_ns();
     }
-    Py_DECREF(marks);
+    Py_DECREF(held);
     return PyObject_GetAttr(fetcher, name.collate);
 }
 

@@ -52,6 +52,7 @@ hook_bind(PyObject *self, PyObject *instance, PyObject *Py_UNUSED(owner))
 
 static PyMemberDef hook_members[] = {
     {"__wrapped__", T_OBJECT_EX, offsetof(Hook, base), READONLY, "what would be called without the hook"},
+    {"t_last", T_LONGLONG, offsetof(Hook, t_last), READONLY, "the moment it remembers, ns"},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -81,7 +81,7 @@ static struct {
 
 static struct {
     PyObject *ls, *entered, *roll, *finish, *finish_opened, *begin_detail, *looked_at, *pin_memory, *auto_collation,
-        *marks, *collate, *send_idx, *rcvd_idx, *in_order, *outstanding,
+        *timings, *collate, *send_idx, *rcvd_idx, *in_order, *outstanding,
         *result_queue, *data_queue, *sem, *semlock, *get_value, *maxsize, *queue, *zero;
 } name;
 

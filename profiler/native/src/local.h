@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "step.h"
+#include "record.h"
 
 /* `_next_index`: drawing the indices, and what comes before fetching. */
 static PyObject *
@@ -10,8 +10,8 @@ drawing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject 
 {
     Hook *hook = (Hook *)callable;
     PyObject *iterator = PyVectorcall_NARGS(nargsf) == 1 && kwnames == NULL ? args[0] : NULL;
-    BatchTimings *step = iterator == NULL ? NULL : step_of(iterator);
-    if (step == NULL) {
+    BatchTimings *timings = iterator == NULL ? NULL : timings_of(iterator);
+    if (timings == NULL) {
         return PyErr_Occurred() ? NULL : PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
     }
     int64_t t0 = now_ns();
@@ -19,18 +19,18 @@ drawing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject 
     if (index == NULL) {
         goto done;
     }
-    if (samples_of(iterator, index, &step->samples) < 0) {
+    if (samples_of(iterator, index, &timings->samples) < 0) {
         Py_CLEAR(index);
         goto done;
     }
-    if (step->detailed) {
-        PyObject *detail[] = {(PyObject *)step, index, iterator};
+    if (timings->detailed) {
+        PyObject *detail[] = {(PyObject *)timings, index, iterator};
         Py_SETREF(index, PyObject_VectorcallMethod(name.begin_detail, detail, 3, NULL));
     }
-    step->t_index = t0;
-    step->t_fetch = now_ns();
+    timings->t_index = t0;
+    timings->t_fetch = now_ns();
 done:
-    Py_DECREF(step);
+    Py_DECREF(timings);
     return index;
 }
 
@@ -40,14 +40,14 @@ fetching_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject
 {
     Hook *hook = (Hook *)callable;
     PyObject *fetcher = PyVectorcall_NARGS(nargsf) > 0 ? args[0] : NULL;
-    PyObject *marks = fetcher == NULL ? NULL : PyObject_GetAttr(fetcher, name.marks);
-    if (marks == NULL || !PyObject_TypeCheck(marks, &MarksType)) {
-        Py_XDECREF(marks);
+    PyObject *held = fetcher == NULL ? NULL : PyObject_GetAttr(fetcher, name.timings);
+    if (held == NULL || !PyObject_TypeCheck(held, &BatchTimingsType)) {
+        Py_XDECREF(held);
         PyErr_Clear();
         return PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
     }
-    BatchTimings *step = (BatchTimings *)marks;
-    if (entered.step == step) {
+    BatchTimings *timings = (BatchTimings *)held;
+    if (entered.timings == timings) {
         entered.fetcher = fetcher;
     }
     PyObject *data = PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
@@ -55,11 +55,11 @@ fetching_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject
         entered.fetcher = NULL;
     }
     if (data != NULL) {
-        step->t_collated = now_ns();
-        if (step->lane != NULL && PyObject_TypeCheck(step->lane, &LaneStateType)) {
-            lane_near((LaneState *)step->lane);
+        timings->t_collated = now_ns();
+        if (timings->lane != NULL && PyObject_TypeCheck(timings->lane, &LaneStateType)) {
+            lane_near((LaneState *)timings->lane);
         }
     }
-    Py_DECREF(marks);
+    Py_DECREF(held);
     return data;
 }

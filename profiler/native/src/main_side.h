@@ -5,7 +5,7 @@
 #include "parcel.h"
 #include "stepping.h"
 
-enum { ENVELOPE, OTHERWISE };      /* `more` of `_process_data` */
+enum { ENVELOPE, OTHERWISE, NOT_BEGUN }; /* `more` of `_process_data` */
 enum { ARRIVAL, INTO };             /* `more` of `get` */
 
 static PyObject *
@@ -13,8 +13,8 @@ indexing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject
 {
     Hook *hook = (Hook *)callable;
     PyObject *iterator = PyVectorcall_NARGS(nargsf) == 1 && kwnames == NULL ? args[0] : NULL;
-    BatchTimings *step = iterator == NULL ? NULL : step_of(iterator);
-    if (step == NULL) {
+    BatchTimings *timings = iterator == NULL ? NULL : timings_of(iterator);
+    if (timings == NULL) {
         return PyErr_Occurred() ? NULL : PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
     }
     PyObject *index = NULL, *task = NULL, *noted = NULL;
@@ -27,11 +27,11 @@ indexing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject
     int64_t took = now_ns() - t0;
     task = PyObject_GetAttr(iterator, name.send_idx);
     noted = samples_of(iterator, index, &samples) < 0 ? NULL : Py_BuildValue("LL", (long long)took, samples);
-    if (task == NULL || noted == NULL || PyObject_SetItem(step->drawn, task, noted) < 0) {
+    if (task == NULL || noted == NULL || PyObject_SetItem(timings->drawn, task, noted) < 0) {
         Py_CLEAR(index);
     }
-    else if (step->looks != NULL && step->looks != Py_None) { /* the first tasks of an iteration are looked at */
-        PyObject *looking[] = {step->looks, index, task};
+    else if (timings->looks != NULL && timings->looks != Py_None) { /* the first tasks of an iteration are looked at */
+        PyObject *looking[] = {timings->looks, index, task};
         PyObject *looked = PyObject_VectorcallMethod(name.looked_at, looking, 3, NULL);
         if (looked == NULL) {
             Py_CLEAR(index);
@@ -41,11 +41,11 @@ indexing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject
 done:
     Py_XDECREF(noted);
     Py_XDECREF(task);
-    Py_DECREF(step);
+    Py_DECREF(timings);
     return index;
 }
 
-/* `_process_data(self, data, *rest)`: an envelope gives its batch; anything else goes to the Python form. */
+/* `_process_data(self, data, *rest)`: an envelope gives its batch; anything else goes to OTHERWISE. */
 static PyObject *
 processing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -57,14 +57,19 @@ processing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObje
         return PyObject_Vectorcall(hook->more[OTHERWISE], args, nargsf, kwnames);
     }
     Parcel *parcel = (Parcel *)args[1];
-    BatchTimings *step = step_of(args[0]);
-    if (step != NULL) {
-        step->taken = now_ns();
-        Py_XSETREF(step->envelope, Py_NewRef((PyObject *)parcel));
-        if (begin_record(step, args[0], parcel) < 0) {
-            PyErr_Clear(); /* it will fail again where such things are seen to */
+    BatchTimings *timings = timings_of(args[0]);
+    if (timings != NULL) {
+        timings->taken = now_ns();
+        Py_XSETREF(timings->envelope, Py_NewRef((PyObject *)parcel));
+        int failed = 0;
+        if (begin_record(timings, args[0], parcel) < 0) {
+            Py_XSETREF(timings->envelope, Py_NewRef(Py_None));
+            failed = recording_failed(hook->more[NOT_BEGUN], args[0], timings);
         }
-        Py_DECREF(step);
+        Py_DECREF(timings);
+        if (failed < 0) {
+            return NULL;
+        }
     }
     else if (PyErr_Occurred()) {
         return NULL;
@@ -91,7 +96,7 @@ arriving_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject
 
 /* The envelope of a sealed batch; anything else as it is. */
 static PyObject *
-opened(PyObject *data, long long unpack_ns, PyObject *envelope)
+open_sealed(PyObject *data, long long unpack_ns, PyObject *envelope)
 {
     PyObject *seal = PyTuple_CheckExact(data) && PyTuple_GET_SIZE(data) == 3 ? PyTuple_GET_ITEM(data, 0) : NULL;
     Py_ssize_t length = PyBytes_GET_SIZE(layout.seal);
@@ -116,7 +121,7 @@ getting_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject 
         return message;
     }
     long long unpack_ns = now_ns() - ((Hook *)hook->more[ARRIVAL])->t_last;
-    PyObject *content = opened(PyTuple_GET_ITEM(message, 1), unpack_ns, hook->more[INTO]);
+    PyObject *content = open_sealed(PyTuple_GET_ITEM(message, 1), unpack_ns, hook->more[INTO]);
     PyObject *result = content == NULL ? NULL : PyTuple_Pack(2, PyTuple_GET_ITEM(message, 0), content);
     Py_XDECREF(content);
     Py_DECREF(message);

@@ -3,13 +3,13 @@
 
 #pragma once
 
-#include "step.h"
+#include "record.h"
 
 enum { BEGUN, DONE }; /* `more` of `_get_iterator` */
 enum { BEFORE };      /* `more` of `_reset` */
 enum { THEN };        /* `more` of a call whose result is looked at */
 
-/* `_get_iterator(loader)`. BEGUN gives (maker, step), or anything else for a loader that is not watched; DONE is told
+/* `_get_iterator(loader)`. BEGUN gives (maker, iteration), or anything else for a loader that is not watched; DONE is told
  * of what the maker made (None where it raised) and gives the iterator. */
 static PyObject *
 making_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)

@@ -1,6 +1,6 @@
 /* What runs once a batch, compiled: clock readings, the record, and the envelope's way through the queue.
  *
- * An option: hot.py takes it where it could be built, and the Python beside it otherwise. Every function here does what
+ * An option: form.py takes it where it could be built, and the Python beside it (python_form.py) otherwise. Every function here does what
  * its Python form does, in the same order, and hands all that is rare (detail, devices, full segments, exceptions) to
  * that Python. A C function has no frame, so nothing of ours stands between the user's line and the user's code.
  *
@@ -11,9 +11,9 @@
 #include "layout.h"
 #include "errors.h"
 #include "lane_state.h"
-#include "marks.h"
+#include "batch_timings.h"
 #include "hook.h"
-#include "step.h"
+#include "record.h"
 #include "received.h"
 #include "stepping.h"
 #include "local.h"
@@ -39,13 +39,28 @@ MAKER(stepping, RECORDS_TOLD, 2)
 MAKER(receiving, RECORDS_TOLD && ENVELOPES_TOLD, 2)
 MAKER(making, 1, 2)
 MAKER(resetting, 1, 1)
-MAKER(working, 1, 1)
+MAKER(working, 1, 0)
 MAKER(following, 1, 1)
 MAKER(drawing, 1, 0)
 MAKER(fetching, 1, 0)
 MAKER(indexing, 1, 0)
-MAKER(processing, RECORDS_TOLD && ENVELOPES_TOLD, 2)
+MAKER(processing, RECORDS_TOLD && ENVELOPES_TOLD, 3)
 MAKER(arriving, 1, 0)
+
+static PyObject *
+opened(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *data, *envelope;
+    long long unpack_ns;
+    if (!PyArg_ParseTuple(args, "OLO", &data, &unpack_ns, &envelope)) {
+        return NULL;
+    }
+    if (!ENVELOPES_TOLD) {
+        PyErr_SetString(PyExc_RuntimeError, "the layout has not been told");
+        return NULL;
+    }
+    return open_sealed(data, unpack_ns, envelope);
+}
 
 static PyObject *
 getting(PyObject *Py_UNUSED(module), PyObject *args)
@@ -60,18 +75,18 @@ getting(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *
 taking(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *get, *marks, *begin;
-    if (!PyArg_ParseTuple(args, "OO!O", &get, &MarksType, &marks, &begin)) {
+    PyObject *get, *timings, *begin;
+    if (!PyArg_ParseTuple(args, "OO!O", &get, &BatchTimingsType, &timings, &begin)) {
         return NULL;
     }
-    return hook_new(taking_call, ENVELOPES_TOLD, get, marks, begin, NULL);
+    return hook_new(taking_call, ENVELOPES_TOLD, get, timings, begin, NULL);
 }
 
 static PyObject *
 putting(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *put, *marks, *carefully, *who;
-    if (!PyArg_ParseTuple(args, "OO!OO!", &put, &MarksType, &marks, &carefully, &PyTuple_Type, &who)) {
+    PyObject *put, *timings, *carefully, *who;
+    if (!PyArg_ParseTuple(args, "OO!OO!", &put, &BatchTimingsType, &timings, &carefully, &PyTuple_Type, &who)) {
         return NULL;
     }
     if (PyTuple_GET_SIZE(who) < 2 || !PyLong_Check(PyTuple_GET_ITEM(who, 0)) ||
@@ -79,7 +94,7 @@ putting(PyObject *Py_UNUSED(module), PyObject *args)
         PyErr_SetString(PyExc_TypeError, "pid, worker id and types are needed");
         return NULL;
     }
-    return hook_new(putting_call, ENVELOPES_TOLD, put, marks, carefully, who);
+    return hook_new(putting_call, ENVELOPES_TOLD, put, timings, carefully, who);
 }
 
 static PyObject *
@@ -92,24 +107,27 @@ sending(PyObject *Py_UNUSED(module), PyObject *args)
     return hook_new(sending_call, ENVELOPES_TOLD, send, empty_bytes, NULL, NULL);
 }
 
+/* With its signature, as `inspect` reads it. */
+#define HOOK(kind, signature) {#kind, kind, METH_VARARGS, #kind "(" signature ", /)\n--\n\n"}
 static PyMethodDef functions[] = {
     {"records", records, METH_VARARGS, records_doc},
     {"envelopes", envelopes, METH_VARARGS, envelopes_doc},
-    {"stepping", stepping, METH_VARARGS, "stepping(base, on_end, on_failure)"},
-    {"receiving", receiving, METH_VARARGS, "receiving(base, on_end, on_failure)"},
-    {"making", making, METH_VARARGS, "making(base, begin, done)"},
-    {"resetting", resetting, METH_VARARGS, "resetting(base, before)"},
-    {"drawing", drawing, METH_VARARGS, "drawing(base)"},
-    {"fetching", fetching, METH_VARARGS, "fetching(base)"},
-    {"following", following, METH_VARARGS, "following(base, then)"},
-    {"working", working, METH_VARARGS, "working(base, begin)"},
-    {"indexing", indexing, METH_VARARGS, "indexing(base)"},
-    {"processing", processing, METH_VARARGS, "processing(base, envelope, otherwise)"},
-    {"arriving", arriving, METH_VARARGS, "arriving(receive)"},
-    {"getting", getting, METH_VARARGS, "getting(get, arrival, envelope)"},
-    {"taking", taking, METH_VARARGS, "taking(get, marks, begin)"},
-    {"putting", putting, METH_VARARGS, "putting(put, marks, carefully, who)"},
-    {"sending", sending, METH_VARARGS, "sending(send, empty_bytes)"},
+    HOOK(stepping, "base, on_end, on_failure"),
+    HOOK(receiving, "base, on_end, on_failure"),
+    HOOK(making, "base, begin, done"),
+    HOOK(resetting, "base, before"),
+    HOOK(drawing, "base"),
+    HOOK(fetching, "base"),
+    HOOK(indexing, "base"),
+    HOOK(processing, "base, envelope, otherwise, on_failure"),
+    HOOK(arriving, "receive"),
+    HOOK(opened, "data, unpack_ns, envelope"),
+    HOOK(getting, "get, arrival, envelope"),
+    HOOK(following, "base, then"),
+    HOOK(working, "begin"),
+    HOOK(taking, "get, timings, begin"),
+    HOOK(putting, "put, timings, carefully, who"),
+    HOOK(sending, "send, empty_bytes"),
     {NULL, NULL, 0, NULL},
 };
 
@@ -128,8 +146,7 @@ intern_names(void)
         {&name.ls, "_ls"}, {&name.entered, "entered"}, {&name.roll, "roll"}, {&name.finish, "finish"},
         {&name.finish_opened, "finish_opened"}, {&name.begin_detail, "begin_detail"}, {&name.looked_at, "drawn"},
         {&name.pin_memory, "_pin_memory"}, {&name.auto_collation, "_auto_collation"},
-        
-        {&name.marks, "_loaderscope_marks"}, {&name.collate, "_loaderscope_collate"}, {&name.send_idx, "_send_idx"},
+        {&name.timings, "_loaderscope_timings"}, {&name.collate, "_loaderscope_collate"}, {&name.send_idx, "_send_idx"},
         {&name.rcvd_idx, "_rcvd_idx"}, {&name.in_order, "_in_order"}, {&name.outstanding, "_tasks_outstanding"},
         {&name.result_queue, "_worker_result_queue"}, {&name.data_queue, "_data_queue"}, {&name.sem, "_sem"},
         {&name.semlock, "_semlock"}, {&name.get_value, "_get_value"}, {&name.maxsize, "_maxsize"},
@@ -148,7 +165,7 @@ PyMODINIT_FUNC
 PyInit__native(void)
 {
     static const struct { const char *name; PyTypeObject *type; } types[] = {
-        {"LaneState", &LaneStateType}, {"BatchTimings", &MarksType}, {"Parcel", &ParcelType}, {"Hook", &HookType},
+        {"LaneState", &LaneStateType}, {"BatchTimings", &BatchTimingsType}, {"Parcel", &ParcelType}, {"Hook", &HookType},
         {"CollateMark", &CollateMarkType}, {"Stamping", &StampingType},
     };
     PyObject *self = PyModule_Create(&module);

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "step.h"
+#include "record.h"
 
 typedef struct {
     PyObject_HEAD
@@ -14,25 +14,25 @@ static PyTypeObject ParcelType;
 
 /* What was noted when this task's indices were drawn: -1 and -1 where nothing was. */
 static int
-take_drawn(BatchTimings *step, int64_t task, int64_t *index_ns, int64_t *samples)
+take_drawn(BatchTimings *timings, int64_t task, int64_t *index_ns, int64_t *samples)
 {
     *index_ns = *samples = -1;
-    if (step->drawn == NULL || !PyDict_CheckExact(step->drawn)) {
-        PyErr_SetString(PyExc_TypeError, "a step without a table of tasks");
+    if (timings->drawn == NULL || !PyDict_CheckExact(timings->drawn)) {
+        PyErr_SetString(PyExc_TypeError, "an iteration without a table of tasks");
         return -1;
     }
     PyObject *key = PyLong_FromLongLong(task);
     if (key == NULL) {
         return -1;
     }
-    PyObject *noted = PyDict_GetItemWithError(step->drawn, key);
+    PyObject *noted = PyDict_GetItemWithError(timings->drawn, key);
     int result = 0;
     if (noted != NULL) {
         if (PyTuple_CheckExact(noted) && PyTuple_GET_SIZE(noted) == 2) {
             *index_ns = PyLong_AsLongLong(PyTuple_GET_ITEM(noted, 0));
             *samples = PyLong_AsLongLong(PyTuple_GET_ITEM(noted, 1));
         }
-        result = PyDict_DelItem(step->drawn, key);
+        result = PyDict_DelItem(timings->drawn, key);
     }
     Py_DECREF(key);
     return result < 0 || PyErr_Occurred() ? -1 : 0;
@@ -120,10 +120,10 @@ set_aside(PyObject *iterator, int64_t outstanding)
 
 /* The half of a record that came in the envelope. */
 static void
-put_opened(char *at, BatchTimings *step, Parcel *parcel, const struct times *times)
+put_opened(char *at, BatchTimings *timings, Parcel *parcel, const struct times *times)
 {
     int sent = parcel->t_sent_ns > 0;
-    int64_t queued = step->taken - parcel->t_sent_ns - parcel->unpack_ns - MAX(0, parcel->pin_ns);
+    int64_t queued = timings->taken - parcel->t_sent_ns - parcel->unpack_ns - MAX(0, parcel->pin_ns);
     PUT_Q(at, T_FETCH, times->t_fetch);
     PUT_Q(at, PACK, sent ? parcel->pack_ns : -1);
     PUT_Q(at, QUEUED, sent ? MAX(0, queued) : -1);
@@ -149,40 +149,40 @@ put_opened(char *at, BatchTimings *step, Parcel *parcel, const struct times *tim
  * that thread wakes a few microseconds later. If the loop is by then waiting for its next batch, the thread finds the
  * GIL free; every microsecond of ours in between makes it more often wait for it, which costs tens. */
 static int
-begin_record(BatchTimings *step, PyObject *iterator, Parcel *parcel)
+begin_record(BatchTimings *timings, PyObject *iterator, Parcel *parcel)
 {
     int64_t n;
-    memcpy(&step->begun.times, PyBytes_AS_STRING(parcel->meta) + MARK_BYTES, sizeof step->begun.times);
-    step->begun.waiting = waiting_in_queues(iterator);
-    if (take_drawn(step, step->begun.times.task, &step->begun.index_ns, &step->begun.samples) < 0) {
+    memcpy(&timings->begun.times, PyBytes_AS_STRING(parcel->meta) + MARK_BYTES, sizeof timings->begun.times);
+    timings->begun.waiting = waiting_in_queues(iterator);
+    if (take_drawn(timings, timings->begun.times.task, &timings->begun.index_ns, &timings->begun.samples) < 0) {
         return -1;
     }
-    LaneState *lane = lane_of(step);
+    LaneState *lane = lane_of(timings);
     char *at = lane == NULL ? NULL : lane_slot(lane, &n);
-    Py_XDECREF(lane); /* the step's own */
+    Py_XDECREF(lane); /* the timings' own */
     if (at == NULL) {
         return -1;
     }
-    put_opened(at, step, parcel, &step->begun.times);
-    step->begun.at = at;
+    put_opened(at, timings, parcel, &timings->begun.times);
+    timings->begun.at = at;
     return 0;
 }
 
 /* The record of a batch that came from a worker. */
 static int
-record_received(Hook *Py_UNUSED(hook), PyObject *iterator, BatchTimings *step, PyObject *data, int64_t t0, int64_t t1)
+record_received(Hook *Py_UNUSED(hook), PyObject *iterator, BatchTimings *timings, PyObject *data, int64_t t0, int64_t t1)
 {
     int64_t n, index_ns = -1, samples = -1, fetch = -1, collate = -1;
     int result = -1;
-    LaneState *lane = lane_of(step);
-    PyObject *parcel = step->envelope;
-    step->envelope = Py_NewRef(Py_None);
+    LaneState *lane = lane_of(timings);
+    PyObject *parcel = timings->envelope;
+    timings->envelope = Py_NewRef(Py_None);
     if (lane == NULL) {
         goto done;
     }
     int enveloped = parcel != NULL && PyObject_TypeCheck(parcel, &ParcelType);
-    if (enveloped && step->begun.at == NULL &&
-        begin_record(step, iterator, (Parcel *)parcel) < 0) {
+    if (enveloped && timings->begun.at == NULL &&
+        begin_record(timings, iterator, (Parcel *)parcel) < 0) {
         goto done;
     }
     char *at = lane_slot(lane, &n);
@@ -195,27 +195,27 @@ record_received(Hook *Py_UNUSED(hook), PyObject *iterator, BatchTimings *step, P
         if (PyErr_Occurred()) {
             goto done;
         }
-        if (at != step->begun.at) {
-            put_opened(at, step, (Parcel *)parcel, &step->begun.times);
+        if (at != timings->begun.at) {
+            put_opened(at, timings, (Parcel *)parcel, &timings->begun.times);
         }
-        int64_t ready = step->begun.waiting < 0 ? -1 : step->begun.waiting + aside;
+        int64_t ready = timings->begun.waiting < 0 ? -1 : timings->begun.waiting + aside;
         PUT_H(at, OUTSTANDING, MIN(outstanding, INT16_MAX));
         PUT_H(at, READY, MIN(ready, INT16_MAX));
-        index_ns = step->begun.index_ns;
-        samples = step->begun.samples;
-        fetch = step->begun.times.fetch;
-        collate = step->begun.times.collate;
+        index_ns = timings->begun.index_ns;
+        samples = timings->begun.samples;
+        fetch = timings->begun.times.fetch;
+        collate = timings->begun.times.collate;
     }
-    put_head(at, step, lane->first + n, t0, t1 - t0, index_ns, fetch, collate, samples);
-    if (step->special) {
+    put_head(at, timings, lane->first + n, t0, t1 - t0, index_ns, fetch, collate, samples);
+    if (timings->special) {
         PyObject *rest[] = {Py_NewRef(data), PyLong_FromLongLong(t1)};
-        if (step_special(step, name.finish_opened, lane, n, rest, 2) < 0) {
+        if (call_special(timings, name.finish_opened, lane, n, rest, 2) < 0) {
             goto done;
         }
     }
-    result = step_done(lane, step, n, 0);
+    result = record_done(lane, timings, n, 0);
 done:
-    step->begun.at = NULL;
+    timings->begun.at = NULL;
     Py_XDECREF(parcel);
     Py_XDECREF(lane);
     return result;

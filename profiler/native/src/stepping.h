@@ -11,14 +11,14 @@ stepped(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwna
 {
     Hook *hook = (Hook *)callable;
     PyObject *iterator = PyVectorcall_NARGS(nargsf) == 1 && kwnames == NULL ? args[0] : NULL;
-    BatchTimings *step = iterator == NULL ? NULL : step_of(iterator);
-    if (step == NULL) {
+    BatchTimings *timings = iterator == NULL ? NULL : timings_of(iterator);
+    if (timings == NULL) {
         return PyErr_Occurred() ? NULL : PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
     }
     int64_t t0 = now_ns();
     PyObject *data = NULL;
-    if (step->device != NULL && step->device != Py_None) {
-        PyObject *device = Py_NewRef(step->device);
+    if (timings->device != NULL && timings->device != Py_None) {
+        PyObject *device = Py_NewRef(timings->device);
         PyObject *entered = PyObject_CallMethodNoArgs(device, name.entered);
         Py_DECREF(device);
         if (entered == NULL) {
@@ -27,22 +27,22 @@ stepped(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwna
         Py_DECREF(entered);
     }
     entered.iterator = iterator;
-    entered.step = step;
+    entered.timings = timings;
     entered.fetcher = NULL;
-    step->begun.at = NULL;
+    timings->begun.at = NULL;
     data = PyObject_Vectorcall(hook->base, args, nargsf, NULL);
     entered.iterator = entered.fetcher = NULL;
-    entered.step = NULL;
+    entered.timings = NULL;
     if (data == NULL) {
-        step_ended(hook, step, t0);
+        base_raised(hook, timings, t0);
         goto done;
     }
     int64_t t1 = now_ns();
-    if (record(hook, iterator, step, data, t0, t1) < 0 && step_failed(hook, iterator, step) < 0) {
+    if (record(hook, iterator, timings, data, t0, t1) < 0 && recording_failed(hook->more[ON_FAILURE], iterator, timings) < 0) {
         Py_CLEAR(data);
     }
 done:
-    Py_DECREF(step);
+    Py_DECREF(timings);
     return data;
 }
 

@@ -7,8 +7,8 @@
 #include "making.h"
 #include "parcel.h"
 
-enum { MARKS, BEGIN };            /* `more` of the task queue's `get` */
-enum { /* MARKS, */ CAREFULLY = 1, WHO }; /* `more` of the result queue's `put` */
+enum { TIMINGS, BEGIN };            /* `more` of the task queue's `get` */
+enum { /* TIMINGS, */ CAREFULLY = 1, WHO }; /* `more` of the result queue's `put` */
 enum { EMPTY_BYTES };             /* `more` of `_send_bytes` */
 
 static int
@@ -18,12 +18,12 @@ is_numbered(PyObject *message)
            PyLong_CheckExact(PyTuple_GET_ITEM(message, 0));
 }
 
-/* What a worker process runs. BEGUN gives (loop, its arguments, what to call when it has ended). */
+/* What a worker process runs. `base` gives (loop, its arguments, what to call when it has ended). */
 static PyObject *
 working_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Hook *hook = (Hook *)callable;
-    PyObject *begun = or_raise(PyObject_Vectorcall(hook->more[BEGUN], args, nargsf, kwnames));
+    PyObject *begun = or_raise(PyObject_Vectorcall(hook->base, args, nargsf, kwnames));
     if (begun == NULL) {
         return NULL;
     }
@@ -52,39 +52,39 @@ static PyObject *
 taking_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Hook *hook = (Hook *)callable;
-    BatchTimings *marks = (BatchTimings *)hook->more[MARKS];
+    BatchTimings *timings = (BatchTimings *)hook->more[TIMINGS];
     PyObject *message = PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
     if (message == NULL || !is_numbered(message)) {
         return message;
     }
-    if (marks->detailed || (marks->tasks + 1) % layout.detail_every == 0) {
+    if (timings->detailed || (timings->tasks + 1) % layout.detail_every == 0) {
         PyObject *index = PyObject_CallOneArg(hook->more[BEGIN], PyTuple_GET_ITEM(message, 1));
         PyObject *result = index == NULL ? NULL : PyTuple_Pack(2, PyTuple_GET_ITEM(message, 0), index);
         Py_XDECREF(index);
         Py_DECREF(message);
         return result;
     }
-    marks->tasks++;
-    marks->t_collate = 0;
-    marks->t_fetch = now_ns();
+    timings->tasks++;
+    timings->t_collate = 0;
+    timings->t_fetch = now_ns();
     return message;
 }
 
 /* What goes on the queue in place of `(task, batch)`; NULL with an error set where it cannot be made. */
 static PyObject *
-sealed(BatchTimings *marks, PyObject *message, int32_t pid, int32_t worker)
+sealed(BatchTimings *timings, PyObject *message, int32_t pid, int32_t worker)
 {
-    int64_t end = now_ns(), collating = marks->t_collate ? marks->t_collate : end;
+    int64_t end = now_ns(), collating = timings->t_collate ? timings->t_collate : end;
     struct times times = {
         .task = PyLong_AsLongLong(PyTuple_GET_ITEM(message, 0)),
-        .t_fetch = marks->t_fetch, .fetch = collating - marks->t_fetch, .collate = end - collating,
+        .t_fetch = timings->t_fetch, .fetch = collating - timings->t_fetch, .collate = end - collating,
         .fetch_cpu = -1, .collate_cpu = -1, .bytes = -1, .own = -1, .tensors = -1, .pid = pid, .worker = worker,
         .fastest = (float)Py_NAN, .median = (float)Py_NAN, .slowest = (float)Py_NAN,
     };
     if (times.task == -1 && PyErr_Occurred()) {
         return NULL;
     }
-    marks->detailed = times.fetch + times.collate > layout.always_ns || marks->tasks < layout.at_first;
+    timings->detailed = times.fetch + times.collate > layout.always_ns || timings->tasks < layout.at_first;
     PyObject *result = NULL, *content = NULL, *meta = PyBytes_FromStringAndSize(NULL, META_BYTES);
     if (meta != NULL) {
         char *at = PyBytes_AS_STRING(meta);
@@ -109,9 +109,9 @@ static PyObject *
 putting_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Hook *hook = (Hook *)callable;
-    BatchTimings *marks = (BatchTimings *)hook->more[MARKS];
+    BatchTimings *timings = (BatchTimings *)hook->more[TIMINGS];
     PyObject *who = hook->more[WHO]; /* (pid, worker id, types of what is no batch…) */
-    if (PyVectorcall_NARGS(nargsf) != 1 || kwnames != NULL || marks->detailed || !is_numbered(args[0])) {
+    if (PyVectorcall_NARGS(nargsf) != 1 || kwnames != NULL || timings->detailed || !is_numbered(args[0])) {
         return PyObject_Vectorcall(hook->more[CAREFULLY], args, nargsf, kwnames);
     }
     for (Py_ssize_t i = 2; i < PyTuple_GET_SIZE(who); i++) {
@@ -121,7 +121,7 @@ putting_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject 
     }
     int32_t pid = (int32_t)PyLong_AsLong(PyTuple_GET_ITEM(who, 0));
     int32_t worker = (int32_t)PyLong_AsLong(PyTuple_GET_ITEM(who, 1));
-    PyObject *message = sealed(marks, args[0], pid, worker);
+    PyObject *message = sealed(timings, args[0], pid, worker);
     if (message == NULL) { /* a failure of ours must never cost a batch */
         PyErr_Clear();
         return PyObject_Vectorcall(hook->base, args, nargsf, NULL);

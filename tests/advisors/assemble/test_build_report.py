@@ -16,7 +16,7 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Change, Range, Recommendation, Report
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.reports.text.system_text import system_lines
+from loaderscope.reports.words.system_words import system_rows
 
 
 def report_of(run: RunBuilder) -> Report:
@@ -126,7 +126,7 @@ def test_time_the_hypervisor_took_is_told(run: RunBuilder, stolen: float, noted:
         ["the hypervisor ran others during 30 % of this machine's CPU time: what was measured is slower than the code, "
          "and predictions are less sure; record again when the host is quiet"] if noted else []
     )  # fmt: skip
-    (cpu,) = (line for label, line in system_lines(report.system) if label == "CPU")
+    (cpu,) = (line for label, line in system_rows(report.system) if label == "CPU")
     assert ("taken by the hypervisor" in cpu) == (stolen > 0)
 
 

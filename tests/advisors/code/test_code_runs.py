@@ -37,7 +37,8 @@ from builders import epoch_row
 from loaderscope.advisors.case.case import Advice, Case
 from loaderscope.advisors.case.code_text import Source, free_names
 from loaderscope.advisors.code.loader_code import loader_code
-from loaderscope.advisors.rules import all_rules, h2d_dtype
+from loaderscope.advisors.rules import all_rules
+from loaderscope.advisors.rules.device import h2d_dtype
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.inspect.inspect_batch import inspect_batch
 from rule_cases import case_of

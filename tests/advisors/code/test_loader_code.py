@@ -81,11 +81,10 @@ def test_loader_call(tmp_path: Path, config: dict[str, Any], changes: dict[str, 
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"made_by": "accelerate"}, "Accelerate makes this loader out of yours"),
-        ({"made_by": "transformers"}, "the Trainer of transformers makes this loader"),
+        ({"made_by": "accelerate", "sampler_plain": False}, "Accelerate makes this loader out of yours"),
         ({"made_by": "lightning", "sampler_plain": False}, "Lightning gives this loader its sampler"),
         ({"own_constructor": True, "loader": "train.Tokens"}, "Tokens has a constructor of its own"),
-        ({"loader": "monai.data.dataloader.DataLoader"}, "DataLoader has a constructor of its own"),
+        ({"loader": "other.DataLoader", "own_constructor": True}, "DataLoader has a constructor of its own"),
     ],
 )
 def test_a_call_that_is_not_known_is_changed_by_hand(tmp_path: Path, config: dict[str, Any], said: str) -> None:

@@ -15,7 +15,7 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import RunUnreadable
 from loaderscope.profiler.base.plausible import believable, believed, limit
-from loaderscope.profiler.lanes.lane_reader import read_fold
+from loaderscope.profiler.lanes.lane_reader import read_compacted
 from loaderscope.profiler.run.follow import Follower, Place
 from loaderscope.profiler.run.run_reader import open_run
 
@@ -96,10 +96,10 @@ def test_a_fold_that_cannot_be(runs_dir: Path, changed: dict[str, Any], column: 
     }  # fmt: skip
     path = process.path / "batches0x0.fold.json"
     path.write_text(json.dumps(fold))
-    assert read_fold(process.path, "batches0x0").columns["fetch_ns"].total == 100
+    assert read_compacted(process.path, "batches0x0").columns["fetch_ns"].total == 100
     path.write_text(json.dumps({**fold, **changed, "columns": {"wait_ns": TOTALS, "fetch_ns": column}}))
     with pytest.raises(RunUnreadable):
-        read_fold(process.path, "batches0x0")
+        read_compacted(process.path, "batches0x0")
     follower = Follower(run.path)  # the dashboard reads it the same way
     follower.poll()
     assert follower.run(Place("p4000-0", 0)).loaders[0].folded.columns.get("fetch_ns") is None

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from loaderscope.profiler.base.batch_record import Part
 from loaderscope.profiler.base.schema import BATCH, WORKER, Schema
 from loaderscope.profiler.lanes.arena import FIRST_CHUNK_BYTES, Arena
 from loaderscope.profiler.lanes.block import Copier
@@ -110,15 +111,15 @@ def test_a_window_used_again_holds_blank_records(place: Place) -> None:
 
 def test_a_patch_reaches_the_file_before_and_after_the_window_moved_on(place: Place) -> None:
     lane = place.lane()
-    early = lane.append(1, 0, 0, 0, 1), lane.window
+    row, window, pid = lane.append(1, 0, 0, 0, 1), lane.window, Part(WORKER, "pid")
+    assert window is not None
     write(lane, 2)
     place.keeper.round()
-    code, at = "i", WORKER.offset("pid")
-    lane.patch(early[1], early[0] + at, code, 4711)
+    window.patch([pid.patch(row, 4711)])
     place.keeper.round()
     assert read_segment(segments(place.folder, "workers")[0])[0]["pid"][0] == 4711
     write(lane, 3000)
-    lane.patch(early[1], early[0] + at, code, 4712)
+    window.patch([pid.patch(row, 4712)])
     place.keeper.round()
     assert read_segment(segments(place.folder, "workers")[0])[0]["pid"][0] == 4712
 

@@ -21,7 +21,7 @@ from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import LoaderscopeError
 from loaderscope.profiler.lanes.columns import read_lane
 from loaderscope.profiler.lanes.compaction import Compactor
-from loaderscope.profiler.lanes.lane_reader import read_fold, read_header, read_segment
+from loaderscope.profiler.lanes.lane_reader import read_compacted, read_header, read_segment
 from loaderscope.profiler.lanes.segment_file import (
     COMMITTED_OFFSET,
     FORMAT_VERSION,
@@ -101,7 +101,7 @@ def test_random_bytes_as_a_segment(tmp_path: Path, data: bytes, keep: int) -> No
     write_lane_once(tmp_path)
     whole = (tmp_path / "good.bytes").read_bytes()
     path.write_bytes(whole[:keep] + data)
-    for read in (read_header, read_segment, lambda p: read_segment(p, 3)):
+    for read in (read_header, read_segment):
         with quiet():
             read(path)
     read_lane(tmp_path, "machine", schema.MACHINE)
@@ -139,7 +139,7 @@ def test_headers_that_lie(
     path.write_bytes(
         (header.ljust(SCHEMA_OFFSET, b"\0") + text)[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0") + bytes(2000)
     )
-    for read in (read_header, read_segment, lambda p: read_segment(p, 3)):
+    for read in (read_header, read_segment):
         with quiet():
             read(path)
     read_lane(tmp_path, "batch", schema.BATCH)
@@ -176,7 +176,7 @@ def test_any_json_as_a_fold(tmp_path: Path, value: object) -> None:
     readable."""
     (tmp_path / "batch.fold.json").write_text(json.dumps(value))
     with quiet():
-        read_fold(tmp_path, "batch")
+        read_compacted(tmp_path, "batch")
     read_lane(tmp_path, "batch", schema.BATCH)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from builders import MS, T0, RunBuilder, loop, values_of
+from loaderscope.profiler.base.batch_record import STALL
 from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.base.schema import BATCH
 from loaderscope.profiler.lanes import lane_window
@@ -48,12 +49,12 @@ def test_a_window_and_its_totals_make_up_the_lane(tmp_path: Path) -> None:
         window.poll()
     window.poll()
     content = window.content()
-    assert content.columns.rows + content.fold.records == 20_000
+    assert content.columns.rows + content.compacted.records == 20_000
     assert 500 <= content.columns.rows < 500 + 2 * 4500
-    fetch = content.fold.columns["fetch_ns"].total + content.columns["fetch_ns"].sum()
+    fetch = content.compacted.columns["fetch_ns"].total + content.columns["fetch_ns"].sum()
     assert fetch == sum((n * 37 % 1000) * 1000 for n in range(20_000))
     # Compute follows from the next batch, across the border of a segment too.
-    assert content.fold.columns["compute_ns"].count == content.fold.records
+    assert content.compacted.columns["compute_ns"].count == content.compacted.records
     assert content.columns["seq"][-1] == 20_000
 
 
@@ -66,8 +67,8 @@ def test_totals_of_a_lane_that_was_long_when_it_was_opened(tmp_path: Path) -> No
     while window.catch_up():
         pass
     content = window.content()
-    assert content.columns.rows + content.fold.records == 30_000
-    assert content.fold.columns["wait_ns"].total == MS * content.fold.records
+    assert content.columns.rows + content.compacted.records == 30_000
+    assert content.compacted.columns["wait_ns"].total == MS * content.compacted.records
 
 
 def test_segments_folded_away_by_the_recording_process_count_once(tmp_path: Path) -> None:
@@ -80,13 +81,13 @@ def test_segments_folded_away_by_the_recording_process_count_once(tmp_path: Path
     while window.catch_up():
         pass
     content = window.content()
-    assert content.columns.rows + content.fold.records == 48_000
+    assert content.columns.rows + content.compacted.records == 48_000
     late = window_of(tmp_path)
     late.poll()
     while late.catch_up():
         pass
     content = late.content()
-    assert content.columns.rows + content.fold.records == 48_000
+    assert content.columns.rows + content.compacted.records == 48_000
 
 
 def test_what_is_patched_after_its_commit_is_seen(tmp_path: Path) -> None:
@@ -95,9 +96,8 @@ def test_what_is_patched_after_its_commit_is_seen(tmp_path: Path) -> None:
     window = window_of(tmp_path)
     window.poll()
     assert window.content().columns["stall_ns"][8] == -1
-    from loaderscope.profiler.lanes.lane import WINDOW_AT
-
-    lane.patch(lane.window, WINDOW_AT + (8 - lane.window.position) * BATCH.size + BATCH.offset("stall_ns"), "q", 77)
+    assert lane.window is not None
+    lane.window.patch([STALL.patch(lane.at(8 - lane.window.position), 77)])
     assert window.poll()
     assert window.content().columns["stall_ns"][8] == 77
 

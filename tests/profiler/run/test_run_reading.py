@@ -109,13 +109,15 @@ def test_a_reader_beside_a_folding_writer_sees_every_record_once(tmp_path: Path)
         content = read_lane(tmp_path, "batches0x0", schema.BATCH)
         seq = content.columns["seq"]
         assert content.notes == ()
-        assert np.array_equal(seq, np.arange(content.fold.through_seq + 1, content.fold.through_seq + 1 + len(seq)))
-        counts.append(content.fold.records + len(seq))
+        assert np.array_equal(
+            seq, np.arange(content.compacted.through_seq + 1, content.compacted.through_seq + 1 + len(seq))
+        )
+        counts.append(content.compacted.records + len(seq))
     writer.join()
     assert not stopped
     assert counts == sorted(counts)
     assert counts[-1] == 40_000
-    assert folder.fold.records > 20_000
+    assert folder.compacted.records > 20_000
 
 
 def test_a_segment_that_is_folded_twice_over_is_counted_once(run: RunBuilder) -> None:

@@ -105,6 +105,22 @@ def test_compiled_frames_of_ours_are_left_out(system, file):
     assert found.stacks == (Stack(51, "MainThread", "fetch", (3,), 7),)
 
 
+@pytest.mark.parametrize(
+    ("file", "ours"),
+    [
+        ("/env/loaderscope/cli.py", True),  # where older runs have the command
+        ("/env/loaderscope/cli/demo.py", True),
+        ("/env/loaderscope/__main__.py", True),
+        ("/env/loaderscope/demo.py", False),  # the script that it runs
+        ("/home/me/cli/train.py", False),
+    ],
+)
+def test_a_command_that_runs_a_script_is_left_out(system, file, ours):
+    write(system, frames=[["main", file, 7, False], TRAIN], stacks=[[0, "MainThread", [0, 1], 7]])
+    (found,), _ = read_bursts(system, {})
+    assert found.stacks == (Stack(50, "MainThread", "compute", (1,) if ours else (0, 1), 7),)
+
+
 def test_a_collate_function_belongs_to_its_loader(system):
     """Another loader's collate function, called by this one's data set, is fetching."""
     write(system, stacks=[[1, "MainThread", [0, 1, 4], 90]])

@@ -18,10 +18,11 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import Dataset, _DatasetKind, default_collate
 
 from loaderscope.profiler.base import torch_parts
+from loaderscope.profiler.native.form import hooks
 from loaderscope.profiler.session import session as sessions
 from loaderscope.profiler.session.gaps import told_by_worker
 from loaderscope.profiler.transit.envelope import TIMES, Envelope, opened
-from loaderscope.profiler.transit.worker import run_worker
+from loaderscope.profiler.transit.worker import prepared
 
 
 class Transform:
@@ -116,6 +117,11 @@ def as_in_a_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sessions, "_in_worker", False)
     yield
     _DatasetKind.create_fetcher = before  # type: ignore[method-assign]
+
+
+def run_worker(loop: Callable[..., None], args: tuple[Any, ...], place: Any = None) -> None:
+    """As `worker_target.Target` does it."""
+    hooks.working(lambda: (loop, *prepared(loop, args, place)))()
 
 
 def arguments(loop: Callable[..., None], dataset: Any, tasks: Any, results: Any) -> tuple[Any, ...]:

@@ -19,13 +19,11 @@ from loaderscope.profiler.run.run import Run
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.reports.compare.compare import compare, slowest_factor
 from loaderscope.reports.compare.compare_blocks import quantile
-from loaderscope.reports.compare.compare_formats import (
-    render_compare_html,
-    render_compare_json,
-    render_compare_markdown,
-    render_compare_text,
-)
 from loaderscope.reports.compare.compare_model import Comparison, Setting
+from loaderscope.reports.formats import render_comparison
+from loaderscope.reports.html.compare_html import render_compare_html
+from loaderscope.reports.markdown.compare_markdown import render_compare_markdown
+from loaderscope.reports.text.compare_text import render_compare_text
 from report_samples import EVIL, full_run, hostile_report
 
 Rows = list[dict[str, Any]]
@@ -196,7 +194,7 @@ def test_colours_only_where_asked(comparison: Comparison) -> None:
 
 
 def test_json(comparison: Comparison) -> None:
-    data = json.loads(render_compare_json(comparison))
+    data = json.loads(render_comparison("json", comparison))
     assert data["schema"] == 1 and data["loaders"][0]["throughput"]["real"] is True
 
 

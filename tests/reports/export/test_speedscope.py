@@ -17,9 +17,9 @@ from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.run.run import Run
 from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.run.take_stacks import with_burst_alone
 from loaderscope.profiler.stacks.stack_samples import Frame, Stack, StackCapture
 from loaderscope.reports.export.speedscope import MAX_PROFILES, SCHEMA_URL, render_speedscope
-from loaderscope.reports.text.stacks_text import with_burst_alone
 
 jsonschema = pytest.importorskip("jsonschema")
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from loaderscope.reports.compare.compare import compare
-from loaderscope.reports.compare.compare_formats import render_compare_html
+from loaderscope.reports.html.compare_html import render_compare_html
 from loaderscope.reports.html.html_report import render_html
 from report_samples import EVIL_CODE, full_report, full_run, hostile_report
 

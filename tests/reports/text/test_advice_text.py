@@ -18,7 +18,8 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Capacity, Change, LoaderReport, Range, Recommendation, Report
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.reports.text.text import render_text
-from loaderscope.reports.words.advice_words import effect_text, limit_sentence, predicted_text, times
+from loaderscope.reports.words.advice_words import effect_text, predicted_text, times
+from loaderscope.reports.words.sentences import limit_sentence
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = os.environ.get("LOADERSCOPE_UPDATE_GOLDEN") == "1"

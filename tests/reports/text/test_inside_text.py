@@ -26,13 +26,14 @@ from inside_samples import (
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import EpochReads, HotSpot, LoaderReport, Report, StorageSummary
 from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.reports.text.inside_text import inside_lines, stage_rows
+from loaderscope.reports.text.inside_text import inside_lines
 from loaderscope.reports.text.terminal import printed
 from loaderscope.reports.text.text import render_text
 from loaderscope.reports.words.inside import (
     basis_text,
     code_stages,
     hot_row,
+    hottest,
     inside_notes,
     own_lines,
     place,
@@ -113,10 +114,10 @@ def test_collate_is_looked_into_only_where_it_matters(bare: Report) -> None:
 
 
 def test_functions_leave_room_for_the_lines_of_the_user() -> None:
-    functions, own = stage_rows(FETCH, 5, 2)
+    functions, own = hottest(FETCH, 5, 2)
     assert [row.name for row in functions] == ["PIL ImageFile.load", "libz inflate", "normalise"]
     assert [row.where for row in own] == ["patches.py:41", "patches.py:40"]  # 52 is among the functions already
-    functions, own = stage_rows(replace(FETCH, lines=()), 5, 2)
+    functions, own = hottest(replace(FETCH, lines=()), 5, 2)
     assert len(functions) == 4 and not own  # what takes no time is no reason for anything
 
 

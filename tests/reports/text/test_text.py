@@ -16,8 +16,8 @@ from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.reports.text.stages_text import bar
 from loaderscope.reports.text.text import render_text
+from loaderscope.reports.words.units import bar
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = os.environ.get("LOADERSCOPE_UPDATE_GOLDEN") == "1"

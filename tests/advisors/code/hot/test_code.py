@@ -109,7 +109,7 @@ def test_records_are_parsed_once() -> None:
 def test_columns_stand_in_for_a_frame_through_pickle() -> None:
     pandas = pytest.importorskip("pandas")
     names: dict[str, Any] = {"__name__": __name__}
-    exec(hot_code.COLUMNS, names)
+    exec(hot_code.with_columns(""), names)
     globals().update(Row=names["Row"], Columns=names["Columns"])
     columns = names["Columns"](pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
 

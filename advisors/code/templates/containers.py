@@ -1,0 +1,61 @@
+"""Containers written or opened so that they can be read sample by sample."""
+
+import copy
+from pathlib import Path
+
+import h5py
+import lmdb
+import pyarrow.parquet as pq
+from torch.utils.data import DataLoader
+
+
+def rechunk(source, target):
+    """Once: the same file, in which a chunk is one row: what one access reads."""
+    part = Path(f"{target}.part")
+    with h5py.File(source, "r") as old, h5py.File(part, "w") as new:
+
+        def copied(name, item):
+            if isinstance(item, h5py.Group):
+                made = new.require_group(name)
+            elif item.ndim == 0 or not item.size:
+                old.copy(item, new.require_group(Path("/" + name).parent.as_posix()), Path(name).name)
+                return
+            else:
+                chunks = (1, *item.shape[1:])
+                packing = {"compression": item.compression, "compression_opts": item.compression_opts}
+                made = new.create_dataset(name, item.shape, item.dtype, chunks=chunks, **packing)
+                step = (item.chunks or (256,))[0]
+                for row in range(0, len(item), step):
+                    made[row : row + step] = item[row : row + step]
+            made.attrs.update(item.attrs)
+
+        new.attrs.update(old.attrs)
+        old.visititems(copied)
+    part.replace(target)
+
+
+def regroup(source, target, rows):
+    """Once: the same table, in groups of so many rows: a group is read as a whole."""
+    part = Path(f"{target}.part")
+    with pq.ParquetFile(source) as old, pq.ParquetWriter(part, old.schema_arrow) as new:
+        for batch in old.iter_batches(batch_size=rows):
+            new.write_batch(batch, row_group_size=rows)
+    part.replace(target)
+
+
+class Unread:
+    """Opens an LMDB file at first use, once in each process, without reading ahead."""
+
+    def __init__(self, path, **options):
+        self.path, self.options, self.store = path, options, None
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if self.store is None:
+            quiet = {"readonly": True, "lock": False, "readahead": False, "meminit": False}
+            self.store = lmdb.open(self.path, **self.options, **quiet)
+        return getattr(self.store, name)
+
+    def __getstate__(self):
+        return {**self.__dict__, "store": None}

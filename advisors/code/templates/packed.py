@@ -1,0 +1,197 @@
+"""Many small files in one: packed with an index, as an LMDB file, as an Arrow file; or in tar shards."""
+
+import copy
+import io
+import mmap
+import os
+import random
+import shutil
+import tarfile
+from pathlib import Path
+
+import lmdb
+import numpy as np
+import pyarrow as pa
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from .placeholders import BACKEND, ENTRY_BYTES, PAGE_BYTES, READAHEAD, ROOM, SIZE, STEP_BYTES
+
+MAP_SIZE = SIZE  # bytes, from what this run has seen
+
+
+class PackedFile(io.BytesIO):
+    """One of the packed files: it goes wherever a file opened for reading does."""
+
+    def __init__(self, data, name):
+        super().__init__(data)
+        self.name = name
+
+    def read_bytes(self):
+        return self.getvalue()
+
+    def read_text(self, encoding="utf-8", errors=None):
+        return self.getvalue().decode(encoding, errors or "strict")
+
+
+if BACKEND == "packed":
+
+    def pack(paths, target):
+        """Once: the files one after another in `target`, and where each ends in `target`.npy."""
+        part, ends = Path(f"{target}.part"), [0]
+        with part.open("wb") as out:
+            for path in paths:
+                out.write(Path(path).read_bytes())
+                ends.append(out.tell())
+        np.save(f"{target}.npy", np.array(ends))
+        part.replace(target)
+
+elif BACKEND == "lmdb":
+
+    def pack(paths, target):
+        """Once: the files as values of one LMDB file, their places in the list as keys."""
+        part = Path(f"{target}.part")
+        part.unlink(missing_ok=True)
+        # LMDB wants to know the size ahead: the bytes, a page and an entry a file, and a tenth more.
+        needed = sum(os.path.getsize(path) + PAGE_BYTES + ENTRY_BYTES for path in paths)
+        map_size = max(MAP_SIZE, -(-int(needed * ROOM) // STEP_BYTES) * STEP_BYTES)
+        with lmdb.open(str(part), subdir=False, map_size=map_size, lock=False, meminit=False) as store:
+            for first in range(0, len(paths), 1000):
+                with store.begin(write=True) as writing:
+                    for number, path in enumerate(paths[first : first + 1000], first):
+                        writing.put(b"%012d" % number, Path(path).read_bytes(), append=True)
+        part.replace(target)
+
+else:
+
+    def pack(paths, target):
+        """Once: the files as a table of names and bytes in one Arrow file."""
+        part = Path(f"{target}.part")
+        schema = pa.schema([("name", pa.large_string()), ("bytes", pa.large_binary())])
+        with pa.OSFile(str(part), "wb") as out, pa.ipc.new_file(out, schema) as table:
+            for first in range(0, len(paths), 1000):
+                names = [str(path) for path in paths[first : first + 1000]]
+                columns = [pa.array(names, pa.large_string())]
+                columns.append(pa.array([Path(name).read_bytes() for name in names], pa.large_binary()))
+                table.write_batch(pa.record_batch(columns, schema=schema))
+        part.replace(target)
+
+
+class PackedFiles:
+    """Stands in for a list of paths (or of tuples that begin with one): its items are the packed files, open."""
+
+    def __init__(self, items, target, places=None):
+        self.items, self.target, self.store, self.pid = items, str(target), None, None
+        self.places = range(len(items)) if places is None else places
+
+    def __len__(self):
+        return len(self.places)
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return PackedFiles(self.items, self.target, self.places[index])
+        if self.pid != os.getpid():  # opened where it is used: once in each worker
+            self.store, self.pid = self.open(), os.getpid()
+        place = self.places[index]
+        item = self.items[place]
+        if isinstance(item, (tuple, list)):
+            return (PackedFile(self.data(place), str(item[0])), *item[1:])
+        return PackedFile(self.data(place), str(item))
+
+    def __getstate__(self):
+        return {**self.__dict__, "store": None, "pid": None}
+
+    if BACKEND == "packed":
+
+        def open(self):
+            self.ends = np.load(f"{self.target}.npy")
+            with open(self.target, "rb") as file:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+        def data(self, place):
+            return self.store[self.ends[place] : self.ends[place + 1]]
+
+    elif BACKEND == "lmdb":
+
+        def open(self):
+            return lmdb.open(self.target, subdir=False, readonly=True, lock=False, readahead=READAHEAD, meminit=False)
+
+        def data(self, place):
+            with self.store.begin() as reading:
+                return reading.get(b"%012d" % place)
+
+    else:
+
+        def open(self):
+            return pa.ipc.open_file(pa.memory_map(self.target)).read_all()["bytes"]
+
+        def data(self, place):
+            return self.store[place].as_buffer()
+
+
+def through(opens):
+    """`open`, which also takes one of the packed files as it is."""
+
+    def opened(file, mode="r", *args, **options):
+        if not isinstance(file, PackedFile):
+            return opens(file, mode, *args, **options)
+        encoding = options.get("encoding")
+        return file if "b" in mode else io.TextIOWrapper(file, encoding=encoding)
+
+    return opened
+
+
+def shard(paths, folder, count):
+    """Once: the files in `count` tar files, each a run of the list."""
+    part = Path(f"{folder}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    for number in range(count):
+        with tarfile.open(part / f"{number:05}.tar", "w") as tar:
+            for place in range(number * len(paths) // count, (number + 1) * len(paths) // count):
+                tar.add(paths[place], arcname=f"{place:012}")
+    part.rename(folder)
+
+
+class Current:
+    """Stands in for the list of paths while shards are read: the file that has just been read."""
+
+    def __init__(self, items):
+        self.items, self.file = items, None
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, index):
+        item = self.items[index]
+        return (self.file, *item[1:]) if isinstance(item, (tuple, list)) else self.file
+
+
+class Shards(IterableDataset):
+    """The samples of `source`, in the order of its shards; with `buffer`, shuffled within so many files."""
+
+    def __init__(self, source, current, folder, buffer):
+        self.source, self.current, self.folder, self.buffer, self.epoch = source, current, folder, buffer, 0
+
+    def __iter__(self):
+        worker = get_worker_info()
+        of, number = (worker.num_workers, worker.id) if worker else (1, 0)
+        rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        names = sorted(Path(self.folder).glob("*.tar"))
+        order = random.Random(self.epoch)
+        self.epoch += 1
+        if self.buffer:
+            order.shuffle(names)
+        held = []
+        for name in names[rank * of + number :: world * of]:
+            with tarfile.open(name, "r|") as tar:
+                for member in tar:
+                    held.append((int(member.name), tar.extractfile(member).read()))
+                    if len(held) > self.buffer:
+                        yield self.sample(held.pop(order.randrange(len(held)) if self.buffer else 0))
+        while held:
+            yield self.sample(held.pop(order.randrange(len(held)) if self.buffer else 0))
+
+    def sample(self, found):
+        index, data = found
+        self.current.file = PackedFile(data, str(index))
+        return self.source[index]

@@ -1,0 +1,31 @@
+"""Names in templates that stand for something else: in capitals what is put in, in small letters what the user has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+# Which of several forms is pasted.
+BACKEND = ""
+KIND = ""
+ON_CPU = True
+RAGGED = False
+REWIND = False
+
+# Figures.
+ENTRY_BYTES = 0
+PAGE_BYTES = 0
+READAHEAD = False
+ROOM = 1.0
+SIZE = 0
+STEP_BYTES = 1
+
+# Functions, expressions and statements.
+COLLATE: Callable[[Any], Any]
+DATASET: Any
+LOADER: Any
+ORDER: Any
+OWN_INIT: Any
+
+dataset: Any
+loader: Any

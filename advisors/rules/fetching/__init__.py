@@ -1,0 +1,1 @@
+"""Rules about making a batch: reading, decoding, computing, collating."""

@@ -1,0 +1,166 @@
+"""One function dominates fetching: which, called from where, and what to use instead.
+
+What it looks for
+    Fetching that is at least a fifth of all waiting (SEEN_PART), and in the stack samples of it a function known to be
+    slow: picture decoders, parsers of text (CSV, JSON, PLY, XML, YAML), archives, pickle, rows of a DataFrame, an HDF5
+    file or a Hugging Face data set, tokenising, resampling, deep copies, locks. Where no stacks were recorded, the
+    source of `__getitem__` shows some of these, if fetching is the main part of waiting (MAIN_PART, 50 %). A function
+    that nothing is known of is named from 40 % of fetch on (STANDS_OUT), with the most that a faster one could gain.
+
+Why it matters
+    The part of fetch that a function takes bounds what replacing it can gain, so the prediction rests on the share of
+    samples it was seen in, its 95 % interval, and what the alternative leaves of that part. `.iloc` makes a new Series
+    for each row, parsers written in Python are tens of times slower than array readers (PLY: 0.79 s against 0.02 s a
+    file), a compressed file is decompressed as a whole, an element of a torch tensor takes eight times as long to read
+    as one of a NumPy array.
+
+What to change
+    Convert once, before training or in `__init__`, or call the faster function; the code shows it for this data set.
+    Where samples stay the same and memory holds them all, it stores whole samples and makes the loader that reads them;
+    the prediction is then of all that goes away.
+
+When not to
+    Where what is made is random, only the part before the random step can be stored. Stored arrays are larger than
+    compressed files: on a slow disk, or beyond the page cache, reading them may cost more than making them. A function
+    that waits (for a server, for sleep) is no work: more workers overlap it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.fetching import MAIN_PART, fetch_share, file_suffix, held, names_used, sample_time_us
+from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT, Hot, known, unknown
+from ...code.hot.in_source import in_source
+from ...code.hot.remedies import remedy_of
+from ...code.layouts.stored import StoredForm, stored_form
+from ...schema.figures import count, percent, size, times, us
+from ...schema.report_model import CodeStage
+
+NAME = "hot-function"
+KIND = "speed"
+
+# Below this a sample is not made, only looked up: other rules speak of that.
+LEAST_SAMPLE_US = 20.0
+# With stacks, what takes the time is known, also of short samples and where fetching is not the main part.
+LEAST_SEEN_US = 5.0
+SEEN_PART = 0.2
+# A known function with this part of fetch is advised on, whatever else takes more: what to do about it is known.
+KNOWN_FROM = 0.2
+# A gain below this is none: nothing is recommended from there.
+LEAST_GAIN = 1.03
+
+
+def examine(case: Case) -> Iterator[Outcome]:
+    sample_us, part = sample_time_us(case), fetch_share(case)
+    if sample_us is None or case.whatif is None or case.report.verdict == "compute-bound":
+        return
+    stage = case.report.code.stages.get("fetch") if case.report.code is not None else None
+    if stage is not None and stage.samples >= LEAST_SAMPLES:
+        for outcome in _seen(case, stage, sample_us) if sample_us >= LEAST_SEEN_US else ():
+            if part >= SEEN_PART:
+                yield outcome
+            # What is hardly waited for may still take the cores of what is: then the prediction speaks for it.
+            elif isinstance(outcome, Advice):
+                yield outcome if outcome.predicted.low > LEAST_GAIN else _hardly_waited_for(outcome, part)
+            elif case.whatif.predict(fetch=0.5).low > LEAST_GAIN:
+                yield outcome
+    elif part >= MAIN_PART and sample_us >= LEAST_SAMPLE_US:
+        yield from in_source(case, sample_us)
+
+
+def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
+    """What stack samples show."""
+    assert case.whatif is not None
+    tensor = held(case, "tensor") is not None
+    found = known(stage, file_suffix(case), names_used(case), tensor)
+    other = unknown(stage)
+    # A little waiting does not hide what computes.
+    best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
+    if best is not None and best.family.waits:
+        yield Unmeasured(
+            f"{best.family.name} takes {_part(best)} of fetch{_from(best.place)}: that is no work to be made faster, "
+            "but time that more workers, or threads inside __getitems__, can overlap"
+        )
+    elif best is not None and (best.share >= KNOWN_FROM or other is None or other.share < STANDS_OUT):
+        yield _known(case, stage, best, sample_us)
+    elif other is not None and other.share >= STANDS_OUT:
+        bound = case.whatif.predict(fetch=1 - other.high)
+        line = f", most of it at {other.place}" if other.own else _from(other.place)
+        yield Unmeasured(
+            f"{other.name} takes {percent(other.share)} of fetch ({_range(other.low, other.high)}){line}: no better "
+            f"alternative is known for it. If it cost nothing, the loop would run {times(bound.mid)} as fast"
+        )
+    elif other is not None:
+        yield Unmeasured(
+            f"no function stands out inside fetch: the hottest, {other.name}, takes {percent(other.share)} of it"
+        )
+
+
+def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
+    assert case.whatif is not None
+    remedy = remedy_of(hot)
+    form = _whole_samples(case) if remedy.once else None
+    predicted = case.whatif.predict(fetch=hot.left(sample_us) if form is None else form.left(sample_us))
+    evidence = {
+        "part of fetch": f"{percent(hot.share)} ({_range(hot.low, hot.high)} with what goes with it)",
+        "seen in": f"{count(stage.samples)} stack samples of fetch",
+        "fetch a sample": us(sample_us),
+        "share of waiting": percent(fetch_share(case)),
+    }
+    if hot.function is not None:
+        evidence["function"] = f"{hot.function}, {us(hot.share * sample_us)} a sample"
+    if hot.place is not None:
+        evidence["called from"] = f"line {hot.place}"
+    why = f"{_capital(hot.family.name)} takes {_part(hot)} of fetch{_from(hot.place)}. "
+    if predicted.high < LEAST_GAIN:
+        free = case.whatif.predict(fetch=1 - hot.high)
+        return Advice(
+            title=f"{remedy.title}: not worth it here",
+            why=f"{why}Even if it cost nothing, the loop would run {times(free.mid)}.",
+            evidence=evidence,
+            predicted=predicted,
+            code="# nothing to change\n",
+            rejected=True,
+        )
+    if form is not None:
+        evidence["stored samples take"] = size(form.nbytes)
+    return Advice(
+        title=remedy.title,
+        why=why + remedy.why,
+        evidence=evidence,
+        predicted=predicted,
+        code=remedy.code(case, hot) if form is None else form.code,
+        caveat=remedy.caveat,
+    )
+
+
+def _whole_samples(case: Case) -> StoredForm | None:
+    """Code that stores whole samples, and runs as it is pasted: where they stay the same and memory holds them."""
+    form, free = stored_form(case), case.system.mem_available_min_bytes
+    if isinstance(form, str) or free is None or form.nbytes > free:
+        return None
+    return form
+
+
+def _hardly_waited_for(found: Advice, part: float) -> Advice:
+    why = f"{found.why} But fetching is only {percent(part)} of what the loop waits for."
+    return replace(found, why=why, code="# nothing to change\n", rejected=True)
+
+
+def _part(hot: Hot) -> str:
+    return percent(hot.share)
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low * 100:.0f} to {percent(high)}"
+
+
+def _from(place: str | None) -> str:
+    return f", called from {place}" if place is not None else ""
+
+
+def _capital(name: str) -> str:
+    return name if name.startswith(("ast.", "copy.", "numpy.", "pandas.", "torch")) else name[:1].upper() + name[1:]

@@ -1,0 +1,189 @@
+"""The data set does not fit the page cache: every epoch reads it from the disk again.
+
+What it looks for
+    Epochs after the first that read at least 70 % (AGAIN) of what the first read from the storage, at least 64 MB
+    (LEAST_BYTES), while fetching waits for more than 30 % of its time (LEAST_IDLE) and is a main cause of waiting. In
+    the first epoch, a data set larger than the memory that the page cache may use (the container's limit counted, what
+    the processes hold taken off), of which nearly all bytes come from the disk.
+
+Why it matters
+    What was read once stays in memory as long as there is room: a data set that fits is read from the disk only in the
+    first epoch. One that does not fit is read from the disk in each, and since epochs go through it from end to end,
+    even a part that would fit is thrown out before it is asked for again. Reported gains of caching reach five times.
+
+What to change
+    Make it smaller (8-bit instead of 32-bit values, a smaller picture size, a better encoding), copy it to a faster
+    disk near the machine, or give the container more memory: the page cache counts against its limit.
+
+When not to
+    One cold epoch proves nothing where the data set fits memory: then this is said, and nothing advised. Faster reading
+    does not help where decoding is what takes the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.fetching import MAIN_PART, fetch_idle_share, fetch_share
+from ...schema.figures import percent, size, us
+from ...schema.report_model import Range, StorageSummary
+from ...storage.disk_reads import loader_reads, whole_epochs
+from ...storage.files import length_of
+
+NAME = "page-cache"
+KIND = "speed"
+
+# docs/causes.md, "A data set larger than the page cache".
+AGAIN = 0.7
+LEAST_BYTES = 64e6
+LEAST_IDLE = 0.3
+# Of the waiting, what may stay once the bytes come from memory: not all of it need have been for the disk.
+STILL_WAITS = 0.4
+# A data set of less than this part of the memory fits it, whatever else comes and goes.
+FITS = 0.8
+# Later epochs that read less than this of the first from the disk come from memory.
+WARM = 0.2
+
+
+def examine(case: Case) -> Iterator[Outcome]:
+    idle = _waiting_share(case)
+    if case.whatif is None or idle is None or idle < LEAST_IDLE or fetch_share(case) < MAIN_PART:
+        return
+    read = _disk_bytes(case)
+    if read is None:
+        if len(whole_epochs(case.loader)) >= 2:
+            yield Unmeasured(
+                f"fetching waits {percent(idle)} of its time, but what it reads from the disk was not measured: record "
+                "with the system sampler on"
+            )
+        return
+    if len(read) >= 2:
+        yield from _epochs(case, idle, read[0], median(read[1:]))
+    elif case.report.storage is not None:
+        yield from _first(case, idle, case.report.storage)
+
+
+def _waiting_share(case: Case) -> float | None:
+    """Of what fetching does while it has a core, the part that waits for files and the like."""
+    idle, waiting = fetch_idle_share(case), case.report.waiting
+    if idle is None or waiting is None:
+        return idle
+    return min(1.0, idle / max(0.05, 1 - (waiting.fetch_core_wait_share or 0.0)))
+
+
+def _disk_bytes(case: Case) -> list[float] | None:
+    """What each whole epoch read from the disk: by the sampler's counters, else by the looks; None: not measured."""
+    whole = whole_epochs(case.loader)
+    storage = case.report.storage
+    if case.host is not None and case.host.process.measured("read_disk_bytes"):
+        reads = [loader_reads(case, begin, end) for _, begin, end in whole]
+        return [found.disk_bytes or 0.0 if found is not None else 0.0 for found in reads]
+    length = length_of(case.loader)
+    if storage is None or length is None or not any(e.disk_bytes is not None for e in storage.epochs):
+        return None
+    ended = {number for number, _, _ in whole}
+    return [e.disk_bytes * length for e in storage.epochs if e.disk_bytes is not None and e.epoch in ended]
+
+
+def _epochs(case: Case, idle: float, first: float, later: float) -> Iterator[Outcome]:
+    if first < LEAST_BYTES:
+        return
+    evidence = {
+        "read from the disk in the first epoch": size(first),
+        "in later epochs": size(later),
+        "fetching waits": percent(idle),
+        "fetch a batch": us(case.mean_us("fetch") or 0.0),
+        **_sizes(case),
+    }
+    if later >= AGAIN * first:
+        yield _advice(
+            case,
+            idle,
+            f"Later epochs read {percent(later / first)} of what the first read from the disk: the page cache does not "
+            f"hold the data, and fetching waits {percent(idle)} of its time.",
+            evidence,
+        )
+    elif later < WARM * first:
+        yield _only_first(
+            f"Only the first epoch reads from the disk: later ones read {percent(later / first)} of its bytes, the "
+            "rest comes from the page cache.",
+            evidence,
+        )
+
+
+def _first(case: Case, idle: float, storage: StorageSummary) -> Iterator[Outcome]:
+    """Before a second epoch has ended: what it will be is told by sizes."""
+    total, memory, disk = storage.dataset_bytes, storage.memory_bytes, storage.disk_bytes_per_sample
+    length = length_of(case.loader)
+    if total is None or memory is None or disk is None or not length or total < LEAST_BYTES:
+        return
+    if disk < AGAIN * total / length:
+        return  # much of it comes from memory already
+    evidence = {
+        "read from the disk a sample": size(disk),
+        "fetching waits": percent(idle),
+        "fetch a batch": us(case.mean_us("fetch") or 0.0),
+        **_sizes(case),
+    }
+    if total > memory:
+        yield _advice(
+            case,
+            idle,
+            f"The data set takes about {size(total)} and the page cache has {size(memory)}: what this epoch reads from "
+            f"the disk will be thrown out before the next one asks for it. Fetching waits {percent(idle)} of its time.",
+            evidence,
+        )
+    elif total < FITS * memory:
+        yield _only_first(
+            f"Only the first epoch reads from the disk: the next ones will not, since the {size(total)} of the data "
+            f"set fit the {size(memory)} that the page cache may use.",
+            evidence,
+        )
+
+
+def _advice(case: Case, idle: float, why: str, evidence: dict[str, str]) -> Advice:
+    assert case.whatif is not None
+    return Advice(
+        title="Keep the data where it can be read again without the disk",
+        why=why,
+        evidence=evidence,
+        predicted=case.whatif.predict(fetch=(1 - idle, 1 - idle * (1 - STILL_WAITS))),
+        code=_CODE,
+        caveat="A range for data that fits in memory afterwards; a faster disk lies below it.",
+    )
+
+
+def _only_first(why: str, evidence: dict[str, str]) -> Advice:
+    return Advice(
+        title="Nothing needs to be done about the page cache",
+        why=why,
+        evidence=evidence,
+        predicted=Range(1.0, 1.0, 1.0),
+        code="# nothing to change: the data set stays in memory\n",
+        rejected=True,
+    )
+
+
+def _sizes(case: Case) -> dict[str, str]:
+    storage = case.report.storage
+    found = {}
+    if storage is not None and storage.dataset_bytes is not None:
+        found["the data set"] = f"about {size(storage.dataset_bytes)}"
+    if storage is not None and storage.memory_bytes is not None:
+        found["memory for the page cache"] = size(storage.memory_bytes)
+    else:
+        limit = case.system.cgroup_mem_limit_bytes or case.system.mem_total_bytes
+        if limit is not None:
+            found["memory"] = size(limit)
+    return found
+
+
+_CODE = """\
+# one of these, the first that is possible:
+# 1. store smaller values, once:  np.save("data.npy", (images * 255).round().astype(np.uint8))
+#    and divide by 255 on the device, after the copy
+# 2. copy the data to a disk inside this machine before training, and read it from there
+# 3. give the container more memory: the page cache counts against its limit
+"""

@@ -1,0 +1,1 @@
+"""Rules about which samples are drawn, by whom, and in what order."""

@@ -1,0 +1,99 @@
+"""One rank's data takes longer than the others': they wait for it in every step.
+
+What it looks for
+    The same loader in several ranks whose batches cost 1.3 times as much to make in one rank as in the cheapest
+    (SPREAD), where that rank waits for data and the others, at the same pace, spend that time inside their steps:
+    waiting for it in a collective operation. Only the slowest rank is told.
+
+Why it matters
+    Ranks exchange gradients in each step, so all run at the pace of the slowest. In the others it looks like slow
+    communication, and nothing there shows the cause.
+
+What to change
+    Give each rank an equal share of the costly samples: sort or bucket by cost and deal them out, or make shards of
+    equal size and equal kind.
+
+When not to
+    Where the slow rank's host is busy with something else, or its disk is slower: the data is not the cause then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ....profiler.run.run import LoaderRun
+from ...case.case import Advice, Case, Outcome
+from ...code.template import code_from
+from ...schema.figures import figure, us
+
+NAME = "rank-imbalance"
+KIND = "speed"
+
+# Between the ranks' cost a batch: docs/causes.md, "Ranks of unlike cost".
+SPREAD = 1.3
+# Of the slow rank's additional waiting, what the cheapest rank must spend more inside its step.
+SEEN_IN_STEP = 0.5
+# Additional waiting below this part of a step holds nobody up.
+LEAST_WAIT = 0.05
+# Ranks of one run step together; if they do not, they do not wait for each other.
+SAME_PACE = 0.1
+LEAST_BATCHES = 20
+
+
+def examine(case: Case) -> Iterator[Outcome]:
+    if case.whatif is None or not case.peers or (case.process.world_size or 1) < 2:
+        return
+    own = _means(case.loader)
+    others = [found for _, loader in case.peers if (found := _means(loader)) is not None]
+    if own is None or not others:
+        return
+    cost, wait, compute = own
+    cheapest = min(others, key=lambda each: each[0])
+    if cost < max(each[0] for each in others) or cost < SPREAD * cheapest[0]:
+        return
+    step, its_step = wait + compute, cheapest[1] + cheapest[2]
+    more_wait = wait - cheapest[1]
+    if abs(step - its_step) > SAME_PACE * step or more_wait < LEAST_WAIT * step:
+        return
+    if cheapest[2] - compute < SEEN_IN_STEP * more_wait:
+        return
+    mean = (cost + sum(each[0] for each in others)) / (1 + len(others))
+    # All at the mean at best; workers of other hosts may differ in speed, too.
+    balanced = (mean / cost, (1 + mean / cost) / 2)
+    yield Advice(
+        title="Deal the costly samples out evenly among the ranks",
+        why=(
+            f"A batch takes this rank {us(cost / 1e3)} to make, and the cheapest rank {us(cheapest[0] / 1e3)}. The "
+            f"others wait for it inside their steps, {us(more_wait / 1e3)} each time."
+        ),
+        evidence={
+            "making a batch, this rank": us(cost / 1e3),
+            "the cheapest rank": us(cheapest[0] / 1e3),
+            "spread": f"{figure(cost / cheapest[0])} times",
+            "waiting more than the cheapest": f"{us(more_wait / 1e3)} a step",
+        },
+        predicted=case.whatif.predict(fetch=balanced, collate=balanced),
+        code=code_from("samplers", "EvenCosts", then=_USE),
+        caveat="Check first that this rank's host is no slower than the others'. `costs` is what you know of each "
+        "sample: its length, its size on disk.",
+    )
+
+
+def _means(loader: LoaderRun) -> tuple[float, float, float] | None:
+    """(making, waiting, computing) a batch, mean ns; the first batch of each epoch is left out."""
+    batches = loader.batches
+    steady = np.zeros(batches.rows, dtype=np.bool_)
+    steady[1:] = batches["epoch"][1:] == batches["epoch"][:-1]
+    known = steady & (batches["fetch_ns"] >= 0) & (batches["wait_ns"] >= 0) & (batches["compute_ns"] >= 0)
+    if np.count_nonzero(known) < LEAST_BATCHES:
+        return None
+    making = batches["fetch_ns"][known] + batches["collate_ns"][known].clip(0)
+    return float(making.mean()), float(batches["wait_ns"][known].mean()), float(batches["compute_ns"][known].mean())
+
+
+_USE = """\
+# sampler = EvenCosts([len(text) for text in dataset.texts], rank, world_size)
+# shuffle groups of batches, the same way in each rank, to keep training random
+"""

@@ -1,0 +1,190 @@
+"""How many workers this machine needs: more, fewer, or none.
+
+What it looks for
+    The what-if model runs the loader with 0, 1, 2, 3, 4, 6, 8, … workers, from what fetching, collating and handing
+    over took here and from the CPUs this process may use (affinity, container quota, ranks on the host). It advises the
+    smallest number within 2 % of the best (WITHIN).
+
+Why it matters
+    Workers make batches beside the training loop and beside each other. But every batch they make has to be serialised,
+    sent and rebuilt, and they share the CPUs: "num_workers = cpu_count" is wrong wherever ranks, affinity or a quota
+    leave fewer CPUs, and where a batch takes less time to make than to hand over.
+
+What to change
+    Set num_workers to the number named. Fetching that mostly waits (CPU time below 50 % of its wall time,
+    LATENCY_BOUND_BELOW) may use more workers than CPUs; computing may not.
+
+When not to
+    Each worker holds its own copy of what the data set caches, and more batches lie in shared memory. Each worker has
+    its own stream of random numbers, so random augmentation differs from a run with another number. An iterable data
+    set must share its stream out among the workers first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.evidence import LATENCY_BOUND_BELOW, contended, cpu_over_wall, hand_over_us, making_us, over_budget
+from ...code.loader_code import loader_code
+from ...schema.figures import figure, percent, us
+from ...schema.report_model import Range
+
+NAME = "num-workers"
+KIND = "speed"
+
+CANDIDATES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+# loadtune: the fewest workers within 2 % of the best trial.
+WITHIN = 1.02
+# Below this a number of workers is no gain worth naming.
+NO_GAIN = 1.03
+# What people try where nobody told them better.
+USUAL = 4
+# An iterator that asks which worker it runs in is taken to share its stream out.
+SHARDS = ("get_worker_info", "split_dataset_by_node", "worker_id")
+
+
+def examine(case: Case) -> Iterator[Outcome]:
+    if case.loader.kind != "dataloader" or case.whatif is None:
+        return
+    making = making_us(case)
+    if making is None:
+        return
+    if case.cpus is None:
+        yield Unmeasured("how many CPUs this process may use is not known: record with the system sampler on")
+        return
+    if case.config.get("dataset_kind") == "iterable" and not _shards(case):
+        if not case.num_workers:
+            yield Unmeasured(
+                "the data set is iterable and does not seem to share its stream out among workers: with more than one "
+                "each would read all of it"
+            )
+        return
+    effects = _effects(case)
+    best = max(effect.mid for effect in effects.values())
+    pick = min(n for n, effect in effects.items() if effect.mid * WITHIN >= best)
+    # Too many for the CPUs is what the rule cpu-budget speaks of.
+    if pick != case.num_workers and effects[pick].mid > NO_GAIN and not (pick and over_budget(case)):
+        yield _advice(case, pick, effects[pick], making)
+        if effects[pick].low <= NO_GAIN:
+            return  # it is not certain enough and will be listed as rejected: one such entry is enough
+    if case.report.verdict != "compute-bound":
+        yield from _rejected(case, pick, effects, making)
+
+
+def _shards(case: Case) -> bool:
+    return case.dataset is not None and any(name in case.dataset.names for name in SHARDS)
+
+
+def most_workers(case: Case) -> int:
+    """The largest number worth trying: as many as the CPUs carry, by the CPU time fetching really uses."""
+    cpus = case.cpus or 1.0
+    share = cpu_over_wall(case)
+    # A busy machine makes computing look like waiting: waiting for a core is not latency.
+    if share is None or share >= LATENCY_BOUND_BELOW or contended(case):
+        return max(1, math.ceil(cpus))
+    return min(CANDIDATES[-1], max(math.ceil(cpus), math.ceil(cpus / max(share, 0.01))))
+
+
+def _effects(case: Case) -> dict[int, Range]:
+    """Factor by number of workers. Numbers beyond the best are left out once two in a row bring nothing more."""
+    assert case.whatif is not None
+    top = most_workers(case)
+    found = {case.num_workers: Range(1.0, 1.0, 1.0)}
+    best, misses = 1.0, 0
+    for n in CANDIDATES:
+        if n > top or misses == 2:
+            break
+        if n not in found:
+            found[n] = case.whatif.predict(num_workers=n)
+        gained = found[n].mid > best * WITHIN
+        misses = 0 if gained or n <= case.num_workers else misses + 1
+        best = max(best, found[n].mid)
+    return found
+
+
+def _advice(case: Case, pick: int, effect: Range, making: float) -> Advice:
+    now = case.num_workers
+    cost = hand_over_us(case)
+    if pick == 0:
+        title = "Use no workers: they cost more than they gain"
+        why = f"A batch takes {us(making)} to make"
+        why += f" and {us(cost)} to hand over from its worker." if cost is not None else "."
+    elif pick > now:
+        title = f"Use {pick} workers" if pick > 1 else "Use a worker"
+        share = cpu_over_wall(case)
+        waits = share is not None and share < LATENCY_BOUND_BELOW and not contended(case)
+        kind = "mostly waiting, not computing" if waits else "computing"
+        why = f"A batch takes {us(making)} to make, {kind}, and "
+        why += "all of it inside the training loop." if not now else f"{now} worker{'s' * (now > 1)} cannot keep up."
+    else:
+        title = f"Use {pick} worker{'s' * (pick > 1)} instead of {now}"
+        why = f"{figure(case.cpus or 0)} CPUs carry no more: {now} workers take each other's time, and the loop's."
+    caveat = None
+    if pick:
+        caveat = (
+            "Each worker holds its own copy of what the data set caches, and has its own stream of random numbers: "
+            "random augmentation will differ from the run before."
+        )
+    return Advice(
+        title=title,
+        why=why,
+        evidence=_evidence(case, making),
+        predicted=effect,
+        code=loader_code(case, num_workers=pick),
+        params={"num_workers": pick},
+        caveat=caveat,
+    )
+
+
+def _evidence(case: Case, making: float) -> dict[str, str]:
+    found = {"making a batch": us(making), "effective CPUs": f"{figure(case.cpus or 0)} cores"}
+    share, cost = cpu_over_wall(case), hand_over_us(case)
+    if share is not None:
+        found["CPU over wall time of fetching"] = percent(share)
+    if cost is not None:
+        found["handing a batch over"] = us(cost)
+    compute = case.mean_us("compute")
+    if compute is not None:
+        found["computing"] = us(compute)
+    return found
+
+
+def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -> Iterator[Outcome]:
+    """The usual advice, where it would hurt or do nothing: at most one."""
+    assert case.whatif is not None
+    now = case.num_workers
+    usual = max(USUAL, math.ceil(case.cpus or 1)) if now < USUAL else now * 2
+    if usual in (now, pick) or (pick > now and usual > pick and not _worse(case, usual, effects)):
+        return
+    effect = effects.get(usual) or case.whatif.predict(num_workers=usual)
+    if effect.mid >= (NO_GAIN if pick <= now else 1.0):
+        return
+    cost = hand_over_us(case)
+    if now == 0:
+        why = f"A batch takes {us(making)} to make, and handing it over from a worker costs more than that saves."
+    elif cost is not None and cost > making:
+        why = f"A batch takes {us(making)} to make and {us(cost)} to hand over."
+    elif contended(case):
+        why = f"The {figure(case.cpus or 0)} CPUs this process may use are busy already."
+    elif usual > most_workers(case):
+        why = f"Making batches takes CPU time, and this process has {figure(case.cpus or 0)} CPUs."
+    else:
+        why = f"{now} worker{'s' * (now > 1)} make{'s' * (now == 1)} batches as fast as the loop takes them."
+    yield Advice(
+        title=f"num_workers={usual} would not help",
+        why=why,
+        evidence=_evidence(case, making),
+        predicted=effect,
+        code=loader_code(case, num_workers=usual),
+        params={"num_workers": usual},
+        rejected=True,
+    )
+
+
+def _worse(case: Case, usual: int, effects: dict[int, Range]) -> bool:
+    assert case.whatif is not None
+    if usual not in effects:
+        effects[usual] = case.whatif.predict(num_workers=usual)
+    return effects[usual].mid < 1.0

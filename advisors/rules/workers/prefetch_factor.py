@@ -1,0 +1,132 @@
+"""How many batches each worker makes ahead: more against unevenness, fewer for memory.
+
+What it looks for
+    Fetch times that vary (p95/p50 above 3 or p99/p50 above 6) so that slow batches take longer than a step of the loop,
+    while the workers have idle room (at work less than 90 % of the time, ALWAYS_BUSY) and the loop waits now and then.
+    Also batches in flight that fill half of /dev/shm or of the free memory (HELD_SHARE) without being needed.
+
+Why it matters
+    A queue evens out bad moments; it adds no capacity. Where the workers are always busy, a longer one is only filled
+    once: the rate stays as it is and memory rises.
+
+What to change
+    Set prefetch_factor to the number named: the smallest within 2 % of the best, by the what-if model.
+
+When not to
+    With workers that are always busy, or with batches so large that num_workers × prefetch_factor of them do not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...case.case import Advice, Case, Outcome
+from ...case.evidence import ALWAYS_BUSY, prefetch_factor, slow_batches, workers_busy
+from ...code.loader_code import loader_code
+from ...schema.figures import figure, percent, size, us
+
+NAME = "prefetch-factor"
+KIND = "speed"
+
+CANDIDATES = (4, 8, 16, 32)
+# loadtune: the smallest within 2 % of the best.
+WITHIN = 1.02
+NO_GAIN = 1.03
+# Batches in flight above this part of /dev/shm or free memory are worth shrinking (shared-memory warns at 80 %).
+HELD_SHARE = 0.5
+# Below this waiting the queue is deep enough.
+LEAST_WAITING = 0.02
+TORCH_DEFAULT = 2
+
+
+def examine(case: Case) -> Iterator[Outcome]:
+    if not case.num_workers or case.whatif is None:
+        return
+    busy, waiting = workers_busy(case), case.share("wait")
+    if busy is None or waiting is None:
+        return
+    now = prefetch_factor(case)
+    evidence = _evidence(case, busy, now)
+    if waiting >= LEAST_WAITING and busy < ALWAYS_BUSY and slow_batches(case):
+        effects = {n: case.whatif.predict(prefetch_factor=n) for n in CANDIDATES if n > now}
+        best = max((effect.mid for effect in effects.values()), default=1.0)
+        if best > NO_GAIN:
+            pick = min(n for n, effect in effects.items() if effect.mid * WITHIN >= best)
+            yield Advice(
+                title=f"Let each worker make {pick} batches ahead",
+                why=f"Fetching is uneven: slow batches take {_slow(case)} times as long as the middle one. The workers "
+                f"have idle room ({percent(1 - busy)} of the time), so a longer queue rides it out.",
+                evidence=evidence,
+                predicted=effects[pick],
+                code=loader_code(case, prefetch_factor=pick),
+                params={"prefetch_factor": pick},
+                caveat=_memory(case, pick - now),
+            )
+            return
+    if busy >= ALWAYS_BUSY and case.report.verdict == "input-bound":
+        usual = max(2 * now, 4)
+        effect = case.whatif.predict(prefetch_factor=usual)
+        if effect.mid < NO_GAIN:
+            yield Advice(
+                title=f"prefetch_factor={usual} would not help",
+                why=f"The workers are busy {percent(busy)} of the time, so a longer queue stays empty. "
+                f"{_memory(case, usual - now) or ''}".rstrip(),
+                evidence=evidence,
+                predicted=effect,
+                code=loader_code(case, prefetch_factor=usual),
+                params={"prefetch_factor": usual},
+                rejected=True,
+            )
+    yield from _fewer(case, now, evidence)
+
+
+def _fewer(case: Case, now: int, evidence: dict[str, str]) -> Iterator[Advice]:
+    held, room, where = _held(case, now)
+    if case.whatif is None or now <= TORCH_DEFAULT or not room or held <= HELD_SHARE * room:
+        return
+    effect = case.whatif.predict(prefetch_factor=TORCH_DEFAULT)
+    if effect.mid < 0.98:
+        return
+    yield Advice(
+        title=f"Let each worker make {TORCH_DEFAULT} batches ahead instead of {now}",
+        why=f"Up to {size(held)} of batches lie in {where} ({percent(held / room)} of its {size(room)}), and training "
+        f"would be as fast with {size(held * TORCH_DEFAULT / now)}.",
+        evidence={**evidence, "batches in flight": size(held)},
+        predicted=effect,
+        code=loader_code(case, prefetch_factor=TORCH_DEFAULT),
+        params={"prefetch_factor": TORCH_DEFAULT},
+        kind="safety",
+    )
+
+
+def _held(case: Case, factor: int) -> tuple[float, float, str]:
+    """(bytes of batches in flight, bytes there are, where); zeros where unknown."""
+    a_batch = case.report.bytes_per_batch
+    if a_batch is None:
+        return 0.0, 0.0, ""
+    rooms = [(case.system.shm_total_bytes, "/dev/shm"), (case.system.mem_available_min_bytes, "memory")]
+    known = [(room, where) for room, where in rooms if room]
+    room, where = min(known, default=(0, ""))
+    return case.num_workers * factor * a_batch, room, where
+
+
+def _memory(case: Case, more: int) -> str | None:
+    a_batch = case.report.bytes_per_batch
+    return f"It holds {size(more * case.num_workers * a_batch)} more in shared memory." if a_batch else None
+
+
+def _slow(case: Case) -> str:
+    fetch = case.report.stages["fetch"]
+    return figure((fetch.p99_us or 0) / (fetch.p50_us or 1))
+
+
+def _evidence(case: Case, busy: float, now: int) -> dict[str, str]:
+    fetch = case.report.stages["fetch"]
+    return {
+        "fetch, median": us(fetch.p50_us or 0),
+        "fetch, p95": us(fetch.p95_us or 0),
+        "fetch, p99": us(fetch.p99_us or 0),
+        "workers at work": percent(busy),
+        "waiting": percent(case.share("wait") or 0),
+        "made ahead now": f"{now} batches a worker",
+    }

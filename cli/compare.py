@@ -1,0 +1,66 @@
+"""`loaderscope compare`: what differs between two runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ..profiler.base.errors import UsageError
+from .output import deliver, fitted
+from .progress import steps
+
+FAILED = 1
+
+
+@click.command("compare", short_help="Say what differs between two runs, and how sure that is.")
+@click.argument("before")
+@click.argument("after", default="latest")
+@click.option(
+    "--format", "format_", type=click.Choice(["text", "json", "md", "html"]), default="text", show_default=True
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to FILE.", metavar="FILE")
+@click.option(
+    "--fail-below",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="FACTOR",
+    help="Exit with 1 if AFTER's throughput is really below FACTOR times BEFORE's.",
+)
+def compare_verb(before: str, after: str, format_: str, output: Path | None, fail_below: float | None) -> int:
+    """Compare two recorded runs: throughput, stages, verdict and configuration, with the uncertainty of each.
+
+    A difference that chance alone could make is called none. With --fail-below, a loader fails the comparison when its
+    throughput is below that factor and the difference is real.
+
+    \b
+    Examples:
+      loaderscope compare 20250131-0915 latest
+      loaderscope compare main.run branch.run --fail-below 0.95
+    """
+    from ..reports.formats import FILE_ONLY, render_comparison
+
+    if output is None and format_ in FILE_ONLY and sys.stdout.isatty():
+        raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o comparison.html")
+    with steps("reading the first run", "reading the second", "comparing") as step:
+        from ..advisors.assemble.build_report import build_report
+        from ..profiler.run.run_reader import open_run
+        from ..reports.compare.compare import compare, slowest_factor
+        from ..reports.text.compare_text import render_compare_text
+
+        first = open_run(before)
+        step()
+        second = open_run(after)
+        step()
+        found = compare(build_report(first, advice=False), first, build_report(second, advice=False), second)
+    if format_ == "text" and output is None:
+        text = fitted(render_compare_text, found)
+    else:
+        text = render_comparison(format_, found)
+    deliver(text, output)
+    if fail_below is None:
+        return 0
+    slowest = slowest_factor(found)
+    if slowest is None:
+        raise UsageError("no throughput could be compared, so --fail-below cannot be judged: record longer runs")
+    return FAILED if slowest[1] < fail_below else 0

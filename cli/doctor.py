@@ -1,0 +1,22 @@
+"""`loaderscope doctor`: what can be measured on this machine."""
+
+from __future__ import annotations
+
+import click
+
+from .output import show
+
+
+@click.command("doctor", short_help="Say what can be measured on this machine.")
+def doctor_verb() -> int:
+    """Say what can and cannot be measured on this machine, and how to enable the rest.
+
+    \b
+    Example:
+      loaderscope doctor
+    """
+    from ..profiler.doctor import checks
+    from ..reports.text.findings import render_findings
+
+    show(render_findings, checks())
+    return 0

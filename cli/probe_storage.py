@@ -1,0 +1,59 @@
+"""`loaderscope probe-storage`: other layouts of the data, tried on a sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .output import deliver, show
+from .progress import steps
+
+
+@click.command("probe-storage", short_help="Try other layouts of the data on a copy of a sample.")
+@click.argument("source", metavar="[RUN|DIR]", default="latest")
+@click.option("--bytes", "bytes_", metavar="SIZE", default="256MB", show_default=True, help="Copy so much, per layout.")
+@click.option("--files", type=click.IntRange(min=1), default=2000, show_default=True, help="Copy so many files.")
+@click.option("--seconds", type=click.FloatRange(min=1), default=60, show_default=True, help="Take so long in all.")
+@click.option("--temp", type=click.Path(path_type=Path), metavar="DIR", help="Make the temporary folder in DIR.")
+@click.option("--seed", type=int, default=0, help="Another seed takes another sample.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to FILE.", metavar="FILE")
+def probe_storage_verb(
+    source: str,
+    bytes_: str,
+    files: int,
+    seconds: float,
+    temp: Path | None,
+    seed: int,
+    format_: str,
+    output: Path | None,
+) -> int:
+    """Time how fast samples come from files as they are, LMDB, tar, Arrow, HDF5 and decoded arrays.
+
+    DIR is a folder of data; RUN, a run that was seen to read files. A sample of the files is copied into a temporary
+    folder on the same file system, stored in each layout, read cold and warm, and removed again.
+
+    \b
+    Examples:
+      loaderscope probe-storage data/train
+      loaderscope probe-storage latest --seconds 120
+    """
+    from ..advisors.storage_probe import probe_storage
+    from ..advisors.storage_probe.bounds import read_size
+
+    limit = read_size(bytes_)
+    with steps("choosing files", "copying and converting", "timing") as step:
+        found = probe_storage(
+            source, max_bytes=limit, max_files=files, max_seconds=seconds, temp=temp, seed=seed, step=step
+        )
+    from ..reports.formats import FILE_WIDTH
+    from ..reports.text.storage_probe_text import render_storage_probe
+
+    if format_ == "json":
+        deliver(found.to_json() + "\n", output)
+    elif output is not None:
+        deliver(render_storage_probe(found, FILE_WIDTH), output)
+    else:
+        show(render_storage_probe, found)
+    return 0

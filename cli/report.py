@@ -1,0 +1,81 @@
+"""`loaderscope report`: a run's report, in any format."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..profiler.base.errors import UsageError
+from .output import deliver, fitted
+from .progress import steps
+
+if TYPE_CHECKING:
+    from ..advisors.case.probe_result import ProbeResult
+    from ..profiler.run.run import Run
+
+
+@click.command("report")
+@click.argument("run", default="latest")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "md", "html", "perfetto", "speedscope", "parquet"]),
+    default="text",
+    show_default=True,
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write to FILE (parquet: a folder).", metavar="FILE"
+)
+@click.option(
+    "--probe",
+    metavar="MODULE:NAME",
+    help="A function of yours that returns the DataLoader: faster ways to fetch are tried on it, compared and timed.",
+)
+def report_verb(run: str, format_: str, output: Path | None, probe: str | None) -> int:
+    """Show where the time of a recorded run went, and what to change.
+
+    RUN is "latest" (the default), an id as `loaderscope list` shows it, the beginning of one, or a path. A run that is
+    still going on, or that crashed, can be looked at just the same.
+
+    \b
+    Examples:
+      loaderscope report
+      loaderscope report --format html -o report.html
+      loaderscope report --probe train:make_loader     (tries the advice)
+      loaderscope report 20250131-0915 --format md | gh issue comment 7 -F -
+      loaderscope report --format perfetto -o trace.json    (for ui.perfetto.dev)
+      loaderscope report --format speedscope -o s.json      (for speedscope.app)
+      loaderscope report --format parquet -o tables         (for pandas, polars)
+    """
+    from ..reports.formats import FILE_ONLY, render_report
+
+    if output is None and format_ in FILE_ONLY and (format_ == "parquet" or sys.stdout.isatty()):
+        raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o {FILE_ONLY[format_]}")
+    with steps("reading the run", "looking for causes", "drawing") as step:
+        from ..advisors.assemble.build_report import build_report
+        from ..profiler.run.run_reader import open_run
+
+        recorded = open_run(run)
+        step()
+        report = build_report(recorded, probes=_probed(recorded, probe) if probe is not None else None)
+        step()
+        if format_ == "text" and output is None:
+            from ..reports.text.text import render_text
+
+            content: str | dict[str, bytes] = fitted(render_text, report)
+        else:
+            content = render_report(format_, report, recorded)
+    deliver(content, output)
+    return 0
+
+
+def _probed(run: Run, target: str) -> dict[tuple[str, int], ProbeResult]:
+    """What was tried on the loader that `target` stands for. Raises UsageError."""
+    from ..advisors.assemble.probe import probe_loader
+    from ..advisors.assemble.target import load_target, place_of
+
+    loader = load_target(target)
+    return {place_of(run, loader): probe_loader(loader)}

@@ -1,0 +1,55 @@
+"""`loaderscope stacks`: the hottest functions, of a live run or as recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..profiler.base.errors import UsageError
+from .choose_run import live_or_named
+from .output import deliver, show
+from .progress import steps
+
+
+@click.command("stacks", short_help="Say which functions the time goes to: now, or as recorded.")
+@click.argument("run", required=False)
+@click.option("--native", is_flag=True, help="Compiled functions too: the processes stand still for moments.")
+@click.option("--seconds", type=click.FloatRange(1, 30), metavar="S", help="Take stacks for so long.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write a speedscope file instead.", metavar="FILE"
+)
+def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Path | None) -> int:
+    """Show the hottest functions of each stage, and which lines of yours led there.
+
+    Of a run that is live, stacks are taken now, by the system sampler beside it. Of one that has ended, what was
+    recorded is shown. RUN is as for `loaderscope top`.
+
+    \b
+    Examples:
+      loaderscope stacks
+      loaderscope stacks --seconds 5 -o stacks.json    (for speedscope.app)
+      loaderscope stacks 20250131-0915
+    """
+    path = live_or_named(run)
+    from ..advisors.assemble.build_report import build_report
+    from ..profiler.run.run_reader import open_run
+    from ..reports.text.stacks_text import render_stacks
+
+    recorded = open_run(path)
+    if recorded.state == "live":
+        from ..profiler.run.take_stacks import take_stacks, with_burst_alone
+
+        with steps("taking stacks"):
+            burst = take_stacks(path, native, seconds)
+        recorded = with_burst_alone(open_run(path), burst)
+    elif native or seconds is not None:
+        raise UsageError(f"the run {recorded.id} is {recorded.state}: stacks can be taken of a live run only")
+    report = build_report(recorded, advice=False)
+    if output is None:
+        show(render_stacks, report, recorded)
+        return 0
+    from ..reports.export.speedscope import render_speedscope
+
+    deliver(render_speedscope(report, recorded), output)
+    return 0

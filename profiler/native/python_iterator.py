@@ -1,0 +1,295 @@
+"""The hooks in the process that iterates, in Python: `src/stepping.h`, `local.h`, `received.h`, `main_side.h` and
+`making.h` say the same in C.
+
+Every hook does something around a call to its `base`. Functions of the recorder that a hook calls, and that may fail on
+the user's account (`begin`, `done`, `before`), return what is to be raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..base.batch_record import HEAD, RECEIVED
+from ..base.clock import now_ns
+from ..base.own_frames import drop_inner_frames
+from ..base.schema import RECORD_BYTES, WINDOW_AT
+from .layout import OFTEN_UNTIL, SAMPLE_EVERY, SAMPLE_RARELY, SEAL, TIMES
+
+_put_head, _put_received = HEAD.put, RECEIVED.put
+_unpack_times = TIMES.unpack
+_OFTEN, _RARELY = SAMPLE_EVERY - 1, SAMPLE_RARELY - 1
+_MOST = (1 << 15) - 1  # that a record can count
+_NAN = float("nan")
+
+OnEnd = Callable[[Any, int, BaseException], "BaseException | None"]
+OnFailure = Callable[[Any, Any, BaseException], bool]
+
+
+def stepping(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
+    """`__next__` in the process that makes the batches itself. The hottest path there is: everything that not every
+    batch needs is behind `special`."""
+
+    def step(self: Any) -> Any:
+        s = self._ls
+        if s is None:
+            return base(self)
+        t0 = now_ns()
+        if s.device is not None:
+            s.device.entered()
+        try:
+            data = base(self)
+        except BaseException as error:
+            newer = on_end(s, t0, error)
+            raise error if newer is None else newer  # noqa: B904 # in the context of the first
+        t1 = now_ns()
+        try:
+            lane = s.lane
+            n = lane.count
+            if n >= lane.capacity:
+                n = lane.roll()
+            _put_head(
+                lane.buf, WINDOW_AT + n * RECORD_BYTES, lane.first + n, t0, t1 - t0, s.t_fetch - s.t_index,
+                s.t_collate - s.t_fetch, s.t_collated - s.t_collate, s.samples, s.epoch,
+            )  # fmt: skip
+            if s.special:
+                s.finish(lane, n, data, t1, t1 - t0, self._pin_memory)
+            n += 1
+            lane.committed[0] = n
+            lane.count = n
+            seq = lane.first + n - 1
+            if not seq & (_OFTEN if seq <= OFTEN_UNTIL else _RARELY):
+                s.special = s.detailed = True
+        except BaseException as error:
+            if not on_failure(self, s, error):
+                raise error
+        return data
+
+    return _instead_of(base, step)
+
+
+def receiving(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
+    """`__next__` of an iterator with workers: most of the record comes in the envelope."""
+
+    def step(self: Any) -> Any:
+        s = self._ls
+        if s is None:
+            return base(self)
+        t0 = now_ns()
+        if s.device is not None:
+            s.device.entered()
+        try:
+            data = base(self)
+        except BaseException as error:
+            newer = on_end(s, t0, error)
+            raise error if newer is None else newer  # noqa: B904 # in the context of the first
+        t1 = now_ns()
+        try:
+            lane = s.lane
+            n = lane.count
+            if n >= lane.capacity:
+                n = lane.roll()
+            envelope, s.envelope = s.envelope, None
+            at, seq = WINDOW_AT + n * RECORD_BYTES, lane.first + n
+            if envelope is None:  # the worker sent none
+                _put_head(lane.buf, at, seq, t0, t1 - t0, -1, -1, -1, -1, s.epoch)
+            else:
+                (task, t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, _own, tensors, pid, worker,
+                 fastest, median, slowest) = _unpack_times(envelope.times)  # fmt: skip
+                index_ns, samples = s.drawn.pop(task, (-1, -1))
+                outstanding, ready = self._tasks_outstanding, s.waiting
+                if ready >= 0 and getattr(self, "_in_order", True):  # some came too early, and were set aside
+                    ready += max(0, self._send_idx - self._rcvd_idx - outstanding)
+                pack = queued = -1
+                if envelope.t_sent_ns > 0:
+                    pack = envelope.pack_ns
+                    queued = max(0, s.taken - envelope.t_sent_ns - envelope.unpack_ns - max(0, envelope.pin_ns))
+                _put_received(
+                    lane.buf, at, seq, t0, t1 - t0, index_ns, fetch, collate, samples, s.epoch, -1,
+                    t_fetch, pack, queued, envelope.unpack_ns, envelope.pin_ns, envelope.pickled_bytes, task, pid,
+                    worker, min(outstanding, _MOST), min(ready, _MOST), -1,
+                    fetch_cpu, collate_cpu, size, tensors, _NAN, fastest, median, slowest,
+                )  # fmt: skip
+            if s.special:
+                s.finish_opened(lane, n, data, t1)
+            n += 1
+            lane.committed[0] = n
+            lane.count = n
+            if not seq & (_OFTEN if seq <= OFTEN_UNTIL else _RARELY):
+                s.special = True
+        except BaseException as error:
+            if not on_failure(self, s, error):
+                raise error
+        return data
+
+    return _instead_of(base, step)
+
+
+def making(base: Any, begin: Any, done: Any, /) -> Any:
+    """`_get_iterator(loader)`. `begin` gives (maker, step), or None for a loader that is not watched; `done` is told of
+    what the maker made (None where it raised) and gives the iterator."""
+
+    def _get_iterator(self: Any) -> Any:
+        begun = begin(self)
+        if isinstance(begun, BaseException):
+            raise begun
+        if begun is None:
+            return base(self)
+        make, step = begun
+        try:
+            made = make(self)
+        except BaseException as error:
+            result = done(None, step)
+            drop_inner_frames(error)
+            raise result if isinstance(result, BaseException) else error  # noqa: B904
+        result = done(made, step)
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    return _instead_of(base, _get_iterator)
+
+
+def resetting(base: Any, before: Any, /) -> Any:
+    """`_reset(iterator, loader, first_iter=False)`"""
+
+    def _reset(*args: Any, **kwargs: Any) -> Any:
+        stopped = before(*args, **kwargs)
+        if isinstance(stopped, BaseException):
+            raise stopped
+        return base(*args, **kwargs)
+
+    return _instead_of(base, _reset)
+
+
+def drawing(base: Any, /) -> Any:
+    """`_next_index` without workers: drawing the indices, and what comes before fetching."""
+
+    def _next_index(self: Any) -> Any:
+        s = self._ls
+        if s is None:
+            return base(self)
+        t0 = now_ns()
+        index = base(self)
+        s.samples = len(index) if type(index) is list else -1 if self._auto_collation else 1
+        if s.detailed:
+            index = s.begin_detail(index, self)
+        s.t_index = t0
+        s.t_fetch = now_ns()
+        return index
+
+    return _instead_of(base, _next_index)
+
+
+def fetching(base: Any, /) -> Any:
+    """A fetcher's `fetch`: marks its end."""
+
+    def fetch(self: Any, possibly_batched_index: Any) -> Any:
+        data = base(self, possibly_batched_index)
+        self._loaderscope_timings.t_collated = now_ns()
+        return data
+
+    return _instead_of(base, fetch)
+
+
+def indexing(base: Any, /) -> Any:
+    """`_next_index` with workers: what drawing took is kept by its task until the batch comes."""
+
+    def _next_index(self: Any) -> Any:
+        s = self._ls
+        if s is None:
+            return base(self)
+        t0 = now_ns()
+        index = base(self)
+        took = now_ns() - t0
+        samples = len(index) if type(index) is list else -1 if self._auto_collation else 1
+        s.drawn[self._send_idx] = took, samples
+        if s.looks is not None:  # the first tasks of an iteration are looked at
+            s.looks.drawn(index, self._send_idx)
+        return index
+
+    return _instead_of(base, _next_index)
+
+
+def processing(base: Any, envelope: Any, otherwise: Any, on_failure: OnFailure, /) -> Any:
+    """`_process_data(self, data, *rest)`: an envelope gives its batch; anything else goes to `otherwise`."""
+
+    def _process_data(self: Any, data: Any, *rest: Any) -> Any:
+        if type(data) is not envelope:
+            return otherwise(self, data, *rest)
+        s = self._ls
+        if s is not None:
+            s.taken = now_ns()
+            s.envelope = data
+            try:
+                s.waiting = _waiting_in_queues(self)
+            except BaseException as error:
+                s.envelope = None
+                if not on_failure(self, s, error):
+                    raise error
+        payload, data.payload = data.payload, None  # the envelope outlives the call; the batch is the loop's
+        return base(self, payload, *rest)
+
+    return _instead_of(base, _process_data)
+
+
+def _waiting_in_queues(iterator: Any) -> int:
+    """Batches that are finished and wait in the queues; -1 where that is not known.
+
+    Asked as soon as a batch is taken: `_process_data` goes on to hand a worker its next task through a thread of this
+    process, and what the loop does after that keeps the thread from the GIL.
+    """
+    waiting = _length(iterator._worker_result_queue)
+    if waiting >= 0 and iterator._pin_memory:
+        pinned = _length(iterator._data_queue)
+        return waiting + pinned if pinned >= 0 else -1
+    return waiting
+
+
+def _length(queue: Any) -> int:
+    """Of a queue of multiprocessing or of queue, as `qsize` says it; -1 where that is not known (on macOS)."""
+    semaphore = getattr(queue, "_sem", None)
+    try:
+        if semaphore is None:
+            return len(queue.queue)
+        return int(queue._maxsize - semaphore._semlock._get_value())
+    except (NotImplementedError, AttributeError):
+        return -1
+
+
+def arriving(receive: Any, /) -> Any:
+    """`_recv_bytes`: the moment at which the bytes have arrived stands in `t_last`."""
+
+    def recv_bytes(*args: Any, **kwargs: Any) -> Any:
+        message = receive(*args, **kwargs)
+        recv_bytes.t_last = now_ns()  # type: ignore[attr-defined]
+        return message
+
+    recv_bytes.t_last = 0  # type: ignore[attr-defined]
+    return recv_bytes
+
+
+def opened(data: Any, unpack_ns: int, envelope: Any, /) -> Any:
+    """The envelope of a sealed batch; anything else as it is."""
+    if type(data) is tuple and len(data) == 3 and type(data[0]) is bytes and data[0] == SEAL:
+        return envelope(data[1], data[2], unpack_ns)
+    return data
+
+
+def getting(get: Any, arrival: Any, envelope: Any, /) -> Any:
+    """`get`: the message, its batch in an envelope."""
+
+    def get_opened(*args: Any, **kwargs: Any) -> Any:
+        message = get(*args, **kwargs)
+        unpack_ns = now_ns() - arrival.t_last
+        if type(message) is tuple and len(message) == 2:
+            return message[0], opened(message[1], unpack_ns, envelope)
+        return message
+
+    return get_opened
+
+
+def _instead_of(base: Any, hook: Any) -> Any:
+    hook.__wrapped__ = base
+    hook.__qualname__ = getattr(base, "__qualname__", hook.__qualname__)
+    return hook

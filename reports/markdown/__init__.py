@@ -1,0 +1,1 @@
+"""Reports for GitHub and CI comments."""

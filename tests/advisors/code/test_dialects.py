@@ -1,0 +1,118 @@
+"""A loader's changes in the words of the framework it comes from."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rule_cases1 import case_of, main_loop
+
+from loaderscope.advisors.code.dialects import NAMES
+from loaderscope.advisors.code.loader_code import DROP, Source, loader_code
+from loaderscope.advisors.code.loader_form import form_of
+
+SHARED_OUT = {
+    "sampler": "torch.utils.data.distributed.DistributedSampler", "sampler_plain": False, "shuffle": True,
+    "replicas": 2,
+}  # fmt: skip
+SHARD = {
+    "batching": "batch_sampler", "batch_sampler": "accelerate.data_loader.BatchSamplerShard", "replicas": 2,
+    "sampler_wrappers": "BatchSamplerShard, BatchSampler", "sampler_plain": True, "shuffle": True,
+    "sampler": "torch.utils.data.sampler.RandomSampler",
+}  # fmt: skip
+CALL = "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=2)"
+
+
+def code(path: Path, config: dict[str, Any], **changes: Any) -> str:
+    return loader_code(case_of(path, main_loop(30, fetch=1.0), config=config), **changes)
+
+
+def said(path: Path, config: dict[str, Any], **changes: Any) -> str:
+    """The last line: the one that is to be typed."""
+    return code(path, config, **changes).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("config", "changes", "line"),
+    [
+        ({"made_by": "transformers"}, {"num_workers": 2, "pin_memory": True},
+         "args = TrainingArguments(dataloader_num_workers=2, dataloader_pin_memory=True)"),
+        ({"framework": "transformers", "made_by": "accelerate"}, {"num_workers": 2, "persistent_workers": True},
+         "args = TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)"),
+        # Options of workers without workers are refused by TrainingArguments, too.
+        ({"framework": "transformers"}, {"prefetch_factor": 4, "drop_last": True},
+         "args = TrainingArguments(dataloader_drop_last=True)"),
+        ({"framework": "transformers", "phase": "training"}, {"batch_size": 8},
+         "args = TrainingArguments(per_device_train_batch_size=8)"),
+        ({"framework": "transformers", "phase": "validation"}, {"batch_size": 8},
+         "args = TrainingArguments(per_device_eval_batch_size=8)"),
+        ({"framework": "transformers", "phase": "validation"}, {"dataset": Source("packed")},
+         "# By hand: Trainer(eval_dataset=packed)"),
+        ({"framework": "transformers"}, {"collate_fn": Source("stack")}, "# By hand: Trainer(data_collator=stack)"),
+        ({"framework": "transformers"}, {"worker_init_fn": DROP}, "# By hand: leave out worker_init_fn"),
+        ({"framework": "transformers"}, {"timeout": 3, "num_workers": 2},
+         "# By hand: override Trainer.get_train_dataloader() for timeout=3"),
+        ({"framework": "transformers"}, {}, "# The loader stays as it is."),
+        ({"made_by": "timm", "framework": "timm"}, {"num_workers": 8},
+         "loader = create_loader(dataset, input_size, num_workers=8)"),
+        ({"made_by": "ultralytics"}, {"num_workers": 8, "batch_size": 32}, "model.train(workers=8, batch=32)"),
+        ({"framework": "fastai"}, {"num_workers": 8}, "dls = data_block.dataloaders(source, num_workers=8)"),
+        ({"framework": "accelerate"}, {"num_workers": 2}, f"loader = accelerator.prepare({CALL})"),
+        ({"made_by": "accelerate", **SHARD}, {"num_workers": 2},
+         "loader = accelerator.prepare(DataLoader(dataset, batch_size=batch_size, shuffle=True, num_workers=2))"),
+        ({"framework": "lightning"}, {"num_workers": 2}, f"loader = {CALL}"),
+        ({"made_by": "lightning", **SHARED_OUT}, {"num_workers": 2}, f"loader = {CALL}"),
+        ({"framework": "ignite"}, {"num_workers": 2}, f"loader = {CALL}"),
+        ({"framework": "ray", **SHARED_OUT}, {"num_workers": 2},
+         f"loader = ray.train.torch.prepare_data_loader({CALL})"),
+        ({"loader": "monai.data.dataloader.DataLoader", "own_constructor": True,
+          "collate_fn": "monai.data.utils.list_data_collate", "worker_init_fn": "monai.data.utils.worker_init_fn"},
+         {"num_workers": 2}, f"loader = {CALL}"),
+        # Of timm, a loader that is the user's own.
+        ({"framework": "timm"}, {"num_workers": 2}, f"loader = {CALL}"),
+    ],
+)  # fmt: skip
+def test_in_its_words(tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], line: str) -> None:
+    assert said(tmp_path, config, **changes) == line
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"framework": "transformers"}, "from transformers import TrainingArguments"),
+        ({"framework": "transformers"}, "they are for the loaders of training and of evaluation"),
+        ({"made_by": "timm"}, "--workers"),
+        ({"framework": "lightning", "phase": "training"}, "train_dataloader() returns it"),
+        ({"framework": "lightning", "phase": "validation"}, "val_dataloader() returns it"),
+        ({"framework": "lightning", "phase": "test"}, "test_dataloader() returns it"),
+        ({"framework": "ignite"}, "engine.run()"),
+        ({"framework": "ray", **SHARED_OUT}, "import ray.train.torch"),
+        ({"loader": "torch_geometric.loader.dataloader.DataLoader"}, "from torch_geometric.loader import DataLoader"),
+        ({"loader": "monai.data.dataloader.DataLoader"}, "from monai.data import DataLoader"),
+    ],
+)
+def test_with_the_place_it_stands_at(tmp_path: Path, config: dict[str, Any], words: str) -> None:
+    assert words in code(tmp_path, config, num_workers=2)
+
+
+def test_a_library_whose_loader_is_its_own_is_not_imported_from_torch(tmp_path: Path) -> None:
+    from loaderscope.advisors.case.code_text import with_imports
+
+    made = with_imports(code(tmp_path, {"loader": "monai.data.dataloader.DataLoader"}, num_workers=2))
+    assert "torch.utils.data" not in made
+
+
+@pytest.mark.parametrize("framework", [*NAMES, "unheard-of"])
+def test_all_of_it_is_code(tmp_path: Path, framework: str) -> None:
+    for name in ("made_by", "framework"):
+        case = case_of(tmp_path / name, main_loop(30, fetch=1.0), config={name: framework})
+        ast.parse(loader_code(case, num_workers=2, in_order=False))
+        ast.parse(loader_code(case, batch_sampler=Source("x"), prefetch_factor=DROP))
+        ast.parse(loader_code(case, dataset=Source("x")))
+
+
+def test_a_loader_made_of_options_has_no_call_to_write_out(tmp_path: Path) -> None:
+    case = case_of(tmp_path, main_loop(30, fetch=1.0), config={"framework": "transformers"})
+    assert form_of(case).by_hand is not None

@@ -1,0 +1,115 @@
+"""num-workers: more, fewer, or none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loaderscope.advisors.case.case import Advice
+from loaderscope.advisors.rules.workers import num_workers
+from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, unmeasured, workers_config
+from rule_rows import host_samples, main_loop, worker_loop
+
+NAME = "num-workers"
+
+
+def by_count(**factors: float) -> FakeWhatIf:
+    """Factors by number of workers: n2=1.9; the nearest smaller number counts for those not named."""
+    known = {int(name[1:]): value for name, value in factors.items()}
+
+    def answer(num_workers: int) -> float:
+        return known[max(n for n in known if n <= num_workers)]
+
+    return FakeWhatIf(answer)
+
+
+def test_candidates_ascend() -> None:
+    assert list(num_workers.CANDIDATES) == sorted(set(num_workers.CANDIDATES))
+
+
+def test_more_for_decoding_but_not_beyond_the_cpus(tmp_path: Path) -> None:
+    whatif = by_count(n0=1.0, n1=1.5, n2=2.2, n3=2.6, n4=3.1)
+    case = case_of(tmp_path, main_loop(100, fetch=30.0, collate=1.0), whatif=whatif, process={"affinity": 4})
+    found = advice(NAME, case)
+    assert found.params == {"num_workers": 4}
+    assert arguments(found.code)["num_workers"] == "4"
+    assert arguments(found.code)["shuffle"] == "True"
+    assert found.predicted.mid == 3.1
+    assert found.evidence["making a batch"] == "31.0 ms"
+    assert found.evidence["effective CPUs"] == "4 cores"
+    assert max(asked["num_workers"] for asked in whatif.asked) == 4
+
+
+def test_waiting_for_a_network_may_take_more_workers_than_cpus(tmp_path: Path) -> None:
+    whatif = FakeWhatIf(lambda num_workers: max(1.0, min(num_workers, 16) * 0.9))
+    rows = main_loop(100, fetch=50.0, fetch_cpu=0.05, compute_ms=2.0)
+    case = case_of(tmp_path, rows, whatif=whatif, process={"affinity": 2})
+    found = advice(NAME, case)
+    assert found.params == {"num_workers": 16}
+    assert "waiting" in found.why
+
+
+def test_the_fewest_within_two_percent(tmp_path: Path) -> None:
+    whatif = by_count(n0=1.0, n1=1.5, n2=2.0, n3=2.01, n4=2.03)
+    case = case_of(tmp_path, main_loop(100, fetch=30.0), whatif=whatif)
+    assert advice(NAME, case).params == {"num_workers": 2}
+
+
+def test_none_where_handing_over_costs_more(tmp_path: Path) -> None:
+    rows = worker_loop(100, wait_ms=1.2, compute_ms=0.2, fetch_ms=0.15, collate_ms=0.05, pack_ms=0.8, unpack_ms=0.4)
+    case = case_of(tmp_path, rows, whatif=by_count(n0=3.0, n1=1.0), config=workers_config(2))
+    found, other = outcomes(NAME, case)
+    assert isinstance(found, Advice) and isinstance(other, Advice)
+    assert not found.rejected and other.rejected and other.params == {"num_workers": 8}
+    assert found.params == {"num_workers": 0}
+    assert arguments(found.code)["num_workers"] == "0" and "prefetch_factor" not in arguments(found.code)
+    assert found.evidence["handing a batch over"] == "1.20 ms"
+
+
+def test_the_usual_advice_is_rejected_where_it_hurts(tmp_path: Path) -> None:
+    case = case_of(tmp_path, main_loop(100, compute_ms=0.1, fetch=0.1, collate=0.1), whatif=by_count(n0=1.0, n1=0.2))
+    rejected = rejection(NAME, case)
+    assert rejected.params == {"num_workers": 8}
+    assert rejected.title == "num_workers=8 would not help"
+    assert rejected.predicted is not None and rejected.predicted.mid == 0.2
+    assert rejected.why.startswith("A batch takes 200 µs to make")
+
+
+def test_more_workers_on_busy_cpus_are_rejected(tmp_path: Path) -> None:
+    rows = worker_loop(200, wait_ms=15.0, fetch_ms=30.0)
+    case = case_of(
+        tmp_path, rows, whatif=by_count(n0=0.5, n1=0.6, n2=1.0), process={"affinity": 2}, config=workers_config(2),
+        system=host_samples(worker_cores=0.9, main_cores=0.2) | {"affinity": 2},
+    )  # fmt: skip
+    rejected = rejection(NAME, case)
+    assert "2 CPUs this process may use are busy already" in rejected.why
+
+
+@pytest.mark.parametrize("verdict", ["compute-bound"])
+def test_nothing_is_rejected_where_loading_is_no_limit(tmp_path: Path, verdict: str) -> None:
+    case = case_of(tmp_path, main_loop(100, compute_ms=50.0, fetch=0.1), whatif=by_count(n0=1.0, n1=0.9))
+    assert case.report.verdict == verdict
+    assert outcomes(NAME, case) == []
+
+
+def test_waiting_for_a_core_is_not_latency(tmp_path: Path) -> None:
+    """On a saturated machine, CPU over wall time falls although fetching computes."""
+    rows = worker_loop(200, wait_ms=15.0, fetch_ms=60.0, cpu=0.3)
+    case = case_of(tmp_path, rows, whatif=by_count(n0=0.5, n4=1.0), process={"affinity": 2}, config=workers_config(4),
+                   system=host_samples(workers=4, worker_cores=0.45) | {"affinity": 2})  # fmt: skip
+    assert num_workers.most_workers(case) == 2
+
+
+def test_without_a_model_nothing_is_said(tmp_path: Path) -> None:
+    assert outcomes(NAME, replace(case_of(tmp_path, main_loop(100, fetch=30.0)), whatif=None)) == []
+
+
+@pytest.mark.parametrize(("names", "said"), [((), False), (("get_worker_info",), True)])
+def test_an_iterable_set_must_share_its_stream_out(tmp_path: Path, names: tuple[str, ...], said: bool) -> None:
+    facts: dict[str, Any] = {"inspection": {"dataset": {"type": "t.Stream", "name": "Stream", "names": list(names)}}}
+    case = case_of(tmp_path, main_loop(100, fetch=30.0), whatif=by_count(n0=1.0, n2=1.9),
+                   config={"dataset_kind": "iterable", "sampler": "x._InfiniteConstantSampler"}, **facts)  # fmt: skip
+    assert advice(NAME, case) if said else unmeasured(NAME, case)

@@ -1,0 +1,87 @@
+"""worker-memory: workers whose own memory grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.rules.workers.worker_memory import theil_sen
+from rule_cases import advice, case_of, outcomes, unmeasured, workers_config
+from rule_rows import host_samples, worker_loop
+
+NAME = "worker-memory"
+MB = 1_000_000
+LIST = {"name": "paths", "kind": "paths", "type": "list", "length": 2_000_000}
+
+
+def growing(
+    path: Path, uss: Callable[[int], int | None] = lambda n: 100 * MB + n * 4 * MB, seconds: int = 60,
+    attributes: Any = (LIST,), workers: int = 2, **host: Any
+) -> Case:  # fmt: skip
+    inspection = {"dataset": {"type": "train.Files", "name": "Files", "attributes": list(attributes)}}
+    return case_of(path, worker_loop(100), config=workers_config(workers), inspection=inspection,
+                   system=host_samples(seconds=seconds, uss=uss, **host))  # fmt: skip
+
+
+def test_fires_for_a_clear_slope(tmp_path: Path) -> None:
+    found = advice(NAME, growing(tmp_path))
+    assert found.evidence["growth a worker"] == "240 MB a minute"
+    assert found.evidence["workers that grow"] == "2"
+    assert found.evidence["Files.paths"] == "2,000,000 items (paths)"
+    assert "8.00 GB of the machine's memory are used up in 17 minutes" in found.why
+    assert "dataset.paths = PackedList(dataset.paths)" in found.code
+
+
+def test_the_containers_limit_counts_if_it_is_nearer(tmp_path: Path) -> None:
+    case = growing(tmp_path, cgroup_mem_limit_bytes=4_000 * MB, cgroup_mem_bytes=3_520 * MB)
+    assert "480 MB of the container's memory are used up in 60 seconds" in advice(NAME, case).why
+
+
+def test_without_a_list_it_looks_for_a_cache(tmp_path: Path) -> None:
+    assert "cache" in advice(NAME, growing(tmp_path, attributes=())).why
+
+
+@pytest.mark.parametrize(
+    "uss",
+    [
+        lambda n: 100 * MB,  # steady
+        lambda n: min(n, 20) * 20 * MB,  # warm-up that ends
+        lambda n: 100 * MB + n * MB // 2,  # less than 50 MB in all
+        lambda n: 100 * MB + (n % 7) * 60 * MB,  # up and down
+        lambda n: None,  # not measured
+        lambda n: 100 * MB + n * 40 * MB if n < 3 else None,  # too few samples
+    ],
+)
+def test_silent_without_one(tmp_path: Path, uss: Callable[[int], int | None]) -> None:
+    assert outcomes(NAME, growing(tmp_path, uss=uss)) == []
+
+
+@pytest.mark.parametrize(("after", "fires"), [(10**9, True), (6, False)])
+def test_two_samples_of_uss_count_where_rss_grows_to_the_end(tmp_path: Path, after: int, fires: bool) -> None:
+    """The second of each pair is growth that ends: a warm-up."""
+    case = growing(
+        tmp_path, uss=lambda n: min(n, after) * 20 * MB if n in (1, 19) else None,
+        rss=lambda n: 300 * MB + min(n, after) * 20 * MB, seconds=20,
+    )  # fmt: skip
+    assert bool(outcomes(NAME, case)) is fires
+
+
+def test_silent_without_workers(tmp_path: Path) -> None:
+    assert outcomes(NAME, growing(tmp_path, workers=0)) == []
+
+
+def test_without_a_sampler_it_says_so(tmp_path: Path) -> None:
+    assert unmeasured(NAME, case_of(tmp_path, worker_loop(100), config=workers_config(2)))
+
+
+def test_wild_samples_do_not_move_the_slope() -> None:
+    t = np.arange(100.0)
+    values = 3 * t + np.random.default_rng(0).normal(0, 1, 100)
+    values[::9] = 1e9
+    assert theil_sen(t, values) == pytest.approx(3, abs=0.3)
+    assert theil_sen(t[:1], values[:1]) == 0.0

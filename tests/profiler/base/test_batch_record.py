@@ -1,0 +1,51 @@
+"""Fields of records by name: where they are written is where the schema, and so a reader, says."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loaderscope.profiler.base import batch_record
+from loaderscope.profiler.base.batch_record import Part
+from loaderscope.profiler.base.schema import BATCH, EPOCH, Schema
+
+PARTS = {name: part for name, part in vars(batch_record).items() if isinstance(part, Part)}
+
+
+def value_at(schema: Schema, record: bytes, name: str) -> Any:
+    (field,) = (field for field in schema.fields if field.name == name)
+    return struct.unpack_from("@" + field.code, record, schema.offset(name))[0]
+
+
+def test_every_field_is_written_where_it_is_read() -> None:
+    for schema in (BATCH, EPOCH):
+        names = [field.name for field in schema.fields]
+        for first in range(len(names)):
+            for last in range(first, len(names)):
+                try:
+                    part = Part(schema, names[first], names[last])
+                except ValueError:
+                    continue  # with a gap, where one struct would write other places
+                record = bytearray(b"\x77" * (16 + schema.size))
+                values = np.arange(first + 1, last + 2).tolist()
+                part.put(record, 16, *values)
+                assert part.get(record, 16) == tuple(values)
+                for at, name in enumerate(names):
+                    if first <= at <= last:
+                        assert value_at(schema, record[16:], name) == at + 1
+                at, patch = part.patch(16, *values)
+                assert record[at : at + len(patch)] == patch
+                assert record[:at] == b"\x77" * at and set(record[at + len(patch) :]) <= {0x77}
+
+
+def test_fields_with_a_gap_between_them_are_refused() -> None:
+    with pytest.raises(ValueError, match="as one struct does"):
+        Part(BATCH, "epoch", "compute_ns")  # the first is half of eight bytes, the second begins the next eight
+
+
+def test_what_every_batch_writes_costs_no_call_of_ours() -> None:
+    assert all(type(PARTS[name].put).__name__ == "builtin_function_or_method" for name in ("HEAD", "RECEIVED"))
+    assert PARTS["HEAD"].get(BATCH.blank, 0) == (-1,) * 8

@@ -1,0 +1,230 @@
+"""Both forms of the hot path write the same records: every field, of every kind of loader."""
+
+from __future__ import annotations
+
+import math
+import queue
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+import two_forms
+from loaderscope.profiler.base.schema import BATCH
+from loaderscope.profiler.lanes.lane_reader import read_segment, segments
+
+pytestmark = pytest.mark.skipif(two_forms.available() == ["python"], reason="there is one form only")
+
+EPOCHS, ROWS, BATCH_SIZE = 2, 200, 3
+BATCHES = -(-ROWS // BATCH_SIZE)
+
+# What is known before: the same in both forms, value by value.
+KNOWN = ("seq", "samples", "epoch", "task", "worker", "flags", "digest", *(
+    field.name for field in BATCH.fields if field.name.startswith("h2d_")
+), "compute_device_ns", "stall_ns")  # fmt: skip
+OF_THE_ORDER = ("seq", "samples", "worker", "compute_ns", "digest")  # in which the batches come
+# Which of the batches are looked at in detail depends on how long they took: measured in both, or in neither.
+DETAIL = ("fetch_cpu_ns", "collate_cpu_ns", "bytes", "tensors", "own_ns", "sample_min_ns", "sample_median_ns",
+          "sample_max_ns")  # fmt: skip
+# Whatever else there is was measured in both, or in neither.
+
+
+class Slow(torch.utils.data.Dataset[torch.Tensor]):
+    """Of which every sample takes long enough for all batches to be looked at in detail."""
+
+    def __len__(self) -> int:
+        return 50
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        time.sleep(0.0006)  # two of them: longer than ALWAYS_DETAILED_NS
+        return torch.full((4,), float(index))
+
+
+def plain(rows: Any, workers: int) -> Any:
+    return DataLoader(rows, batch_size=BATCH_SIZE, num_workers=workers)
+
+
+def pinned(rows: Any, workers: int) -> Any:
+    return DataLoader(rows, batch_size=BATCH_SIZE, num_workers=workers, pin_memory=True)
+
+
+def any_order(rows: Any, workers: int) -> Any:
+    return DataLoader(rows, batch_size=BATCH_SIZE, num_workers=workers, in_order=False)
+
+
+def stateful(rows: Any, workers: int) -> Any:
+    return StatefulDataLoader(rows, batch_size=BATCH_SIZE, num_workers=workers)
+
+
+def unbatched(rows: Any, workers: int) -> Any:
+    return DataLoader(rows, batch_size=None, num_workers=workers)
+
+
+@pytest.fixture
+def pinning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device that is none: torch pins what it hands over, and pinning copies."""
+    for name, value in {
+        "is_available": lambda: True, "current_accelerator": lambda *more: torch.device("cuda"),
+        "set_device_index": lambda index: None, "current_device_index": lambda: 0,
+    }.items():  # fmt: skip
+        monkeypatch.setattr(torch.accelerator, name, value)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor, *device: tensor.clone())
+
+
+def recorded(form: str, make: Any, rows: Any, workers: int) -> tuple[list[Any], Any]:
+    """(the batches, their records), in this form."""
+    with two_forms.form(form) as imported:
+        watch = imported("profiler.iterate.watch")
+        loader = watch.watch(make(rows, workers), name=form)
+        values = [batch.tolist() for _ in range(EPOCHS) for batch in loader]
+        directory, index = watch.loader_place(loader)
+        imported("profiler.session.session").flush()
+        lanes = segments(directory, f"batches{index}x0")
+        return values, np.concatenate([read_segment(path)[0] for path in lanes])
+
+
+def measured(column: Any) -> Any:
+    return ~np.isnan(column) if column.dtype.kind == "f" else column != -1
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")  # torchdata calls it
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("make", [plain, pinned, any_order, stateful, unbatched])
+def test_every_field_of_every_record(make: Any, workers: int, pinning: None) -> None:
+    rows = torch.arange(ROWS * 4, dtype=torch.float32).reshape(ROWS, 4)
+    (values, got), (values_too, got_too) = (recorded(form, make, rows, workers) for form in two_forms.available())
+    in_turn = make is not any_order or not workers  # otherwise the workers' speed decides on the order
+    if in_turn:
+        assert values == values_too
+    else:
+        got, got_too = (np.sort(each, order=["epoch", "task"]) for each in (got, got_too))
+    assert len(got) == len(got_too) == EPOCHS * (ROWS if make is unbatched else BATCHES)
+    for name in got.dtype.names:
+        ours, theirs = got[name], got_too[name]
+        if name in ("unpack_ns", "pin_ns") and make is pinned and workers:
+            # The thread that pins waits for its first messages before its queue is made to open envelopes.
+            ours, theirs = (each[name][each["task"] >= 4] for each in (got, got_too))
+        if name in DETAIL:
+            assert measured(ours).any() == measured(theirs).any(), name
+        elif name in KNOWN and (in_turn or name not in OF_THE_ORDER):
+            assert ours.tolist() == theirs.tolist(), name
+        elif in_turn or name not in OF_THE_ORDER:
+            assert measured(ours).tolist() == measured(theirs).tolist(), name
+    for one in (got, got_too):
+        assert (one["wait_ns"] > 0).all() and (np.diff(np.sort(one["t_ns"])) > 0).all()
+        assert (one["pin_ns"] >= 0)[one["task"] >= 4 if workers else ...].all() == (make is pinned)
+        if workers:
+            assert len(set(one["worker_pid"].tolist())) == EPOCHS * workers or not in_turn
+            assert (one["outstanding"] >= 0).all() and (one["ready"] >= 0).all() and (one["queued_ns"] >= 0).all()
+            assert one["pickled_bytes"].tolist() == got["pickled_bytes"].tolist()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_field_where_all_batches_are_looked_at(workers: int) -> None:
+    (values, got), (values_too, got_too) = (recorded(form, plain, Slow(), workers) for form in two_forms.available())
+    assert values == values_too
+    for name in got.dtype.names:
+        assert measured(got[name]).tolist() == measured(got_too[name]).tolist(), name
+    for name in ("bytes", "tensors", *KNOWN):
+        assert got[name].tolist() == got_too[name].tolist(), name
+    assert set(got["bytes"].tolist()) == {BATCH_SIZE * 16, (50 % BATCH_SIZE) * 16}
+
+
+class Received:
+    """The shape of torch's iterator with workers: hands on what it is given as if it came from a queue."""
+
+    _ls: Any = None
+    _auto_collation = True
+    _num_workers = 2
+    _worker_result_queue: Any = None
+
+    def __init__(self, arrivals: list[Any], pins: bool) -> None:
+        self._arrivals = arrivals
+        self._pin_memory = pins
+        self._worker_result_queue, self._data_queue = queue.Queue(), queue.Queue()
+        self._send_idx, self._rcvd_idx, self._tasks_outstanding = 9, 2, 4
+        self._in_order = True
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None: ...
+
+    def _next_index(self) -> Any:
+        return [1, 2, 3]
+
+    def _process_data(self, data: Any, worker: int) -> Any:
+        self._worker_result_queue.queue.clear()  # whoever asks how many wait must have done so
+        self._next_index()
+        return data
+
+    def __next__(self) -> Any:
+        return self._process_data(self._arrivals.pop(0), 1)
+
+
+@pytest.mark.parametrize("form", two_forms.available())
+@pytest.mark.parametrize("pins", [False, True])
+@pytest.mark.parametrize("in_order", [False, True])
+def test_a_received_record_field_by_field(form: str, pins: bool, in_order: bool) -> None:
+    with two_forms.form(form) as imported:
+        layout, lanes = imported("profiler.native.layout"), imported("profiler.lanes.lane")
+        recorder = imported("profiler.iterate.recorder")
+        envelope = imported("profiler.transit.envelope")
+        times = layout.TIMES.pack(7, 1000, 200, 30, 150, 25, 4096, 9, 3, 4321, 1, 1.5, 2.5, 3.5)
+        meta = layout.MARK + times + layout.SENT.pack(55, 1 << 62, 640)  # sent in the future: queued for no time
+        unsent = layout.MARK + times + layout.SENT.pack(55, -1, -1)
+        arrived, waits = (envelope.opened((layout.SEAL, "batch", each), 70) for each in (meta, unsent))
+        arrived.pin_ns = 80 if pins else -1
+        made: Any = imported("profiler.iterate.iterators").instrumented(Received, quiet=False)
+        iterator = made([arrived, waits, "bare"], pins)
+        iterator._in_order = in_order
+        iterator._worker_result_queue.queue.extend("ab")
+        iterator._data_queue.queue.extend("cde")
+        lane = lanes.Lane(Path(), "test", BATCH, lanes.Budget(0), pytest.fail)
+        lane.buf, lane.capacity = bytearray(lanes.WINDOW_AT) + bytearray(BATCH.blank * 3), 3
+        step = iterator._ls = recorder.Iteration(recorder.Recorder("test", {}))
+        step.take(lane)
+        step.detailed = step.special = step.looks = None
+        step.epoch = 5
+        step.drawn.update({7: (44, 3)})
+        assert [next(iterator), next(iterator), next(iterator)] == ["batch", "batch", "bare"]
+        assert arrived.payload is None and list(step.drawn) == [9] and step.drawn[9][1] == 3
+        first, second, bare = np.frombuffer(lane.buf[lanes.WINDOW_AT :], dtype=dtype())
+    known = dict.fromkeys(first.dtype.names, -1) | {
+        "seq": 1, "index_ns": 44, "fetch_ns": 200, "collate_ns": 30, "samples": 3, "epoch": 5, "t_fetch_ns": 1000,
+        "pack_ns": 55, "queued_ns": 0, "unpack_ns": 70, "pin_ns": 80 if pins else -1, "pickled_bytes": 640, "task": 7,
+        "worker_pid": 4321, "worker": 1, "outstanding": 4, "ready": 2 + 3 * pins + 3 * in_order, "fetch_cpu_ns": 150,
+        "collate_cpu_ns": 25, "bytes": 4096, "tensors": 3, "own_ns": math.nan,
+        "sample_min_ns": 1.5, "sample_median_ns": 2.5, "sample_max_ns": 3.5,
+    }  # fmt: skip
+    assert fields(first) == known
+    again = {"seq": 2, "index_ns": -1, "samples": -1, "pack_ns": -1, "queued_ns": -1, "pin_ns": -1, "pickled_bytes": -1,
+             "ready": 3 * pins + 3 * in_order}  # fmt: skip
+    assert fields(second) == known | again
+    nothing = dict.fromkeys(known, -1) | {name: math.nan for name in known if first[name].dtype.kind == "f"}
+    assert fields(bare) == nothing | {"seq": 3, "epoch": 5}
+
+
+def dtype() -> Any:
+    offsets = [BATCH.offset(field.name) for field in BATCH.fields]
+    formats = [np.dtype(field.code) for field in BATCH.fields]
+    names = [field.name for field in BATCH.fields]
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": BATCH.size})
+
+
+class _NaN(float):
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, float) and math.isnan(other)
+
+    __hash__ = float.__hash__
+
+
+def fields(record: Any) -> dict[str, Any]:
+    """Its values; when it was asked for and how long that took counts as unmeasured, once it is seen to be measured."""
+    values = {name: record[name].item() for name in record.dtype.names}
+    assert values["t_ns"] > 0 and values["wait_ns"] > 0
+    values |= {"t_ns": -1, "wait_ns": -1}
+    return {name: _NaN(value) if value != value else value for name, value in values.items()}

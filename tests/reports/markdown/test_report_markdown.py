@@ -1,0 +1,138 @@
+"""Markdown: read back by a CommonMark parser, so that a test sees what GitHub would show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from loaderscope.advisors.schema.report_model import Change, Report
+from loaderscope.reports.markdown.markup import escaped, fenced
+from loaderscope.reports.markdown.report_markdown import MAX_BYTES, render_markdown
+from report_samples import EVIL, EVIL_CODE, advice, full_report, full_run, hostile_report
+
+OURS = ("<details>", "</details>", "<summary>", "</summary>")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return full_report(full_run(tmp_path_factory.mktemp("runs"), batches=60))
+
+
+def parsed(text: str) -> list[Token]:
+    """All tokens, those inside lines included."""
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    return [each for token in tokens for each in (token, *(token.children or ()))]
+
+
+def plain(text: str) -> str:
+    """The text of one line as a reader sees it."""
+    return "".join(token.content for token in parsed(text) if token.type in ("text", "text_special"))
+
+
+def html(tokens: list[Token]) -> str:
+    return "".join(token.content for token in tokens if token.type.startswith("html"))
+
+
+def test_everything_is_there(report: Report) -> None:
+    text = render_markdown(report)
+    headings = [b.content for a, b in zip(parsed(text), parsed(text)[1:], strict=False) if a.type == "heading_open"]
+    assert headings[0] == "ImageNet: input-bound"
+    assert {"What to change", "What would not help", "The machine", "What recording cost"} <= set(headings)
+    codes = [token.content for token in parsed(text) if token.type == "fence"]
+    assert codes == [each.change.code + "\n" for each in report.loaders[0].recommendations]
+    for part in ("predicted ×1.35 (1.22–1.41)", "measured ×1.02", "correctness: ", "safety: ", "(the limit)",
+                 "whether reads came from disk", "num\\_workers", "Each worker holds 120 MB"):  # fmt: skip
+        assert part in text
+
+
+def test_functions_transforms_and_storage(report: Report) -> None:
+    tokens = parsed(render_markdown(report))
+    cells = [b.content for a, b in pairwise(tokens) if a.type == "td_open"]
+    at = cells.index("PIL ImageFile.load")
+    assert cells[at - 2 : at + 3] == [
+        "71 % (66–75 %)",
+        "70 %",
+        "PIL ImageFile.load",
+        "ImageFile.py:425",
+        "patches.py:41",
+    ]
+    at = cells.index("patches.py:41: image.load()")
+    assert cells[at + 1] == "yours"
+    assert cells[cells.index("2\\. ColorJitter") + 2] == "64 %"
+    assert "reading 3.0 %, decoding 95 %, the rest 2.0 %" in cells
+    headings = [b.content for a, b in pairwise(tokens) if a.type == "heading_open"]
+    assert [each for each in headings if each.startswith(("Inside", "The tr", "What is"))] == [
+        "Inside fetch", "Inside collate", "The transforms", "What is read",
+    ]  # fmt: skip
+
+
+def test_tables_are_tables(report: Report) -> None:
+    tokens = parsed(render_markdown(report))
+    cells = [token for token in tokens if token.type in ("th_open", "td_open")]
+    rows = [token for token in tokens if token.type == "tr_open"]
+    assert len([token for token in tokens if token.type == "table_open"]) >= 8
+    assert len(cells) > 2 * len(rows)
+
+
+def test_hostile_texts_are_shown_and_not_obeyed(report: Report) -> None:
+    tokens = parsed(render_markdown(hostile_report(report)))
+    kinds = {token.type for token in tokens}
+    assert not kinds & {"link_open", "image", "em_open", "s_open", "code_inline", "code_block"}
+    left = html(tokens)
+    for tag in OURS:
+        left = left.replace(tag, "")
+    assert "<" not in left
+    assert [token.content for token in tokens if token.type == "fence"] == [EVIL_CODE + "\n"] * len(report.loaders)
+    assert EVIL in {token.content for token in tokens if token.type == "text"} | {
+        "".join(child.content for child in token.children or ()) for token in tokens if token.type == "inline"
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a | b", "*a* _b_ `c` ~~d~~", "<b>&amp;</b>", "@someone #12 GH-1", "https://x.example/?a=b www.x.example",
+     "[a](b) ![c](d)", "# no heading", "1. no list", "- no list", "+", "= = =", "--- ",
+     "\\| \\\\* \\", "$x$", "12.5 ms"],
+)  # fmt: skip
+def test_a_cell_reads_as_it_was(text: str) -> None:
+    assert plain(escaped(text)).strip() == text.strip()
+    table = f"| head | other |\n| --- | --- |\n| {escaped(text)} | x |\n"
+    assert [token.type for token in parsed(table)].count("td_open") == 2
+    assert {token.type for token in parsed(escaped(text))} <= {
+        "paragraph_open", "paragraph_close", "inline", "text", "text_special",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["@someone", "#12", "https://x.example", "www.x.example"])
+def test_nothing_github_would_link_is_left(text: str) -> None:
+    assert text not in escaped(f"see {text} there")
+
+
+def test_plain_figures_stay_readable() -> None:
+    assert escaped("12.5 ms (30 %): waiting") == "12.5 ms (30 %): waiting"
+
+
+@pytest.mark.parametrize("code", ["x", "```\nx\n```", "`````", EVIL_CODE])
+def test_no_code_closes_its_fence(code: str) -> None:
+    (token,) = parsed(fenced(code))
+    assert (token.type, token.content) == ("fence", code + "\n")
+
+
+def test_a_long_report_is_cut_and_says_so(report: Report) -> None:
+    many = tuple(advice(f"Advice {n}", change=Change({}, "x = 1\n" * 400)) for n in range(60))
+    long = replace(report, loaders=(replace(report.loaders[0], recommendations=many, code=None, storage=None),))
+    text = render_markdown(long)
+    assert len(text.encode()) <= MAX_BYTES
+    assert "Some parts did not fit here" in text
+    assert "What recording cost" in text  # what comes later and fits is there
+    assert "did not fit" not in render_markdown(report)
+    assert html(parsed(text)).count("<details>") == html(parsed(text)).count("</details>")
+
+
+def test_nothing_recorded(report: Report, tmp_path: Path) -> None:
+    assert "no loader was recorded" in render_markdown(replace(report, loaders=()))
