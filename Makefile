@@ -7,7 +7,8 @@ READY := $(VENV)/ready
 
 # More processes than cores: most tests wait for programs that they start. See `_group` in tests/conftest.py.
 AT_ONCE := -n 4 --dist loadgroup
-FAST := --ignore tests/harmless --ignore tests/integration --ignore tests/test_packaging.py --ignore tests/test_readme_commands.py
+FAST := $(addprefix --ignore tests/,harmless integration test_packaging.py test_readme_commands.py \
+	reports/html/test_html_browser.py advisors/code/test_code_runs.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-slow test-torch test-sanitize check format bench bench-advice screenshots clean

@@ -66,6 +66,8 @@ def test_some_points_of_the_first_half_second(stage: Stage, name: str) -> None:
 
 @pytest.mark.timeout(900)
 def test_moments_at_random(stage: Stage) -> None:
+    """Asserts, for programs, ways of watching and moments drawn at random, what `wrong` looks for: the exit code, the
+    error that arrived, the handlers and the blocked signals of a bare run, and no word of ours."""
     drawn = os.environ.get("HARMLESS_SEED", "")
     found: list[str] = []
 

@@ -242,6 +242,8 @@ def test_damaged_runs(
     block: int, files: Files, pristine: Path, tmp_path: Path, read_once: dict[Any, Any],
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    """Asserts that each damaged run gives what the format promises (JSON that others read, tags that are closed, no
+    NaN in a text, finite columns), or one sentence and exit code 2, and draws on every screen; that none raises."""
     monkeypatch.setenv("COLUMNS", "100")
     for seed in range(block, block + BLOCK):
         for known in [key for key in read_once if key != str(pristine)]:

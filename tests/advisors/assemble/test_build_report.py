@@ -275,6 +275,8 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False)
 
 @given(st.recursive(SCALARS, lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x, max_size=3)))
 def test_any_json_is_refused_politely(value: Any) -> None:
+    """Asserts that JSON that is no report raises UsageError, and nothing else, wherever in it the strange value
+    stands."""
     for data in (value, {"schema": 1, "run": value, "loaders": value}):
         with pytest.raises(UsageError):
             Report.from_json(json.dumps(data))

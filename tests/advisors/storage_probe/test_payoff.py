@@ -15,6 +15,7 @@ seconds = st.integers(0, 50).map(float)
 def test_it_is_the_first_epoch_after_which_less_time_was_spent(
     convert: float, first: float, later: float, new_first: float, new_later: float
 ) -> None:
+    """Asserts that the formula gives the epoch that counting one by one gives, for any times."""
     before, after = EpochTimes(first, later), EpochTimes(new_first, new_later)
     counted = next((n for n in range(1, 200) if convert + after.total_s(n) < before.total_s(n)), None)
     assert pays_after(convert, before, after) == counted

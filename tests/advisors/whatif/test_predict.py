@@ -287,6 +287,8 @@ def noisy(seed: int, workers: int) -> list[dict[str, Any]]:
 @given(seed=st.integers(0, 1000), workers=st.integers(0, 3), to=st.integers(0, 8), cpus=st.integers(1, 8))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_invariants(tmp_path: Path, seed: int, workers: int, to: int, cpus: int) -> None:
+    """Asserts of any loop: a range is ordered and finite, slower fetching is no faster, more CPUs are no slower, and
+    the same question has the same answer."""
     config = with_workers(workers) if workers else None
     loaded = workload(tmp_path, noisy(seed, workers), config=config, affinity=cpus)
     whatif = WhatIf(loaded)

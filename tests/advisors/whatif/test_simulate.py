@@ -137,6 +137,8 @@ def test_no_loop_is_faster_than_its_parts_or_slower_than_their_sum(
     work_cpu: list[float], work_idle: list[float], compute: float, receive: float, workers: int, prefetch: int,
     cpus: float, in_order: bool, pin: bool,
 ) -> None:  # fmt: skip
+    """Asserts that batches end in order, not before the slowest part can have made them all, and not later than all
+    parts one after another would."""
     loop = times(20, work_cpu=work_cpu, work_idle=work_idle, compute_cpu=compute, receive=receive, pin_cpu=receive)
     found = epoch(
         loop, setting(workers, prefetch=prefetch, cpus=cpus, in_order=in_order, pin=pin, more_tasks=False), 0, 20

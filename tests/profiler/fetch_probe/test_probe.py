@@ -306,6 +306,7 @@ FIELDS = [*json.loads(some_totals().to_json())]
 
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_any_file_is_read(data: dict[str, Any]) -> None:
+    """Asserts that any JSON gives totals: no error, no negative count, no name that cannot be printed."""
     looks = sampled_fetches_of(totals_from(data))
     assert all(step.calls >= 0 and step.position >= 0 for step in looks.chains)
     assert all(epoch.opens >= -1 for epoch in looks.epochs)

@@ -95,6 +95,8 @@ def unfolded(files: dict[str, bytes]) -> Iterator[Path]:
 @FUZZ
 @given(data=st.binary(max_size=9000), keep=st.sampled_from([0, 8, 12, 40, 64, HEADER_BYTES]))
 def test_random_bytes_as_a_segment(tmp_path: Path, data: bytes, keep: int) -> None:
+    """Asserts that a header, whole or cut, before random bytes raises LoaderscopeError or nothing, and that the lane
+    it is in is read without any error."""
     path = tmp_path / "machine-000000.seg"
     write_lane_once(tmp_path)
     whole = (tmp_path / "good.bytes").read_bytes()
@@ -128,6 +130,7 @@ def test_headers_that_lie(
     tmp_path: Path, version: int, header_bytes: int, record: int, capacity: int, first: int, committed: int,
     length: int | None, described: object,
 ) -> None:  # fmt: skip
+    """Asserts the same of headers whose every field is random: no other error, no reading beyond the file."""
     text = json.dumps(described).encode()
     header = HEADER.pack(
         MAGIC, version, header_bytes, record, capacity, first, committed, len(text) if length is None else length
@@ -169,6 +172,8 @@ def test_plausible_headers_with_absurd_numbers(
 @FUZZ
 @given(value=JSON)
 def test_any_json_as_a_fold(tmp_path: Path, value: object) -> None:
+    """Asserts that any JSON in the place of totals raises LoaderscopeError or nothing, and leaves the lane
+    readable."""
     (tmp_path / "batch.fold.json").write_text(json.dumps(value))
     with quiet():
         read_compacted(tmp_path, "batch")
@@ -178,6 +183,7 @@ def test_any_json_as_a_fold(tmp_path: Path, value: object) -> None:
 @FUZZ
 @given(column=st.lists(JSON | st.integers(), min_size=4, max_size=4), bins=st.lists(st.tuples(JSON, JSON), max_size=3))
 def test_folds_with_absurd_totals(tmp_path: Path, column: list[object], bins: list[object]) -> None:
+    """Asserts that a report is made, or refused with LoaderscopeError, of totals that are no numbers or cannot be."""
     run = tmp_path / "run"
     if not run.exists():
         RunBuilder(tmp_path, "run").process().loader(loop(3))
@@ -194,6 +200,8 @@ def test_folds_with_absurd_totals(tmp_path: Path, column: list[object], bins: li
 @FUZZ
 @given(seed=st.integers(0, 2**32), mutate=st.sampled_from(["flip", "cut", "fill", "drop", "swap"]))
 def test_mutated_runs_open_or_say_why(pristine: dict[str, bytes], seed: int, mutate: str) -> None:
+    """Asserts that a run with files flipped, cut, filled, dropped or swapped is reported without a warning, or refused
+    with LoaderscopeError."""
     rng = random.Random(seed)
     files = dict(pristine)
     for name in rng.sample(sorted(files), rng.randint(1, 3)):
@@ -211,6 +219,7 @@ def test_mutated_runs_open_or_say_why(pristine: dict[str, bytes], seed: int, mut
     value=JSON, key=st.sampled_from(["pid", "argv", "reasons", "config", "overhead", "cgroup", "gpus", "world_size"])
 )
 def test_mutated_json_values(pristine: dict[str, bytes], value: object, key: str) -> None:
+    """Asserts the same where any JSON stands in the place of one known value, in every file that has it."""
     files = dict(pristine)
     for name, data in pristine.items():
         if name.endswith(".json") and "fold" not in name:

@@ -395,6 +395,7 @@ def test_hostile_or_torn_source_is_refused(lines: tuple[str, ...]) -> None:
 
 @given(st.lists(st.text(max_size=60), max_size=8))
 def test_any_text_is_refused_or_read(lines: list[str]) -> None:
+    """Asserts that whatever stands in a __getitem__, reading it raises NotArrays or finds arrays it takes rows of."""
     try:
         plan = read_access(tuple(lines), ATTRIBUTES)
     except NotArrays:
