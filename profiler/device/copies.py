@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..base.clock import now_ns
 from ..guard.error_origin import is_ours
 from ..guard.static_access import inherits, plain_tensor, unseen
-from .batch_places import places_of
+from .batch_storages import storages_of
 
 if TYPE_CHECKING:
     import torch
@@ -30,6 +30,8 @@ SMALL = 1024
 _kinds: set[str] = set()
 
 _by_thread: dict[int, Copied] = {}
+# By a weak reference to a tensor's storage, which is the number that names it: while it is held, no other storage has
+# that number, though the memory be another's by then.
 _by_memory: dict[int, Copied] = {}
 _memory_of: dict[int, list[int]] = {}
 _originals: dict[str, Any] = {}
@@ -70,7 +72,9 @@ def uninstall() -> None:
     _kinds.clear()
     _by_thread.clear()
     _by_memory.clear()
-    _memory_of.clear()
+    while _memory_of:
+        for place in _memory_of.popitem()[1]:
+            torch.UntypedStorage._free_weak_ref(place)
 
 
 def expect(batch: Copied, data: Any) -> None:
@@ -78,9 +82,10 @@ def expect(batch: Copied, data: Any) -> None:
     _by_thread[get_ident()] = batch
     if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
         with unseen():
-            places = places_of(data)
+            storages: list[Any] = storages_of(data)
     else:
-        places = places_of(data)
+        storages = storages_of(data)
+    places = [storage._weak_ref() for storage in storages]
     _memory_of[id(batch)] = places
     for place in places:
         _by_memory[place] = batch
@@ -94,17 +99,18 @@ def leave(batch: Copied) -> None:
 
 
 def forget(batch: Copied) -> None:
-    """It is not used any more; its memory may be another's by now."""
+    """Copies of it are not looked for any more."""
     leave(batch)
     for place in _memory_of.pop(id(batch), ()):
         if _by_memory.get(place) is batch:
             _by_memory.pop(place, None)
+        torch.UntypedStorage._free_weak_ref(place)
 
 
 def _batch_of(source: torch.Tensor) -> Copied | None:
     """The batch that this is a copy of, if any."""
     if _by_memory and source.layout is torch.strided:
-        batch = _by_memory.get(source.untyped_storage().data_ptr())
+        batch = _by_memory.get(source.untyped_storage()._cdata)
         if batch is not None:
             return batch
     if source.numel() * source.element_size() < SMALL:

@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 MAX_PENDING = 256
 # A thread of the program's may copy a batch when the loop has gone on; so many batches are remembered for it.
 LATE = 4
-# The loader's facts that say why there is nothing of the device, or no such figure.
+# The reasons of a loader that say why there is nothing of the device, and why of pinning.
 REASON, PINNED_REASON = "h2d", "h2d_pinned"
-UNTIMED = ("h2d_ns", "compute_device_ns", "stall_ns")
 
 
 def device_clock(step: Timed) -> DeviceClock | None:
@@ -192,8 +191,7 @@ class DeviceClock:
         self._lacks = reason
         self._pending.clear()
         self._pool.clear()
-        for metric in UNTIMED:
-            self._tell(metric, reason)
+        self._tell(REASON, reason)
 
     def _off(self, error: Exception) -> None:
         if not is_ours(error):

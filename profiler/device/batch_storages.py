@@ -1,4 +1,4 @@
-"""Where the tensors of a batch lie, however it is nested: in containers, dataclasses, and objects with attributes.
+"""The memory that a batch lies in, however it is nested: in containers, dataclasses, and objects with attributes.
 
 Containers are opened by their base class's own methods, objects by their instance dictionary: no code of the user's
 runs. That is how a `BatchEncoding`, a `TensorDict`, a graph library's `Batch` and a class of one's own hold theirs.
@@ -6,9 +6,12 @@ runs. That is how a `BatchEncoding`, a `TensorDict`, a graph library's `Batch` a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..guard.static_access import inherits, instance_vars, is_one_of, plain_tensor, unseen
+
+if TYPE_CHECKING:
+    import torch
 
 # A longer list is no batch of tensors.
 MAX_ITEMS = 1024
@@ -20,21 +23,21 @@ _LEAVES = (int, str, float, bool, type(None), bytes)
 _CONTAINERS: tuple[tuple[Any, Any], ...] = ((dict, dict.values), (list, list.__iter__), (tuple, tuple.__iter__))
 
 
-def places_of(batch: Any) -> list[int]:
-    """Where the memory of its tensors begins, in order."""
+def storages_of(batch: Any) -> list[torch.UntypedStorage]:
+    """Those of its tensors on the CPU, in order."""
     import torch
 
-    found: list[int] = []
+    found: list[torch.UntypedStorage] = []
     opened: list[Any] = []
 
-    def place(tensor: torch.Tensor) -> None:
+    def take(tensor: torch.Tensor) -> None:
         if tensor.layout is torch.strided and tensor.is_cpu:
-            found.append(tensor.untyped_storage().data_ptr())
+            found.append(tensor.untyped_storage())
 
     def look(value: Any, depth: int) -> None:
         kind = type(value)
         if kind is torch.Tensor:
-            place(value)
+            take(value)
             return
         if is_one_of(kind, _LEAVES) or not depth:
             return
@@ -46,7 +49,7 @@ def places_of(batch: Any) -> list[int]:
                 return
         if plain_tensor(value):
             with unseen():
-                place(value)
+                take(value)
         elif len(opened) < MAX_OBJECTS and not any(value is other for other in opened):
             opened.append(value)
             for item in instance_vars(value).values():
