@@ -121,8 +121,9 @@ def _report_after(directory: Path | None) -> None:
         return
     if report.loaders:
         _write(_text(report, sys.stderr), sys.stderr)
-    else:
-        click.echo("loaderscope: nothing was recorded: the script iterated over no DataLoader", err=True)
+        return
+    for sentence in report.missing or ("the script iterated over no DataLoader",):
+        click.echo(f"loaderscope: nothing was recorded: {sentence}", err=True)
 
 
 @cli.command("top", short_help="Watch a run live, or look at one again, in the terminal.")

@@ -25,6 +25,7 @@ from ..inspect.samplers import own_of
 from ..inspect.uses import Use, use_now
 from ..native.form import native
 from ..session import session as sessions
+from . import foreign
 from .calibrate import overhead_of
 from .loader_kinds import LoaderKind, family_of, known_families
 from .plain import WatchedIterable
@@ -107,6 +108,7 @@ def watch_all(*, stacks: bool = True) -> None:
         _hook(DataLoader)
         for family in known_families():
             family.when_imported(_hook)
+        foreign.hook_all(lambda loader: _plain_recorder(loader, None))
         adopt_all(lambda iterator: Iteration(_recorder_for_orphan(iterator)))
 
 
@@ -265,7 +267,7 @@ def _plain_recorder(iterable: Any, name: str | None) -> Recorder:
     stages = ("index", "fetch", "collate", "pack", "queued", "unpack", "pin", "h2d", "stall")
     facts = {
         "kind": "iterable",
-        "config": {"loader": class_name(type(iterable)).rpartition(".")[2]},
+        "config": {"loader": class_name(type(iterable)).rpartition(".")[2], "made_by": foreign.package_of(iterable)},
         "reasons": dict.fromkeys(stages, why),
         "notes": [],
     }
@@ -308,6 +310,7 @@ def _unhook() -> None:
     for owner, original in list(_hooked.items()):
         owner._get_iterator = original  # type: ignore[attr-defined]
         del _hooked[owner]
+    foreign.unhook_all()
     from ..device.copies import uninstall
 
     uninstall()
