@@ -124,6 +124,6 @@ def _name(loader: Any) -> None:
     if session is not None:
         session.note_reason(
             f"{OTHER_LOADER}{cls.__qualname__}",
-            f"this script iterates over a {cls.__qualname__} of {package}, which is an iterator of its own: hand "
+            f"this script iterates over {package}'s {cls.__qualname__}, which is an iterator of its own: hand "
             "loaderscope.watch(loader) to the loop to see its waiting",
         )
