@@ -60,6 +60,7 @@ def run_verb(live: bool, quiet: bool, runs: Path | None, command: tuple[str, ...
 
 def _report_after(directory: Path | None) -> None:
     """The report of a run that has just ended. The script's exit code stands, whatever happens here."""
+    why: tuple[str, ...] = ()
     if directory is not None:
         from ..advisors.assemble.build_report import build_report
         from ..profiler.run.run_reader import open_run
@@ -73,4 +74,6 @@ def _report_after(directory: Path | None) -> None:
         if report.loaders:
             show(render_text, report, stream=sys.stderr)
             return
-    click.echo("loaderscope: nothing was recorded: the script iterated over no DataLoader", err=True)
+        why = report.missing
+    for sentence in why or ("the script iterated over no DataLoader",):
+        click.echo(f"loaderscope: nothing was recorded: {sentence}", err=True)

@@ -11,6 +11,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from ..base import schema
 from ..base.cpu_list import cpus_of
 from ..base.errors import RunUnreadable
@@ -18,12 +20,12 @@ from ..base.liveness import Liveness, State, process_state
 from ..base.metadata import clean, integer, number, read_json, scalars, sentences, strings, text
 from ..base.schema import Schema
 from ..inspect.inspection import read_inspection
-from ..lanes.columns import LaneContent, merge_compacted, merge_lanes, read_lane, with_compute
+from ..lanes.columns import Columns, LaneContent, merge_compacted, merge_lanes, read_lane, with_compute
 from ..lanes.lane_reader import read_header, segments
 from ..session.gaps import reasons_of_bare_worker, told_by_worker
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
-from .epoch_ends import with_ends
+from .epoch_ends import EXHAUSTED, with_ends
 from .host_ranks import with_ranks_counted
 from .run import GpuInfo, LoaderRun, ProcessRun, Run, SystemRun
 from .run_finder import find_run
@@ -34,6 +36,8 @@ FORMAT = 1
 # A run has one folder a process and one a host; more entries than this are not read.
 MAX_PARTS = 10_000
 MAX_LOADERS = 10_000
+
+_RAY_WORKER = re.compile(r"[/\\\\]ray[/\\\\].*default_worker\.py$")
 
 Unread = Mapping[str, Any]
 LaneSource = Callable[[Path, str, Schema], LaneContent]
@@ -167,12 +171,22 @@ def _read_process(path: Path, liveness: Liveness, read: LaneSource) -> ProcessRu
         pid=pid,
         argv=strings(data, "argv"),
         reasons=sentences(data, "reasons"),
-        state=process_state(data, liveness),
+        state=_state(data, liveness, loaders),
         loaders=tuple(loaders),
         workers=workers,
         notes=tuple(notes),
         **(_told(data, ProcessRun) | {"affinity": _cores(data), "cpus": cpus_of(text(data, "cpus") or "")}),
     )
+
+
+def _state(data: Unread, liveness: Liveness, loaders: list[LoaderRun]) -> State:
+    """Ray ends its workers from outside once their work is done: of those, only one in the middle of an epoch has
+    crashed."""
+    state = process_state(data, liveness)
+    argv = strings(data, "argv")
+    ray = bool(argv) and _RAY_WORKER.search(argv[0]) is not None
+    through = all((each.epochs["how"] == EXHAUSTED).all() for each in loaders)
+    return "finished" if state == "crashed" and ray and loaders and through else state
 
 
 def _cores(data: Unread) -> int | None:
@@ -210,6 +224,11 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
     epochs, config = _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns, scalars(data, "config")
     bare = told_by_worker(path, index)
     reasons = {**sentences(data, "reasons"), **reasons_of_bare_worker(bare)}
+    if config.get("batching") == "none" and config.get("dataset_kind") == "iterable":
+        # One was asked for and one came, of which nobody knows how many samples it holds.
+        batches = Columns({**batches, "samples": np.full(batches.rows, -1, batches["samples"].dtype)}, batches.rows)
+        folded.columns.pop("samples", None)
+        reasons.setdefault("samples", "batch_size=None: the data set makes the batches, and does not say of how many")
     kind: Literal["dataloader", "iterable"] = "iterable" if data.get("kind") == "iterable" else "dataloader"
     return LoaderRun(
         index=index,
