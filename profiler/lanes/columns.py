@@ -20,17 +20,9 @@ from ..base.metadata import clean
 from ..base.schema import Field, Schema
 from .compacted import Compacted
 from .compaction import derive_compute
-from .lane_reader import SegmentInfo, read_compacted, read_header, read_segment, segments
+from .lane_reader import TYPES, SegmentInfo, read_compacted, read_header, read_segment, segments
 
 Array = npt.NDArray[Any]
-
-# NumPy types of the struct codes a schema may use.
-_TYPES: dict[str, np.dtype[Any]] = {
-    "q": np.dtype("<i8"),
-    "i": np.dtype("<i4"),
-    "h": np.dtype("<i2"),
-    "f": np.dtype("<f4"),
-}
 
 # Compaction unlinks a segment after its totals are written: a reader that meets one half-gone starts the lane again,
 # and so it does where it meets one half-made.
@@ -223,7 +215,7 @@ def with_compute(columns: Columns) -> Columns:
 
 def _unmeasured(f: Field, rows: int, count: int) -> Array:
     shape: tuple[int, ...] = (rows, count) if f.count > 1 else (rows,)
-    value = np.array(np.nan if f.code == "f" else -1, dtype=_TYPES[f.code])
+    value = np.array(np.nan if f.code == "f" else -1, dtype=TYPES[f.code])
     return np.broadcast_to(value, shape)
 
 
@@ -244,7 +236,7 @@ class ColumnsBuilder:
     def add(self, records: Array) -> int:
         start, end = self.at, self.at + len(records)
         for f in self.schema.fields:
-            name, type_ = f.name, _TYPES[f.code]
+            name, type_ = f.name, TYPES[f.code]
             shape: tuple[int, ...] = (self.counts[name],) if f.count > 1 else ()
             known = name in (records.dtype.names or ())
             if known and (records.dtype[name].base != type_ or records.dtype[name].shape != shape):

@@ -19,7 +19,12 @@ from .compacted import BINS, Compacted, Totals, compacted_path
 from .segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 
 # NumPy types of the struct codes a schema may use.
-_TYPES = {"q": "<i8", "i": "<i4", "h": "<i2", "f": "<f4"}
+TYPES: dict[str, np.dtype[Any]] = {
+    "q": np.dtype("<i8"),
+    "i": np.dtype("<i4"),
+    "h": np.dtype("<i2"),
+    "f": np.dtype("<f4"),
+}
 
 # A record is at most this large: a bound against absurd headers, far above MAX_CORES floats.
 MAX_RECORD_BYTES = 1 << 16
@@ -80,7 +85,7 @@ def read_header(path: Path) -> SegmentInfo:
 def _dtype(fields: Any, record_bytes: int) -> np.dtype[Any]:
     names, formats, offsets = [], [], []
     for name, code, count, offset in fields:
-        base = np.dtype(_TYPES[code])
+        base = TYPES[code]
         if not (isinstance(name, str) and name.isidentifier() and isinstance(count, int) and isinstance(offset, int)):
             raise ValueError("field")
         if count < 1 or offset < 0 or offset + base.itemsize * count > record_bytes:
