@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rule_cases1 import case_of, main_loop
 
 from loaderscope.advisors.code.dialects import NAMES
 from loaderscope.advisors.code.loader_code import DROP, Source, loader_code
 from loaderscope.advisors.code.loader_form import form_of
+from rule_cases import case_of
+from rule_rows import main_loop
 
 SHARED_OUT = {
     "sampler": "torch.utils.data.distributed.DistributedSampler", "sampler_plain": False, "shuffle": True,
