@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .profiler.base.errors import UsageError
+from .profiler.base.host import usable_cores
 
 if TYPE_CHECKING:
     import torch
@@ -142,7 +143,7 @@ def run_demo(
 
     size = QUICK if quick else FULL
     dataset: Any = Pictures(pictures(cache or cache_directory(), size, tell, track))
-    workers = max(2, min(MOST_WORKERS, _cpus()))
+    workers = max(2, min(MOST_WORKERS, usable_cores()))
     loaders = (
         ("without workers", DataLoader(dataset, size.batch, shuffle=True)),
         (
@@ -187,7 +188,3 @@ def _train(loader: Any, size: Size) -> None:
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(images.float() / 255), labels).backward()
             optimizer.step()
-
-
-def _cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

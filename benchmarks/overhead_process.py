@@ -28,12 +28,20 @@ class Side:
     """A process that loops over one workload. `tools` are the ways in which it can be asked to loop; with `size` 0, it
     finds the size at which a batch takes the workload's target time."""
 
-    def __init__(self, workload: str, tools: list[str], size: int, python: str = sys.executable) -> None:
+    def __init__(
+        self, workload: str, tools: list[str], size: int, python: str = sys.executable, **variables: str
+    ) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="overhead-")
         address = str(Path(self.folder.name, "socket"))
         asked = {"workload": workload, "tools": tools, "size": size, "address": address}
         runs = str(Path(self.folder.name, "runs"))
-        env = {**os.environ, "OVERHEAD_SIDE": json.dumps(asked), "LOADERSCOPE_DIR": runs, "PYTHONHASHSEED": "0"}
+        env = {
+            **os.environ,
+            "OVERHEAD_SIDE": json.dumps(asked),
+            "LOADERSCOPE_DIR": runs,
+            "PYTHONHASHSEED": "0",
+            **variables,
+        }
         self.log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 closed in _kill
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(address)

@@ -21,9 +21,9 @@ import psutil
 
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.clock import now_ns
+from loaderscope.profiler.base.host import boot_id, host_name
 from loaderscope.profiler.lanes import lane_reader
 from loaderscope.profiler.lanes.lane import Budget, Lane
-from loaderscope.profiler.sampler.host import boot_id, host_name
 
 BOOT = (
     "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.sampler.loop import main; sys.exit(main({argv!r}))"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import deliver, fitted
+from .output import need_file, output_option, show
 from .progress import steps
 
 FAILED = 1
@@ -20,7 +19,7 @@ FAILED = 1
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json", "md", "html"]), default="text", show_default=True
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to FILE.", metavar="FILE")
+@output_option()
 @click.option(
     "--fail-below",
     type=click.FloatRange(min=0, min_open=True),
@@ -38,26 +37,19 @@ def compare_verb(before: str, after: str, format_: str, output: Path | None, fai
       loaderscope compare 20250131-0915 latest
       loaderscope compare main.run branch.run --fail-below 0.95
     """
-    from ..reports.formats import FILE_ONLY, render_comparison
-
-    if output is None and format_ in FILE_ONLY and sys.stdout.isatty():
-        raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o comparison.html")
+    need_file(format_, output, "comparison.html")
     with steps("reading the first run", "reading the second", "comparing") as step:
         from ..advisors.assemble.build_report import build_report
         from ..profiler.run.run_reader import open_run
         from ..reports.compare.compare import compare, slowest_factor
-        from ..reports.text.compare_text import render_compare_text
+        from ..reports.formats import render_comparison
 
         first = open_run(before)
         step()
         second = open_run(after)
         step()
         found = compare(build_report(first, advice=False), first, build_report(second, advice=False), second)
-    if format_ == "text" and output is None:
-        text = fitted(render_compare_text, found)
-    else:
-        text = render_comparison(format_, found)
-    deliver(text, output)
+    show(render_comparison, format_, found, output=output)
     if fail_below is None:
         return 0
     slowest = slowest_factor(found)

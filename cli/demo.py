@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import click
 
-from .output import show, write
+from .output import deliver, show
 
 
 @click.command("demo", short_help="See it at work on a small real training.")
@@ -29,9 +29,9 @@ def demo_verb(quick: bool) -> int:
     from ..reports.text.text import render_text
 
     for title, report in (("1. A badly configured loader", bad), ("2. A good one", good)):
-        write(f"\n{title}\n", sys.stdout)
+        deliver(f"\n{title}\n")
         show(render_text, report)
-    write(render_speedup(bad, good), sys.stdout)
+    deliver(render_speedup(bad, good))
     return 0
 
 

@@ -5,10 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
 
 from ..profiler.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from ..reports.formats import Content
+
+
+def output_option(help_: str = "Write to FILE.") -> Callable[[Any], Any]:
+    """The option -o."""
+    return click.option("-o", "--output", type=click.Path(path_type=Path), help=help_, metavar="FILE")
 
 
 class ReaderGone(Exception):
@@ -21,28 +32,50 @@ def need_terminal(verb: str, instead: str) -> None:
         raise UsageError(f"`{verb}` needs a terminal that can draw; {instead}")
 
 
-def deliver(content: str | dict[str, bytes], output: Path | None) -> None:
-    """Into the file or folder, or to standard output; HTML says it is UTF-8, so that is what a pipe gets."""
+def need_file(format_: str, output: Path | None, example: str) -> None:
+    """Raises UsageError where such a format would go to a terminal."""
+    from ..reports.formats import FILE_ONLY
+
+    if output is None and format_ in FILE_ONLY and (format_ == "parquet" or sys.stdout.isatty()):
+        raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o {example}")
+
+
+def show(render: Callable[..., Content], *what: object, output: Path | None = None, stream: TextIO | None = None
+         ) -> None:  # fmt: skip
+    """`render(*what, width, color, unicode)` into the file or folder, or as the stream (standard output) has room."""
+    deliver(fitted(render, *what, output=output, stream=stream), output, stream)
+
+
+def fitted(render: Callable[..., Content], *what: object, output: Path | None = None, stream: TextIO | None = None
+           ) -> Content:  # fmt: skip
+    """What `show` shows."""
+    stream = stream or sys.stdout
+    if output is not None:
+        from ..reports.formats import FILE_WIDTH
+
+        return render(*what, FILE_WIDTH, False, True)
+    return render(*what, _width(stream), _color(stream), _unicode(stream))
+
+
+def deliver(content: Content, output: Path | None = None, stream: TextIO | None = None) -> None:
+    """Into the file or folder, or to the stream; HTML says it is UTF-8, so that is what a pipe gets."""
     if output is not None:
         from ..reports.formats import write_content
 
         write_content(content, output)
         return
     assert isinstance(content, str)
-    if content.startswith("<!DOCTYPE html>") and hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(encoding="utf-8")
-    write(content, sys.stdout)
-
-
-def fitted(render: Callable[..., str], *what: object, stream: TextIO | None = None) -> str:
-    """`render(*what, width, color, unicode)`, as this stream (standard output) has them."""
     stream = stream or sys.stdout
-    return render(*what, _width(stream), _color(stream), _unicode(stream))
-
-
-def show(render: Callable[..., str], *what: object, stream: TextIO | None = None) -> None:
-    """What `render` makes of that, on this stream (standard output)."""
-    write(fitted(render, *what, stream=stream), stream or sys.stdout)
+    if content.startswith("<!DOCTYPE html>") and isinstance(stream, TextIOWrapper):
+        stream.reconfigure(encoding="utf-8")
+    encoding = stream.encoding or "utf-8"
+    try:
+        stream.write(content.encode(encoding, "replace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError as error:
+        # Python flushes again at exit and would complain: what is left goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise ReaderGone from error
 
 
 def _width(stream: TextIO) -> int:
@@ -67,15 +100,3 @@ def _color(stream: TextIO) -> bool:
 
 def _unicode(stream: TextIO) -> bool:
     return "utf" in (stream.encoding or "").lower()
-
-
-def write(text: str, stream: TextIO) -> None:
-    """What the stream's encoding lacks is replaced. Raises ReaderGone."""
-    encoding = stream.encoding or "utf-8"
-    try:
-        stream.write(text.encode(encoding, "replace").decode(encoding))
-        stream.flush()
-    except BrokenPipeError as error:
-        # Python flushes again at exit and would complain: what is left goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        raise ReaderGone from error

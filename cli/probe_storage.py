@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .output import deliver, show
+from .output import deliver, output_option, show
 from .progress import steps
 
 
@@ -18,17 +18,11 @@ from .progress import steps
 @click.option("--temp", type=click.Path(path_type=Path), metavar="DIR", help="Make the temporary folder in DIR.")
 @click.option("--seed", type=int, default=0, help="Another seed takes another sample.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to FILE.", metavar="FILE")
+@output_option()
 def probe_storage_verb(
-    source: str,
-    bytes_: str,
-    files: int,
-    seconds: float,
-    temp: Path | None,
-    seed: int,
-    format_: str,
+    source: str, bytes_: str, files: int, seconds: float, temp: Path | None, seed: int, format_: str,
     output: Path | None,
-) -> int:
+) -> int:  # fmt: skip
     """Time how fast samples come from files as they are, LMDB, tar, Arrow, HDF5 and decoded arrays.
 
     DIR is a folder of data; RUN, a run that was seen to read files. A sample of the files is copied into a temporary
@@ -47,13 +41,10 @@ def probe_storage_verb(
         found = probe_storage(
             source, max_bytes=limit, max_files=files, max_seconds=seconds, temp=temp, seed=seed, step=step
         )
-    from ..reports.formats import FILE_WIDTH
     from ..reports.text.storage_probe_text import render_storage_probe
 
     if format_ == "json":
         deliver(found.to_json() + "\n", output)
-    elif output is not None:
-        deliver(render_storage_probe(found, FILE_WIDTH), output)
     else:
-        show(render_storage_probe, found)
+        show(render_storage_probe, found, output=output)
     return 0

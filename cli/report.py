@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ..profiler.base.errors import UsageError
-from .output import deliver, fitted
+from .output import deliver, fitted, need_file, output_option
 from .progress import steps
 
 if TYPE_CHECKING:
@@ -26,9 +24,7 @@ if TYPE_CHECKING:
     default="text",
     show_default=True,
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write to FILE (parquet: a folder).", metavar="FILE"
-)
+@output_option("Write to FILE (parquet: a folder).")
 @click.option(
     "--probe",
     metavar="MODULE:NAME",
@@ -52,8 +48,7 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
     """
     from ..reports.formats import FILE_ONLY, render_report
 
-    if output is None and format_ in FILE_ONLY and (format_ == "parquet" or sys.stdout.isatty()):
-        raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o {FILE_ONLY[format_]}")
+    need_file(format_, output, FILE_ONLY.get(format_, ""))
     with steps("reading the run", "looking for causes", "drawing") as step:
         from ..advisors.assemble.build_report import build_report
         from ..profiler.run.run_reader import open_run
@@ -62,12 +57,7 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
         step()
         report = build_report(recorded, probes=_probed(recorded, probe) if probe is not None else None)
         step()
-        if format_ == "text" and output is None:
-            from ..reports.text.text import render_text
-
-            content: str | dict[str, bytes] = fitted(render_text, report)
-        else:
-            content = render_report(format_, report, recorded)
+        content = fitted(render_report, format_, report, recorded, output=output)
     deliver(content, output)
     return 0
 

@@ -60,19 +60,20 @@ def run_verb(live: bool, quiet: bool, runs: Path | None, command: tuple[str, ...
 
 def _report_after(directory: Path | None) -> None:
     """The report of a run that has just ended. The script's exit code stands, whatever happens here."""
-    if directory is None:
-        click.echo("loaderscope: nothing was recorded: the script iterated over no DataLoader", err=True)
-        return
-    from ..advisors.assemble.build_report import build_report
-    from ..profiler.run.run_reader import open_run
-    from ..reports.text.text import render_text
+    why: tuple[str, ...] = ()
+    if directory is not None:
+        from ..advisors.assemble.build_report import build_report
+        from ..profiler.run.run_reader import open_run
+        from ..reports.text.text import render_text
 
-    try:
-        report = build_report(open_run(directory))
-    except LoaderscopeError as error:
-        click.echo(f"loaderscope: {error}", err=True)
-        return
-    if report.loaders:
-        show(render_text, report, stream=sys.stderr)
-    else:
-        click.echo("loaderscope: nothing was recorded: the script iterated over no DataLoader", err=True)
+        try:
+            report = build_report(open_run(directory))
+        except LoaderscopeError as error:
+            click.echo(f"loaderscope: {error}", err=True)
+            return
+        if report.loaders:
+            show(render_text, report, stream=sys.stderr)
+            return
+        why = report.missing
+    for sentence in why or ("the script iterated over no DataLoader",):
+        click.echo(f"loaderscope: nothing was recorded: {sentence}", err=True)

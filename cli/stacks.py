@@ -8,7 +8,7 @@ import click
 
 from ..profiler.base.errors import UsageError
 from .choose_run import live_or_named
-from .output import deliver, show
+from .output import deliver, output_option, show
 from .progress import steps
 
 
@@ -16,9 +16,7 @@ from .progress import steps
 @click.argument("run", required=False)
 @click.option("--native", is_flag=True, help="Compiled functions too: the processes stand still for moments.")
 @click.option("--seconds", type=click.FloatRange(1, 30), metavar="S", help="Take stacks for so long.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write a speedscope file instead.", metavar="FILE"
-)
+@output_option("Write a speedscope file instead.")
 def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Path | None) -> int:
     """Show the hottest functions of each stage, and which lines of yours led there.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .base import torch_parts
+from .base.host import usable_cores
 from .native import form
 from .sampler import cgroup
 from .sampler.gpu import driver_present
@@ -72,7 +73,7 @@ def checks(
         ("torch", lambda: torch_version(load)),
         ("device", lambda: device(load)),
         ("nvml", lambda: nvml(root, load)),
-        ("cpus", lambda: cpus(root, affinity or _affinity)),
+        ("cpus", lambda: cpus(root, affinity or usable_cores)),
         ("memory", lambda: memory(root)),
         ("shared memory", lambda: shared_memory(root)),
         ("open files", lambda: open_files(descriptors or _descriptors)),
@@ -330,10 +331,6 @@ def _mem_total(root: Path) -> int | None:
     except OSError:
         return None
     return int(total[1]) * 1024 if total else None
-
-
-def _affinity() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _descriptors() -> tuple[int, int]:

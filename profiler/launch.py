@@ -40,19 +40,28 @@ def run_command(argv: Sequence[str], runs: Path | None = None) -> tuple[int, Pat
     Returns its exit code (negative: the signal it died of) and its run directory, None if it recorded nothing.
     Raises UsageError where there is nothing to run or no run directory can be made.
     """
-    command = command_line(argv)
+    command, directory = prepare(argv, runs)
+    code = _run(command, environment(directory, os.environ))
+    return code, recorded(directory)
+
+
+def prepare(argv: Sequence[str], runs: Path | None) -> tuple[list[str], Path]:
+    """What to start, and the new run directory it records into. Raises UsageError."""
+    command, where = command_line(argv), runs or runs_directory()
     try:
-        directory = create_run(runs or runs_directory(), list(argv))
+        return command, create_run(where, list(argv))
     except OSError as error:
         raise UsageError(
-            f"no run directory can be made in {runs or runs_directory()} ({error.strerror}); "
-            "set LOADERSCOPE_DIR to a writable folder"
+            f"no run directory can be made in {where} ({error.strerror}); set LOADERSCOPE_DIR to a writable folder"
         ) from error
-    code = _run(command, environment(directory, os.environ))
-    if not any(directory.glob("p*/process.json")):
-        shutil.rmtree(directory, ignore_errors=True)
-        return code, None
-    return code, directory
+
+
+def recorded(directory: Path) -> Path | None:
+    """The run directory; None, and no directory, if nothing was recorded."""
+    if any(directory.glob("p*/process.json")):
+        return directory
+    shutil.rmtree(directory, ignore_errors=True)
+    return None
 
 
 def command_line(argv: Sequence[str]) -> list[str]:

@@ -23,10 +23,13 @@ FILE_WIDTH = 100
 Content = str | dict[str, bytes]
 
 
-def render_report(format_: str, report: Report, run: Run) -> Content:
+def render_report(
+    format_: str, report: Report, run: Run, width: int = FILE_WIDTH, color: bool = False, unicode: bool = True
+) -> Content:
     """The report as "parquet": the files of a folder; in any other format of the command line's: a text.
 
-    Raises UsageError where an optional package is missing, or where a run holds nothing of what is asked for.
+    `width`, `color` and `unicode` are for people's text alone. Raises UsageError where an optional package
+    is missing, or where a run holds nothing of what is asked for.
     """
     if format_ == "json":
         from .export.json_report import render_json
@@ -54,10 +57,12 @@ def render_report(format_: str, report: Report, run: Run) -> Content:
         return render_parquet(report, run)
     from .text.text import render_text
 
-    return render_text(report, FILE_WIDTH)
+    return render_text(report, width, color, unicode)
 
 
-def render_comparison(format_: str, comparison: Comparison) -> str:
+def render_comparison(
+    format_: str, comparison: Comparison, width: int = FILE_WIDTH, color: bool = False, unicode: bool = True
+) -> str:
     """The comparison as "text", "json", "md" or "html". Raises UsageError where an optional package is missing."""
     if format_ == "json":
         return comparison.to_json() + "\n"
@@ -71,7 +76,7 @@ def render_comparison(format_: str, comparison: Comparison) -> str:
         return render_compare_html(comparison)
     from .text.compare_text import render_compare_text
 
-    return render_compare_text(comparison, FILE_WIDTH)
+    return render_compare_text(comparison, width, color, unicode)
 
 
 def write_content(content: Content, path: Path) -> None:

@@ -127,7 +127,7 @@ def _group(item: pytest.Item) -> str:
 def standin_on() -> Iterator[Any]:
     """Switches on the stand-in for an accelerator, for this test: called with a `standin.Spec` and a clock, or with
     nothing. Torch cannot forget it; switched off, nothing is available any more."""
-    import standin
+    import standin_device as standin
 
     why = standin.missing()
     if why is not None:

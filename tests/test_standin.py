@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-import standin
+import standin_device as standin
 
 MS = 1_000_000
 GB_S = standin.Spec(link_gb_s=1.0, pageable_gb_s=0.5, copy_us=10.0, kernel_us=0.0, device_gb_s=1e9, pin_us=0.0)

@@ -15,7 +15,7 @@ from ..profiler.base.metadata import clean
 from ..profiler.run.follow import Follower, Place
 from ..profiler.run.run import Run
 from .snapshot import AdviceView, Snapshot
-from .snapshot_builder import Viewer, Wish, advice_of
+from .snapshot_builder import SnapshotBuilder, Wish, advice_of
 
 INTERVAL_S = 0.5
 ADVICE_EVERY_S = 5.0
@@ -33,7 +33,7 @@ class Reader(threading.Thread):
         self, follower: Follower, post: Post, interval_s: float = INTERVAL_S, advise: Advise = advice_of
     ) -> None:
         super().__init__(name="loaderscope-reader", daemon=True)
-        self._viewer = Viewer(follower)
+        self._builder = SnapshotBuilder(follower)
         self._follower = follower
         self._post = post
         self._interval_s = interval_s
@@ -80,7 +80,7 @@ class Reader(threading.Thread):
         wish = self._wish
         if not (fresh or wished or self._last is None or self.advisor.news or self._running()):
             return None
-        snapshot, run = self._viewer.look(wish, self.advisor.take())
+        snapshot, run = self._builder.build(wish, self.advisor.take())
         self.refresh_s = [*self.refresh_s[-99:], time.perf_counter() - began]
         choice = snapshot.choice
         if run is not None and choice is not None:

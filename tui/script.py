@@ -14,8 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..profiler.base.errors import UsageError
-from ..profiler.launch import command_line, environment
-from ..profiler.session.rundir import create_run, runs_directory
+from ..profiler.launch import environment, prepare, recorded
 
 READ_BYTES = 1 << 16
 
@@ -27,14 +26,7 @@ class Script:
     """
 
     def __init__(self, argv: Sequence[str], runs: Path | None, rows: int, columns: int) -> None:
-        command = command_line(argv)
-        where = runs or runs_directory()
-        try:
-            self.directory = create_run(where, list(argv))
-        except OSError as error:
-            raise UsageError(
-                f"no run directory can be made in {where} ({error.strerror}); set LOADERSCOPE_DIR to a writable folder"
-            ) from error
+        command, self.directory = prepare(argv, runs)
         self.argv = tuple(argv)
         self._master, slave = pty.openpty()
         self.resize(rows, columns)
@@ -81,10 +73,7 @@ class Script:
 
     def recorded(self) -> Path | None:
         """Its run directory; None, and no directory, if it recorded nothing."""
-        if any(self.directory.glob("p*/process.json")):
-            return self.directory
-        shutil.rmtree(self.directory, ignore_errors=True)
-        return None
+        return recorded(self.directory)
 
 
 def _own_terminal() -> None:

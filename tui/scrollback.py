@@ -11,6 +11,7 @@ import codecs
 import re
 from collections import deque
 
+from rich.color import Color
 from textual.content import Content
 
 MAX_LINES = 2000
@@ -169,11 +170,7 @@ def _extended(numbers: list[int]) -> tuple[str, int]:
         n = min(255, numbers[1])
         if n < 16:
             return f"ansi_{'bright_' if n >= 8 else ''}{_NAMES[n % 8]}", 2
-        if n >= 232:
-            grey = 8 + 10 * (n - 232)
-            return f"#{grey:02x}{grey:02x}{grey:02x}", 2
-        parts = ((n - 16) // 36, (n - 16) // 6 % 6, (n - 16) % 6)
-        return "#" + "".join(f"{55 + 40 * part if part else 0:02x}" for part in parts), 2
+        return Color.from_ansi(n).get_truecolor().hex, 2
     if numbers[:1] == [2] and len(numbers) > 3:
         return "#" + "".join(f"{min(255, part):02x}" for part in numbers[1:4]), 4
     return "", len(numbers)

@@ -28,7 +28,7 @@ class Wish:
     at_ns: int | None = None
 
 
-class Viewer:
+class SnapshotBuilder:
     """Turns a follower's run into snapshots; not for two threads at a time."""
 
     def __init__(self, follower: Follower, clock: Callable[[], int] = time.monotonic_ns) -> None:
@@ -37,20 +37,21 @@ class Viewer:
         self._place: Place | None = None
         self._causes: dict[tuple[int, ...], str] = {}
 
-    def look(self, wish: Wish, advice: AdviceView) -> tuple[Snapshot, Run | None]:
+    def build(self, wish: Wish, advice: AdviceView) -> tuple[Snapshot, Run | None]:
         """The snapshot, and the run it was made of (None where it cannot be read). Never raises for a bad run."""
         follower = self.follower
         try:
             place = wish.place or self._place
             run = follower.run(place, wish.at_ns)
             if place is None or _find(run, place) is None:
-                self._place = place = _first_place(run)
+                first = _find(run, None)
+                self._place = place = _place(*first) if first is not None else None
                 run = follower.run(place, wish.at_ns) if place is not None else run
         except LoaderscopeError as error:
             state = follower.state if follower.state != "unknown" else "unreadable"
             return Snapshot(clean(follower.path.name), (), state, problem=str(error)), None
         choices = tuple(
-            Choice(Place(process.path.name, loader.index), loader.name, loader.rank, loader.pid)
+            Choice(_place(process, loader), loader.name, loader.rank, loader.pid)
             for process in run.processes
             for loader in process.loaders
         )
@@ -103,17 +104,11 @@ def advice_of(run: Run, place: Place) -> AdviceView:
     )  # fmt: skip
 
 
-def _first_place(run: Run) -> Place | None:
-    """The first loader of the first process: a training loader comes before that of validation."""
-    for process in run.processes:
-        for loader in process.loaders:
-            return Place(process.path.name, loader.index)
-    return None
+def _find(run: Run, place: Place | None) -> tuple[ProcessRun, LoaderRun] | None:
+    """The loader at this place; by default the first of the first process: training comes before validation."""
+    found = ((process, loader) for process in run.processes for loader in process.loaders)
+    return next((each for each in found if place in (None, _place(*each))), None)
 
 
-def _find(run: Run, place: Place) -> tuple[ProcessRun, LoaderRun] | None:
-    for process in run.processes:
-        for loader in process.loaders:
-            if (process.path.name, loader.index) == (place.process, place.loader):
-                return process, loader
-    return None
+def _place(process: ProcessRun, loader: LoaderRun) -> Place:
+    return Place(process.path.name, loader.index)

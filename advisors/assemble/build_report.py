@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ...profiler.base.errors import RunNotFound, UsageError
 from ...profiler.base.torch_parts import untried
+from ...profiler.run.epoch_ends import batches_an_epoch
 from ...profiler.run.missing_figures import missing_figures
 from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.run.run_reader import open_run
@@ -139,7 +140,7 @@ def loader_report(run: Run, process: ProcessRun, loader: LoaderRun, cpus: float 
         config=dict(loader.config),
         batches=loader.count,
         samples=samples,
-        epochs=max(loader.epochs.rows, 1 if loader.count else 0),
+        epochs=_epochs(loader),
         folded_batches=loader.folded.records,
         wall_s=wall_s,
         batches_per_s=loader.count / wall_s if wall_s else None,
@@ -168,6 +169,14 @@ def _waiting(run: Run, process: ProcessRun, loader: LoaderRun, first: npt.NDArra
     if ratio is None or idle is None:
         return found
     return replace(found, fetch_core_wait_share=found.fetch_idle_share - idle)
+
+
+def _epochs(loader: LoaderRun) -> int:
+    """Iterations begun; of a loader that repeats its sampler without end, passes over the data."""
+    expected = batches_an_epoch(loader.config)
+    if "_RepeatSampler" in str(loader.config.get("sampler_wrappers")) and expected is not None and expected[1]:
+        return -(-loader.count // expected[1])
+    return max(loader.epochs.rows, 1 if loader.count else 0)
 
 
 def _total(loader: LoaderRun, column: str) -> int | None:

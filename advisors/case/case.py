@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...profiler.inspect.inspection import Inspection, Part
 from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
@@ -65,6 +65,11 @@ class Case:
     @property
     def has_device(self) -> bool:
         return self.process.device is not None
+
+    def predict(self, **changes: Any) -> Range:
+        """What changes would do to the loop (see `WhatIf.predict`); only where enough was measured, see `whatif`."""
+        assert self.whatif is not None
+        return self.whatif.predict(**changes)
 
     def mean_us(self, stage: str) -> float | None:
         """Mean time of a stage a batch in µs, None where it was not measured."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...profiler.inspect.inspection import Attribute, Part
 from .case import Case
 
@@ -62,23 +60,14 @@ def fetch_share(case: Case) -> float:
     return waited_on(case, "fetch")
 
 
-def data_parts(case: Case) -> Iterator[Part]:
-    """The data set and the sets it wraps."""
-    waiting = [case.dataset] if case.dataset is not None else []
-    while waiting:
-        part = waiting.pop()
-        yield part
-        waiting += part.children
-
-
 def names_used(case: Case) -> frozenset[str]:
     """Names that the access methods of the data set, and of the sets inside it, use."""
-    return frozenset(name for part in data_parts(case) for name in part.names)
+    return frozenset(name for part in case.inspection.parts for name in part.names)
 
 
 def held(case: Case, *kinds: str) -> tuple[Part, Attribute] | None:
     """The first attribute of these kinds, and the data set that holds it."""
-    for part in data_parts(case):
+    for part in case.inspection.parts:
         for attribute in part.attributes:
             if attribute.kind in kinds:
                 return part, attribute

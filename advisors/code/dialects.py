@@ -18,7 +18,7 @@ from .loader_form import NEEDS_WORKERS, framework_of
 NAMES = {
     "transformers": "Hugging Face Trainer", "accelerate": "Accelerate", "lightning": "Lightning", "timm": "timm",
     "fastai": "fastai", "ignite": "Ignite", "monai": "MONAI", "torch_geometric": "PyG", "ultralytics": "Ultralytics",
-    "webdataset": "WebDataset", "ray": "Ray Train",
+    "webdataset": "WebDataset", "ray": "Ray Train", "torchdata": "torchdata", "grain": "Grain",
 }  # fmt: skip
 
 

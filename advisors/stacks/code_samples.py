@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...profiler.inspect.inspection import Part
 from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.stacks.stack_samples import Frame, Stack, StackCapture
 
@@ -125,7 +124,7 @@ def _apart(candidates: list[LoaderRun], frames: list[Frame]) -> tuple[int, ...]:
 
 
 def _on_stack(loader: LoaderRun, frames: Iterable[Frame]) -> bool:
-    places = {(part.file, part.name) for part in _parts(loader.inspection.dataset) if part.file}
+    places = {(part.file, part.name) for part in loader.inspection.parts if part.file}
     files: Mapping[str | None, set[str]] = {file: {n for f, n in places if f == file} for file, _ in places}
     for frame in frames:
         owner, _, method = frame.function.rpartition(".")
@@ -133,13 +132,6 @@ def _on_stack(loader: LoaderRun, frames: Iterable[Frame]) -> bool:
         if method in _ACCESS and (names := files.get(frame.file)) and (not owner or owner in names):
             return True
     return False
-
-
-def _parts(part: Part | None) -> Iterator[Part]:
-    if part is not None:
-        yield part
-        for child in part.children:
-            yield from _parts(child)
 
 
 def _iterated(loader: LoaderRun, burst: StackCapture) -> bool:

@@ -24,7 +24,7 @@ _SHARED = (
     "{part} of the samples may be another's"
 )
 
-_Function = tuple[str, str, bool]  # name, file, whether compiled
+_Function = tuple[str, str, bool]  # file, name, whether compiled
 
 
 def code_of(run: Run, process: ProcessRun, loader: LoaderRun, here: str | None = None) -> Code | None:
@@ -64,7 +64,7 @@ def _stage(stacks: Mapping[Frames, int], gil_share: float | None, lines: SourceL
     libraries: Counter[str] = Counter()
     for frames, count in stacks.items():
         if frames:
-            libraries[owner_of(*_named(frames[-1])).library or ""] += count
+            libraries[owner_of(*_function(frames[-1])).library or ""] += count
     return CodeStage(
         samples=samples,
         gil_share=gil_share,
@@ -97,12 +97,12 @@ def _functions(stacks: Mapping[Frames, int], samples: int, lines: SourceLines) -
                 total[function] += count
                 if caller is not None:
                     callers.setdefault(function, Counter())[caller] += count
-            if owner_of(*_named(frame)).own:
+            if owner_of(*_function(frame)).own:
                 caller = place_of(frame.file, frame.line)
     found = []
     for function, count in chosen.items():
-        name, file, native = function
-        owner = owner_of(file, name, native)
+        file, name, native = function
+        owner = owner_of(*function)
         line = places[function].most_common(1)[0][0]
         low, high = wilson(total[function], samples)
         found.append(
@@ -136,7 +136,7 @@ def _own_lines(stacks: Mapping[Frames, int], samples: int, lines: SourceLines) -
             if frame.native:
                 continue  # a part of the line that calls it
             last = None
-            if owner_of(*_named(frame)).own:
+            if owner_of(*_function(frame)).own:
                 last = (frame.file, frame.line)
                 functions.setdefault(last, frame.function)
                 seen.setdefault(last, caller)
@@ -170,10 +170,6 @@ def _own_lines(stacks: Mapping[Frames, int], samples: int, lines: SourceLines) -
 
 
 def _function(frame: Frame) -> _Function:
-    return frame.function, frame.file, frame.native
-
-
-def _named(frame: Frame) -> tuple[str, str, bool]:
     return frame.file, frame.function, frame.native
 
 

@@ -7,12 +7,12 @@ searched.
 
 from __future__ import annotations
 
-import socket
 import stat
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from ...profiler.base.host import host_name
 from ...profiler.base.metadata import clean
 from ...profiler.inspect.inspection import Part
 from ...profiler.run.run import LoaderRun, ProcessRun
@@ -33,7 +33,7 @@ class SourceLines:
             source = part.getitem or part.getitems or part.iter or part.call
             if part.file and part.line:
                 self._recorded.update({(part.file, part.line + n): text for n, text in enumerate(source)})
-        self._same_machine = process.host is not None and process.host == (here or socket.gethostname())
+        self._same_machine = process.host is not None and process.host == (here or host_name())
         self._began_ns = process.unix_ns
 
     def text(self, file: str | None, line: int | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -126,17 +127,9 @@ def sampler_cost(system: SystemRun) -> tuple[float | None, int | None]:
 def _nothing(run: Run, local: list[ProcessRun]) -> SystemSummary:
     host = next((p.host for p in local if p.host), run.host)
     said = next((p.reasons["system"] for p in run.processes if "system" in p.reasons), _NO_SYSTEM)
-    fields: dict[str, Any] = {
-        "effective_cpus": effective_cpus(local, None),
-        **dict.fromkeys(
-            ("seconds", "cores_logical", "cpu_busy_mean_share", "cpu_busy_max_share", "cpu_iowait_mean_share",
-             "throttled_share", "mem_total_bytes", "mem_available_min_bytes", "cgroup_mem_limit_bytes",
-             "cgroup_mem_peak_bytes", "shm_total_bytes", "shm_used_peak_bytes", "disk_read_bytes_s",
-             "disk_write_bytes_s", "net_recv_bytes_s", "main_cpu_cores", "worker_cpu_mean_cores", "read_disk_bytes",
-             "read_all_bytes")
-        ),
-    }  # fmt: skip
-    return SystemSummary(host=host, samples=0, workers=0, processes=(), gpus=(), reasons={"system": said}, **fields)
+    known: dict[str, Any] = {"host": host, "effective_cpus": effective_cpus(local, None), "reasons": {"system": said}}
+    known.update(samples=0, workers=0, processes=(), gpus=())
+    return SystemSummary(**{**dict.fromkeys(each.name for each in fields(SystemSummary)), **known})
 
 
 def _reason(name: str, system: SystemRun, workers: list[ProcessSummary]) -> str:

@@ -24,18 +24,9 @@ SUFFIXES = {
 MANY = 4
 
 
-def parts_of(part: Part | None) -> Iterator[Part]:
-    """The data set and the sets it wraps."""
-    waiting = [part] if part is not None else []
-    while waiting:
-        found = waiting.pop(0)
-        yield found
-        waiting += found.children
-
-
 def attributes_of(loader: LoaderRun) -> Iterator[Attribute]:
     """All attributes of the data set and of the sets it wraps."""
-    for part in parts_of(loader.inspection.dataset):
+    for part in loader.inspection.parts:
         yield from part.attributes
 
 
@@ -56,7 +47,7 @@ def length_of(loader: LoaderRun) -> int | None:
 def listed(loader: LoaderRun) -> int | None:
     """How many files the data set lists, in all lists of them that its access methods use."""
     found = 0
-    for part in parts_of(loader.inspection.dataset):
+    for part in loader.inspection.parts:
         lists = [a for a in part.attributes if a.kind == "paths" and a.length]
         found += sum(a.length or 0 for a in lists if a.name in part.names) or max(
             (a.length or 0 for a in lists), default=0
@@ -77,7 +68,7 @@ def containers_of(loader: LoaderRun) -> tuple[Container, ...]:
             found.setdefault(path, Container(kind, path, attribute.nbytes))
     if loader.looks.samples:  # otherwise nothing shows that what the source names is read at all
         kinds |= {c.kind for c in found.values()}
-        for part in parts_of(loader.inspection.dataset):
+        for part in loader.inspection.parts:
             for name, kind in _LIBRARIES.items():
                 if name in part.names and kind not in kinds:
                     path = f"dataset.{_text_of(part) or name}"

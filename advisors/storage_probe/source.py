@@ -6,7 +6,6 @@ Nothing here is written to, no symbolic link is followed, and hidden names are l
 from __future__ import annotations
 
 import os
-import platform
 import stat
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...profiler.base.errors import UsageError
+from ...profiler.base.host import host_name
 from ...profiler.base.metadata import clean
 from ...profiler.run.run import LoaderRun, Run
 from ...profiler.run.run_finder import find_run
@@ -119,7 +119,7 @@ def _of_run(run: Run, deadline: float) -> Data:
         count = len(files)
     partial = walk.stopped or (count == len(files) and loader.looks.directories > len(folders))
     host = next((process.host for process in run.processes if loader in process.loaders), None)
-    if host is not None and host != platform.node():
+    if host is not None and host != host_name():
         notes.append(f"the run was recorded on {clean(host, 60)}; its folders were found on this machine too")
     return Data(f"run {run.id}", suffix, files, count, total, folders, partial, tuple(notes))
 

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import math
-import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
+from .host import boot_id, host_name
 from .metadata import integer, number, text
 
 State = Literal["live", "finished", "crashed", "unknown"]
 
 # psutil derives the time from the boot time, which moves a little when the wall clock is set.
 CREATE_TIME_TOLERANCE_S = 2.0
-
-
-def boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str | None:
-    """What tells this boot of this machine from any other; None where the platform has no such thing."""
-    try:
-        return path.read_text(encoding="ascii").strip() or None
-    except (OSError, ValueError):
-        return None
 
 
 def created(pid: int) -> float | None:
@@ -44,7 +35,7 @@ def created(pid: int) -> float | None:
 class Liveness:
     """This host's facts; passed in so that tests need none of them."""
 
-    host: str = field(default_factory=platform.node)
+    host: str = field(default_factory=host_name)
     boot_id: str | None = field(default_factory=boot_id)
     created: Callable[[int], float | None] = created
 

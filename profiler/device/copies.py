@@ -1,60 +1,66 @@
-"""Noticing host-to-device copies: `Tensor.to`, `Tensor.cuda` and `Tensor.copy_`, wrapped while a device is timed.
+"""Noticing host-to-device copies: `Tensor.to`, `Tensor.copy_` and the like of `Tensor.cuda`, wrapped while a device is
+timed. All ways of copying a batch come to these: a framework's function for nested batches, a batch's own `to`.
 
 The wrappers are attributes of `torch.Tensor`, in front of the C methods it inherits, and are deleted again without a
-trace. A copy belongs to the batch last handed over in its thread, or to the batch whose memory it reads (a prefetching
-thread copies for another). Counted are copies of the batch's own tensors, and of tensors derived from it of at least
-SMALL bytes, so that a scalar moved in the training step does not pass for data.
+trace. A copy belongs to the batch whose memory it reads, in whatever thread, or to the batch last handed over in its
+thread. Counted are copies of the batch's own tensors, and of tensors derived from it of at least SMALL bytes, so that a
+scalar moved in the training step does not pass for data.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import suppress
 from threading import get_ident
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..base.clock import now_ns
 from ..guard.error_origin import is_ours
-from ..guard.static_access import inherits
+from ..guard.static_access import inherits, plain_tensor, unseen
+from .batch_storages import storages_of
 
 if TYPE_CHECKING:
     import torch
 
 SMALL = 1024
-# A longer list is no batch of tensors.
-MAX_ITEMS = 1024
 
-# Device types that copies are timed to; CUDA's covers ROCm, which torch calls by the same name.
-device_types = {"cuda"}
+# Kinds of devices that copies are timed to; CUDA's covers ROCm, which torch calls by the same name.
+_kinds: set[str] = set()
 
-_by_thread: dict[int, CopyClock] = {}
-_by_memory: dict[int, CopyClock] = {}
+_by_thread: dict[int, Copied] = {}
+# By a weak reference to a tensor's storage, which is the number that names it: while it is held, no other storage has
+# that number, though the memory be another's by then.
+_by_memory: dict[int, Copied] = {}
 _memory_of: dict[int, list[int]] = {}
 _originals: dict[str, Any] = {}
 
+_Copied = Callable[..., "tuple[Any, bool] | None"]
 
-class CopyClock(Protocol):
-    """Who is told of copies (`device_clock.DeviceClock`)."""
+
+class Copied(Protocol):
+    """Who is told of copies: a batch that was handed over (`device_clock.HandedOver`)."""
 
     def before_copy(self) -> Any:
         """The device's event from before the copy, or None."""
 
-    def after_copy(self, start: Any, host_ns: int, nbytes: int, pinned: bool, blocking: bool) -> None:
-        """The copy was issued."""
+    def after_copy(self, start: Any, host_ns: int, nbytes: int, pinned: bool | None, blocking: bool) -> None:
+        """The copy was issued. `pinned` is None where the backend does not tell."""
 
 
-def install() -> None:
-    """Wrap the copying methods; does nothing where they are wrapped already."""
+def install(kind: str) -> None:
+    """Wrap the copying methods, for copies to devices of this kind."""
     global torch
     import torch  # into this module's names, where the wrappers look for it
 
-    if _originals:
-        return
-    for name, wrap in (("to", _wrap_to), ("cuda", _wrap_cuda), ("copy_", _wrap_copy)):
-        if name not in vars(torch.Tensor):  # somebody else's wrapper stays as it is
-            original = getattr(torch.Tensor, name)
+    _kinds.add(kind)
+    for name, copied in (("to", _to), ("copy_", _copy), (kind, _named)):
+        original = getattr(torch.Tensor, name, None)
+        # Somebody else's wrapper stays as it is; a backend's own method in Python calls `to`.
+        if original is not None and name not in vars(torch.Tensor):
             _originals[name] = original
-            setattr(torch.Tensor, name, wrap(original))
+            setattr(torch.Tensor, name, _Method(original, copied))
 
 
 def uninstall() -> None:
@@ -63,145 +69,177 @@ def uninstall() -> None:
         del _originals[name]
         with suppress(AttributeError):
             delattr(torch.Tensor, name)
+    _kinds.clear()
     _by_thread.clear()
     _by_memory.clear()
-    _memory_of.clear()
+    while _memory_of:
+        for place in _memory_of.popitem()[1]:
+            torch.UntypedStorage._free_weak_ref(place)
 
 
-def expect(clock: CopyClock, batch: Any) -> None:
+def expect(batch: Copied, data: Any) -> None:
     """Copies from now on may be of this batch."""
-    _by_thread[get_ident()] = clock
-    _drop_memory(clock)
-    places = [t.untyped_storage().data_ptr() for t in _tensors(batch)]
-    _memory_of[id(clock)] = places
+    _by_thread[get_ident()] = batch
+    if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
+        with unseen():
+            storages: list[Any] = storages_of(data)
+    else:
+        storages = storages_of(data)
+    places = [storage._weak_ref() for storage in storages]
+    _memory_of[id(batch)] = places
     for place in places:
-        _by_memory[place] = clock
+        _by_memory[place] = batch
 
 
-def forget(clock: CopyClock) -> None:
-    """No batch of this clock is being used any more."""
-    _drop_memory(clock)
+def leave(batch: Copied) -> None:
+    """The thread it was handed over in goes on to another; another thread may still copy it."""
     for thread, other in list(_by_thread.items()):
-        if other is clock:
+        if other is batch:
             _by_thread.pop(thread, None)
 
 
-def _drop_memory(clock: CopyClock) -> None:
-    for place in _memory_of.pop(id(clock), ()):
-        if _by_memory.get(place) is clock:
+def forget(batch: Copied) -> None:
+    """Copies of it are not looked for any more."""
+    leave(batch)
+    for place in _memory_of.pop(id(batch), ()):
+        if _by_memory.get(place) is batch:
             _by_memory.pop(place, None)
+        torch.UntypedStorage._free_weak_ref(place)
 
 
-def _tensors(batch: Any, depth: int = 6) -> list[torch.Tensor]:
-    """Those in containers, which are opened by their base class's own methods: no code of the user's runs."""
-    kind = type(batch)
-    if kind is torch.Tensor:
-        return [batch] if batch.layout is torch.strided else []
-    if not depth:
-        return []
-    for base, items in ((dict, dict.values), (list, list.__iter__), (tuple, tuple.__iter__)):
-        if inherits(kind, base):
-            if base is not dict and base.__len__(batch) > MAX_ITEMS:
-                return []
-            return [tensor for item in items(batch) for tensor in _tensors(item, depth - 1)]
-    return []
-
-
-def _clock_for(source: torch.Tensor) -> CopyClock | None:
-    """The clock this copy belongs to, if any."""
+def _batch_of(source: torch.Tensor) -> Copied | None:
+    """The batch that this is a copy of, if any."""
     if _by_memory and source.layout is torch.strided:
-        clock = _by_memory.get(source.untyped_storage().data_ptr())
-        if clock is not None:
-            return clock
+        batch = _by_memory.get(source.untyped_storage()._cdata)
+        if batch is not None:
+            return batch
     if source.numel() * source.element_size() < SMALL:
         return None
     return _by_thread.get(get_ident())
 
 
 def _observable(tensor: Any) -> bool:
-    """A plain CPU tensor, outside of any tracing: under a compiler these wrappers must be invisible."""
-    return bool(
-        (_by_thread or _by_memory)
-        and type(tensor) in (torch.Tensor, torch.nn.Parameter)
-        and tensor.is_cpu
-        and not torch.compiler.is_compiling()
-        and not torch._C._functorch.maybe_current_level()
-    )
+    """A tensor that answers by itself, outside of functorch's levels."""
+    kind = type(tensor)
+    known = kind is torch.Tensor or kind is torch.nn.Parameter or plain_tensor(tensor)
+    return known and not torch._C._functorch.maybe_current_level()
 
 
-def _timed(call: Callable[[], Any], source: torch.Tensor, non_blocking: bool) -> Any:
-    clock = start = None
-    pinned = False
+class _Found:
+    """What is known of a copy before it is made."""
+
+    __slots__ = ("batch", "blocking", "nbytes", "pinned", "start")
+
+    def __init__(self, batch: Copied, source: torch.Tensor, non_blocking: bool) -> None:
+        self.batch = batch
+        self.blocking = not non_blocking
+        self.nbytes = source.numel() * source.element_size()
+        self.pinned: bool | None = None
+        with suppress(NotImplementedError, RuntimeError):  # a backend that knows no page-locked memory
+            self.pinned = source.is_pinned()
+        self.start = batch.before_copy()
+
+
+def _found(call: tuple[Any, ...], named: dict[str, Any], copied: _Copied) -> _Found | None:
     try:
-        clock = _clock_for(source)
-        if clock is not None:
-            pinned = source.is_pinned()
-            start = clock.before_copy()
+        what = copied(*call, **named)
+        if what is None or not what[0].is_cpu:
+            return None
+        batch = _batch_of(what[0])
+        return None if batch is None else _Found(batch, *what)
     except Exception as error:
         if not is_ours(error):
             raise
-        clock = None
-    t0 = now_ns()
-    result = call()
-    if clock is not None:
+        return None  # arguments that torch itself will refuse, say
+
+
+# Stands for a method of tensors, whose documentation it has. In sets and dictionaries the two are one: there subclasses
+# look up what they are asked about, be it the method itself or, for a module imported meanwhile, what stood for it.
+class _Method:
+    __slots__ = ("__doc__", "_copied", "_original")
+
+    def __init__(self, original: Any, copied: _Copied) -> None:
+        self.__doc__ = original.__doc__
+        self._original = original
+        self._copied = copied
+
+    def __get__(self, tensor: Any, owner: Any = None) -> Any:
+        return self if tensor is None else MethodType(self, tensor)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self._original
+
+    def __hash__(self) -> int:
+        return hash(self._original)
+
+    def __repr__(self) -> str:
+        return repr(self._original)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        original = call = self._original
+        if torch.compiler.is_compiling():
+            return original(*args, **kwargs)
+        found = None
+        listening = _by_thread or _by_memory
+        everything = (*args, *kwargs.values())
+        if torch._C._has_torch_function(everything):
+            # Those asked are told of the method: C would look it up by its name, and tell them of what stands for it.
+            tensors = tuple(each for each in everything if inherits(type(each), torch.Tensor))
+            call = functools.partial(torch.overrides.handle_torch_function, original, tensors)
+            if listening:
+                with unseen():
+                    found = _found(args, kwargs, self._copied)
+        elif listening and torch._C._len_torch_dispatch_stack():
+            with unseen():
+                found = _found(args, kwargs, self._copied)
+        elif listening:
+            found = _found(args, kwargs, self._copied)
+        if found is None:
+            return call(*args, **kwargs)
+        t0 = now_ns()
+        result = call(*args, **kwargs)
         took = now_ns() - t0
         try:
-            nbytes = source.numel() * source.element_size()
-            clock.after_copy(start, took, nbytes, pinned, not non_blocking)
+            found.batch.after_copy(found.start, took, found.nbytes, found.pinned, found.blocking)
         except Exception as error:
             if not is_ours(error):
                 raise
-    return result
+        return result
 
 
-def _wrap_to(original: Any) -> Any:
-    parse = torch._C._nn._parse_to
-
-    def to(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or not _observable(self):
-            return original(self, *args, **kwargs)
-        try:
-            other = args[0] if args else kwargs.get("tensor")
-            if other is not None and inherits(type(other), torch.Tensor):
-                onto_device = other.device.type in device_types
-                non_blocking = bool(kwargs.get("non_blocking", args[1] if len(args) > 1 else False))
-            else:
-                rest = {k: v for k, v in kwargs.items() if k != "copy"}
-                device, _, non_blocking, _ = parse(*args, **rest)
-                onto_device = device is not None and device.type in device_types
-        except Exception as error:
-            if not is_ours(error):
-                raise
-            onto_device = non_blocking = False
-        if not onto_device:
-            return original(self, *args, **kwargs)
-        return _timed(lambda: original(self, *args, **kwargs), self, non_blocking)
-
-    return _dressed(to, original)
+# What the arguments of the wrapped methods say: what is copied to a device, and whether without waiting; else None.
 
 
-def _wrap_cuda(original: Any) -> Any:
-    def cuda(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or not _observable(self):
-            return original(self, *args, **kwargs)
+def _to(self: Any, *args: Any, **kwargs: Any) -> tuple[Any, bool] | None:
+    if not _observable(self):
+        return None
+    other = args[0] if args else kwargs.get("tensor")
+    if other is not None and inherits(type(other), torch.Tensor):
+        onto_device = _kind_of(other) in _kinds
         non_blocking = bool(kwargs.get("non_blocking", args[1] if len(args) > 1 else False))
-        return _timed(lambda: original(self, *args, **kwargs), self, non_blocking)
-
-    return _dressed(cuda, original)
-
-
-def _wrap_copy(original: Any) -> Any:
-    def copy_(self: Any, src: Any, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or self.device.type not in device_types or not _observable(src):
-            return original(self, src, *args, **kwargs)
-        non_blocking = bool(kwargs.get("non_blocking", args[0] if args else False))
-        return _timed(lambda: original(self, src, *args, **kwargs), src, non_blocking)
-
-    return _dressed(copy_, original)
+    else:
+        rest = {k: v for k, v in kwargs.items() if k != "copy"}
+        device, _, non_blocking, _ = torch._C._nn._parse_to(*args, **rest)
+        onto_device = device is not None and device.type in _kinds
+    return (self, non_blocking) if onto_device else None
 
 
-def _dressed(function: Any, original: Any) -> Any:
-    function.__name__ = original.__name__
-    function.__doc__ = original.__doc__
-    function.__wrapped__ = original
-    return function
+def _named(self: Any, *args: Any, **kwargs: Any) -> tuple[Any, bool] | None:
+    """`cuda`, `xpu` and other methods named as their device."""
+    if not _observable(self):
+        return None
+    return self, bool(kwargs.get("non_blocking", args[1] if len(args) > 1 else False))
+
+
+def _copy(self: Any, src: Any, *args: Any, **kwargs: Any) -> tuple[Any, bool] | None:
+    if not _observable(src) or _kind_of(self) not in _kinds:
+        return None
+    return src, bool(kwargs.get("non_blocking", args[0] if args else False))
+
+
+def _kind_of(tensor: Any) -> str:
+    """The kind of device it lies on."""
+    return str(tensor.device.type) if plain_tensor(tensor) else ""

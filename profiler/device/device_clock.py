@@ -6,7 +6,8 @@
 Events are stamped by the device when it reaches them. N(k) → H(k+1) is therefore the time the device stood idle between
 running out of work and the hand-over: the stall. H(k) → N(k) is its time on step k. Copies are bracketed by two events.
 
-Only the stream current at those moments is seen; work on other streams is not: what is not measured is None.
+Only the stream current at those moments is seen; work on other streams is not. A backend whose events carry no times
+has its copies counted all the same; times then stay None, with the reason.
 """
 
 from __future__ import annotations
@@ -14,35 +15,43 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..base import batch_record
 from ..base.clock import now_ns
 from ..guard.error_origin import is_ours
-from ..lanes.lane import Lane, Window
+from ..lanes.lane import Lane
 from . import copies
+from .accelerator import Accelerator, Event, in_use
+from .handed_over import MAX_TIMED_COPIES, SPARSE, HandedOver
 
 if TYPE_CHECKING:
-    import torch
-
     from ..session.session import Session
 
 # Batches whose events are not done yet; beyond this the oldest are given up rather than held for ever.
 MAX_PENDING = 256
-# Copies of one batch that are bracketed by events of their own; of batches with more, one in SPARSE is.
-MAX_TIMED_COPIES = 16
-SPARSE = 16
+# A thread of the program's may copy a batch when the loop has gone on; so many batches are remembered for it.
+LATE = 4
+# The reasons of a loader that say why there is nothing of the device, and why of pinning.
+REASON, PINNED_REASON = "h2d", "h2d_pinned"
 
 
 def device_clock(step: Timed) -> DeviceClock | None:
-    """A device clock, if the training code has set up CUDA (or ROCm) in this process; this never sets it up."""
-    import torch
-
-    if not torch.cuda.is_initialized():
-        return None
+    """A device clock, if the training code has set up a device in this process; this never sets one up."""
     recorder = step.recorder
-    if recorder.session is not None:
-        recorder.session.note_device(torch.cuda.get_device_name(torch.cuda.current_device()))
-    copies.install()
-    return DeviceClock(step, torch.cuda)
+    try:
+        device = in_use()
+        if device is None:
+            return None
+        if isinstance(device, str):
+            recorder.note(REASON, device)
+            return None
+        if recorder.session is not None:
+            recorder.session.note_device(device.name())
+        copies.install(device.kind)
+        return DeviceClock(step, device)
+    except Exception as error:
+        if not is_ours(error):
+            raise
+        recorder.note(REASON, _failed(error))
+        return None
 
 
 class Timed(Protocol):
@@ -63,53 +72,36 @@ class Noting(Protocol):
     def note(self, metric: str, reason: str) -> None: ...
 
 
-class _Open:
-    """A batch between its hand-over and the reading of its events."""
-
-    __slots__ = (
-        "at", "blocking", "bytes", "copies", "entered_before", "events", "handed", "host_ns", "left", "pinned",
-        "sync", "timed", "wait_ns", "window",
-    )  # fmt: skip
-
-    def __init__(self, window: Window | None, at: int, wait_ns: int) -> None:
-        self.window = window
-        self.at = at  # offset of its record
-        self.wait_ns = wait_ns
-        self.entered_before: torch.cuda.Event | None = None  # N of the step before
-        self.handed: torch.cuda.Event | None = None  # H of this step
-        self.left: torch.cuda.Event | None = None  # N of this step
-        self.events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
-        self.copies = self.bytes = self.host_ns = self.pinned = self.blocking = 0
-        self.timed = True
-
-
 class DeviceClock:
     """The device side of one iterator's records."""
 
-    def __init__(self, step: Timed, cuda: Any) -> None:
-        """`cuda` is `torch.cuda`, or something of the same shape."""
-        self._cuda = cuda
+    def __init__(self, step: Timed, device: Accelerator) -> None:
+        self._device = device
         self._step = step
-        self._device = cuda.current_device()
-        self._pool: list[torch.cuda.Event] = []
-        self._pending: deque[_Open] = deque()
-        self._open: _Open | None = None
-        self._entered: torch.cuda.Event | None = None
+        self._index = device.current_device()
+        self._pool: list[Event] = []
+        self._pending: deque[HandedOver] = deque()
+        self._recent: deque[HandedOver] = deque()
+        self._open: HandedOver | None = None
+        self._entered: Event | None = None
         self._t_entered = 0
         self._many = False  # the last batch had more copies than are timed one by one
         self._batches = 0
+        self._lacks = device.lacks  # why nothing is timed
+        if self._lacks is not None:
+            self._untimed(self._lacks)
 
     # The three moments of a step. Called from hot paths: they catch what goes wrong and switch the clock off.
 
     def entered(self) -> None:
         """next() has been entered: all work of this step has been issued."""
         try:
-            event = self._record()
+            event = self.mark()
             self._entered = event
             self._t_entered = now_ns()
             batch, self._open = self._open, None
-            copies.forget(self)
             if batch is not None:
+                copies.leave(batch)
                 batch.left = event
                 self._pending.append(batch)
                 self._read()
@@ -120,63 +112,44 @@ class DeviceClock:
         """The batch has been handed over; its record is number `n` of the lane's window."""
         try:
             self._batches += 1
-            batch = _Open(lane.window, lane.at(n), now_ns() - self._t_entered)
+            timed = not self._many or self._batches % SPARSE == 0
+            wait_ns = now_ns() - self._t_entered
+            batch = HandedOver(self, lane.window, lane.at(n), wait_ns, timed)
             batch.entered_before, self._entered = self._entered, None
-            batch.handed = self._record()
-            batch.timed = not self._many or self._batches % SPARSE == 0
+            batch.handed = self.mark()
             self._open = batch
-            copies.expect(self, data)
+            self._recent.append(batch)
+            if len(self._recent) > LATE:
+                copies.forget(self._recent.popleft())
+            copies.expect(batch, data)
         except Exception as error:
             self._off(error)
 
     def drain(self) -> None:
         """Read whatever is done; the rest stays unmeasured."""
-        copies.forget(self)
+        self._forget()
         self._read()
 
-    # A copy of the batch, told by `copies`.
-
-    def before_copy(self) -> torch.cuda.Event | None:
-        batch = self._open
-        if batch is None or not batch.timed or len(batch.events) >= 4 * MAX_TIMED_COPIES:
-            return None
-        return self._record()
-
-    def after_copy(
-        self, start: torch.cuda.Event | None, host_ns: int, nbytes: int, pinned: bool, blocking: bool
-    ) -> None:
-        batch = self._open
-        if batch is None:
-            return
-        if start is not None:
-            end = self._record()
-            if end is not None:
-                batch.events.append((start, end))
-        batch.copies += 1
-        batch.bytes += nbytes
-        batch.host_ns += host_ns
-        batch.pinned += pinned
-        batch.blocking += blocking
-        if batch.window is not None:
-            at = batch.at
-            batch.window.patch(
-                [
-                    batch_record.COPIES.patch(at, batch.copies),
-                    batch_record.COPIES_HOST.patch(at, batch.host_ns, batch.bytes),
-                    batch_record.COPIES_WAYS.patch(at, batch.pinned, batch.blocking),
-                ]
-            )
+    def _forget(self) -> None:
+        while self._recent:
+            copies.forget(self._recent.popleft())
 
     # Events.
 
-    def _record(self) -> torch.cuda.Event | None:
-        cuda = self._cuda
-        if cuda.current_device() != self._device:
+    def mark(self) -> Event | None:
+        """An event on the current stream, now; None where there can be none."""
+        device = self._device
+        if self._lacks is not None:
+            return None
+        if device.current_device() != self._index:
             self._pool.clear()  # an event belongs to the device it was first recorded on
-            self._device = cuda.current_device()
-        if cuda.is_current_stream_capturing():
+            self._index = device.current_device()
+        if device.capturing():
             return None  # an event recorded now would become part of the user's graph
-        event = self._pool.pop() if self._pool else cuda.Event(enable_timing=True)
+        try:
+            event = self._pool.pop()
+        except IndexError:  # another thread may have taken the last
+            event = device.event()
         event.record()
         return event
 
@@ -184,46 +157,48 @@ class DeviceClock:
         pending = self._pending
         while pending:
             batch = pending[0]
-            last = batch.left
-            if last is not None and not last.query():
+            done = batch.left is None or batch.left.query()
+            if not done or not all(end.query() for _, end in batch.events):
                 if len(pending) > MAX_PENDING:
                     pending.popleft()
                     continue
                 return
             pending.popleft()
-            self._write(batch)
+            self._many = batch.copies > MAX_TIMED_COPIES
+            try:
+                self._pool += batch.read()
+            except Exception as error:
+                if not is_ours(error):
+                    raise
+                self._untimed(f"the events of torch.{self._device.kind} carry no times: {error}")
 
-    def _write(self, batch: _Open) -> None:
-        window, at = batch.window, batch.at
-        if window is None:
-            return
-        measured: list[tuple[int, bytes]] = []
-        self._many = batch.copies > MAX_TIMED_COPIES
-        if batch.handed is not None and batch.left is not None:
-            measured.append(batch_record.DEVICE_COMPUTE.patch(at, _elapsed_ns(batch.handed, batch.left)))
-        if batch.entered_before is not None and batch.handed is not None:
-            stall_ns = min(_elapsed_ns(batch.entered_before, batch.handed), batch.wait_ns)
-            measured.append(batch_record.STALL.patch(at, stall_ns))
-        if batch.copies == 0:
-            measured.append(batch_record.COPIES.patch(at, 0))
-        elif len(batch.events) == batch.copies:
-            measured.append(batch_record.COPIES_NS.patch(at, sum(_elapsed_ns(a, b) for a, b in batch.events)))
-        window.patch(measured)
-        for a, b in batch.events:
-            self._pool += [a, b]
-        if batch.entered_before is not None:
-            self._pool.append(batch.entered_before)
-        if batch.handed is not None:
-            self._pool.append(batch.handed)
-        # `left` is the next batch's `entered_before`, and goes back with it.
+    def read_again(self, batch: HandedOver) -> None:
+        """It was copied once more after it was read."""
+        self._pending.append(batch)
+
+    # What is not to be had.
+
+    def _tell(self, metric: str, reason: str) -> None:
+        """Note why the device gives no such figure."""
+        self._step.recorder.note(metric, reason)
+
+    def no_pinning(self) -> None:
+        self._tell(PINNED_REASON, f"torch.{self._device.kind} does not tell what is page-locked")
+
+    def _untimed(self, reason: str) -> None:
+        """Go on without events: copies are counted, not timed."""
+        self._lacks = reason
+        self._pending.clear()
+        self._pool.clear()
+        self._tell(REASON, reason)
 
     def _off(self, error: Exception) -> None:
         if not is_ours(error):
             raise error
         self._step.device = None
-        copies.forget(self)
-        self._step.recorder.note("h2d", f"device events failed: {type(error).__name__}: {error}")
+        self._forget()
+        self._tell(REASON, _failed(error))
 
 
-def _elapsed_ns(start: torch.cuda.Event, end: torch.cuda.Event) -> int:
-    return max(0, int(start.elapsed_time(end) * 1e6))
+def _failed(error: Exception) -> str:
+    return f"device events failed: {type(error).__name__}: {error}"

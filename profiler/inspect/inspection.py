@@ -106,6 +106,14 @@ class Inspection:
     structure: str | None = None
     leaves: tuple[Leaf, ...] = ()
 
+    @property
+    def parts(self) -> list[Part]:
+        """The data set and the sets it wraps, the outermost first; none where it was not looked at."""
+        found = [self.dataset] if self.dataset is not None else []
+        for part in found:
+            found += part.children
+        return found
+
 
 def read_inspection(data: Mapping[str, Any]) -> Inspection:
     """What a loader's JSON holds of it under "inspection"; never raises, whatever that is."""

@@ -40,7 +40,7 @@ _PHASES: dict[str, tuple[tuple[str, str], ...]] = {
 # Who runs the loop, the outermost framework first where one is made of another.
 FRAMEWORKS = (
     "transformers", "lightning", "monai", "fastai", "ultralytics", "ignite", "accelerate", "torch_geometric", "timm",
-    "webdataset",
+    "webdataset", "ray", "torchdata",
 )  # fmt: skip
 _PACKAGES = {"pytorch_lightning": "lightning", "lightning_fabric": "lightning"}
 _INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
@@ -87,7 +87,8 @@ def use_now(shuffle: bool | None = None) -> Use:
             key.append(f"{file}:{line}")
             place = place or place_of(file, line)
     framework = next((name for name in FRAMEWORKS if name in running), None)
-    return Use(_phase(running) or _by_gradients(shuffle), place, framework, tuple(key[:MAX_KEY]))
+    phase = VALIDATION if key.count("ignite:run") > 1 else _phase(running)  # an engine run by another's handler
+    return Use(phase or _by_gradients(shuffle), place, framework, tuple(key[:MAX_KEY]))
 
 
 def _is_users(file: str) -> bool:
@@ -109,6 +110,12 @@ def _by_gradients(shuffle: bool | None) -> str | None:
     if not enabled():
         return EVALUATION
     return TRAINING if shuffle else None
+
+
+def library_of(loader: Any) -> str | None:
+    """The framework whose loader class has this name."""
+    root = loader.partition(".")[0] if type(loader) is str else None
+    return root if root in FRAMEWORKS else None
 
 
 def place_of(file: str, line: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..base.batch_record import HEAD
@@ -78,6 +78,12 @@ class WatchedIterable:
 
 def _itself(value: Any) -> Any:
     return value
+
+
+def begin_iteration(recorder: Recorder) -> Callable[[Iterator[Any]], Iterator[Any]] | None:
+    """An iteration of this recorder's iterable begins: what makes its iterator measure, None where nothing can be."""
+    step = _begun(recorder)
+    return None if step is None else lambda iterator: _WatchedIterator(iterator, step)
 
 
 def _begun(recorder: Recorder) -> Iteration | None:

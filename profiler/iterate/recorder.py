@@ -14,7 +14,7 @@ from ..base.clock import now_ns, thread_cpu_ns
 from ..base.schema import BATCH, EPOCH
 from ..guard.error_origin import is_ours
 from ..guard.helper_thread import apart
-from ..inspect.uses import Use, joined, use_now
+from ..inspect.uses import Use, joined, library_of, use_now
 from ..lanes.lane import Budget, Lane, Window
 from ..native.form import BatchTimings
 from ..native.layout import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS
@@ -183,7 +183,7 @@ class Recorder:
         if use.phase is not None and use.phase not in self._phases:
             self._phases.append(use.phase)
         told = {"phase": joined(self._phases)}
-        for name, value in (("place", use.place), ("framework", use.framework)):
+        for name, value in (("place", use.place), ("framework", use.framework or library_of(config.get("loader")))):
             told[name] = config.get(name) or value
         if any(config.get(name) != value for name, value in told.items()):
             config.update(told)

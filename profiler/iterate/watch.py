@@ -24,6 +24,7 @@ from ..inspect.samplers import own_of
 from ..inspect.uses import Use, use_now
 from ..native.form import hooks
 from ..session import session as sessions
+from . import foreign
 from .calibrate import overhead_of
 from .loader_kinds import LoaderKind, family_of, known_families
 from .plain import WatchedIterable
@@ -106,6 +107,7 @@ def watch_all(*, stacks: bool = True) -> None:
         _hook(DataLoader)
         for family in known_families():
             family.when_imported(_hook)
+        foreign.hook_all(lambda loader: _plain_recorder(loader, None))
         instrument_all_running(lambda iterator: Iteration(_recorder_for_orphan(iterator)))
 
 
@@ -264,7 +266,7 @@ def _plain_recorder(iterable: Any, name: str | None) -> Recorder:
     stages = ("index", "fetch", "collate", "pack", "queued", "unpack", "pin", "h2d", "stall")
     facts = {
         "kind": "iterable",
-        "config": {"loader": class_name(type(iterable)).rpartition(".")[2]},
+        "config": {"loader": class_name(type(iterable)).rpartition(".")[2], "made_by": foreign.package_of(iterable)},
         "reasons": dict.fromkeys(stages, why),
         "notes": [],
     }
@@ -307,6 +309,7 @@ def _unhook() -> None:
     for owner, original in list(_hooked.items()):
         owner._get_iterator = original  # type: ignore[attr-defined]
         del _hooked[owner]
+    foreign.unhook_all()
     from ..device.copies import uninstall
 
     uninstall()

@@ -41,7 +41,7 @@ def stepping(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
             data = base(self)
         except BaseException as error:
             newer = on_end(s, t0, error)
-            raise error if newer is None else newer  # noqa: B904 # in the context of the first
+            raise error if newer is None else newer  # noqa: B904
         t1 = now_ns()
         try:
             lane = s.lane
@@ -82,7 +82,7 @@ def receiving(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
             data = base(self)
         except BaseException as error:
             newer = on_end(s, t0, error)
-            raise error if newer is None else newer  # noqa: B904 # in the context of the first
+            raise error if newer is None else newer  # noqa: B904
         t1 = now_ns()
         try:
             lane = s.lane
@@ -140,8 +140,10 @@ def making(base: Any, begin: Any, done: Any, /) -> Any:
             made = make(self)
         except BaseException as error:
             result = done(None, step)
+            if isinstance(result, BaseException):
+                raise result  # noqa: B904
             drop_inner_frames(error)
-            raise result if isinstance(result, BaseException) else error  # noqa: B904
+            raise
         result = done(made, step)
         if isinstance(result, BaseException):
             raise result

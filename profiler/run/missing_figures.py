@@ -1,8 +1,8 @@
-"""What a report says first: which figures the torch of a run kept from being measured."""
+"""What a report says first: which figures the torch of a run kept from being measured, and which loaders were not."""
 
 from __future__ import annotations
 
-from ..session.gaps import INSIDE_WORKERS, KEY, listed
+from ..session.gaps import INSIDE_WORKERS, KEY, OTHER_LOADER, listed
 from .run import LoaderRun, Run
 
 
@@ -11,7 +11,7 @@ def missing_figures(run: Run) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for process in run.processes:
         for key, sentence in process.reasons.items():
-            if key.startswith(KEY):
+            if key.startswith((KEY, OTHER_LOADER)):
                 found[sentence] = None
         for loader in process.loaders:
             why = loader.bare or _silent(loader)

@@ -7,8 +7,11 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from ..base import schema
 from ..base.cpu_list import cpus_of
@@ -17,12 +20,12 @@ from ..base.liveness import Liveness, State, process_state
 from ..base.metadata import clean, integer, number, read_json, scalars, sentences, strings, text
 from ..base.schema import Schema
 from ..inspect.inspection import read_inspection
-from ..lanes.columns import LaneContent, merge_compacted, merge_lanes, read_lane, with_compute
+from ..lanes.columns import Columns, LaneContent, merge_compacted, merge_lanes, read_lane, with_compute
 from ..lanes.lane_reader import read_header, segments
 from ..session.gaps import reasons_of_bare_worker, told_by_worker
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
-from .epoch_ends import with_ends
+from .epoch_ends import EXHAUSTED, with_ends
 from .host_ranks import with_ranks_counted
 from .run import GpuInfo, LoaderRun, ProcessRun, Run, SystemRun
 from .run_finder import find_run
@@ -34,8 +37,13 @@ FORMAT = 1
 MAX_PARTS = 10_000
 MAX_LOADERS = 10_000
 
+_RAY_WORKER = re.compile(r"[/\\\\]ray[/\\\\].*default_worker\.py$")
+
 Unread = Mapping[str, Any]
 LaneSource = Callable[[Path, str, Schema], LaneContent]
+
+# How a fact is read that is not known everywhere, by its type as `run` writes it.
+_READERS: dict[Any, Callable[[Unread, str], Any]] = {"int | None": integer, "float | None": number, "str | None": text}
 
 
 def open_run(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
@@ -73,24 +81,21 @@ def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane) -> Ru
         notes += process.notes
     for system in systems:
         notes += system.notes
-    pid = integer(data, "pid")
     return Run(
         path=path,
         id=text(data, "id") or clean(path.name),
-        created_unix_ns=integer(data, "created_unix_ns"),
-        clock_ns=integer(data, "clock_ns"),
-        host=text(data, "host"),
-        boot_id=text(data, "boot_id"),
         argv=strings(data, "argv"),
-        python=text(data, "python"),
-        platform=text(data, "platform"),
-        loaderscope=text(data, "loaderscope"),
-        pid=pid,
         state=run_state(data, [process.state for process in processes], liveness),
         processes=with_ranks_counted(processes),
         systems=tuple(systems),
         notes=tuple(notes),
+        **_told(data, Run),
     )
+
+
+def _told(data: Unread, kind: type[Run] | type[ProcessRun] | type[SystemRun]) -> dict[str, Any]:
+    """The numbers and texts that may not be known; they have the same names there and in the file."""
+    return {each.name: _READERS[each.type](data, each.name) for each in fields(kind) if each.type in _READERS}
 
 
 def run_state(data: Unread, processes: list[State], liveness: Liveness) -> State:
@@ -155,42 +160,33 @@ def _read_process(path: Path, liveness: Liveness, read: LaneSource) -> ProcessRu
     pid = integer(data, "pid")
     if pid is None:  # torn by a crash: the folder's name says it too
         pid = int(path.name[1:].split("-")[0])
-    rank = integer(data, "rank")
     workers = _note(read(path, "workers", schema.WORKER), notes).columns
     loaders = []
     for index in _loader_indices(path):
-        loader = _read_loader(path, index, pid, rank, read)
+        loader = _read_loader(path, index, pid, integer(data, "rank"), read)
         notes += [f"{loader.name}: {note}" for note in loader.notes]
         loaders.append(loader)
     return ProcessRun(
         path=path,
         pid=pid,
-        create_time=number(data, "create_time"),
-        host=text(data, "host"),
-        boot_id=text(data, "boot_id"),
-        clock_ns=integer(data, "clock_ns"),
-        unix_ns=integer(data, "unix_ns"),
         argv=strings(data, "argv"),
-        rank=rank,
-        local_rank=integer(data, "local_rank"),
-        world_size=integer(data, "world_size"),
-        local_world_size=integer(data, "local_world_size"),
-        python=text(data, "python"),
-        torch=text(data, "torch"),
-        start_method=text(data, "start_method"),
-        affinity=_cores(data),
-        torch_threads=integer(data, "torch_threads"),
-        fd_limit=integer(data, "fd_limit"),
-        device=text(data, "device"),
         reasons=sentences(data, "reasons"),
-        ended_clock_ns=integer(data, "ended_clock_ns"),
-        state=process_state(data, liveness),
+        state=_state(data, liveness, loaders),
         loaders=tuple(loaders),
         workers=workers,
         notes=tuple(notes),
-        rank_source=text(data, "rank_source"),
-        cpus=cpus_of(text(data, "cpus") or ""),
+        **(_told(data, ProcessRun) | {"affinity": _cores(data), "cpus": cpus_of(text(data, "cpus") or "")}),
     )
+
+
+def _state(data: Unread, liveness: Liveness, loaders: list[LoaderRun]) -> State:
+    """Ray ends its workers from outside once their work is done: of those, only one in the middle of an epoch has
+    crashed."""
+    state = process_state(data, liveness)
+    argv = strings(data, "argv")
+    ray = bool(argv) and _RAY_WORKER.search(argv[0]) is not None
+    through = all((each.epochs["how"] == EXHAUSTED).all() for each in loaders)
+    return "finished" if state == "crashed" and ray and loaders and through else state
 
 
 def _cores(data: Unread) -> int | None:
@@ -228,6 +224,11 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
     epochs, config = _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns, scalars(data, "config")
     bare = told_by_worker(path, index)
     reasons = {**sentences(data, "reasons"), **reasons_of_bare_worker(bare)}
+    if config.get("batching") == "none" and config.get("dataset_kind") == "iterable":
+        # One was asked for and one came, of which nobody knows how many samples it holds.
+        batches = Columns({**batches, "samples": np.full(batches.rows, -1, batches["samples"].dtype)}, batches.rows)
+        folded.columns.pop("samples", None)
+        reasons.setdefault("samples", "batch_size=None: the data set makes the batches, and does not say of how many")
     kind: Literal["dataloader", "iterable"] = "iterable" if data.get("kind") == "iterable" else "dataloader"
     return LoaderRun(
         index=index,
@@ -270,18 +271,13 @@ def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
     listed = data.get("gpus")
     gpus = [gpu for gpu in listed if isinstance(gpu, dict)] if isinstance(listed, list) else []
     cores = _core_schema(path)
+    limits = {
+        "affinity": _cores(data),
+        "cgroup_cpu_quota": number(cgroup, "cpu_quota"),
+        "cgroup_mem_limit_bytes": integer(cgroup, "mem_limit_bytes"),
+    }
     return SystemRun(
         path=path,
-        host=text(data, "host"),
-        boot_id=text(data, "boot_id"),
-        clock_ns=integer(data, "clock_ns"),
-        cores_logical=integer(data, "cores_logical"),
-        cores_physical=integer(data, "cores_physical"),
-        affinity=_cores(data),
-        mem_total_bytes=integer(data, "mem_total_bytes"),
-        shm_total_bytes=integer(data, "shm_total_bytes"),
-        cgroup_cpu_quota=number(cgroup, "cpu_quota"),
-        cgroup_mem_limit_bytes=integer(cgroup, "mem_limit_bytes"),
         gpus=tuple(GpuInfo(integer(g, "index") or 0, text(g, "name") or "GPU") for g in gpus),
         reasons=sentences(data, "reasons"),
         machine=_note(read(path, "machine", schema.MACHINE), notes).columns,
@@ -290,6 +286,7 @@ def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
         gpu=_note(read(path, "gpu", schema.GPU), notes).columns,
         notes=tuple(notes),
         bursts=bursts,
+        **(_told(data, SystemRun) | limits),
     )
 
 

@@ -17,7 +17,7 @@ import psutil
 from ..base import schema
 from ..base.atomic_write import write_atomically
 from ..base.clock import now_ns
-from ..base.liveness import boot_id
+from ..base.host import boot_id, host_name, usable_cores
 from ..lanes.compaction import Compactor
 from ..lanes.lane import Budget, Lane
 from . import cgroup, host
@@ -106,7 +106,7 @@ class Sampler:
             "format": host.FORMAT,
             "pid": os.getpid(),
             "create_time": psutil.Process().create_time(),
-            "host": host.host_name(),
+            "host": host_name(),
             "interval_s": interval_s,
         }
         self._tell("sampler.json", self._identity)
@@ -114,7 +114,7 @@ class Sampler:
         explain(container, self.reasons)
         self.gpus = open_gpus(root, self.reasons)
         self.machine = Machine(root, self.reasons, container)
-        self.registry = Registry(run, host.host_name(), boot_id(root / "proc/sys/kernel/random/boot_id"), self._probe)
+        self.registry = Registry(run, host_name(), boot_id(root / "proc/sys/kernel/random/boot_id"), self._probe)
         self._host = host.facts(root, container, self.gpus)
         self.bursts = Bursts(run, system, self.reasons, _cores(container.cpu_quota), root)
         self._tell_host()
@@ -257,7 +257,7 @@ class Sampler:
 
 def _cores(quota: float | None) -> float:
     """How many cores a training process may use, as far as the sampler is under the same limits."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     return float(cores) if quota is None else min(float(cores), quota)
 
 

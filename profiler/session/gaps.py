@@ -27,6 +27,7 @@ EVERYTHING = (*INSIDE_WORKERS, "wait", "compute", "stall")
 
 # In a process's reasons, the keys of those about torch begin so.
 KEY = "torch: "
+OTHER_LOADER = "loader: "  # those about a loader that is no DataLoader
 
 
 @dataclass(frozen=True)

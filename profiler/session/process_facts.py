@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-import socket
-import time
 from typing import Any
 
-from ..base.clock import now_ns
 from ..base.cpu_list import cpu_list
-from ..base.liveness import boot_id
+from ..base.host import allowed_cores, boot_id, both_clocks, host_name
 from .ranks import group_of_process, ranks
 from .rundir import FORMAT, command_line
 
@@ -32,22 +29,20 @@ def process_facts() -> dict[str, Any]:
     import psutil
     import torch
 
-    cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     return {
         "format": FORMAT,
         "pid": os.getpid(),
         "create_time": psutil.Process().create_time(),
-        "host": socket.gethostname(),
+        "host": host_name(),
         "boot_id": boot_id(),
-        "clock_ns": now_ns(),
-        "unix_ns": time.time_ns(),
+        **both_clocks(),
         "argv": command_line(),
         **ranks(os.environ, group_of_process()).facts(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "start_method": multiprocessing.get_start_method(allow_none=True),
-        "affinity": len(cpus) if cpus is not None else None,
-        "cpus": cpu_list(cpus) if cpus is not None else None,
+        "affinity": allowed_cores(),
+        "cpus": cpu_list(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "torch_threads": torch.get_num_threads(),
         "fd_limit": _fd_limit(),
         "device": None,

@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import secrets
-import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from ..base.atomic_write import write_atomically
 from ..base.clock import now_ns
-from ..base.liveness import boot_id
+from ..base.host import boot_id, host_name
 
 VARIABLE = "LOADERSCOPE_DIR"
 
@@ -53,7 +52,7 @@ def create_run(runs: Path, argv: list[str]) -> Path:
         "created_unix_ns": time.time_ns(),
         "clock_ns": now_ns(),
         "boot_id": boot_id(),
-        "host": socket.gethostname(),
+        "host": host_name(),
         "argv": argv,
         "python": platform.python_version(),
         "platform": platform_name(),

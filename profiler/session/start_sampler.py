@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..base.host import host_name
 from ..base.liveness import CREATE_TIME_TOLERANCE_S
 from ..lanes.block import SOCKET_NAME
 
@@ -53,7 +54,7 @@ def start_sampler(run_directory: Path) -> Started:
 def _system_directory(run_directory: Path) -> tuple[Path, bool]:
     """A folder made for a new sampler, and True; or that of this host's sampler that is running (or was begun a moment
     ago), and False."""
-    host = "".join(c if c.isalnum() or c in "._-" else "_" for c in socket.gethostname()) or "host"
+    host = "".join(c if c.isalnum() or c in "._-" else "_" for c in host_name()) or "host"
     number = 0
     while True:
         path = run_directory / f"system-{host}-{number}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...profiler.base.metadata import clean
-from ..words.glosses import GLOSSES
+from ..words.glosses import label_of
 from ..words.units import UNKNOWN, micros, percent, rate
 from .compare_model import Comparison, LoaderComparison, Setting, StageDifference
 
@@ -65,7 +65,7 @@ def _points(loader: LoaderComparison) -> str:
 
 
 def _stage_row(name: str, stage: StageDifference) -> DifferenceRow:
-    label = GLOSSES[name][0].strip() if name in GLOSSES else clean(name, 40)
+    label = label_of(name)
     if stage.change_us is None or stage.low_us is None or stage.high_us is None:
         return DifferenceRow(label, micros(stage.before_us), micros(stage.after_us), UNKNOWN, "in one run only")
     change = f"{_signed(stage.change_us)} ({_signed(stage.low_us)} to {_signed(stage.high_us)})"

@@ -16,7 +16,7 @@ from ...advisors.schema.report_model import Report
 from ...profiler.base.metadata import clean
 from ...profiler.lanes.columns import Columns
 from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
-from ..words.glosses import GLOSSES
+from ..words.glosses import label_of
 from ..words.matching import recorded
 from ..words.rows import title_of
 from ..words.timeline import Track, Window
@@ -139,7 +139,7 @@ def _facts(loader: LoaderRun, window: Window) -> dict[int, dict[str, int]]:
 def _track(pid: int, tid: int, track: Track, shift: int, facts: dict[int, dict[str, int]]) -> Iterator[Event]:
     approximate = {} if track.exact else {"place": "likely: only the length was measured"}
     for slices in track.slices:
-        name = GLOSSES[slices.stage][0] if slices.stage in GLOSSES else slices.stage
+        name = label_of(slices.stage)
         rows = zip(slices.start_ns.tolist(), slices.length_ns.tolist(), slices.row.tolist(), strict=True)
         for start, length, row in rows:
             yield {"ph": "X", "pid": pid, "tid": tid, "name": name, "cat": slices.stage, "ts": start + shift,
@@ -167,13 +167,13 @@ def _system(pid: int, system: SystemRun, shift: int, begin: int, end: int) -> It
     yield _meta(pid, 0, "process_name", name=f"system of {clean(system.host or 'this host', 60)}")
     yield _meta(pid, 0, "process_sort_index", sort_index=pid)
     machine = _within(system.machine, begin - shift, end - shift)
-    idle, iowait = (_floats(system.machine, f"cpu_{name}_pct", machine) for name in ("idle", "iowait"))
+    idle, iowait = (system.machine.floats(f"cpu_{name}_pct")[machine] for name in ("idle", "iowait"))
     busy = 100 - idle - np.nan_to_num(iowait)
     yield from _curve(pid, "CPU busy (100 = all cores)", "percent", system.machine, machine, busy, shift)
     for name, label, unit in (("mem_available_bytes", "memory available", "bytes"),
                               ("shm_used_bytes", "/dev/shm used", "bytes"),
                               ("cgroup_mem_bytes", "container memory", "bytes")):  # fmt: skip
-        values = _floats(system.machine, name, machine)
+        values = system.machine.floats(name)[machine]
         yield from _curve(pid, label, unit, system.machine, machine, values, shift)
     for index in np.unique(system.gpu["gpu"]).tolist()[:64]:
         rows = _within(system.gpu, begin - shift, end - shift)
@@ -182,7 +182,7 @@ def _system(pid: int, system: SystemRun, shift: int, begin: int, end: int) -> It
             ("util_pct", "some kernel running", "percent"),
             ("mem_used_bytes", "memory", "bytes"),
         ):
-            values = _floats(system.gpu, name, rows)
+            values = system.gpu.floats(name)[rows]
             yield from _curve(pid, f"GPU {index} {label}", unit, system.gpu, rows, values, shift)
 
 
@@ -191,11 +191,6 @@ def _within(columns: Columns, begin: int, end: int) -> npt.NDArray[np.intp]:
     t = columns["t_ns"]
     rows = np.flatnonzero((t >= begin - 2 * 10**9) & (t <= end + 2 * 10**9))
     return rows[:: max(1, -(-len(rows) // MAX_SAMPLES))]
-
-
-def _floats(columns: Columns, name: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-    values = columns[name][rows].astype(np.float64)
-    return np.where(values < 0, np.nan, values)
 
 
 def _curve(

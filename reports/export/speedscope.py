@@ -14,7 +14,7 @@ from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ...profiler.run.run import Run
 from ...profiler.stacks.stack_samples import STAGES, StackCapture
-from ..words.no_stacks import why_no_stacks
+from ..words.inside import why_no_stacks
 
 SCHEMA_URL = "https://www.speedscope.app/file-format-schema.json"
 MAX_PROFILES = 256  # stages of processes; viewers list them all

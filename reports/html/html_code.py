@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...advisors.schema.report_model import Code, CodeStage, FlameNode, LoaderReport
 from ...profiler.base.metadata import clean
 from ..words.inside import (
-    HotRow,
     basis_text,
     code_stages,
     hot_row,
@@ -43,22 +42,6 @@ _ROW_PX = 24
 _PATHBAR_PX = 30
 
 
-@dataclass(frozen=True)
-class InsideView:
-    """What the template shows of the inside of one loader: texts, none of them markup."""
-
-    basis: str | None
-    stages: list[tuple[str, str, list[HotRow], list[HotRow]]]  # name, what it rests on, functions, the user's lines
-    flame: Figure | None
-    transforms: list[tuple[str, str, str, str, str]]
-    storage: list[tuple[str, str]]
-    kinds: list[tuple[str, str, str, str]]
-    mounts: list[tuple[str, str, str]]
-    containers: list[tuple[str, str, str]]
-    epochs: list[tuple[str, str, str, str, str]]
-    notes: list[str]
-
-
 class Room:
     """Nodes that the page has still room for."""
 
@@ -71,7 +54,7 @@ class Room:
         return given
 
 
-def inside_view(key: str, loader: LoaderReport, room: Room) -> InsideView:
+def inside_view(key: str, loader: LoaderReport, room: Room) -> dict[str, Any]:
     """The tables of a loader, and its flame graph as far as the page has room."""
     stages = []
     for name, stage in code_stages(loader.code)[:MAX_STAGES]:
@@ -80,18 +63,18 @@ def inside_view(key: str, loader: LoaderReport, room: Room) -> InsideView:
         if loader.code is not None and (functions or own):
             stages.append((clean(name, 40), basis_text(loader.code, stage), functions, own))
     s = loader.storage
-    return InsideView(
-        basis=basis_text(loader.code) if loader.code is not None and stages else None,
-        stages=stages,
-        flame=flame_figure(key, loader.code, room) if loader.code is not None else None,
-        transforms=transform_rows(loader.transforms),
-        storage=storage_rows(s),
-        kinds=kind_rows(s) if s is not None else [],
-        mounts=mount_rows(s) if s is not None else [],
-        containers=container_rows(s) if s is not None else [],
-        epochs=epoch_rows(s) if s is not None else [],
-        notes=inside_notes(loader),
-    )
+    return {
+        "basis": basis_text(loader.code) if loader.code is not None and stages else None,
+        "stages": stages,
+        "flame": flame_figure(key, loader.code, room) if loader.code is not None else None,
+        "transforms": transform_rows(loader.transforms),
+        "storage": storage_rows(s),
+        "kinds": kind_rows(s) if s is not None else [],
+        "mounts": mount_rows(s) if s is not None else [],
+        "containers": container_rows(s) if s is not None else [],
+        "epochs": epoch_rows(s) if s is not None else [],
+        "notes": inside_notes(loader),
+    }
 
 
 def flame_figure(key: str, code: Code, room: Room) -> Figure | None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...advisors.schema.report_model import LoaderReport
 from ...profiler.run.run import LoaderRun
-from ..words.glosses import GLOSSES
+from ..words.glosses import label_of
 from ..words.timeline import Track, Window
 from ..words.units import micros, percent
 from .html_plot import COLORS, Figure, figures, layout, plain, time_unit
@@ -43,7 +43,7 @@ def _stage_bar(key: str, loader: LoaderReport) -> Iterator[Figure]:
     data: dict[str, dict[str, Any]] = {}
     for row, parts in rows:
         for name, mean_us in parts:
-            label = _label(name)
+            label = plain(label_of(name))
             trace = data.setdefault(label, {
                 "type": "bar", "orientation": "h", "name": label, "x": [], "y": [], "text": [], "customdata": [],
                 "marker": {"color": COLORS.get(name, "#838b94")}, "textposition": "inside", "textangle": 0,
@@ -54,7 +54,8 @@ def _stage_bar(key: str, loader: LoaderReport) -> Iterator[Figure]:
             trace["text"].append(label if mean_us > largest / 16 else "")
             trace["customdata"].append(micros(mean_us))
     names = [row for row, _ in rows]
-    told = "; ".join(f"{row}: " + ", ".join(f"{_label(n)} {micros(v)}" for n, v in parts) for row, parts in rows)
+    words = [f"{row}: " + ", ".join(f"{plain(label_of(n))} {micros(v)}" for n, v in parts) for row, parts in rows]
+    told = "; ".join(words)
     yield Figure(
         f"{key}-stages", "What a step is made of", f"Mean times a batch. {told[0].upper()}{told[1:]}.",
         list(data.values()),
@@ -62,11 +63,6 @@ def _stage_bar(key: str, loader: LoaderReport) -> Iterator[Figure]:
                yaxis={"type": "category", "categoryarray": names, "categoryorder": "array", "autorange": "reversed",
                       "title": {"text": ""}, "fixedrange": True, "dtick": 1}),
     )  # fmt: skip
-
-
-def _label(name: str) -> str:
-    """A stage as the tables call it; a cause by its own name."""
-    return GLOSSES[name][0].strip() if name in GLOSSES else plain(name, 40)
 
 
 def _bar_rows(loader: LoaderReport) -> Iterator[tuple[str, list[tuple[str, float]]]]:
@@ -112,7 +108,7 @@ def _time_line(key: str, window: Window) -> Iterator[Figure]:
         if row not in rows:
             continue
         for slices in track.slices:
-            label = GLOSSES[slices.stage][0] if slices.stage in GLOSSES else slices.stage
+            label = plain(label_of(slices.stage))
             trace = data.setdefault(slices.stage, {
                 "type": "bar", "orientation": "h", "name": label, "x": [], "y": [], "base": [], "width": [],
                 "customdata": [],
@@ -164,12 +160,12 @@ def _distributions(key: str, loader: LoaderRun) -> Iterator[Figure]:
         edges, shares = _histogram(values)
         # Percentiles are in the table; a distribution's shape is what a picture adds.
         data.append({
-            "type": "scatter", "mode": "lines", "name": GLOSSES[name][0], "x": figures(edges / 1e6),
+            "type": "scatter", "mode": "lines", "name": label_of(name), "x": figures(edges / 1e6),
             "y": figures(shares * 100, 4), "line": {"shape": "hv", "color": COLORS[name], "width": 1.8},
             "fill": "tozeroy", "fillcolor": f"{COLORS[name]}22",
             "hovertemplate": "%{fullData.name} about %{x:.3g} ms: %{y:.3g} % of batches<extra></extra>",
         })  # fmt: skip
-        told.append(f"{GLOSSES[name][0]} from {micros(values.min() / 1e3)} to {micros(values.max() / 1e3)}")
+        told.append(f"{label_of(name)} from {micros(values.min() / 1e3)} to {micros(values.max() / 1e3)}")
     if data:
         yield Figure(
             f"{key}-distributions", "How much it varies",
@@ -203,7 +199,7 @@ def _history(key: str, loader: LoaderRun) -> Iterator[Figure]:
         means = np.divide(sums, counts, out=np.full(len(starts), np.nan), where=counts > 0)
         if known.any():
             data.append({
-                "type": "scatter", "mode": "lines", "name": GLOSSES[name][0], "x": x, "y": figures(means / 1e6),
+                "type": "scatter", "mode": "lines", "name": label_of(name), "x": x, "y": figures(means / 1e6),
                 "stackgroup": "step", "line": {"width": 0.8, "color": COLORS[name], "shape": "hv"},
                 "hovertemplate": "%{fullData.name} %{y:.4g} ms a batch<extra></extra>",
             })  # fmt: skip

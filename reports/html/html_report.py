@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,25 +11,19 @@ from ...profiler.base.metadata import clean
 from ...profiler.run.run import LoaderRun, Run
 from ..words.glosses import CAUSES, GLOSSES
 from ..words.matching import recorded
-from ..words.rows import (
-    AdviceRow,
-    CauseRow,
-    StageRow,
-    advice_row,
-    capacity_rows,
-    cause_rows,
-    config_rows,
-    run_rows,
-    stage_groups,
-    title_of,
+from ..words.rows import advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
+from ..words.sentences import (
+    headroom_sentence,
+    limit_sentence,
+    nothing_to_change,
+    overhead_sentence,
+    throughput_line,
 )
-from ..words.sentences import headroom_sentence, limit_sentence, overhead_sentence, throughput_line
 from ..words.system_words import system_rows
 from ..words.units import micros, percent, rate
-from .html_code import InsideView, Room, inside_view
+from .html_code import Room, inside_view
 from .html_loader import loader_figures
 from .html_page import fill
-from .html_plot import Figure
 from .html_system import system_figures
 
 # plotly.js takes 4.8 MB of the 6 MB a file may have; a loader's plots take up to 100 kB, its tables some 30 kB.
@@ -38,31 +31,6 @@ MAX_PLOTTED = 6
 MAX_LOADERS = 16
 MAX_NOTES = 50
 SLOWEST = 10
-
-
-@dataclass(frozen=True)
-class LoaderView:
-    """What the template shows of one loader: texts, none of them markup."""
-
-    key: str
-    title: str
-    verdict: str
-    sentence: str
-    headroom: str | None
-    limit: str | None
-    throughput: str
-    tiles: list[tuple[str, str, str]]  # name, figure, gloss
-    recommendations: list[AdviceRow]
-    rejected: list[AdviceRow]
-    unmeasured: list[tuple[str, str]]
-    groups: list[tuple[str, list[StageRow]]]
-    causes: list[CauseRow]
-    capacities: list[tuple[str, str, str, bool]]
-    config: list[tuple[str, str]]
-    notes: list[str]
-    slowest: list[tuple[str, ...]]
-    plots: list[Figure]
-    inside: InsideView
 
 
 def render_html(report: Report, run: Run) -> str:
@@ -76,11 +44,11 @@ def render_html(report: Report, run: Run) -> str:
             for number, (loader, found) in enumerate(pairs)
         ]
         machine = list(system_figures(run))
-    plots = [plot for view in views for plot in (*view.plots, *filter(None, [view.inside.flame]))] + machine
+    plots = [plot for view in views for plot in (*view["plots"], *filter(None, [view["inside"]["flame"]]))] + machine
     return fill(
         "report.html.j2",
         plots,
-        title=f"{views[0].verdict}: {views[0].title}" if views else "nothing recorded",
+        title=f"{views[0]['verdict']}: {views[0]['title']}" if views else "nothing recorded",
         loaders=views,
         more_loaders=max(0, len(report.loaders) - MAX_LOADERS),
         machine=machine,
@@ -104,30 +72,32 @@ def _definitions() -> list[tuple[str, str, str]]:
 
 def _view(
     key: str, loader: LoaderReport, columns: LoaderRun | None, several: bool, plotted: bool, room: Room
-) -> LoaderView:
+) -> dict[str, Any]:
+    """What the template shows of one loader: texts, none of them markup."""
     inside = inside_view(key, loader, room)
     told = loader.verdict != "too-short"
-    return LoaderView(
-        key=key,
-        title=title_of(loader, several),
-        verdict=loader.verdict,
-        sentence=clean(loader.basis.sentence),
-        headroom=headroom_sentence(loader) if told else None,
-        limit=limit_sentence(loader),
-        throughput=throughput_line(loader),
-        tiles=_tiles(loader),
-        recommendations=[advice_row(each) for each in loader.recommendations],
-        rejected=[advice_row(each) for each in loader.rejected],
-        unmeasured=[(clean(rule, 60), clean(reason, 300)) for rule, reason in loader.unmeasured.items()],
-        groups=list(stage_groups(loader)),
-        causes=cause_rows(loader),
-        capacities=capacity_rows(loader),
-        config=config_rows(loader),
-        notes=[*(clean(note) for note in loader.notes[:MAX_NOTES]), *inside.notes],
-        slowest=_slowest(columns) if columns is not None else [],
-        plots=list(loader_figures(key, loader, columns)) if plotted else [],
-        inside=inside,
-    )
+    return {
+        "key": key,
+        "title": title_of(loader, several),
+        "verdict": loader.verdict,
+        "sentence": clean(loader.basis.sentence),
+        "headroom": headroom_sentence(loader) if told else None,
+        "limit": limit_sentence(loader),
+        "throughput": throughput_line(loader),
+        "tiles": _tiles(loader),
+        "nothing": nothing_to_change(loader),
+        "recommendations": [advice_row(each) for each in loader.recommendations],
+        "rejected": [advice_row(each) for each in loader.rejected],
+        "unmeasured": [(clean(rule, 60), clean(reason, 300)) for rule, reason in loader.unmeasured.items()],
+        "groups": list(stage_groups(loader)),
+        "causes": [(row.cause, row.time, row.share, row.meaning) for row in cause_rows(loader)],
+        "capacities": capacity_rows(loader),
+        "config": config_rows(loader),
+        "notes": [*(clean(note) for note in loader.notes[:MAX_NOTES]), *inside["notes"]],
+        "slowest": _slowest(columns) if columns is not None else [],
+        "plots": list(loader_figures(key, loader, columns)) if plotted else [],
+        "inside": inside,
+    }
 
 
 def _tiles(loader: LoaderReport) -> list[tuple[str, str, str]]:

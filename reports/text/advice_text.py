@@ -11,6 +11,7 @@ from ...advisors.schema.report_model import LoaderReport, Recommendation
 from ...profiler.base.metadata import clean
 from ..words.advice_words import effect_text
 from ..words.reasons import by_reason
+from ..words.sentences import nothing_to_change
 from .layout import hanging, heading, indented
 
 # Of a text that comes from the run; code is shown whole.
@@ -28,7 +29,7 @@ def advice_lines(loader: LoaderReport) -> Iterator[RenderableType]:
         for number, each in enumerate(loader.recommendations, 1):
             yield from _recommendation(number, each)
     else:
-        nothing = _nothing_to_change(loader)
+        nothing = nothing_to_change(loader)
         if nothing:
             yield indented(nothing, "bold")
             yield Text("")
@@ -41,14 +42,6 @@ def advice_lines(loader: LoaderReport) -> Iterator[RenderableType]:
         unjudged = (f"{rules} ({reason})" for rules, reason in by_reason(loader.unmeasured.items()))
         yield indented("not judged: " + "; ".join(unjudged), "dim")
         yield Text("")
-
-
-def _nothing_to_change(loader: LoaderReport) -> str | None:
-    if loader.verdict == "compute-bound":
-        return "Nothing to gain from the loader: faster loading would not speed up training."
-    if loader.verdict == "too-short" or not (loader.rejected or loader.unmeasured):
-        return None  # too little seen, or no rule was asked
-    return "No change was found that is certain to help."
 
 
 def _recommendation(number: int, advice: Recommendation) -> Iterator[RenderableType]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from rich.table import Table
 from rich.text import Text
 
 from ...profiler.base.metadata import clean
+from ...profiler.doctor import Check
 from .layout import hanging
 from .terminal import fitting_width, printed
 
@@ -16,20 +16,7 @@ _MARKS = {True: ("ok", "green"), False: ("missing", "red"), None: ("no", "dim")}
 MAX_WIDTH = 100
 
 
-class Finding(Protocol):
-    """The shape of `profiler.doctor.Check`: `ok` is None where the machine simply has no such thing."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def ok(self) -> bool | None: ...
-    @property
-    def finding(self) -> str: ...
-    @property
-    def mend(self) -> str | None: ...
-
-
-def render_findings(findings: Sequence[Finding], width: int = 80, color: bool = False, unicode: bool = True) -> str:
+def render_findings(findings: Sequence[Check], width: int = 80, color: bool = False, unicode: bool = True) -> str:
     """One finding a paragraph, then how many can be mended."""
     table = Table.grid(padding=(0, 1))
     table.add_column(min_width=7, no_wrap=True)

@@ -12,8 +12,7 @@ from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ...profiler.run.run import Run
-from ..words.inside import HotRow, basis_text, code_stages, hot_rows, own_lines, told_by_lines
-from ..words.no_stacks import why_no_stacks
+from ..words.inside import HotRow, basis_text, code_stages, hot_rows, own_lines, told_by_lines, why_no_stacks
 from ..words.rows import title_of
 from ..words.units import bar, percent
 from .inside_text import hot_table

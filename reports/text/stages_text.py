@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ...advisors.schema.report_model import LoaderReport
 from ...profiler.base.metadata import clean
-from ..words.glosses import GLOSSES
+from ..words.glosses import GLOSSES, label_of
 from ..words.reasons import by_reason
 from ..words.rows import StageRow, cause_rows, stage_groups
 from ..words.units import bar, duration, percent
@@ -72,15 +72,9 @@ def _shown(name: str, loader: LoaderReport) -> bool:
 
 def unmeasured_stages(loader: LoaderReport) -> Iterator[str]:
     """'pin (pin_memory is off)', stages with one reason together."""
-    lacking = [(_label(name), stage) for name, stage in loader.stages.items() if not stage.count]
+    lacking = [(label_of(name), stage) for name, stage in loader.stages.items() if not stage.count]
     told = by_reason((label, stage.reason or "no reason known") for label, stage in lacking)
     return (f"{labels} ({reason})" for labels, reason in told)
-
-
-def _label(name: str) -> str:
-    if name.endswith("_cpu"):
-        return f"{name.removesuffix('_cpu')} CPU"
-    return GLOSSES[name][0] if name in GLOSSES else name
 
 
 def waiting_lines(loader: LoaderReport, width: int) -> Iterator[RenderableType]:

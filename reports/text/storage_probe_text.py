@@ -70,41 +70,32 @@ def _about(probe: StorageProbe) -> Iterator[RenderableType]:
 
 
 def _totals(timed: Sequence[LayoutTrial], width: int) -> Table:
-    table = _table(width, "cold", "warm", "gain", "whole\nset", "convert", "epochs\nto pay")
-    for each in timed:
-        table.add_row(
-            _cell(each),
-            _median(each.total_cold),
-            _median(each.total_warm),
-            _mid(each.total_steady_factor),
-            size(each.whole_bytes),
-            duration(each.whole_convert_s),
-            _epochs(each, each.pays_after_total),
-        )
-    return table
+    rows = [
+        (_rate(each.total_cold), _rate(each.total_warm), _mid(each.total_steady_factor), size(each.whole_bytes),
+         duration(each.whole_convert_s), _epochs(each, each.pays_after_total))
+        for each in timed
+    ]  # fmt: skip
+    return _table(timed, rows, width, "cold", "warm", "gain", "whole\nset", "convert", "epochs\nto pay")
 
 
 def _readings(timed: Sequence[LayoutTrial], width: int) -> Table:
     spread = width >= WIDE
-    table = _table(width, "cold", "warm", "gain\ncold", "gain\nwarm", "epochs\nto pay")
-    for each in timed:
-        table.add_row(
-            _cell(each),
-            _spread(each.read_cold) if spread else _median(each.read_cold),
-            _spread(each.read_warm) if spread else _median(each.read_warm),
-            _mid(each.read_cold_factor),
-            _mid(each.read_warm_factor),
-            _epochs(each, each.pays_after_reading),
-        )
-    return table
+    rows = [
+        (_rate(each.read_cold, spread), _rate(each.read_warm, spread), _mid(each.read_cold_factor),
+         _mid(each.read_warm_factor), _epochs(each, each.pays_after_reading))
+        for each in timed
+    ]  # fmt: skip
+    return _table(timed, rows, width, "cold", "warm", "gain\ncold", "gain\nwarm", "epochs\nto pay")
 
 
-def _table(width: int, *others: str) -> Table:
+def _table(timed: Sequence[LayoutTrial], rows: Sequence[Sequence[str]], width: int, *heads: str) -> Table:
     gap = 1 if width < NARROW else 2
     table = Table(box=None, padding=(0, gap, 0, 0), header_style="dim", pad_edge=False)
     table.add_column(Text("\n  samples/s"), no_wrap=True)
-    for name in others:
+    for name in heads:
         table.add_column(Text(name if "\n" in name else f"\n{name}"), justify="right", no_wrap=True)
+    for each, cells in zip(timed, rows, strict=True):
+        table.add_row(Text(f"  {_label(each)}{' *' if each.order == 'in sequence' else ''}"), *cells)
     return table
 
 
@@ -112,16 +103,10 @@ def _label(each: LayoutTrial) -> str:
     return f"{each.label}, decoded" if each.form == "decoded" else each.label
 
 
-def _cell(each: LayoutTrial) -> Text:
-    return Text(f"  {_label(each)}{' *' if each.order == 'in sequence' else ''}")
-
-
-def _median(value: Rate | None) -> str:
-    return rate(value.median) if value is not None else UNKNOWN
-
-
-def _spread(value: Rate | None) -> str:
-    return f"{rate(value.median)} ({rate(value.low)}–{rate(value.high)})" if value is not None else UNKNOWN
+def _rate(value: Rate | None, spread: bool = False) -> str:
+    if value is None:
+        return UNKNOWN
+    return rate(value.median) + (f" ({rate(value.low)}–{rate(value.high)})" if spread else "")
 
 
 def _mid(value: Range | None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...profiler.base.metadata import clean
+
 # Stage → (shown as, few words for 80 columns, more for wide terminals).
 GLOSSES: dict[str, tuple[str, str, str]] = {
     "wait": ("wait", "inside next()", "inside next(): what the loop lost to loading"),
@@ -44,3 +46,10 @@ CAUSES: dict[str, str] = {
     "other": "the DataLoader's own bookkeeping",
     "unknown": "what happened inside was not seen",
 }
+
+
+def label_of(stage: str) -> str:
+    """A stage by itself, as a reader knows it; what is none of ours (a cause, say) by its own name."""
+    if stage.endswith("_cpu"):
+        return f"{label_of(stage.removesuffix('_cpu'))} CPU"
+    return GLOSSES[stage][0] if stage in GLOSSES else clean(stage, 40)

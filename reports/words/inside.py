@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from ...advisors.schema.report_model import Code, CodeStage, HotSpot, LoaderReport, TransformTime
+from ...advisors.schema.report_model import Code, CodeStage, HotSpot, LoaderReport, Report, TransformTime
 from ...profiler.base.metadata import clean
+from ...profiler.run.run import Run
 from .storage_words import MAX_ROWS, unmeasured_storage
 from .units import count, duration, micros, percent, plural, rate, span
 
@@ -123,3 +124,19 @@ def inside_notes(loader: LoaderReport) -> list[str]:
     if loader.code is not None and loader.code.reason:
         notes.append(f"functions: {clean(loader.code.reason, 300)}")
     return [*notes, *(unmeasured_storage(loader.storage) if loader.storage is not None else ())]
+
+
+def why_no_stacks(report: Report, run: Run) -> str:
+    """The reason there are none, as far as anything of the run tells, with what to do."""
+    told: Iterable[str | None] = (
+        *(loader.code.reason for loader in report.loaders if loader.code is not None),
+        *(burst.reason for system in run.systems for burst in system.bursts),
+        *(system.reasons.get("stacks") for system in run.systems),
+        *(process.reasons.get("stacks") for process in run.processes),
+    )
+    found = next((reason for reason in told if reason), None)
+    if found is not None:
+        return clean(found, 300)
+    if run.state == "live":
+        return "none were taken yet; `loaderscope stacks` takes some"
+    return "none were taken; while a run goes on, `loaderscope stacks` takes some"

@@ -60,6 +60,15 @@ def _words(capacity: str) -> str:
     return CAPACITIES.get(capacity) or f"{clean(capacity, 40)} can do"
 
 
+def nothing_to_change(loader: LoaderReport) -> str | None:
+    """What to say where nothing is advised; None where too little is known to say it."""
+    if loader.verdict == "compute-bound":
+        return "Nothing to gain from the loader: faster loading would not speed up training."
+    if loader.verdict == "too-short" or not (loader.rejected or loader.unmeasured):
+        return None  # too little seen, or no rule was asked
+    return "No change was found that is certain to help."
+
+
 def throughput_line(loader: LoaderReport) -> str:
     """Counts and rates, as far as they are known."""
     parts = [plural(loader.batches, "batch", "batches")]

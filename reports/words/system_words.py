@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...advisors.schema.report_model import GpuSummary, SystemSummary
 from ...profiler.base.metadata import clean
-from .units import percent, size
+from .units import percent, plural, size
 
 # A note on what is not there is worth a line only where a reader would look for it.
 _WORTH_SAYING = {"gpus": "GPU", "system": "system"}
@@ -23,7 +23,7 @@ def _lines(s: SystemSummary) -> Iterator[tuple[str, str]]:
         most = f", {percent(s.cpu_busy_max_share)} at most" if s.cpu_busy_max_share is not None else ""
         cpu.append(f"{percent(s.cpu_busy_mean_share)} busy on average{most}")
     if s.cores_logical is not None:
-        cpu.append(f"{s.cores_logical} {'core' if s.cores_logical == 1 else 'cores'}")
+        cpu.append(plural(s.cores_logical, "core", "cores"))
     if s.effective_cpus is not None and s.effective_cpus != s.cores_logical:
         cores = "core" if s.effective_cpus == 1 else "cores"
         cpu.append(f"{s.effective_cpus:g} {cores} for each training process")

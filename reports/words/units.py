@@ -56,8 +56,8 @@ def factor(number: float | None) -> str:
 
 
 def bar(share: float | None, width: int) -> str:
-    """A bar of eighths of a character; anything above zero shows."""
-    if share is None or share <= 0:
-        return ""
+    """A bar of eighths of a character, padded to `width`; anything above zero shows."""
+    if share is None or share <= 0 or width <= 0:
+        return " " * max(0, width)
     eighths = max(1, round(min(share, 1.0) * width * 8))
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+    return ("█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()).ljust(width)

@@ -133,6 +133,8 @@ def test_it_can_be_switched_off_and_asked_for(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         path = until(lambda: list(tmp_path.glob("2*/system-*/host.json")), "a sampler")[0].parent.parent
+        # Before the first batches nobody knows the workers: their stacks would be missing.
+        until(lambda: any(loader.count for loader in open_run(path).loaders), "a batch")
         until(lambda: open_run(path).systems[0].reasons.get("stacks") == OFF, "the reason")
         nonce = request_burst(path, seconds=1)
         burst = wait_for_burst(path, nonce, PATIENCE_S)
@@ -147,6 +149,8 @@ def test_native_frames_leave_no_process_stopped(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         path = until(lambda: list(tmp_path.glob("2*/system-*/host.json")), "a sampler")[0].parent.parent
+        # Before the first batches nobody knows the workers: their stacks would be missing.
+        until(lambda: any(loader.count for loader in open_run(path).loaders), "a batch")
         burst = wait_for_burst(path, request_burst(path, native=True, seconds=1), PATIENCE_S)
         out, _ = process.communicate(timeout=200)
     assert burst is not None and burst.native and any(frame.native for frame in burst.frames), burst

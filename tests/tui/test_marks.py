@@ -1,18 +1,10 @@
-"""Bars and courses say what they are given."""
+"""Courses say what they are given."""
 
 from __future__ import annotations
 
 import pytest
 
-from loaderscope.tui.draw.marks import bar, course, fitted, resampled
-
-
-@pytest.mark.parametrize(
-    ("share", "expected"),
-    [(0.5, "██  "), (1.0, "████"), (7.0, "████"), (0.0001, "▏   "), (0.0, "    "), (None, "    ")],
-)
-def test_bar(share: float | None, expected: str) -> None:
-    assert bar(share, 4) == expected
+from loaderscope.tui.draw.marks import course, fitted, resampled
 
 
 def test_course_fills_its_height_from_below() -> None:

@@ -72,7 +72,7 @@ def test_a_failure_of_ours_is_said_on_the_screen(runs_dir: Path) -> None:
     train(run)
     posted: list[Snapshot] = []
     reader = Reader(Follower(run.path), posted.append, interval_s=0.05, advise=advise)
-    reader._viewer.look = None  # type: ignore[method-assign, assignment]
+    reader._builder.build = None  # type: ignore[method-assign, assignment]
     reader.start()
     while not posted:
         time.sleep(0.02)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from textual.content import Content
 
 from ...advisors.schema.report_model import Recommendation
-from ...reports.words.units import factor
+from ...reports.words.units import bar, factor
 from ..snapshot import AdviceView
-from .marks import BAD, DIM, FAIR, GOOD, SECOND, bar, line, lines, text
+from .marks import BAD, DIM, FAIR, GOOD, SECOND, line, lines, text
 from .overview import gain_of
 
 # Gains of more than this fill the bar.

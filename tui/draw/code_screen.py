@@ -9,10 +9,10 @@ from textual.content import Content
 from ...advisors.schema.report_model import CodeStage
 from ...reports.words.inside import HotRow, basis_text, code_stages, hot_rows, own_lines, transform_rows
 from ...reports.words.storage_words import storage_rows
-from ...reports.words.units import percent
+from ...reports.words.units import bar, percent
 from ..snapshot import Snapshot
 from ..stack_requests import Taken
-from .marks import BAD, DIM, FAIR, GOOD, MARK, bar, fitted, line, lines, text
+from .marks import BAD, DIM, FAIR, GOOD, MARK, fitted, line, lines, text
 
 FUNCTIONS = 8
 OWN_LINES = 5

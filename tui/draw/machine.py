@@ -6,9 +6,7 @@ from textual.content import Content
 
 from ..facts.machine import Meter
 from ..snapshot import Snapshot
-from .marks import BAD, DIM, MARK, course, fitted, heat, line, lines, text
-
-_LEVELS = " ▁▂▃▄▅▆▇█"
+from .marks import BAD, DIM, EIGHTHS_UP, MARK, course, fitted, heat, line, lines, text
 
 
 def cores(s: Snapshot, width: int, height: int) -> Content:
@@ -19,7 +17,7 @@ def cores(s: Snapshot, width: int, height: int) -> Content:
     each = max(8, width - 8)
     for at in range(0, len(s.machine.cores), each):
         part = s.machine.cores[at : at + each]
-        marks = [(_LEVELS[max(1, min(8, round(share * 8)))], heat(share)) for share in part]
+        marks = [(EIGHTHS_UP[max(1, min(8, round(share * 8)))], heat(share)) for share in part]
         found.append(Content.assemble((f"{'cores' if not at else '':<8}", DIM), *marks))
     return lines(found[: max(1, height)])
 

@@ -1,4 +1,4 @@
-"""Small drawings in text: bars, courses and columns. Every mark is a shape, so that none needs its colour."""
+"""Small drawings in text: courses and columns. Every mark is a shape, so that none needs its colour."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ DIM = "dim"
 VERDICTS = {"input-bound": BAD, "balanced": FAIR, "compute-bound": GOOD, "too-short": MARK}
 STATES = {"live": GOOD, "finished": MARK, "crashed": BAD, "removed": BAD, "unreadable": BAD, "unknown": FAIR}
 
-_EIGHTHS_UP = " ▁▂▃▄▅▆▇█"
-_EIGHTHS_RIGHT = " ▏▎▍▌▋▊▉"
+EIGHTHS_UP = " ▁▂▃▄▅▆▇█"
 
 Values = Sequence[float | None]
 Part = tuple[str, str]
@@ -37,14 +36,6 @@ def text(value: object, limit: int = 400) -> str:
 def line(*parts: str | Part) -> Content:
     """One line of styled pieces; nothing in them is markup."""
     return Content.assemble(*parts)
-
-
-def bar(share: float | None, width: int) -> str:
-    """A bar of eighths of a character, padded to `width`; anything above zero shows."""
-    if share is None or share <= 0 or width <= 0:
-        return " " * max(0, width)
-    eighths = max(1, round(min(share, 1.0) * width * 8))
-    return ("█" * (eighths // 8) + _EIGHTHS_RIGHT[eighths % 8].strip()).ljust(width)
 
 
 def resampled(values: Values, width: int) -> list[float | None]:
@@ -76,7 +67,7 @@ def course(values: Values, width: int, height: int = 1, top: float | None = None
                 continue
             eighths = round(min(1.0, max(0.0, value / most)) * height * 8) - row * 8
             least = 1 if row == 0 else 0  # a measured zero shows as a floor
-            cells.append(_EIGHTHS_UP[max(least, min(8, eighths))])
+            cells.append(EIGHTHS_UP[max(least, min(8, eighths))])
         rows.append("".join(cells).ljust(width))
     return rows
 

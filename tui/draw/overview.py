@@ -5,10 +5,10 @@ from __future__ import annotations
 from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport, Recommendation
-from ...reports.words.units import count, duration, factor, micros, percent, rate
+from ...reports.words.units import bar, count, duration, factor, micros, percent, rate
 from ..facts.flow import Node
 from ..snapshot import Snapshot
-from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, VERDICTS, bar, course, fitted, line, lines, text
+from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, VERDICTS, course, fitted, line, lines, text
 
 WAITING = "Waiting for the first batch: nothing has been recorded yet."
 

@@ -26,12 +26,12 @@ class Meter:
 
     group: str
     name: str
-    now: str | None
-    share: float | None
-    history: tuple[float, ...]
-    top: float | None  # of the history; None: its own highest
-    limit: str
-    reason: str | None
+    now: str | None = None
+    share: float | None = None
+    history: tuple[float, ...] = ()
+    top: float | None = None  # of the history; None: its own highest
+    limit: str = ""
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def machine(run: Run, process: ProcessRun | None) -> Machine:
         said = next((p.reasons["system"] for p in run.processes if "system" in p.reasons), None)
         why = said or "the system sampler has recorded nothing yet"
         host = process.host if process is not None else run.host
-        return Machine(host, (Meter("host", "system", None, None, (), None, "", why),), (), 0)
+        return Machine(host, (Meter("host", "system", reason=why),), (), 0)
     busy = system.core["busy_pct"]
     last = busy[-1] if len(busy) else np.empty(0)
     cores = tuple(float(value) / 100 if value >= 0 else 0.0 for value in np.atleast_1d(last))
@@ -94,7 +94,7 @@ def _gpus(s: SystemRun) -> Iterator[Meter]:
     names = {info.index: info.name for info in s.gpus}
     found = [index for index in np.unique(s.gpu["gpu"]).tolist() if index >= 0]
     if not found:
-        yield Meter("GPU", "GPU", None, None, (), None, "", _reason(s, "gpus") or "no GPU was found")
+        yield Meter("GPU", "GPU", reason=_reason(s, "gpus") or "no GPU was found")
     for index in found[:16]:
         rows = np.flatnonzero(s.gpu["gpu"] == index)
         own = Columns({name: s.gpu[name][rows] for name in s.gpu}, len(rows))
@@ -110,9 +110,9 @@ def _gpus(s: SystemRun) -> Iterator[Meter]:
         told = [f"{watts / 1000:.0f} W" if watts is not None else "", f"{clock:.0f} MHz" if clock is not None else ""]
         history = means(own["t_ns"], own.floats("power_mw") / 1000, POINTS)
         if any(told):
-            yield Meter("GPU", "power, clock", " · ".join(filter(None, told)), None, history, None, "", None)
+            yield Meter("GPU", "power, clock", " · ".join(filter(None, told)), None, history)
         else:
-            yield Meter("GPU", "power, clock", None, None, (), None, "", _reason(s, "power_mw") or "not measured")
+            yield Meter("GPU", "power, clock", reason=_reason(s, "power_mw") or "not measured")
 
 
 def _share(
@@ -130,11 +130,11 @@ def _level(
 ) -> Meter:  # fmt: skip
     now = _last(values)
     if now is None:
-        return Meter(group, name, None, None, (), None, "", _reason(s, column) or "not measured on this platform")
+        return Meter(group, name, reason=_reason(s, column) or "not measured on this platform")
     share = now / top if top else None
     limit = f"of {size(top)}" if top else "no limit" if name == "container" else ""
     history = means(s.machine["t_ns"] if t is None else t, values, POINTS)
-    return Meter(group, name, size(now), share, history, float(top) if top else None, limit, None)
+    return Meter(group, name, size(now), share, history, float(top) if top else None, limit)
 
 
 def _rate(s: SystemRun, group: str, name: str, column: str, gloss: str, scale: float = 1.0) -> Meter:
@@ -144,14 +144,14 @@ def _rate(s: SystemRun, group: str, name: str, column: str, gloss: str, scale: f
     t = s.machine["t_ns"][known]
     if len(known) < 2:
         few = "no second sample yet" if len(known) else _reason(s, column) or "not measured on this platform"
-        return Meter(group, name, None, None, (), None, "", few)
+        return Meter(group, name, reason=few)
     seconds = np.maximum(np.diff(t), 1) / 1e9
     rates = np.maximum(0.0, np.diff(values[known])) * scale / seconds
     now = float(rates[-1])
     history = means(t[1:], rates, POINTS)
     if scale != 1.0:
-        return Meter(group, name, percent(now), min(1.0, now * 4), history, None, gloss, None)
-    return Meter(group, name, f"{size(now)}/s", None, history, None, gloss, None)
+        return Meter(group, name, percent(now), min(1.0, now * 4), history, None, gloss)
+    return Meter(group, name, f"{size(now)}/s", None, history, None, gloss)
 
 
 def _reason(s: SystemRun, column: str) -> str | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ...case.case import Case
-from ...case.code_text import identifier
+from ...case.code_text import Source, identifier
+from ..loader_code import DROP, loader_code
 from ..loader_form import form_of, is_default_collate
 from ..template import definitions
 
@@ -18,6 +20,20 @@ class Drawn:
     expression: str
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def asking_for_batches(case: Case, dataset: str, drawn: Drawn, **changes: Any) -> list[str]:
+    """Code of the loader that hands `dataset` the indices of whole batches, as they are drawn."""
+    call = loader_code(
+        case,
+        dataset=Source(dataset),
+        batch_size=None,
+        batch_sampler=DROP,
+        sampler=Source(drawn.expression),
+        drop_last=DROP,
+        **changes,
+    )
+    return [*drawn.notes, call]
 
 
 def drawn_batches(case: Case) -> Drawn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ...case.case import Case
 from ...case.code_text import Source, identifier, with_imports
@@ -12,7 +13,7 @@ from ..template import definitions
 from .access import Plan
 from .batch_access import Access, batch_access
 from .batch_values import NotArrays, samples_text
-from .drawn import drawn_batches, own_collate, whole_epochs
+from .drawn import asking_for_batches, drawn_batches, own_collate, whole_epochs
 
 
 @dataclass(frozen=True)
@@ -50,19 +51,12 @@ def batched_form(case: Case) -> Batched:
 def _whole_batches(case: Case, access: Access) -> Batched:
     keep_workers = bool(access.loops) and case.num_workers > 0
     drawn = drawn_batches(case)
-    call = loader_code(
-        case,
-        dataset=Source(access.expression),
-        batch_size=None,
-        batch_sampler=DROP,
-        sampler=Source(drawn.expression),
-        drop_last=DROP,
-        shuffle=DROP,
-        collate_fn=Source("as_is"),
-        **({} if keep_workers else {"num_workers": 0, "worker_init_fn": DROP}),
-    )
+    changes: dict[str, Any] = {"shuffle": DROP, "collate_fn": Source("as_is")}
+    if not keep_workers:
+        changes |= {"num_workers": 0, "worker_init_fn": DROP}
+    loader = asking_for_batches(case, access.expression, drawn, **changes)
     text = "\n\n".join([*access.classes, *drawn.classes, definitions("batches", "as_is")])
-    code = "\n".join(["import torch", "\n", text, "", *drawn.notes, call, *_loop(case, access)])
+    code = "\n".join(["import torch", "\n", text, "", *loader, *_loop(case, access)])
     return Batched("sampler", with_imports(code + "\n"), access, keep_workers)
 
 

@@ -9,11 +9,11 @@ from ...case.case import Case
 from ...case.code_text import Source, with_imports
 from ...case.fetching import sample_bytes
 from ...storage.files import length_of
-from ..loader_code import DROP, loader_code
+from ..loader_code import DROP
 from ..loader_form import form_of
 from ..template import definitions
 from .batch_values import NotArrays
-from .drawn import drawn_batches, own_collate, whole_epochs
+from .drawn import asking_for_batches, drawn_batches, own_collate, whole_epochs
 
 # Larger copies of a data set are for the user to decide on; and a copy should leave most of the memory free.
 MAX_BYTES = 2_000_000_000
@@ -87,19 +87,10 @@ def held_form(case: Case) -> HeldForm:
     if nbytes > min(MAX_BYTES, MEMORY_SHARE * free if free is not None else MAX_BYTES):
         raise NotArrays("its samples would take too much memory to keep")
     drawn = drawn_batches(case)
-    call = loader_code(
-        case,
-        dataset=Source("Held(dataset)"),
-        batch_size=None,
-        batch_sampler=DROP,
-        sampler=Source(drawn.expression),
-        drop_last=DROP,
-        collate_fn=Source("as_is"),
-        num_workers=0,
-        worker_init_fn=DROP,
-    )
+    changes = {"collate_fn": Source("as_is"), "num_workers": 0, "worker_init_fn": DROP}
+    loader = asking_for_batches(case, "Held(dataset)", drawn, **changes)
     text = "\n\n".join(
         [definitions("batches", "Held", KIND=structure), *drawn.classes, definitions("batches", "as_is")]
     )
-    code = "\n".join(["import torch", "\n", text, "", *drawn.notes, call])
+    code = "\n".join(["import torch", "\n", text, "", *loader])
     return HeldForm(with_imports(code + "\n"), nbytes, len(case.inspection.leaves))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ...case.case import Case
-from ...case.code_text import Source, with_imports
-from ..loader_code import DROP, loader_code
+from ...case.code_text import with_imports
 from ..loader_form import form_of
-from .drawn import Drawn, drawn_batches, whole_epochs
+from .drawn import Drawn, asking_for_batches, drawn_batches, whole_epochs
 
 # The class and the one it derives from, as `datasets` names them.
 _CLASSES = ("datasets.arrow_dataset.Dataset",)
@@ -26,12 +25,4 @@ def hugging_face_code(case: Case) -> str:
         sampler = f"RandomSampler(dataset{given})" if form.shuffle else "SequentialSampler(dataset)"
         last = case.config.get("drop_last") is True
         drawn = Drawn(f"BatchSampler({sampler}, batch_size={case.batch_size or 1}, drop_last={last})")
-    call = loader_code(
-        case,
-        dataset=Source('dataset.with_format("torch")'),
-        batch_size=None,
-        batch_sampler=DROP,
-        sampler=Source(drawn.expression),
-        drop_last=DROP,
-    )
-    return with_imports("\n".join([*drawn.notes, call]) + "\n")
+    return with_imports("\n".join(asking_for_batches(case, 'dataset.with_format("torch")', drawn)) + "\n")

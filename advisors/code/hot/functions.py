@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -193,12 +193,15 @@ def _entry(node: FlameNode) -> str:
     return f"{clean(library, 40)}'s {function}" if library else function
 
 
-def _own_above(flame: Sequence[FlameNode], node: FlameNode) -> FlameNode | None:
+def _callers(flame: Sequence[FlameNode], node: FlameNode) -> Iterator[FlameNode]:
+    """Who called it, the innermost first."""
     while node.parent >= 0:
         node = flame[node.parent]
-        if node.own:
-            return node
-    return None
+        yield node
+
+
+def _own_above(flame: Sequence[FlameNode], node: FlameNode) -> FlameNode | None:
+    return next((each for each in _callers(flame, node) if each.own), None)
 
 
 def _lines(stage: CodeStage, family: Kind, names: frozenset[str]) -> list[HotSpot]:
@@ -268,12 +271,7 @@ def unknown(stage: CodeStage) -> Unknown | None:
 
 def _above(flame: Sequence[FlameNode], node: FlameNode) -> bool:
     """Whether the same function is among the callers: recursion counts once."""
-    key, parent = (node.function, node.file), node.parent
-    while parent >= 0:
-        if (flame[parent].function, flame[parent].file) == key:
-            return True
-        parent = flame[parent].parent
-    return False
+    return any((each.function, each.file) == (node.function, node.file) for each in _callers(flame, node))
 
 
 def _place(stage: CodeStage, node: FlameNode) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ....profiler.inspect.inspection import Part
 from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.code_text import identifier
-from ...case.fetching import data_parts, fetch_idle_share, fetch_share, file_suffix, held, names_used
+from ...case.fetching import fetch_idle_share, fetch_share, file_suffix, held, names_used
 from ...schema.figures import percent, us
 from ..inputs import held_code
 from ..loader_code import dataset_class
@@ -43,7 +43,7 @@ def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:
     names, suffix = names_used(case), file_suffix(case)
     evidence = {"fetch a sample": us(sample_us), "share of waiting": percent(fetch_share(case))}
     found = held(case, "dataframe")
-    elements = next((part for part in data_parts(case) if _loops_over_tensor(part)), None)
+    elements = next((part for part in case.inspection.parts if _loops_over_tensor(part)), None)
     # What lies in memory is not waited for: time without computing is then time without a core.
     if found is not None and names & {"iloc", "loc"}:
         yield _rows(case, found[0], found[1].name, sample_us, evidence)
@@ -71,7 +71,6 @@ def _no_stacks(case: Case, sample_us: float) -> str:
 
 
 def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: dict[str, str]) -> Advice:
-    assert case.whatif is not None
     name = identifier(attribute, "frame")
     rows = max(1, sum(len(_ROWS.findall(line.partition("#")[0])) for line in part.getitem))
     least_us = min(rows * ROW_US[0], (1 - 3 * ROWS_LEFT) * sample_us)
@@ -87,7 +86,7 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
             "read in less than a microsecond."
         ),
         evidence={**evidence, "rows are taken with": ".iloc or .loc, seen in the source"},
-        predicted=case.whatif.predict(fetch=(1 - most_us / sample_us, 1 - least_us / sample_us)),
+        predicted=case.predict(fetch=(1 - most_us / sample_us, 1 - least_us / sample_us)),
         code=with_columns(use),
         caveat="A row is then a dict with a field a column, each of its column's own type (a Series of ints and floats "
         "is all floats); .loc counts rows from 0. The arrays take as much memory again while both are held.",
@@ -95,14 +94,13 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
 
 
 def _parser(case: Case, parser: str, factors: tuple[float, float], evidence: dict[str, str]) -> Advice:
-    assert case.whatif is not None
     name = dataset_class(case)
     return Advice(
         title=f"Parse the files once, not at every access ({parser})",
         why=f"Each sample is parsed from text or by Python code ({parser}, seen in the source) at every access. "
         "Parsed once and stored as an array, it is only read.",
         evidence={**evidence, "parser": f"{parser}, seen in the source"},
-        predicted=case.whatif.predict(fetch=factors),
+        predicted=case.predict(fetch=factors),
         code=code_from(
             "once",
             "convert",
@@ -114,12 +112,11 @@ def _parser(case: Case, parser: str, factors: tuple[float, float], evidence: dic
 
 
 def _archive(case: Case, evidence: dict[str, str]) -> Advice:
-    assert case.whatif is not None
     return Advice(
         title="Store the arrays uncompressed, and map them into memory",
         why="Each sample opens an .npz archive, which is read and decompressed as a whole, whatever is used of it.",
         evidence={**evidence, "files": ".npz, read with load"},
-        predicted=case.whatif.predict(fetch=ARCHIVE),
+        predicted=case.predict(fetch=ARCHIVE),
         code=code_from(
             "once",
             "convert",
@@ -133,7 +130,6 @@ def _archive(case: Case, evidence: dict[str, str]) -> Advice:
 
 
 def _elements(case: Case, part: Part, evidence: dict[str, str]) -> Advice:
-    assert case.whatif is not None
     tensors = [a.name for a in part.attributes if a.kind == "tensor" and a.name in part.names]
     name = identifier(tensors[0] if tensors else None, "values")
     return Advice(
@@ -141,7 +137,7 @@ def _elements(case: Case, part: Part, evidence: dict[str, str]) -> Advice:
         why=f"__getitem__ loops over elements of the tensor {name}: each read makes a tensor, eight times as slow "
         "as an element of a NumPy array.",
         evidence={**evidence, "loop over": f"elements of self.{name}, seen in the source"},
-        predicted=case.whatif.predict(fetch=ELEMENTS),
+        predicted=case.predict(fetch=ELEMENTS),
         code=(
             f"dataset.{name} = dataset.{name}.numpy()  # shares its memory\n"
             "# better still: index once with all the positions, instead of in a loop\n"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...case.case import Case
-from ...case.fetching import data_parts, names_used, sample_bytes, sample_time_us
+from ...case.fetching import names_used, sample_bytes, sample_time_us
 from ...schema.figures import figure, percent, size, us
 from ...schema.report_model import StorageSummary
 from ...storage.files import SUFFIXES, few_files, length_of, main_suffix
@@ -66,7 +66,7 @@ def findings(case: Case, storage: StorageSummary) -> Iterator[Finding]:
 def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
     """docs/causes.md, "Files opened again and again"."""
     sample_us = sample_time_us(case)
-    parts = list(data_parts(case))
+    parts = case.inspection.parts
     opener: Opener | None = None
     kind: str | None = None
     evidence: dict[str, str] = {}

@@ -78,12 +78,11 @@ def examine(case: Case) -> Iterator[Outcome]:
 
 def _in_samples(case: Case, fetch_us: float) -> Range:
     """Factor on samples a second: of batches a second, times how many more samples each has."""
-    assert case.whatif is not None
     grows = {**GROWS, "fetch": _fetch_grows(fetch_us)}
     if not case.num_workers:
         del grows["transfer"]
     changes = {name: (1 + low * (TIMES - 1), 1 + high * (TIMES - 1)) for name, (low, high) in grows.items()}
-    found = case.whatif.predict(**changes)
+    found = case.predict(**changes)
     return Range(found.low * TIMES, found.mid * TIMES, found.high * TIMES)
 
 

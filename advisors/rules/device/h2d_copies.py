@@ -69,7 +69,7 @@ def examine(case: Case) -> Iterator[Outcome]:
             why=f"A batch goes to the device in {count(copies)} copies of {size(nbytes / copies)}: their number costs "
             "more than their bytes.",
             evidence=evidence,
-            predicted=case.whatif.predict(h2d=PACKED),
+            predicted=case.predict(h2d=PACKED),
             code=code_from("crossing", "to_device"),
             caveat="Tensors of other types each make one more copy.",
         )
@@ -78,7 +78,6 @@ def examine(case: Case) -> Iterator[Outcome]:
 
 
 def _pinned(case: Case, copies: float, evidence: dict[str, str]) -> Iterator[Outcome]:
-    assert case.whatif is not None
     pinned, blocking = mean(case.loader.batches["h2d_pinned"]), mean(case.loader.batches["h2d_blocking"])
     if pinned is not None and pinned < (1 - MOST) * copies:
         yield Advice(
@@ -86,7 +85,7 @@ def _pinned(case: Case, copies: float, evidence: dict[str, str]) -> Iterator[Out
             why="pin_memory=True is set, yet the copies come from ordinary memory: batches of a class of your own are "
             "pinned only by their own method.",
             evidence={**evidence, "pinned copies": f"{figure(pinned)} of {figure(copies)}"},
-            predicted=case.whatif.predict(h2d=PINNED),
+            predicted=case.predict(h2d=PINNED),
             code=_PIN_METHOD + loader_code(case, pin_memory=True) + "\n",
         )
     elif blocking is not None and blocking > MOST * copies:
@@ -94,7 +93,7 @@ def _pinned(case: Case, copies: float, evidence: dict[str, str]) -> Iterator[Out
             title="Copy with non_blocking=True",
             why="The batch lies in page-locked memory, but each copy makes the training process wait for its end.",
             evidence={**evidence, "blocking copies": f"{figure(blocking)} of {figure(copies)}"},
-            predicted=case.whatif.predict(h2d=HIDDEN),
+            predicted=case.predict(h2d=HIDDEN),
             code="# in the loop, for each tensor of the batch\nx = x.to(device, non_blocking=True)\n",
             caveat="Do not write to the batch's memory on the CPU before the copy is done.",
         )

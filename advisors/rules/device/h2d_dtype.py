@@ -75,7 +75,7 @@ def examine(case: Case) -> Iterator[Outcome]:
             "as uint8": size(nbytes / 4),
             "moving batches": f"{percent(moved)} of the step",
         },
-        predicted=case.whatif.predict(**changes),
+        predicted=case.predict(**changes),
         code=_code_at_source(case, leaf) if at_source else _code(case, leaf),
         caveat=None
         if at_source

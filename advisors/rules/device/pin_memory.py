@@ -68,7 +68,6 @@ def _without_device(case: Case) -> Advice:
 
 
 def _on(case: Case) -> Iterator[Outcome]:
-    assert case.whatif is not None
     a_batch = case.report.bytes_per_batch
     copies, unpacking = case.share("h2d"), case.waited_for("unpack") if case.num_workers else 0.0
     by_unpacking = unpacking >= UNPACK_SHARE
@@ -94,7 +93,7 @@ def _on(case: Case) -> Iterator[Outcome]:
         title="Pin the batches' memory, and copy with non_blocking=True",
         why=" ".join(reasons),
         evidence=_evidence(case),
-        predicted=case.whatif.predict(pin_memory=True, **changes),
+        predicted=case.predict(pin_memory=True, **changes),
         code=loader_code(case, pin_memory=True) + _COPY,
         params={"pin_memory": True},
         caveat="The thread that pins shares Python's lock with the training loop. Do not write to a batch's memory on "
@@ -106,7 +105,6 @@ _COPY = "\n# in the loop, for each tensor of the batch:\n#     x = x.to(device, 
 
 
 def _off(case: Case) -> Iterator[Outcome]:
-    assert case.whatif is not None
     pin, copy = case.mean_us("pin"), case.mean_us("h2d")
     waited = case.waited_for("pin") * (case.share("wait") or 0.0)
     if pin is None or copy is None or waited < PIN_SHARE or pin <= copy:
@@ -118,7 +116,7 @@ def _off(case: Case) -> Iterator[Outcome]:
         why=f"Pinning takes {us(pin)} a batch and the copies it speeds up {us(copy)}; the loop waits for it "
         f"{percent(waited)} of the time.",
         evidence=_evidence(case),
-        predicted=case.whatif.predict(pin_memory=False, h2d=slower),
+        predicted=case.predict(pin_memory=False, h2d=slower),
         code=loader_code(case, pin_memory=False),
         params={"pin_memory": False},
         caveat="With workers, batches are then rebuilt inside next() instead of in the pinning thread.",

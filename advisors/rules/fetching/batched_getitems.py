@@ -131,16 +131,15 @@ def _rows(case: Case) -> float:
 
 def _predicted(case: Case, form: Batched) -> tuple[Range, dict[str, str]]:
     """(effect, evidence on the batched form)."""
-    assert case.whatif is not None
     rows, leaves = _rows(case), form.access.leaves
     plan = form.access.plan
     lists = sum(leaf.form == "list" for leaf in plan.leaves) if plan is not None else 0
     if form.access.loops:
-        return case.whatif.predict(fetch=(0.4, 1.0)), {}
+        return case.predict(fetch=(0.4, 1.0)), {}
     probe = case.probe
     if form.form == "getitems":
         low, high = batch_cost_us(case, rows, leaves, lists + leaves)  # a row is still an object each
-        return case.whatif.predict(fetch_us=(low, high)), {"a batch at once": f"{us(low)} to {us(high)} (estimated)"}
+        return case.predict(fetch_us=(low, high)), {"a batch at once": f"{us(low)} to {us(high)} (estimated)"}
     if probe is not None and probe.equal and SAMPLER in probe.forms:
         tried = probe.forms[SAMPLER]
         cost = (tried * PROBE_SPREAD[0], tried * PROBE_SPREAD[1])
@@ -154,7 +153,7 @@ def _predicted(case: Case, form: Batched) -> tuple[Range, dict[str, str]]:
         cost = batch_cost_us(case, rows, leaves, lists)
         told = {"a batch at once": f"{us(cost[0])} to {us(cost[1])} (estimated)"}
     workers = {} if form.workers_kept else {"num_workers": 0}
-    return case.whatif.predict(fetch_us=cost, collate_us=COLLATED_US, index_us=INDEX_US, **workers), told
+    return case.predict(fetch_us=cost, collate_us=COLLATED_US, index_us=INDEX_US, **workers), told
 
 
 def _evidence(case: Case, sample_us: float, share: float) -> dict[str, str]:
@@ -188,7 +187,6 @@ def _advice(case: Case, form: Batched, sample_us: float, share: float) -> Advice
 
 def _held_or_why_not(case: Case, sample_us: float, share: float, reason: NotArrays) -> Outcome:
     """Where the source is more than look-ups: keep the samples if that is safe, else say what stands in the way."""
-    assert case.whatif is not None
     name = dataset_class(case, "the data set")
     try:
         kept = held_form(case)
@@ -201,7 +199,6 @@ def _held_or_why_not(case: Case, sample_us: float, share: float, reason: NotArra
 
 
 def _held_advice(case: Case, kept: HeldForm, sample_us: float, share: float, reason: str) -> Advice:
-    assert case.whatif is not None
     cost = batch_cost_us(case, _rows(case), kept.leaves)
     name, length = dataset_class(case, "the data set"), case.config.get("dataset_len")
     return Advice(
@@ -216,7 +213,7 @@ def _held_advice(case: Case, kept: HeldForm, sample_us: float, share: float, rea
             "memory to keep them": size(kept.nbytes),
             "a batch at once": f"{us(cost[0])} to {us(cost[1])} (estimated)",
         },
-        predicted=case.whatif.predict(fetch_us=cost, collate_us=COLLATED_US, index_us=INDEX_US, num_workers=0),
+        predicted=case.predict(fetch_us=cost, collate_us=COLLATED_US, index_us=INDEX_US, num_workers=0),
         code=kept.code,
         params={"batch_size": None, "num_workers": 0},
         caveat="Every epoch then sees the same values: not where samples change from epoch to epoch.",
@@ -231,9 +228,8 @@ def _hugging_face(case: Case, sample_us: float, share: float) -> Iterator[Outcom
         or (fetch_idle_share(case) or 0.0) > FETCH_WAITS
     ):
         return
-    assert case.whatif is not None
     # docs/causes.md, "Hugging Face formatting": gains reach a thousandfold, and depend on the format already set.
-    predicted = case.whatif.predict(fetch=(0.05, 0.9), collate=(0.02, 0.3), num_workers=case.num_workers)
+    predicted = case.predict(fetch=(0.05, 0.9), collate=(0.02, 0.3), num_workers=case.num_workers)
     yield Advice(
         title="Read each batch as tensors straight from Arrow",
         why=(
@@ -252,9 +248,8 @@ def _rejected(case: Case, sample_us: float) -> Iterator[Outcome]:
     """Where a sample is decoded or read: at most the call itself would be saved."""
     if case.report.verdict == "compute-bound" or sample_us <= 2 * CALL_US:
         return
-    assert case.whatif is not None
     saved = min(0.5, CALL_US / sample_us)
-    predicted = case.whatif.predict(fetch=(1 - saved, 1.0))
+    predicted = case.predict(fetch=(1 - saved, 1.0))
     does = "reading" if (fetch_idle_share(case) or 0.0) > FETCH_WAITS else "decoding or computing"
     yield Advice(
         title="__getitems__ would not help",

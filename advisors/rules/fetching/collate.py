@@ -112,7 +112,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         title=cause.title,
         why=f"{name} takes {percent(collate / making)} of the time of making a batch. {cause.why}",
         evidence=evidence,
-        predicted=case.whatif.predict(collate=cause.left),
+        predicted=case.predict(collate=cause.left),
         code=_buckets(case) if cause is _PADDING else _stacking(case, name),
         caveat="Batches will have more shapes, and the order of samples is less random."
         if cause is _PADDING

@@ -65,7 +65,7 @@ def examine(case: Case) -> Iterator[Outcome]:
             # What is hardly waited for may still take the cores of what is: then the prediction speaks for it.
             elif isinstance(outcome, Advice):
                 yield outcome if outcome.predicted.low > LEAST_GAIN else _hardly_waited_for(outcome, part)
-            elif case.whatif.predict(fetch=0.5).low > LEAST_GAIN:
+            elif case.predict(fetch=0.5).low > LEAST_GAIN:
                 yield outcome
     elif part >= MAIN_PART and sample_us >= LEAST_SAMPLE_US:
         yield from in_source(case, sample_us)
@@ -73,7 +73,6 @@ def examine(case: Case) -> Iterator[Outcome]:
 
 def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
     """What stack samples show."""
-    assert case.whatif is not None
     tensor = held(case, "tensor") is not None
     found = known(stage, file_suffix(case), names_used(case), tensor)
     other = unknown(stage)
@@ -87,7 +86,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
     elif best is not None and (best.share >= KNOWN_FROM or other is None or other.share < STANDS_OUT):
         yield _known(case, stage, best, sample_us)
     elif other is not None and other.share >= STANDS_OUT:
-        bound = case.whatif.predict(fetch=1 - other.high)
+        bound = case.predict(fetch=1 - other.high)
         line = f", most of it at {other.place}" if other.own else _from(other.place)
         yield Unmeasured(
             f"{other.name} takes {percent(other.share)} of fetch ({_range(other.low, other.high)}){line}: no better "
@@ -100,10 +99,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
 
 
 def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
-    assert case.whatif is not None
     remedy = remedy_of(hot)
     form = _whole_samples(case) if remedy.once else None
-    predicted = case.whatif.predict(fetch=hot.left(sample_us) if form is None else form.left(sample_us))
+    predicted = case.predict(fetch=hot.left(sample_us) if form is None else form.left(sample_us))
     evidence = {
         "part of fetch": f"{percent(hot.share)} ({_range(hot.low, hot.high)} with what goes with it)",
         "seen in": f"{count(stage.samples)} stack samples of fetch",
@@ -116,7 +114,7 @@ def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
         evidence["called from"] = f"line {hot.place}"
     why = f"{_capital(hot.family.name)} takes {_part(hot)} of fetch{_from(hot.place)}. "
     if predicted.high < LEAST_GAIN:
-        free = case.whatif.predict(fetch=1 - hot.high)
+        free = case.predict(fetch=1 - hot.high)
         return Advice(
             title=f"{remedy.title}: not worth it here",
             why=f"{why}Even if it cost nothing, the loop would run {times(free.mid)}.",

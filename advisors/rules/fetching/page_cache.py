@@ -144,12 +144,11 @@ def _first(case: Case, idle: float, storage: StorageSummary) -> Iterator[Outcome
 
 
 def _advice(case: Case, idle: float, why: str, evidence: dict[str, str]) -> Advice:
-    assert case.whatif is not None
     return Advice(
         title="Keep the data where it can be read again without the disk",
         why=why,
         evidence=evidence,
-        predicted=case.whatif.predict(fetch=(1 - idle, 1 - idle * (1 - STILL_WAITS))),
+        predicted=case.predict(fetch=(1 - idle, 1 - idle * (1 - STILL_WAITS))),
         code=_CODE,
         caveat="A range for data that fits in memory afterwards; a faster disk lies below it.",
     )

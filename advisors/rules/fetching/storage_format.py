@@ -84,12 +84,11 @@ def _many_files(case: Case, storage: StorageSummary | None) -> bool:
 
 
 def _container(case: Case, wrong: Finding) -> Advice:
-    assert case.whatif is not None
     return Advice(
         title=wrong.title,
         why=wrong.why,
         evidence=wrong.evidence,
-        predicted=case.whatif.predict(fetch=wrong.left),
+        predicted=case.predict(fetch=wrong.left),
         code=wrong.code,
         caveat=wrong.caveat,
     )
@@ -121,7 +120,6 @@ def _work(case: Case, storage: StorageSummary, reading: float) -> _Work:
 
 def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
     """What was seen of reading decides: the files themselves were looked at."""
-    assert case.whatif is not None
     evidence = _evidence(case, storage)
     work = _work(case, storage, reading)
     remote = any(mount.kind in ("network", "fuse") for mount in storage.mounts)
@@ -130,7 +128,7 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
     if work.reading < LEAST_READING:
         return _rejected(case, work, evidence)
     if warm:
-        most = case.whatif.predict(fetch=1 - work.reading)
+        most = case.predict(fetch=1 - work.reading)
         return Advice(
             title="Packing files that are read from memory gains little",
             why=(
@@ -154,7 +152,7 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
             f"{percent(work.reading)} {work.of}, decoding {percent(work.decoding)}. {layout.why}"
         ),
         evidence={**evidence, **layout.evidence},
-        predicted=case.whatif.predict(fetch=left),
+        predicted=case.predict(fetch=left),
         code=layout.code,
         caveat=layout.caveat,
     )
@@ -162,10 +160,9 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
 
 def _by_idle(case: Case, idle: float) -> Iterator[Outcome]:
     """Without looks, the waiting stands for reading."""
-    assert case.whatif is not None
     evidence = {"fetch a batch": us(case.mean_us("fetch") or 0.0), "fetching waits": percent(idle)}
     if idle < FETCH_COMPUTES:
-        predicted = case.whatif.predict(fetch=1 - idle)
+        predicted = case.predict(fetch=1 - idle)
         yield Advice(
             title="Packing the files into another format would not help",
             why=(
@@ -198,15 +195,14 @@ def _by_idle(case: Case, idle: float) -> Iterator[Outcome]:
                 f"its time. {layout.why}"
             ),
             evidence={**evidence, **layout.evidence},
-            predicted=case.whatif.predict(fetch=(1 - idle * (1 - low), 1 - idle * (1 - high))),
+            predicted=case.predict(fetch=(1 - idle * (1 - low), 1 - idle * (1 - high))),
             code=layout.code,
             caveat=layout.caveat,
         )
 
 
 def _rejected(case: Case, work: _Work, evidence: dict[str, str]) -> Advice:
-    assert case.whatif is not None
-    predicted = case.whatif.predict(fetch=1 - work.reading)
+    predicted = case.predict(fetch=1 - work.reading)
     why = (
         f"Decoding is {percent(work.decoding)} {work.of} and reading {percent(work.reading)}: packing the files can "
         f"gain at most {times(predicted.high)}."

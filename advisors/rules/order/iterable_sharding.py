@@ -28,7 +28,7 @@ import numpy as np
 from ....profiler.inspect.inspection import Attribute
 from ...case.case import Advice, Case, Outcome
 from ...case.code_text import Source, identifier
-from ...case.fetching import data_parts, names_used
+from ...case.fetching import names_used
 from ...code.batched.drawn import samples_an_epoch
 from ...code.loader_code import dataset_class, loader_code
 from ...schema.figures import count
@@ -105,7 +105,7 @@ def _repeated_length(case: Case) -> int | None:
     drawn = samples_an_epoch(case)
     if not names or names & set(_SHARDS) or drawn is None:
         return None
-    for part in data_parts(case):
+    for part in case.inspection.parts:
         for attribute in part.attributes:
             length = attribute.length if attribute.length is not None else (attribute.shape or (None,))[0]
             if length and length > 1 and attribute.name in part.names and drawn == length * case.num_workers:

@@ -74,7 +74,7 @@ def examine(case: Case) -> Iterator[Outcome]:
             "spread": f"{figure(cost / cheapest[0])} times",
             "waiting more than the cheapest": f"{us(more_wait / 1e3)} a step",
         },
-        predicted=case.whatif.predict(fetch=balanced, collate=balanced),
+        predicted=case.predict(fetch=balanced, collate=balanced),
         code=code_from("samplers", "EvenCosts", then=_USE),
         caveat="Check first that this rank's host is no slower than the others'. `costs` is what you know of each "
         "sample: its length, its size on disk.",

@@ -66,7 +66,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         why=f"{name} takes {us(mean)} to draw a batch's indices, {percent(share)} of the step. It is done in the "
         "training process, inside next(), where workers cannot help.",
         evidence=evidence,
-        predicted=case.whatif.predict(index=left),
+        predicted=case.predict(index=left),
         code=_code(case, name),
         caveat=f"What {name} draws is its own: only you can write it as an array."
         if not form_of(case).whole

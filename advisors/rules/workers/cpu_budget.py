@@ -43,7 +43,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     if making is None or (cost is not None and cost > making):
         return  # then it is about handing over: the rule num-workers
     top = max(1, math.ceil(case.cpus))
-    effects = {n: case.whatif.predict(num_workers=n) for n in sorted({1, max(1, top // 2), max(1, top - 1), top})}
+    effects = {n: case.predict(num_workers=n) for n in sorted({1, max(1, top // 2), max(1, top - 1), top})}
     best = max(effect.mid for effect in effects.values())
     if best < NO_GAIN:
         return

@@ -54,7 +54,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         "fetch, p99": us(fetch.p99_us or 0),
         "workers at work": percent(busy),
     }
-    effect = case.whatif.predict(in_order=False)
+    effect = case.predict(in_order=False)
     saturated = busy >= ALWAYS_BUSY and effect.mid < NO_GAIN
     if saturated and case.report.verdict == "compute-bound":
         return

@@ -133,7 +133,7 @@ def _loaders(case: Case, evidence: dict[str, str], begin_us: float) -> Iterator[
         why=f"The loader was built again for every pass, which costs {us(begin_us)} each time: {percent(starts)} of "
         "all time. Options that last from one pass to the next cannot work.",
         evidence={**evidence, "epoch starts after the first": percent(starts)},
-        predicted=case.whatif.predict(persistent_workers=True),
+        predicted=case.predict(persistent_workers=True),
         code=f"{loader_code(case, persistent_workers=True)}  # once, outside the loop over epochs\n",
         params={"persistent_workers": True},
         caveat="Changes made to the data set between epochs no longer reach the workers.",

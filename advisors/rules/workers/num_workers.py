@@ -89,7 +89,6 @@ def most_workers(case: Case) -> int:
 
 def _effects(case: Case) -> dict[int, Range]:
     """Factor by number of workers. Numbers beyond the best are left out once two in a row bring nothing more."""
-    assert case.whatif is not None
     top = most_workers(case)
     found = {case.num_workers: Range(1.0, 1.0, 1.0)}
     best, misses = 1.0, 0
@@ -97,7 +96,7 @@ def _effects(case: Case) -> dict[int, Range]:
         if n > top or misses == 2:
             break
         if n not in found:
-            found[n] = case.whatif.predict(num_workers=n)
+            found[n] = case.predict(num_workers=n)
         gained = found[n].mid > best * WITHIN
         misses = 0 if gained or n <= case.num_workers else misses + 1
         best = max(best, found[n].mid)
@@ -153,12 +152,11 @@ def _evidence(case: Case, making: float) -> dict[str, str]:
 
 def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -> Iterator[Outcome]:
     """The usual advice, where it would hurt or do nothing: at most one."""
-    assert case.whatif is not None
     now = case.num_workers
     usual = max(USUAL, math.ceil(case.cpus or 1)) if now < USUAL else now * 2
     if usual in (now, pick) or (pick > now and usual > pick and not _worse(case, usual, effects)):
         return
-    effect = effects.get(usual) or case.whatif.predict(num_workers=usual)
+    effect = effects.get(usual) or case.predict(num_workers=usual)
     if effect.mid >= (NO_GAIN if pick <= now else 1.0):
         return
     cost = hand_over_us(case)
@@ -184,7 +182,6 @@ def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -
 
 
 def _worse(case: Case, usual: int, effects: dict[int, Range]) -> bool:
-    assert case.whatif is not None
     if usual not in effects:
-        effects[usual] = case.whatif.predict(num_workers=usual)
+        effects[usual] = case.predict(num_workers=usual)
     return effects[usual].mid < 1.0

@@ -66,14 +66,14 @@ def examine(case: Case) -> Iterator[Outcome]:
             why=f"Every epoch starts its workers anew and waits {us(float(startup.mean()) / 1e3)} for its first batch: "
             f"{percent(starts)} of all time.",
             evidence=evidence,
-            predicted=case.whatif.predict(persistent_workers=True),
+            predicted=case.predict(persistent_workers=True),
             code=loader_code(case, persistent_workers=True),
             params={"persistent_workers": True},
             caveat="Build the loader once, outside the loop over epochs. Changes made to the data set between epochs "
             "no longer reach the workers, and the workers' memory stays in use between epochs.",
         )
     elif starts < NO_DIFFERENCE and method == "fork" and case.report.verdict == "input-bound":
-        effect = case.whatif.predict(persistent_workers=True)
+        effect = case.predict(persistent_workers=True)
         if effect.mid < NO_GAIN:
             yield Advice(
                 title="persistent_workers=True would make no difference",

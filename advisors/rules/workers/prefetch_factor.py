@@ -48,7 +48,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     now = prefetch_factor(case)
     evidence = _evidence(case, busy, now)
     if waiting >= LEAST_WAITING and busy < ALWAYS_BUSY and slow_batches(case):
-        effects = {n: case.whatif.predict(prefetch_factor=n) for n in CANDIDATES if n > now}
+        effects = {n: case.predict(prefetch_factor=n) for n in CANDIDATES if n > now}
         best = max((effect.mid for effect in effects.values()), default=1.0)
         if best > NO_GAIN:
             pick = min(n for n, effect in effects.items() if effect.mid * WITHIN >= best)
@@ -65,7 +65,7 @@ def examine(case: Case) -> Iterator[Outcome]:
             return
     if busy >= ALWAYS_BUSY and case.report.verdict == "input-bound":
         usual = max(2 * now, 4)
-        effect = case.whatif.predict(prefetch_factor=usual)
+        effect = case.predict(prefetch_factor=usual)
         if effect.mid < NO_GAIN:
             yield Advice(
                 title=f"prefetch_factor={usual} would not help",
@@ -84,7 +84,7 @@ def _fewer(case: Case, now: int, evidence: dict[str, str]) -> Iterator[Advice]:
     held, room, where = _held(case, now)
     if case.whatif is None or now <= TORCH_DEFAULT or not room or held <= HELD_SHARE * room:
         return
-    effect = case.whatif.predict(prefetch_factor=TORCH_DEFAULT)
+    effect = case.predict(prefetch_factor=TORCH_DEFAULT)
     if effect.mid < 0.98:
         return
     yield Advice(

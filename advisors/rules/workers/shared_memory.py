@@ -86,7 +86,7 @@ def _fitting(case: Case, room: float, a_batch: float) -> tuple[int, int]:
 
 
 def _effect(case: Case, params: dict[str, int]) -> Range:
-    return case.whatif.predict(**params) if case.whatif is not None else SAME
+    return case.predict(**params) if case.whatif is not None else SAME
 
 
 def _grown(case: Case) -> int:

@@ -73,7 +73,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         why=f"A worker has {count(threads)} threads and uses {figure(used.worker)} cores, {figure(extra)} of them "
         f"not in its own threads, and the {figure(case.cpus)} CPUs are all in use: the threads fight for them.",
         evidence=_evidence(case, used, own, threads),
-        predicted=case.whatif.predict(fetch=(best, worst)),
+        predicted=case.predict(fetch=(best, worst)),
         code=code,
         caveat="It calls your own worker_init_fn as before." if own_init is not None else None,
     )

@@ -73,7 +73,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         why=f"Each of the {case.num_workers} workers is a new process that gets a pickled copy of the data set "
         f"({names}): {us(mean_us)} until the first batch.",
         evidence=evidence,
-        predicted=case.whatif.predict(startup=LEFT),
+        predicted=case.predict(startup=LEFT),
         code=_code(case, heavy),
         caveat="What __getitem__ gets out of a tensor is a tensor: .item() makes a number of it. Where nothing in the "
         'workers uses CUDA or threads, multiprocessing_context="fork" starts them without pickling anything.',

@@ -89,7 +89,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         why=f"A batch takes {us(cost)} to hand over from its worker, {percent(cost / (cost + making))} of all that is "
         f"done for it. {cause.why}",
         evidence=evidence,
-        predicted=case.whatif.predict(transfer=cause.left),
+        predicted=case.predict(transfer=cause.left),
         code=code_from("crossing", *cause.functions, then=then, COLLATE=collate_name(case)),
         caveat=cause.caveat,
     )

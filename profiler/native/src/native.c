@@ -1,6 +1,6 @@
 /* What runs once a batch, compiled: clock readings, the record, and the envelope's way through the queue.
  *
- * An option: form.py takes it where it could be built, and the Python beside it (python_form.py) otherwise. Every function here does what
+ * An option: form.py takes it where it could be built, and python_form.py otherwise. Every function here does what
  * its Python form does, in the same order, and hands all that is rare (detail, devices, full segments, exceptions) to
  * that Python. A C function has no frame, so nothing of ours stands between the user's line and the user's code.
  *

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 from loaderscope.profiler.base.schema import BATCH
 from loaderscope.profiler.device import copies
+from loaderscope.profiler.device.accelerator import Accelerator
 from loaderscope.profiler.device.device_clock import DeviceClock
 from loaderscope.profiler.iterate.recorder import Iteration, Recorder
 from loaderscope.profiler.lanes.lane import Budget, Lane
@@ -68,7 +70,7 @@ def lane(tmp_path: Path) -> Lane:
 
 @pytest.fixture
 def clock(device: Device) -> DeviceClock:
-    return DeviceClock(Iteration(Recorder("test", {})), device)
+    return DeviceClock(Iteration(Recorder("test", {})), Accelerator("meta", device))
 
 
 def hand_over(clock: DeviceClock, lane: Lane, batch: Any = None) -> None:
@@ -132,15 +134,14 @@ def test_a_device_that_never_answers_holds_no_events_for_ever(device: Device, cl
     assert len(clock._pending) <= 258
 
 
-def test_copies_between_events(device: Device, clock: DeviceClock, lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_between_events(device: Device, clock: DeviceClock, lane: Lane) -> None:
     class Slow(Event):
         def record(self) -> None:
             device.now_ms += 0.5  # every copy takes half a millisecond
             super().record()
 
-    device.Event = lambda enable_timing: Slow(device)  # type: ignore[method-assign]
-    monkeypatch.setattr(copies, "device_types", {"meta"})
-    copies.install()
+    clock._device._event = lambda enable_timing: Slow(device)
+    copies.install("meta")
     try:
         batch = [torch.ones(1024), torch.ones(8)]
         for _ in range(2):
@@ -175,7 +176,72 @@ def test_a_broken_device_switches_the_clock_off(device: Device, clock: DeviceClo
     def broken() -> bool:
         raise RuntimeError("device lost")
 
-    device.is_current_stream_capturing = broken  # type: ignore[method-assign]
+    clock._device.capturing = broken
     clock.entered()
     assert step.device is None
     assert "device lost" in step.recorder.facts["reasons"]["h2d"]
+
+
+def test_a_thread_copies_when_the_loop_has_gone_on(device: Device, clock: DeviceClock, lane: Lane) -> None:
+    copies.install("meta")
+    batches = [torch.ones(1024 + k) for k in range(8)]
+    try:
+        for batch in batches:
+            clock.entered()
+            hand_over(clock, lane, [batch])
+        assert (records(lane)["h2d_copies"][:-1] == 0).all()
+        thread = threading.Thread(target=lambda: [batch.to("meta") for batch in batches])
+        thread.start()
+        thread.join()
+        clock.entered()
+    finally:
+        copies.uninstall()
+    got = records(lane)
+    # Of the older batches the memory may be another's by now.
+    assert list(got["h2d_copies"]) == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert list(got["h2d_bytes"][4:]) == [4 * (1024 + k) for k in range(4, 8)]
+    assert (got["h2d_ns"][4:] >= 0).all()
+    assert (got["compute_device_ns"] >= 0).all()
+
+
+def test_copies_not_done_yet_are_waited_for_by_nobody(device: Device, clock: DeviceClock, lane: Lane) -> None:
+    copies.install("meta")
+    batch = torch.ones(1024)
+    try:
+        clock.entered()
+        hand_over(clock, lane, batch)
+        batch.to("meta")
+        clock._open.events[0][1].at_ms = 50.0  # on a stream that lags behind
+        device.done_ms = 1.0
+        clock.entered()
+        assert records(lane)["h2d_ns"][0] == -1
+        device.done_ms = 60.0
+        clock.drain()
+    finally:
+        copies.uninstall()
+    assert records(lane)["h2d_ns"][0] == 50 * MS
+
+
+def test_events_without_times_leave_copies_counted(device: Device, clock: DeviceClock, lane: Lane) -> None:
+    class Untimed(Event):
+        def elapsed_time(self, end: Event) -> float:
+            raise RuntimeError("Backend doesn't support elapsedTime.")
+
+    clock._device._event = lambda enable_timing: Untimed(device)
+    clock._step.device = clock
+    copies.install("meta")
+    batch = torch.ones(1024)
+    try:
+        for _ in range(4):
+            clock.entered()
+            hand_over(clock, lane, batch)
+            batch.to("meta")
+        clock.entered()
+    finally:
+        copies.uninstall()
+    assert clock._step.device is clock
+    got = records(lane)
+    assert list(got["h2d_copies"]) == [1, 1, 1, 1]
+    for figure in ("h2d_ns", "compute_device_ns", "stall_ns"):
+        assert (got[figure] == -1).all()
+    assert "carry no times: Backend doesn't" in clock._step.recorder.facts["reasons"]["h2d"]

@@ -15,7 +15,8 @@ import pytest
 from builders import MS, T0, RunBuilder, epoch_row, loop, values_of
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import RunUnreadable
-from loaderscope.profiler.base.liveness import Liveness, boot_id
+from loaderscope.profiler.base.host import boot_id
+from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.lanes.columns import read_lane
 from loaderscope.profiler.lanes.compaction import Compactor
 from loaderscope.profiler.lanes.lane import Budget, Lane

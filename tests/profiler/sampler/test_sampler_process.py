@@ -16,10 +16,10 @@ import pytest
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.clock import now_ns
 from loaderscope.profiler.base.errors import RunUnreadable
+from loaderscope.profiler.base.host import boot_id, host_name
 from loaderscope.profiler.lanes.lane import Budget, Lane
 from loaderscope.profiler.lanes.lane_reader import read_segment, segments
 from loaderscope.profiler.sampler import loop
-from loaderscope.profiler.sampler.host import boot_id, host_name
 from loaderscope.profiler.sampler.loop import Sampler
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into Linux's /proc")

@@ -32,7 +32,7 @@ run = Path(sys.argv[1])
 folder = run / f"p{os.getpid()}-0"
 folder.mkdir()
 import psutil
-from loaderscope.profiler.base.liveness import boot_id
+from loaderscope.profiler.base.host import boot_id
 import socket
 facts = {"pid": os.getpid(), "create_time": psutil.Process().create_time(), "host": socket.gethostname(),
          "boot_id": boot_id()}

@@ -17,7 +17,6 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.reports.text.text import render_text
-from loaderscope.reports.words.units import bar
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = os.environ.get("LOADERSCOPE_UPDATE_GOLDEN") == "1"
@@ -147,15 +146,6 @@ def test_ascii_terminals(tmp_path: Path) -> None:
 def test_the_verdict_comes_first(tmp_path: Path) -> None:
     lines = render_text(report_of("workers_starved", tmp_path), 80).splitlines()
     assert lines[1].startswith("● input-bound")
-
-
-@pytest.mark.parametrize(
-    ("share", "width", "expected"),
-    [(None, 8, ""), (0.0, 8, ""), (1e-9, 8, "▏"), (0.5, 8, "████"), (1.0, 8, "████████"), (7.0, 8, "████████"),
-     (0.3, 4, "█▎")],
-)  # fmt: skip
-def test_bar(share: float | None, width: int, expected: str) -> None:
-    assert bar(share, width) == expected
 
 
 def test_many_loaders_are_cut(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loaderscope.reports.words.units import duration, factor, percent, rate, size
+from loaderscope.reports.words.units import bar, duration, factor, percent, rate, size
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,12 @@ def test_size(number: float, text: str) -> None:
 def test_rate_and_factor() -> None:
     assert [rate(x) for x in (0.523, 9.96, 123.8, 11_025.4, None)] == ["0.52", "9.96", "124", "11,025", "–"]
     assert [factor(x) for x in (1.0, 2.358, 29.4, 1e9, None)] == ["1.00×", "2.36×", "29×", "over a million ×", "–"]
+
+
+@pytest.mark.parametrize(
+    ("share", "width", "expected"),
+    [(None, 4, "    "), (0.0, 4, "    "), (1e-9, 4, "▏   "), (0.5, 8, "████    "), (1.0, 4, "████"), (7.0, 4, "████"),
+     (0.3, 4, "█▎  "), (0.3, 0, ""), (0.3, -2, "")],
+)  # fmt: skip
+def test_bar(share: float | None, width: int, expected: str) -> None:
+    assert bar(share, width) == expected

@@ -1,6 +1,6 @@
 """A stand-in for an accelerator: a PrivateUse1 backend of torch, in Python, whose times are given. See docs/standin.md.
 
-    import standin
+    import standin_device as standin
     standin.switch_on(standin.Spec(link_gb_s=12.0))
     x = batch.to("standin", non_blocking=True)
 

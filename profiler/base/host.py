@@ -1,0 +1,50 @@
+"""This machine, as every part of a run names it and counts its cores."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from .clock import now_ns
+
+
+def host_name() -> str:
+    """This machine's name, as processes, samplers and readers of one run compare it."""
+    if hasattr(os, "uname"):
+        return os.uname().nodename
+    import platform
+
+    return platform.node()
+
+
+def boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str | None:
+    """What tells this boot of this machine from any other; None where the platform has no such thing."""
+    try:
+        return path.read_text(encoding="ascii").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def both_clocks() -> dict[str, int]:
+    """The run's clock and the wall clock at one moment, ns; of several tries the one with the least between them."""
+    best = None
+    for _ in range(5):
+        before, unix, after = now_ns(), time.time_ns(), now_ns()
+        if best is None or after - before < best[0]:
+            best = (after - before, (before + after) // 2, unix)
+    assert best is not None
+    return {"clock_ns": best[1], "unix_ns": best[2]}
+
+
+def allowed_cores() -> int | None:
+    """Cores this process may run on, by its affinity; None where the platform does not tell."""
+    try:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    except OSError:
+        return None
+
+
+def usable_cores() -> int:
+    """The same, or else all there are."""
+    return allowed_cores() or os.cpu_count() or 1

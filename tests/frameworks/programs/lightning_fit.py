@@ -1,0 +1,49 @@
+import sys
+
+import lightning
+import torch
+from small import BATCH, Rows, told
+from torch.utils.data import DataLoader
+
+
+class Module(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+
+    def training_step(self, batch, index):
+        return self.layer(batch).pow(2).mean()
+
+    def validation_step(self, batch, index):
+        self.log("val", self.layer(batch).mean())
+
+    def test_step(self, batch, index):
+        self.log("test", self.layer(batch).mean())
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+class Data(lightning.LightningDataModule):
+    def train_dataloader(self):
+        return DataLoader(Rows(), BATCH, shuffle=True)
+
+    def val_dataloader(self):
+        return DataLoader(Rows(16), BATCH)
+
+    def test_dataloader(self):
+        return DataLoader(Rows(16), BATCH)
+
+
+if __name__ == "__main__":
+    lightning.seed_everything(0)
+    devices = int(sys.argv[1])
+    trainer = lightning.Trainer(
+        accelerator="cpu", devices=devices, strategy="ddp" if devices > 1 else "auto", max_epochs=2, logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+    )  # fmt: skip
+    module = Module()
+    trainer.fit(module, datamodule=Data())
+    trainer.test(module, datamodule=Data(), verbose=False)
+    if trainer.is_global_zero:
+        told(module.layer.weight.sum())

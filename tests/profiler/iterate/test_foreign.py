@@ -1,0 +1,107 @@
+"""Loaders that are no DataLoader, under `watch_all`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import loaderscope
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.profiler.iterate import foreign
+from loaderscope.profiler.run.run_reader import open_run
+
+MODULE = "fastai.data.load"
+
+
+class Own:
+    """As fastai's."""
+
+    def __init__(self, batches: int) -> None:
+        self.batches = batches
+
+    def __iter__(self) -> Iterator[int]:
+        yield from range(self.batches)
+
+
+class Itself:
+    """As DALI's: its own iterator."""
+
+    def __init__(self) -> None:
+        self.left = 3
+
+    def __iter__(self) -> Itself:
+        return self
+
+    def __next__(self) -> int:
+        if not self.left:
+            raise StopIteration
+        self.left -= 1
+        return self.left
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    made = ModuleType(MODULE)
+    for cls in (Own, Itself):
+        monkeypatch.setattr(cls, "__module__", MODULE)
+        setattr(made, cls.__name__, cls)
+    monkeypatch.setitem(sys.modules, MODULE, made)
+    monkeypatch.setattr(foreign, "KNOWN", {MODULE: ("Own", "Itself", "Missing")})
+    before = Own.__iter__
+    yield made
+    loaderscope.unwatch()
+    assert Own.__iter__ is before
+
+
+def test_it_is_recorded_as_an_iterable(module: ModuleType, runs_dir: Path) -> None:
+    loaderscope.watch_all()
+    loader = Own(5)
+    for _ in range(2):
+        assert list(loader) == [0, 1, 2, 3, 4]
+    (told,) = open_run("latest", runs_dir).loaders
+    assert (told.kind, told.name, told.count, told.epochs["how"].tolist()) == ("iterable", "Own", 10, [1, 1])
+    assert told.config["made_by"] == "fastai"
+
+
+def test_one_made_of_another_is_recorded_once(module: ModuleType, runs_dir: Path) -> None:
+    class Outer(Own):
+        def __iter__(self) -> Iterator[int]:
+            return iter(Own(self.batches))
+
+    Outer.__module__ = MODULE
+    module.Missing = Outer  # type: ignore[attr-defined]
+    loaderscope.watch_all()
+    assert list(Outer(3)) == [0, 1, 2]
+    assert [each.name for each in open_run("latest", runs_dir).loaders] == ["Outer"]
+
+
+def test_its_own_iterator_stays_itself_and_is_named(module: ModuleType, runs_dir: Path) -> None:
+    loaderscope.watch_all()
+    loader = Itself()
+    assert iter(loader) is loader
+    assert list(loader) == [2, 1, 0]
+    report = build_report(open_run("latest", runs_dir))
+    assert not report.loaders
+    assert any("iterates over fastai's Itself" in sentence for sentence in report.missing)
+
+
+def test_what_it_raises_arrives(module: ModuleType) -> None:
+    class Broken(Own):
+        def __iter__(self) -> Iterator[int]:
+            raise KeyError("mine")
+
+    Broken.__module__ = MODULE
+    module.Missing = Broken  # type: ignore[attr-defined]
+    loaderscope.watch_all()
+    with pytest.raises(KeyError, match="mine"):
+        iter(Broken(3))
+
+
+def test_unwatched_it_is_as_before(module: ModuleType) -> None:
+    loaderscope.watch_all()
+    loaderscope.unwatch()
+    assert type(iter(Own(1))).__name__ == "generator"
