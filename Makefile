@@ -7,8 +7,10 @@ READY := $(VENV)/ready
 
 # More processes than cores: most tests wait for programs that they start. See `_group` in tests/conftest.py.
 AT_ONCE := -n 4 --dist loadgroup
-FAST := $(addprefix --ignore tests/,harmless integration test_packaging.py test_readme_commands.py \
-	reports/html/test_html_browser.py advisors/code/test_code_runs.py)
+# What takes long, and where a test that is cut off at a fork leaves behind what the next one finds.
+FAST := $(addprefix --ignore tests/,harmless integration test_packaging.py test_readme_commands.py test_standin.py \
+	reports/html/test_html_browser.py reports/test_fuzz_formats.py advisors/code/test_code_runs.py \
+	profiler/fetch_probe/test_probe.py profiler/transit/test_worker_loops.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-slow test-torch test-sanitize check format bench bench-advice screenshots clean

@@ -71,6 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
     _start_with_default_signals()
     if config.getoption("--fast"):
         os.fork = subprocess.Popen._execute_child = multiprocessing.util.spawnv_passfds = _skip  # type: ignore[assignment, attr-defined]
+        # Of torch, for an iterator whose workers could not be started.
+        config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 def _skip(*args: object, **kwargs: object) -> NoReturn:

@@ -26,14 +26,14 @@ def test_it_is_documented(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_has_tests_of_its_own(name: str) -> None:
-    (own,) = Path(__file__).parent.glob(f"*/test_{name.replace('-', '_')}.py")
+    (own,) = Path(__file__).parent.rglob(f"test_{name.replace('-', '_')}.py")
     assert f'"{name}"' in own.read_text()
 
 
 def test_every_file_is_a_rule_that_is_listed() -> None:
     import loaderscope.advisors.rules as rules
 
-    files = {path.stem for path in Path(rules.__file__).parent.glob("*/*.py")} - {"__init__"}
+    files = {path.stem for path in Path(rules.__file__).parent.rglob("*.py")} - {"__init__"}
     assert files == {name.replace("-", "_") for name in NAMES}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from builders import loop, values_of
 from loaderscope.profiler.base.schema import BATCH, WORKER
 from loaderscope.profiler.lanes.compaction import Compactor
 from loaderscope.profiler.lanes.lane import FIRST_SEGMENT_BYTES, Budget, Lane
-from loaderscope.profiler.lanes.lane_reader import read_fold, read_segment, segments
+from loaderscope.profiler.lanes.lane_reader import read_compacted, read_segment, segments
 
 
 def lane_in(folder: Path, limit: int = 1 << 26, said: list[str] | None = None, compacts: bool = True) -> Lane:
@@ -45,7 +46,7 @@ def test_the_first_segment_is_small_and_the_next_ones_grow(tmp_path: Path) -> No
 
 def test_beyond_the_limit_the_oldest_become_totals_that_are_exact(tmp_path: Path) -> None:
     write(lane_in(tmp_path, limit=2_000_000), 20_000)
-    fold, kept = read_fold(tmp_path, "batches0x0"), records(tmp_path)
+    fold, kept = read_compacted(tmp_path, "batches0x0"), records(tmp_path)
     assert sum(path.stat().st_size for path in segments(tmp_path, "batches0x0")) <= 2_000_000
     assert 0 < fold.records < 20_000 and fold.records + len(kept) == 20_000
     assert kept["seq"][0] == fold.through_seq + 1
@@ -92,10 +93,11 @@ def test_a_field_is_written_later_wherever_the_record_is_by_then(tmp_path: Path)
     lane = lane_in(tmp_path)
     place = lane.append(*values_of(BATCH, loop(1)[0])) + BATCH.offset("compute_ns")
     window = lane.window
-    lane.patch(window, place, "q", 7)
+    assert window is not None
+    window.patch([(place, struct.pack("@q", 7))])
     assert records(tmp_path)["compute_ns"][0] == 7
     write(lane, 1000)
-    lane.patch(window, place, "q", 9)
+    window.patch([(place, struct.pack("@q", 9))])
     assert records(tmp_path)["compute_ns"][0] == 9
 
 
