@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ..base.batch_record import OWN
-from ..base.clock import now_ns
+from ..base.clock import thread_cpu_ns
 from ..base.schema import BATCH, Schema
 from ..guard.error_origin import forgiving, is_ours
 from ..native.form import LaneState
@@ -192,7 +192,7 @@ class Lane(LaneState):
         self.stopped: str | None = None
         self.first = 1  # seq of the window's first record
         self.count = 0
-        self.moved_ns = 0  # what moving to this window took: files, memory and all
+        self.moved_ns = 0  # CPU time that moving to this window took: files, memory and all
         self.buf: memoryview | bytearray
         self.committed: _Committed
         self._scratch()
@@ -202,10 +202,10 @@ class Lane(LaneState):
         if self.stopped is not None:
             self.count = 0
             return 0
-        began = now_ns()
+        began = thread_cpu_ns()  # of which the wait for a core that others use is no part
         try:
             self._move_on()
-            self.moved_ns = now_ns() - began
+            self.moved_ns = thread_cpu_ns() - began
             if self.schema is BATCH:  # what recording this batch cost begins with it
                 OWN.put(self.buf, self.at(0), self.moved_ns)
         except Exception as error:  # a failure of ours must never reach the training loop
