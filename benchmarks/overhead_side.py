@@ -90,6 +90,13 @@ class Loaderscope(Bare):
 
         return sum(loader.batches for loader in loaderscope.report(self.loader).loaders)
 
+    def stated_ns(self) -> float | None:
+        """What its report says recording costs a batch."""
+        import loaderscope
+
+        stated = loaderscope.report(self.loader).overhead.per_batch_us
+        return None if stated is None else stated * 1e3
+
     def versions(self) -> dict[str, str]:
         import loaderscope
 
@@ -217,7 +224,9 @@ def serve(asked: dict[str, Any], connection: socket.socket) -> None:
         answer({"versions": versions, "size": size})
         for line in stream:
             if line.strip() == "recorded":
-                answer({"batches": sides["loaderscope"].recorded()})
+                ours = sides["loaderscope"]
+                assert isinstance(ours, Loaderscope)
+                answer({"batches": ours.recorded(), "stated_ns": ours.stated_ns()})
             else:
                 answer(sides[line.strip()].block())
     except BrokenPipeError:

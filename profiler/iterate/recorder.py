@@ -433,7 +433,7 @@ class Iteration(BatchTimings):
         if self.t_collate:
             fetch_cpu = self.t_cpu_collate - self.t_cpu_fetch
             collate_cpu = max(0, thread_cpu_ns() - self.t_cpu_collate)
-        own = self._end_probe(lane, n, fetch_cpu)
+        own = lane.cost_before(n) + self._end_probe(lane, n, fetch_cpu)
         size, tensors = batch_size_of(batch)
         fastest, median, slowest = sample_times(self.indices)
         self.indices = None
@@ -464,7 +464,7 @@ class Iteration(BatchTimings):
         if self.device is not None:
             self.device.handed_over(lane, n, batch)
         self.special = self.device is not None or self.looks is not None
-        batch_record.OWN.put(lane.buf, lane.at(n), now_ns() - t_handed)
+        batch_record.OWN.put(lane.buf, lane.at(n), lane.cost_before(n) + now_ns() - t_handed)
 
 
 def _no_lane() -> Lane:

@@ -22,7 +22,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ..base.schema import Schema
+from ..base.batch_record import OWN
+from ..base.clock import thread_cpu_ns
+from ..base.schema import BATCH, Schema
 from ..guard.error_origin import forgiving, is_ours
 from ..native.form import LaneState
 from .block import WINDOW_AT as WINDOW_AT
@@ -154,6 +156,7 @@ class Lane(LaneState):
         "directory",
         "file",
         "fold",
+        "moved_ns",
         "name",
         "notify",
         "number",
@@ -189,6 +192,7 @@ class Lane(LaneState):
         self.stopped: str | None = None
         self.first = 1  # seq of the window's first record
         self.count = 0
+        self.moved_ns = 0  # CPU time that moving to this window took: files, memory and all
         self.buf: memoryview | bytearray
         self.committed: _Committed
         self._scratch()
@@ -198,8 +202,12 @@ class Lane(LaneState):
         if self.stopped is not None:
             self.count = 0
             return 0
+        began = thread_cpu_ns()  # of which the wait for a core that others use is no part
         try:
             self._move_on()
+            self.moved_ns = thread_cpu_ns() - began
+            if self.schema is BATCH:  # what recording this batch cost begins with it
+                OWN.put(self.buf, self.at(0), self.moved_ns)
         except Exception as error:  # a failure of ours must never reach the training loop
             if not is_ours(error):
                 raise
@@ -217,6 +225,10 @@ class Lane(LaneState):
         self.committed[0] = n + 1
         self.count = n + 1
         return offset
+
+    def cost_before(self, n: int) -> int:
+        """What recording number `n` of the window had cost (ns) before its batch was looked at: that of moving on."""
+        return 0 if n else self.moved_ns
 
     def at(self, n: int) -> int:
         """Where record number `n` of the window begins in `buf`."""

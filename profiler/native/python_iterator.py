@@ -100,6 +100,7 @@ def receiving(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
                 outstanding, ready = self._tasks_outstanding, s.waiting
                 if ready >= 0 and getattr(self, "_in_order", True):  # some came too early, and were set aside
                     ready += max(0, self._send_idx - self._rcvd_idx - outstanding)
+                own = _NAN if n else lane.moved_ns or _NAN  # of moving on to this window
                 pack = queued = -1
                 if envelope.t_sent_ns > 0:
                     pack = envelope.pack_ns
@@ -108,7 +109,7 @@ def receiving(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
                     lane.buf, at, seq, t0, t1 - t0, index_ns, fetch, collate, samples, s.epoch, -1,
                     t_fetch, pack, queued, envelope.unpack_ns, envelope.pin_ns, envelope.pickled_bytes, task, pid,
                     worker, min(outstanding, _MOST), min(ready, _MOST), -1,
-                    fetch_cpu, collate_cpu, size, tensors, _NAN, fastest, median, slowest,
+                    fetch_cpu, collate_cpu, size, tensors, own, fastest, median, slowest,
                 )  # fmt: skip
             if s.special:
                 s.finish_opened(lane, n, data, t1)

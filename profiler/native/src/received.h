@@ -137,7 +137,7 @@ put_opened(char *at, BatchTimings *timings, Parcel *parcel, const struct times *
     PUT_Q(at, COLLATE_CPU, times->collate_cpu);
     PUT_Q(at, BYTES, times->bytes);
     PUT_I(at, TENSORS, times->tensors);
-    PUT_F(at, OWN, Py_NAN);
+    /* OWN stays: where the lane has just moved on, its cost stands there. */
     PUT_F(at, SAMPLE_MIN, times->fastest);
     PUT_F(at, SAMPLE_MEDIAN, times->median);
     PUT_F(at, SAMPLE_MAX, times->slowest);

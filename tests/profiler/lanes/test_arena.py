@@ -104,6 +104,10 @@ def test_a_window_used_again_holds_blank_records(place: Place) -> None:
     records = np.concatenate([read_segment(path)[0] for path in segments(place.folder, "batches0x0")])
     assert (records["seq"] == np.arange(1, 5001)).all()
     assert (records["t_ns"][2000:] == 77).all()
+    own = records["own_ns"][2000:]
+    moved_on = ~np.isnan(own)  # the first record of each window says what that cost
+    assert 1 < moved_on.sum() < 50 and (own[moved_on] > 0).all()
+    own[moved_on] = np.nan
     for name in BATCH.fields[2:]:
         tail = records[name.name][-1000:]
         assert np.isnan(tail).all() if name.code == "f" else (tail == -1).all(), name.name
