@@ -12,7 +12,7 @@ import psutil
 from ..base.clock import now_ns
 from ..base.liveness import boot_id
 from . import cgroup
-from .gpu import Gpus
+from .gpu import Devices
 
 FORMAT = 1
 
@@ -37,7 +37,7 @@ def both_clocks() -> dict[str, int]:
     return {"clock_ns": best[1], "unix_ns": best[2]}
 
 
-def facts(root: Path, container: cgroup.Cgroup, gpus: Gpus | None) -> dict[str, object]:
+def facts(root: Path, container: cgroup.Cgroup, gpus: Devices | None) -> dict[str, object]:
     """Everything of `host.json` but the reasons. What is not known is None. Never raises."""
     return {
         "format": FORMAT,
