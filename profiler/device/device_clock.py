@@ -12,6 +12,7 @@ has its copies counted all the same; times then stay None, with the reason.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 MAX_PENDING = 256
 # A thread of the program's may copy a batch when the loop has gone on; so many batches are remembered for it.
 LATE = 4
+# Ended iterations whose last batches the device has yet to reach: it may be most of a short epoch behind.
+MAX_ENDED = 16
 # The reasons of a loader that say why there is nothing of the device, and why of pinning.
 REASON, PINNED_REASON = "h2d", "h2d_pinned"
 
@@ -52,6 +55,21 @@ def device_clock(step: Timed) -> DeviceClock | None:
             raise
         recorder.note(REASON, _failed(error))
         return None
+
+
+_ended: deque[tuple[int, DeviceClock]] = deque(maxlen=MAX_ENDED)
+
+
+def read_ended() -> None:
+    """Read what the device has reached since their iterations ended. Raises no error of ours."""
+    pid = os.getpid()
+    for _ in range(len(_ended)):
+        try:
+            whose, clock = _ended.popleft()  # so that no other thread reads it
+        except IndexError:
+            return
+        if whose == pid and clock.read_rest():
+            _ended.append((pid, clock))
 
 
 class Timed(Protocol):
@@ -105,6 +123,8 @@ class DeviceClock:
                 batch.left = event
                 self._pending.append(batch)
                 self._read()
+            if _ended:
+                read_ended()
         except Exception as error:
             self._off(error)
 
@@ -126,9 +146,19 @@ class DeviceClock:
             self._off(error)
 
     def drain(self) -> None:
-        """Read whatever is done; the rest stays unmeasured."""
+        """The iteration has ended. What is not done is read with the next one, or before the run is closed."""
         self._forget()
-        self._read()
+        if self.read_rest():
+            _ended.append((os.getpid(), self))
+
+    def read_rest(self) -> bool:
+        """Read what is done; whether anything is left."""
+        try:
+            self._read()
+        except Exception as error:
+            self._off(error)
+            return False
+        return bool(self._pending)
 
     def _forget(self) -> None:
         while self._recent:

@@ -246,6 +246,9 @@ class Recorder:
 
     def close(self) -> None:
         """Record no more into this session."""
+        from ..device.device_clock import read_ended
+
+        read_ended()
         with self._lock:
             for lane in [*self._lanes, *([self._epochs] if self._epochs else [])]:
                 lane.close()

@@ -8,10 +8,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from .pace import Pace
 from .reasons import Reasons, said
+from .sysfs_gpu import SysfsGpus
 
 # The driver's calls are cheap on most machines and dear on some (many devices, no persistence mode).
 SHARE = 0.004
@@ -29,10 +30,34 @@ def driver_present(root: Path = Path("/")) -> bool:
     return sys.platform == "win32" or any((root / place).exists() for place in places)
 
 
-def open_gpus(root: Path, reasons: Reasons, load: Callable[[str], Any] = importlib.import_module) -> Gpus | None:
-    """The machine's devices; None, with a reason, where there are none. Never raises."""
+class Devices(Protocol):
+    """What the sampler needs of the machine's devices, whoever tells of them."""
+
+    def facts(self) -> list[dict[str, object]]: ...
+
+    def rows(self, now_ns: int) -> list[tuple[int, ...]]: ...
+
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def open_gpus(root: Path, reasons: Reasons, load: Callable[[str], Any] = importlib.import_module) -> Devices | None:
+    """The machine's devices, NVIDIA's first; None, with a reason, where there are none. Never raises."""
+    nvidia = _open_nvidia(root, reasons, load)
+    if nvidia is not None:
+        return nvidia
+    others = SysfsGpus(root, reasons)
+    if not others.cards:
+        return None
+    reasons.drop("gpu")
+    return others
+
+
+def _open_nvidia(root: Path, reasons: Reasons, load: Callable[[str], Any]) -> Gpus | None:
     if not driver_present(root):
-        reasons.add("no NVIDIA driver is loaded here, or this container was not given the GPUs", "gpu")
+        sentence = "no NVIDIA driver is loaded here, or this container was not given the GPUs"
+        reasons.add(f"{sentence}; sysfs shows none of AMD or Intel", "gpu")
         return None
     try:
         nvml = load("pynvml")

@@ -9,12 +9,12 @@ import psutil
 
 from ..base.host import allowed_cores, boot_id, both_clocks, host_name
 from . import cgroup
-from .gpu import Gpus
+from .gpu import Devices
 
 FORMAT = 1
 
 
-def facts(root: Path, container: cgroup.Cgroup, gpus: Gpus | None) -> dict[str, object]:
+def facts(root: Path, container: cgroup.Cgroup, gpus: Devices | None) -> dict[str, object]:
     """Everything of `host.json` but the reasons. What is not known is None. Never raises."""
     return {
         "format": FORMAT,

@@ -29,6 +29,7 @@ class Spec:
     pin_us: float = 20.0  # page-locked memory is taken from a cache: a copy, on the CPU
     pin_gb_s: float = 6.0
     timed_events: bool = True
+    lend: bool = False  # all copies to the device share the program's memory: it must not write to a batch again
 
 
 class Clock(Protocol):
@@ -86,9 +87,12 @@ class Engine:
     def copy(
         self, kind: str, stream: int, nbytes: int, pinned: bool, blocking: bool, issued_ns: int | None = None
     ) -> Work:
-        """A copy between host and device. Out of ordinary memory it is waited for, whatever was asked for."""
+        """A copy between host and device. Out of ordinary memory it is waited for, whatever was asked for. One that was
+        issued a while ago takes at least until now: that is when the bytes were there."""
         gb_s = self.spec.link_gb_s if pinned else self.spec.pageable_gb_s
         took_ns = self.spec.copy_us * 1e3 + nbytes / gb_s
+        if issued_ns is not None:
+            took_ns = max(took_ns, self.clock.now_ns() - issued_ns)
         return self._issue(kind, "copy", stream, took_ns, "link", nbytes, pinned, blocking, issued_ns)
 
     def _issue(

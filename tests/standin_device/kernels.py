@@ -106,7 +106,8 @@ class Kernels:
         issued_ns = engine.clock.now_ns()
         kind, host = ("h2d", source) if source.device.type == "cpu" else ("d2h", target)
         pinned = self.is_pinned(host)
-        if kind == "h2d" and pinned and non_blocking and self._memory.lend(source, target):
+        may_lend = kind == "h2d" and (engine.spec.lend or (pinned and non_blocking))
+        if may_lend and self._memory.lend(source, target):
             there = source
         else:
             here, there = (t if t.device.type != TYPE else self._memory.held(t) for t in (source, target))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from loaderscope.profiler.base.schema import BATCH
-from loaderscope.profiler.device import copies
+from loaderscope.profiler.device import copies, device_clock
 from loaderscope.profiler.device.accelerator import Accelerator
 from loaderscope.profiler.device.device_clock import DeviceClock
 from loaderscope.profiler.iterate.recorder import Iteration, Recorder
@@ -245,3 +246,35 @@ def test_events_without_times_leave_copies_counted(device: Device, clock: Device
     for figure in ("h2d_ns", "compute_device_ns", "stall_ns"):
         assert (got[figure] == -1).all()
     assert "carry no times: Backend doesn't" in clock._step.recorder.facts["reasons"]["h2d"]
+
+
+def test_what_the_device_reaches_after_the_epoch_is_read_with_the_next(
+    device: Device, clock: DeviceClock, lane: Lane
+) -> None:
+    device.done_ms = -1
+    for _ in range(5):
+        clock.entered()
+        hand_over(clock, lane)
+    clock.entered()
+    clock.drain()
+    assert (records(lane)["compute_device_ns"] == -1).all()
+    device.done_ms = float("inf")
+    another = DeviceClock(Iteration(Recorder("test", {})), Accelerator("meta", device))
+    another.entered()
+    assert (records(lane)["compute_device_ns"] >= 0).all()
+    assert not device_clock._ended
+
+
+def test_a_forked_child_leaves_the_parents_records_alone(
+    device: Device, clock: DeviceClock, lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device.done_ms = -1
+    clock.entered()
+    hand_over(clock, lane)
+    clock.entered()
+    clock.drain()
+    device.done_ms = float("inf")
+    monkeypatch.setattr(os, "getpid", lambda: -5)
+    device_clock.read_ended()
+    assert (records(lane)["compute_device_ns"] == -1).all()
+    assert not device_clock._ended

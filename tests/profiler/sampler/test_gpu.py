@@ -174,7 +174,7 @@ def test_devices_that_refuse_a_handle_are_left_out(tmp_path):
 def test_a_real_device():
     reasons = Reasons()
     gpus = open_gpus(Path("/"), reasons)
-    assert gpus is not None, reasons.sentences
+    assert isinstance(gpus, Gpus), reasons.sentences
     gpu, handle = next(iter(gpus.handles.items()))
     gpus.measure_pcie(gpu, handle)
     row = named(gpus.rows(0)[0])
