@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+VENV_FRAMEWORKS := .venv-frameworks
 
 # More processes than cores: most tests wait for programs that they start. See `_group` in tests/conftest.py.
 AT_ONCE := -n 4 --dist loadgroup
@@ -13,7 +14,8 @@ FAST := $(addprefix --ignore tests/,harmless integration test_packaging.py test_
 	profiler/fetch_probe/test_probe.py profiler/transit/test_worker_loops.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow test-torch test-sanitize check format bench bench-advice screenshots clean
+.PHONY: help demo test test-fast test-slow test-torch test-sanitize test-frameworks check format bench bench-advice
+.PHONY: screenshots clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -47,6 +49,11 @@ test-torch: ## whether one release of torch is handled, in an environment of its
 	@test -n "$(VERSION)" || { echo "Which torch? make test-torch VERSION=2.15.0"; exit 2; }
 	@$(PYTHON) benchmarks/torch_versions.py $(VERSION) $(if $(TORCH_ENV),--env $(TORCH_ENV)) --store benchmarks/results/torch
 
+# FRAMEWORKS_ENV=folder uses an environment that has (some of) them; what is not installed is skipped.
+test-frameworks: $(READY) ## each framework for real, in an environment of their own (some minutes and 8 GB)
+	@test -n "$(FRAMEWORKS_ENV)" -o -x $(VENV_FRAMEWORKS)/bin/pytest || { $(PYTHON) -m venv $(VENV_FRAMEWORKS) && $(VENV_FRAMEWORKS)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/frameworks/requirements.txt; }
+	@PYTHONPATH=$(CURDIR)/$(VENV)/house $(or $(FRAMEWORKS_ENV),$(VENV_FRAMEWORKS))/bin/python -m pytest tests/frameworks
+
 check: $(READY) ## linter, formatter, type checker, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -71,7 +78,7 @@ screenshots: $(READY) ## draw the pictures of the README anew, from a real run
 	@$(BIN)/python docs/screenshots.py
 
 clean: ## remove the environments, caches and builds
-	rm -rf $(VENV) .venv-torch-* benchmarks/.env* build dist *.egg-info profiler/native/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV_FRAMEWORKS) .venv-torch-* benchmarks/.env* build dist *.egg-info profiler/native/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The repository's root is the package `loaderscope`, whatever the clone's folder is called: a link of that name in

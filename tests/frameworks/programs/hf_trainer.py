@@ -26,5 +26,11 @@ if __name__ == "__main__":
         sys.argv[1], use_cpu=True, report_to=[], num_train_epochs=2, eval_strategy="steps", eval_steps=3,
         per_device_train_batch_size=BATCH, per_device_eval_batch_size=BATCH, save_strategy="no", disable_tqdm=True,
     )  # fmt: skip
-    trainer = Trainer(Model(), arguments, train_dataset=Named(), eval_dataset=Named(16))
+    callbacks = []
+    if "callback" in sys.argv:
+        from loaderscope.integrations.transformers import LoaderscopeCallback
+
+        callbacks = [LoaderscopeCallback()]
+    trainer = Trainer(Model(), arguments, train_dataset=Named(), eval_dataset=Named(16), callbacks=callbacks)
     told(trainer.train().training_loss)
+    print("LOGGED", sorted({name for log in trainer.state.log_history for name in log if "loaderscope" in name}))

@@ -38,8 +38,21 @@ class Data(lightning.LightningDataModule):
 if __name__ == "__main__":
     lightning.seed_everything(0)
     devices = int(sys.argv[1])
+    logged = {}
+    callbacks, loggers = [], False
+    if "callback" in sys.argv:
+        from lightning.pytorch.loggers.logger import DummyLogger
+
+        from loaderscope.integrations.lightning import LoaderscopeCallback
+
+        class Logger(DummyLogger):
+            def log_metrics(self, metrics, step=None):
+                logged.update(metrics)
+
+        callbacks, loggers = [LoaderscopeCallback()], [Logger()]
     trainer = lightning.Trainer(
-        accelerator="cpu", devices=devices, strategy="ddp" if devices > 1 else "auto", max_epochs=2, logger=False,
+        accelerator="cpu", devices=devices, strategy="ddp" if devices > 1 else "auto", max_epochs=2, logger=loggers,
+        callbacks=callbacks,
         enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
     module = Module()
@@ -47,3 +60,4 @@ if __name__ == "__main__":
     trainer.test(module, datamodule=Data(), verbose=False)
     if trainer.is_global_zero:
         told(module.layer.weight.sum())
+        print("LOGGED", sorted(name for name in logged if "loaderscope" in name))

@@ -1,0 +1,28 @@
+"""`Trainer(callbacks=[LoaderscopeCallback()])` of Hugging Face's transformers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import TrainerCallback
+from transformers.utils import logging
+
+from .outcome import begin, lines, outcome, scalars
+
+
+class LoaderscopeCallback(TrainerCallback):  # type: ignore[misc]
+    """Records the Trainer's loaders; at the end of training says what each was bound by, and adds the figures to the
+    Trainer's log (`state.log_history`)."""
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        begin()
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        found = outcome()
+        if found is None:
+            return
+        state.log_history.append({**scalars(found), "step": state.global_step})
+        if state.is_world_process_zero:
+            logger = logging.get_logger(__name__)
+            for line in lines(found):
+                logger.warning(line)  # what the Trainer shows unless it is told otherwise

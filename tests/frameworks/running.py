@@ -1,0 +1,66 @@
+"""Programs of frameworks, run as their users run them: bare, and under `loaderscope run`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.advisors.schema.report_model import Report
+from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.run.run_reader import open_run
+
+PROGRAMS = Path(__file__).parent / "programs"
+SECONDS = 240
+
+
+def needs(*packages: str) -> None:
+    """Skips where a framework is not installed."""
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+
+
+def result(output: str) -> list[str]:
+    """What the program has come to."""
+    return re.findall(r"RESULT (\S+)", output)
+
+
+def bare(*command: str) -> list[str]:
+    """The result of the command by itself."""
+    return result(_run([*command]).stdout)
+
+
+def output_of(*arguments: str) -> str:
+    """All that the program has written."""
+    done = _run([sys.executable, *arguments])
+    return done.stdout + done.stderr
+
+
+def recorded(runs: Path, *command: str, **environ: str) -> tuple[Run, Report, list[str]]:
+    """The run, its report, and the program's result."""
+    done = _run([sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs), *command], **environ)
+    run = open_run("latest", runs)
+    return run, build_report(run), result(done.stdout)
+
+
+def program(name: str, *arguments: str) -> list[str]:
+    """Its path and arguments; "FOLDER" stands for an empty folder, "FILE" for a file that is not there."""
+    folder = tempfile.mkdtemp()
+    meaning = {"FOLDER": folder, "FILE": os.path.join(folder, "meeting")}
+    return [str(PROGRAMS / name), *(meaning.get(each, each) for each in arguments)]
+
+
+def _run(command: list[str], **environ: str) -> subprocess.CompletedProcess[str]:
+    scripts = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
+    env = {**os.environ, "PATH": scripts, "CUDA_VISIBLE_DEVICES": "", **environ}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done

@@ -1,0 +1,142 @@
+"""Each framework for real: what is recorded of it, how it is called, and that its result is the same as without."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from loaderscope.advisors.assemble.build_report import loader_report
+from loaderscope.advisors.case.make_case import case_of
+from loaderscope.advisors.code.loader_code import loader_code
+from loaderscope.advisors.stage_model.summary import summarise
+from loaderscope.profiler.run.run import Run
+from loaderscope.reports.words.uses import use_of
+from running import bare, needs, program, recorded
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@dataclass(frozen=True)
+class Framework:
+    """`loaders`: (phase, epochs, batches, samples) of each. `words`: how a change of num_workers is said."""
+
+    packages: tuple[str, ...]
+    program: tuple[str, ...]
+    named: str | None
+    loaders: tuple[tuple[str | None, int, int, int | None], ...]
+    words: str
+    kind: str = "dataloader"
+
+
+FRAMEWORKS = {
+    "transformers": Framework(
+        ("transformers", "accelerate"), ("hf_trainer.py", "FOLDER"), "Hugging Face Trainer",
+        (("training", 2, 24, 96), ("validation", 8, 32, 128)), "TrainingArguments(dataloader_num_workers=2)",
+    ),
+    "accelerate": Framework(
+        ("accelerate",), ("accelerate_loop.py",), "Accelerate",
+        (("training", 2, 24, 96), ("evaluation", 2, 8, 32)), "accelerator.prepare(DataLoader(",
+    ),
+    "lightning": Framework(
+        ("lightning",), ("lightning_fit.py", "1"), "Lightning",
+        (("validation", 3, 10, 40), ("training", 2, 24, 96), ("test", 1, 4, 16)), "val_dataloader() returns it",
+    ),
+    "timm": Framework(
+        ("timm",), ("timm_loader.py",), "timm", (("training", 2, 24, 96),), "create_loader(dataset, input_size, num_w",
+    ),
+    "fastai": Framework(
+        ("fastai",), ("fastai_learner.py",), "fastai",
+        (("training", 2, 24, None), ("validation", 2, 8, None)), "dataloaders(source, num_workers=2)", "iterable",
+    ),
+    "ignite": Framework(
+        ("ignite",), ("ignite_engine.py",), "Ignite",
+        (("training", 2, 24, 96), ("validation", 2, 8, 32)), "engine.run()",
+    ),
+    "monai": Framework(
+        ("monai", "ignite"), ("monai_loader.py",), "MONAI",
+        (("training", 2, 24, 96), ("validation", 1, 12, 48)), "from monai.data import DataLoader",
+    ),
+    "torch_geometric": Framework(
+        ("torch_geometric",), ("pyg_loader.py",), "PyG", (("training", 2, 24, 96),),
+        "from torch_geometric.loader import DataLoader",
+    ),
+    "ultralytics": Framework(
+        ("ultralytics",), ("yolo.py", "FOLDER"), "Ultralytics",
+        (("training", 2, 8, 32), ("validation", 3, 3, 24)), "model.train(workers=2)",
+    ),
+    "webdataset": Framework(
+        ("webdataset",), ("webloader.py", "FOLDER"), "WebDataset", ((None, 2, 24, None),), "num_workers=2",
+    ),
+    "StatefulDataLoader": Framework(
+        ("torchdata",), ("stateful.py",), "torchdata", (("training", 2, 24, 96),), "StatefulDataLoader(",
+    ),
+    "torchdata.nodes": Framework(
+        ("torchdata",), ("nodes.py",), None, ((None, 2, 24, None),), "", "iterable",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_framework(name: str, runs_dir: Path) -> None:
+    framework = FRAMEWORKS[name]
+    needs(*framework.packages)
+    run, report, came_to = recorded(runs_dir, *program(*framework.program))
+    found = [(each.config.get("phase"), each.epochs, each.batches, each.samples) for each in report.loaders]
+    assert sorted(found, key=str) == sorted(framework.loaders, key=str)
+    assert run.state == "finished" and {each.kind for each in run.loaders} == {framework.kind}
+    for each in report.loaders:
+        use = use_of(each) or ""
+        assert f"({framework.program[0]}:" in use and use.endswith(framework.named or ")")
+    code = code_for(run)
+    assert framework.words in code
+    ast.parse(code)
+    assert came_to == bare(sys.executable, *program(*framework.program)) and came_to
+
+
+def code_for(run: Run) -> str:
+    """How two workers are said for the first loader."""
+    process, loader = run.processes[0], run.processes[0].loaders[0]
+    report = loader_report(run, process, loader, None)
+    return loader_code(case_of(run, process, loader, report, summarise(run)), num_workers=2)
+
+
+def test_the_trainers_options_are_those_it_has() -> None:
+    needs("transformers", "accelerate")
+    from transformers import TrainingArguments
+
+    from loaderscope.advisors.code.dialects import DIALECTS
+
+    there = set(inspect.signature(TrainingArguments).parameters)
+    assert set(DIALECTS["transformers"].options.values()) <= there
+
+
+def test_timms_options_are_those_it_has() -> None:
+    needs("timm")
+    from timm.data import create_loader
+
+    from loaderscope.advisors.code.dialects import DIALECTS
+
+    assert set(DIALECTS["timm"].options.values()) <= set(inspect.signature(create_loader).parameters)
+
+
+def test_fastais_options_are_those_it_has() -> None:
+    needs("fastai")
+    from fastai.data.load import DataLoader
+
+    from loaderscope.advisors.code.dialects import DIALECTS
+
+    assert set(DIALECTS["fastai"].options.values()) <= set(inspect.signature(DataLoader.__init__).parameters)
+
+
+def test_ultralytics_options_are_those_it_has() -> None:
+    needs("ultralytics")
+    from ultralytics.utils import DEFAULT_CFG_DICT
+
+    from loaderscope.advisors.code.dialects import DIALECTS
+
+    assert set(DIALECTS["ultralytics"].options.values()) <= set(DEFAULT_CFG_DICT)

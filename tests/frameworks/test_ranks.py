@@ -1,0 +1,68 @@
+"""Two ranks of every launcher: which they are, and how many share the host."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.profiler.launch import environment
+from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.session.rundir import create_run
+from running import needs, program, recorded
+
+pytestmark = pytest.mark.timeout(600)
+GROUP = "torch.distributed"
+
+
+def ranks(run: Run) -> list[tuple[int | None, ...]]:
+    """(rank, world, local rank, ranks on the host) a process, in order."""
+    return sorted((p.rank, p.world_size, p.local_rank, p.local_world_size) for p in run.processes)
+
+
+BOTH = [(0, 2, 0, 2), (1, 2, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("packages", "command"),
+    [
+        ((), ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE")),
+        ((), ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE", "late")),
+        ((), ("ddp.py", "FILE", "spawn")),
+        (("lightning",), ("lightning_fit.py", "2")),
+        (("accelerate",), ("accelerate", "launch", "--multi_gpu", "--num_processes", "2", "accelerate_loop.py")),
+        (("ray",), ("ray_train.py", "FOLDER")),
+    ],
+    ids=["torchrun", "torchrun, group made late", "mp.spawn", "Lightning ddp", "accelerate launch", "Ray Train"],
+)
+def test_launchers(packages: tuple[str, ...], command: tuple[str, ...], runs_dir: Path) -> None:
+    needs(*packages)
+    at = next(number for number, each in enumerate(command) if each.endswith(".py"))
+    run, report, _ = recorded(runs_dir, *command[:at], *program(*command[at:]))
+    assert ranks(run) == BOTH and {p.rank_source for p in run.processes} == {GROUP}
+    assert run.state == "finished"
+    cpus = {p.affinity for p in run.processes}
+    assert report.system.effective_cpus is not None and report.system.effective_cpus <= max(c for c in cpus if c) / 2
+    assert {loader.rank for loader in report.loaders} == {0, 1}
+
+
+@pytest.mark.parametrize("grouped", [True, False], ids=["with a group", "without"])
+def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
+    """Each task is started by itself, as srun does; what they record joins the run they are told."""
+    command = [sys.executable, *program("ddp.py", "FILE", "slurm", *([] if grouped else ["alone"]))]
+    directory = create_run(runs_dir, command)
+    tasks = []
+    for rank in range(2):
+        told = {"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": str(rank),
+                "SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": "2"}  # fmt: skip
+        tasks.append(subprocess.Popen(command, env={**environment(directory, os.environ), **told}))
+    assert [task.wait(240) for task in tasks] == [0, 0]
+    run = open_run(directory)
+    assert ranks(run) == BOTH
+    assert {p.rank_source for p in run.processes} == {GROUP if grouped else "sampler"}
+    assert {loader.rank for loader in build_report(run).loaders} == {0, 1}
