@@ -17,7 +17,7 @@ from loaderscope.profiler.base import schema
 from loaderscope.profiler.lanes.segment_file import COMMITTED_OFFSET, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 from loaderscope.profiler.run.run_reader import open_run
 
-TRAINING = Path(__file__).parent / "integration" / "small_training.py"
+TRAINING = Path(__file__).parents[1] / "integration" / "small_training.py"
 
 Files = dict[str, bytes]
 LENGTH_OFFSET = 40  # in a header: how long the description of the records is
