@@ -70,7 +70,7 @@ FRAMEWORKS = {
         (("training", 2, 8, 32), ("validation", 3, 3, 24)), "model.train(workers=2)",
     ),
     "webdataset": Framework(
-        ("webdataset",), ("webloader.py", "FOLDER"), "WebDataset", ((None, 2, 24, None),), "num_workers=2",
+        ("webdataset",), ("webloader.py", "FOLDER"), "WebDataset", ((None, 2, 24, None),), "wds.WebLoader(",
     ),
     "StatefulDataLoader": Framework(
         ("torchdata",), ("stateful.py",), "torchdata", (("training", 2, 24, 96),), "StatefulDataLoader(",
