@@ -63,7 +63,7 @@ def loader_code(case: Case, **changes: Any) -> str:
         for name, value in arguments.items()
         if name in _YOURS and isinstance(value, Source) and changes.get(name) is not value and value.isidentifier()
     ]
-    if form.cls not in ("DataLoader", "StatefulDataLoader"):
+    if form.cls not in ("DataLoader", "StatefulDataLoader") and form.imports is None:
         yours.insert(0, Source(form.cls))
     note = f"# yours, as in your own call: {', '.join(yours)}\n" if yours else ""
     imports = f"{form.imports}\n\n" if form.imports else ""

@@ -95,6 +95,9 @@ def form_of(case: Case) -> LoaderForm:
         plain = True  # the framework shares out what the user's call draws
     if framework == "accelerate" and plain and _text(case, "sampler_wrappers") in _SHARDS:
         batching = "batch_size"  # so the user's call said, before Accelerate dealt the batches out
+    imports = _OWN_IMPORTS.get(told or "")
+    if framework == "webdataset" and cls == "DataLoader":
+        cls, imports = "wds.WebLoader", "import webdataset as wds"
     by_hand = None
     if framework in _OF_OPTIONS:
         by_hand = _OF_OPTIONS[framework]
@@ -111,7 +114,7 @@ def form_of(case: Case) -> LoaderForm:
         shuffle=shuffle if isinstance(shuffle, bool) else None,
         inner="batch_sampler.sampler" if torchs else None,
         by_hand=by_hand,
-        imports=_OWN_IMPORTS.get(told or ""),
+        imports=imports,
     )
 
 

@@ -6,6 +6,7 @@ and a shuffled loader with them on means training. Only names of code and lines 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -77,13 +78,12 @@ def use_now(shuffle: bool | None = None) -> Use:
             break
         code, line, frame = frame.f_code, frame.f_lineno, frame.f_back
         file = code.co_filename
-        installed = _INSTALLED.match(file)
-        if installed is not None:
-            package = _PACKAGES.get(installed[1], installed[1])
+        package, users = _owner(file)
+        if package is not None:
             if package in FRAMEWORKS:
                 running.setdefault(package, set()).update((code.co_name, os.path.basename(file)))
                 key.append(f"{package}:{code.co_name}")
-        elif _is_users(file):
+        elif users:
             key.append(f"{file}:{line}")
             place = place or place_of(file, line)
     framework = next((name for name in FRAMEWORKS if name in running), None)
@@ -91,8 +91,13 @@ def use_now(shuffle: bool | None = None) -> Use:
     return Use(phase or _by_gradients(shuffle), place, framework, tuple(key[:MAX_KEY]))
 
 
-def _is_users(file: str) -> bool:
-    return not file.startswith(("<frozen", _OURS, *_STANDARD))
+@functools.lru_cache(maxsize=4096)
+def _owner(file: str) -> tuple[str | None, bool]:
+    """(the installed package that the code of this file belongs to, whether it is the user's own)."""
+    installed = _INSTALLED.match(file)
+    if installed is not None:
+        return _PACKAGES.get(installed[1], installed[1]), False
+    return None, not file.startswith(("<frozen", _OURS, *_STANDARD))
 
 
 def _phase(running: dict[str, set[str]]) -> str | None:

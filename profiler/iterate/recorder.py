@@ -192,8 +192,9 @@ class Recorder:
     @property
     def at_work(self) -> bool:
         """Whether an iteration is under way that has not ended, as far as that is known."""
-        self._take_back()
-        return bool(self._lent)
+        with self._lock:
+            self._take_back()
+            return bool(self._lent)
 
     def note(self, metric: str, reason: str) -> None:
         """Say why a metric is not measured."""

@@ -11,6 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,6 +43,8 @@ class _Watched:
         self.recorder = recorder
         self.loader = weakref.ref(loader, lambda _: _gone(key))
 
+
+LATEST = 64  # loaders of which a new one may be another building
 
 _watched: dict[int, _Watched] = {}
 _retired: dict[str, Recorder] = {}
@@ -209,7 +212,7 @@ def _built_before(loader: Any, signature: str, use: Use | None) -> Recorder | No
     this one is now: whoever builds a loader for each evaluation may hold on to the last one."""
     if use is None:
         return None
-    for entry in list(_watched.values()):
+    for entry in list(islice(reversed(_watched.values()), LATEST)):
         recorder, older = entry.recorder, entry.loader()
         if recorder.signature != signature or recorder.use is None or older is None or recorder.at_work:
             continue
@@ -245,11 +248,10 @@ def _workers_of(loader: Any) -> int:
 
 def _gone(key: int) -> None:
     entry = _watched.pop(key, None)
-    if (
-        entry is not None
-        and entry.recorder.enabled
-        and all(e.recorder is not entry.recorder for e in _watched.values())
-    ):
+    if entry is None or not entry.recorder.enabled:
+        return
+    newest = entry.recorder.loader
+    if newest is None or newest() is None:  # else built again, and that one is still there
         _retired[entry.recorder.signature] = entry.recorder
         if len(_retired) > 256:
             del _retired[next(iter(_retired))]

@@ -70,7 +70,7 @@ FRAMEWORKS = {
         (("training", 2, 8, 32), ("validation", 3, 3, 24)), "model.train(workers=2)",
     ),
     "webdataset": Framework(
-        ("webdataset",), ("webloader.py", "FOLDER"), "WebDataset", ((None, 2, 24, None),), "num_workers=2",
+        ("webdataset",), ("webloader.py", "FOLDER"), "WebDataset", ((None, 2, 24, None),), "wds.WebLoader(",
     ),
     "StatefulDataLoader": Framework(
         ("torchdata",), ("stateful.py",), "torchdata", (("training", 2, 24, 96),), "StatefulDataLoader(",
@@ -105,6 +105,7 @@ def code_for(run: Run) -> str:
     return loader_code(case_of(run, process, loader, report, summarise(run)), num_workers=2)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_the_trainers_options_are_those_it_has() -> None:
     needs("transformers", "accelerate")
     from transformers import TrainingArguments
@@ -115,6 +116,7 @@ def test_the_trainers_options_are_those_it_has() -> None:
     assert set(DIALECTS["transformers"].options.values()) <= there
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_timms_options_are_those_it_has() -> None:
     needs("timm")
     from timm.data import create_loader
@@ -124,6 +126,7 @@ def test_timms_options_are_those_it_has() -> None:
     assert set(DIALECTS["timm"].options.values()) <= set(inspect.signature(create_loader).parameters)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_fastais_options_are_those_it_has() -> None:
     needs("fastai")
     from fastai.data.load import DataLoader
@@ -133,6 +136,7 @@ def test_fastais_options_are_those_it_has() -> None:
     assert set(DIALECTS["fastai"].options.values()) <= set(inspect.signature(DataLoader.__init__).parameters)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_ultralytics_options_are_those_it_has() -> None:
     needs("ultralytics")
     from ultralytics.utils import DEFAULT_CFG_DICT

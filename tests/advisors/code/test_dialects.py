@@ -71,6 +71,8 @@ def said(path: Path, config: dict[str, Any], **changes: Any) -> str:
         ({"loader": "monai.data.dataloader.DataLoader", "own_constructor": True,
           "collate_fn": "monai.data.utils.list_data_collate", "worker_init_fn": "monai.data.utils.worker_init_fn"},
          {"num_workers": 2}, f"loader = {CALL}"),
+        ({"framework": "webdataset", "batching": "none", "batch_size": None, "sampler_plain": True, "shuffle": False},
+         {"num_workers": 2}, "loader = wds.WebLoader(dataset, batch_size=None, num_workers=2)"),
         # Of timm, a loader that is the user's own.
         ({"framework": "timm"}, {"num_workers": 2}, f"loader = {CALL}"),
     ],
