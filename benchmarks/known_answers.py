@@ -44,7 +44,6 @@ from loaderscope.profiler.session.session import RUN_VARIABLE
 from overhead import machine, store, tell
 from quiet import add_patience, await_quiet, withheld
 
-SIDE = Path(__file__).with_name("known_answers_side.py")
 LIMIT_S = 120.0
 FIRST_GOAL = 0.95
 
@@ -59,7 +58,7 @@ def side(mode: str, case: Case, folder: Path, *arguments: str) -> dict[str, Any]
     env.pop(RUN_VARIABLE, None)
     if mode == "record":
         env[RUN_VARIABLE] = str(create_run(folder, ["known_answers_side.py", case.name]))
-    command = [sys.executable, str(SIDE), mode, case.name, *arguments]
+    command = [sys.executable, str(Path(__file__).with_name(case.side)), mode, case.name, *arguments]
     processes = []
     for rank in range(case.world):
         ours = {**env, **rank_environment(rank, case.world, folder)}
@@ -117,8 +116,10 @@ def advised(folder: Path) -> tuple[LoaderReport, list[Recommendation]]:
     return shown, sorted(recommended.values(), key=lambda each: (each.kind == "speed", -each.predicted.mid))
 
 
-def judge(case: Case, measured: bool) -> dict[str, Any]:
-    """One case: recorded, advised, measured, compared."""
+def judge(
+    case: Case, measured: bool, look: Callable[[Path, dict[str, Any]], dict[str, Any]] = lambda folder, recorded: {}
+) -> dict[str, Any]:
+    """One case: recorded, advised, measured, compared. `look` says more of what was recorded."""
     with tempfile.TemporaryDirectory(prefix="known-answers-") as name:
         folder = Path(name)
         recorded = side("record", case, folder)
@@ -142,6 +143,7 @@ def judge(case: Case, measured: bool) -> dict[str, Any]:
             "ok": right(case, rules),
             "forbidden_seen": [rule for rule in rules if not case.allowed(rule)],
         }
+        result |= look(folder, recorded)
         if measured and case.measurable:
             result |= compared(case, first, folder)
         return result

@@ -49,22 +49,29 @@ def place(
     found: Recommendation, advice: Advice, case: Case, recommended: list[Recommendation], rejected: list[Recommendation]
 ) -> None:
     """Recommended, rejected, or neither: advice about speed needs a verdict, a gain, and never promises more than free
-    loading would give."""
+    loading would give, or free loading and copying."""
     if found.kind != "speed":
         (rejected if advice.rejected else recommended).append(found)
         return
     if case.report.verdict == "too-short":
         return
-    found = replace(found, predicted=capped(found.predicted, case.report.headroom))
+    found = replace(found, predicted=capped(found.predicted, _headroom(case.report.headroom, advice.copies)))
     if advice.rejected:
         rejected.append(found)
-    elif case.report.verdict == "compute-bound":
+    elif case.report.verdict == "compute-bound" and not advice.copies:
         return  # the verdict says it all: loading is not what limits training
     elif found.predicted.low > LEAST_GAIN:
         recommended.append(found)
     elif found.predicted.mid > LEAST_GAIN:
         why = "The gain is not certain enough to recommend it: it may be nothing. " + found.why
         rejected.append(replace(found, why=why))
+
+
+def _headroom(loading: float | None, copies: float) -> float | None:
+    """The factor if loading were free, and with it this share of a step."""
+    if loading is None or not copies:
+        return loading
+    return 1 / max(1e-3, 1 / loading - copies)
 
 
 def capped(predicted: Range, headroom: float | None) -> Range:

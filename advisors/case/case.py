@@ -101,7 +101,8 @@ class Advice:
     `evidence` maps a name to "value unit". `predicted` is the factor on batches a second end to end (`SAME` for
     correctness and safety rules that do not change speed). `code` gets the imports it lacks. With `rejected`, the same
     words say why the change would not help, or would hurt. The engine rejects a speed finding whose gain is not certain
-    enough by itself.
+    enough by itself. `copies` is the share of a step that copies to the device take which the program waits for, where
+    the finding is about them: training that computes all the time may still wait for those.
     """
 
     title: str
@@ -114,6 +115,7 @@ class Advice:
     measured: float | None = None
     rejected: bool = False
     kind: Kind | None = None  # None: the rule's own
+    copies: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "code", with_imports(self.code))

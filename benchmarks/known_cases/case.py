@@ -80,6 +80,7 @@ class Case:
     measurable: bool = True
     may_be_silent: bool = False  # the gain may be too small to be certain: silence is right as well
     needs: tuple[str, ...] = ()  # modules without which the case is left out
+    side: str = "known_answers_side.py"  # the script that records and measures it
 
     @property
     def healthy(self) -> bool:

@@ -12,6 +12,8 @@ from .accelerator import Event
 # Copies of one batch that are bracketed by events of their own; of batches with more, one in SPARSE is.
 MAX_TIMED_COPIES = 16
 SPARSE = 16
+# And of that one, no more than this: what has more is not timed.
+MOST_TIMED_COPIES = 512
 
 
 class Marking(Protocol):
@@ -48,7 +50,7 @@ class HandedOver:
         self.written = False
 
     def before_copy(self) -> Event | None:
-        if not self.timed or self.copies >= 4 * MAX_TIMED_COPIES:
+        if not self.timed or self.copies >= MOST_TIMED_COPIES:
             return None
         return self._clock.mark()
 

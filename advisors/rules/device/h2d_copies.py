@@ -70,14 +70,15 @@ def examine(case: Case) -> Iterator[Outcome]:
             "more than their bytes.",
             evidence=evidence,
             predicted=case.predict(h2d=PACKED),
+            copies=share,
             code=code_from("crossing", "to_device"),
             caveat="Tensors of other types each make one more copy.",
         )
     elif case.config.get("pin_memory") is True:
-        yield from _pinned(case, copies, evidence)
+        yield from _pinned(case, copies, share, evidence)
 
 
-def _pinned(case: Case, copies: float, evidence: dict[str, str]) -> Iterator[Outcome]:
+def _pinned(case: Case, copies: float, share: float, evidence: dict[str, str]) -> Iterator[Outcome]:
     pinned, blocking = mean(case.loader.batches["h2d_pinned"]), mean(case.loader.batches["h2d_blocking"])
     if pinned is not None and pinned < (1 - MOST) * copies:
         yield Advice(
@@ -86,6 +87,7 @@ def _pinned(case: Case, copies: float, evidence: dict[str, str]) -> Iterator[Out
             "pinned only by their own method.",
             evidence={**evidence, "pinned copies": f"{figure(pinned)} of {figure(copies)}"},
             predicted=case.predict(h2d=PINNED),
+            copies=share,
             code=_PIN_METHOD + loader_code(case, pin_memory=True) + "\n",
         )
     elif blocking is not None and blocking > MOST * copies:
@@ -94,6 +96,7 @@ def _pinned(case: Case, copies: float, evidence: dict[str, str]) -> Iterator[Out
             why="The batch lies in page-locked memory, but each copy makes the training process wait for its end.",
             evidence={**evidence, "blocking copies": f"{figure(blocking)} of {figure(copies)}"},
             predicted=case.predict(h2d=HIDDEN),
+            copies=share,
             code="# in the loop, for each tensor of the batch\nx = x.to(device, non_blocking=True)\n",
             caveat="Do not write to the batch's memory on the CPU before the copy is done.",
         )

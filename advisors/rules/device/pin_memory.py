@@ -94,6 +94,7 @@ def _on(case: Case) -> Iterator[Outcome]:
         why=" ".join(reasons),
         evidence=_evidence(case),
         predicted=case.predict(pin_memory=True, **changes),
+        copies=(copies or 0.0) if by_copies else 0.0,
         code=loader_code(case, pin_memory=True) + _COPY,
         params={"pin_memory": True},
         caveat="The thread that pins shares Python's lock with the training loop. Do not write to a batch's memory on "
