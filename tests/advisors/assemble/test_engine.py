@@ -6,16 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from advice_cases import case_of, rows_of
 
 from loaderscope.advisors.assemble.engine import place
 from loaderscope.advisors.case.case import Advice, Case
 from loaderscope.advisors.schema.report_model import Range, Recommendation
+from rule_cases import case_of
+from rule_rows import rows_of
 
 
 @pytest.fixture
 def found_case(tmp_path: Path) -> Case:
-    return case_of(tmp_path, *rows_of(wait_ms=0.1, compute_ms=5.0))
+    rows, epochs = rows_of(wait_ms=0.1, compute_ms=5.0)
+    return case_of(tmp_path, rows, epochs=epochs)
 
 
 def placed(case: Case, copies: float, verdict: str, headroom: float | None) -> Recommendation | None:
