@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import multiprocessing.util
 import os
@@ -99,9 +100,6 @@ def _start_with_default_signals() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # A virtual machine may compute at full speed for some minutes only: those that need it come first.
     items.sort(key=lambda item: item.get_closest_marker("quiet") is None)
-    for item in items:
-        if group := _group(item):
-            item.add_marker(pytest.mark.xdist_group(group))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return
@@ -113,14 +111,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(skip)
 
 
-def _group(item: pytest.Item) -> str:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadscope`, groups of our own: since pytest 9.2 `--dist loadgroup` groups nothing, without a word."""
+    if config.getoption("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Grouped(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            return _group(nodeid)
+
+    return Grouped(config, log)
+
+
+def _group(nodeid: str) -> str:
     """Tests of one group run in one of xdist's processes, one after another: those of a file, which share what it sets
-    up, and all programs of tests/harmless, which have a stage of their own. "": wherever there is room."""
-    file = item.path.relative_to(Path(__file__).parent)
-    if file.parts[0] == "harmless":
-        return "harmless"
-    shared = {fixture.scope for found in item._fixtureinfo.name2fixturedefs.values() for fixture in found}  # type: ignore[attr-defined]
-    return "" if file.parts[0] == "integration" and "module" not in shared else file.as_posix()
+    up, and all programs of tests/harmless, which have a stage of their own. Of tests/integration, whose time is spent
+    waiting, each runs wherever there is room."""
+    file = nodeid.partition("::")[0]
+    folder = Path(file).parts[1]
+    if folder == "harmless":
+        return folder
+    return nodeid if folder == "integration" and not _shares(file) else file
+
+
+@functools.cache
+def _shares(file: str) -> bool:
+    return 'scope="module"' in (Path(__file__).parent.parent / file).read_text()
 
 
 @pytest.fixture
