@@ -113,7 +113,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadscope`, groups of our own: since pytest 9.2 `--dist loadgroup` groups nothing, without a word."""
+    """With `--dist loadscope`, groups of our own: `--dist loadgroup` silently groups nothing since pytest 9.2."""
     if config.getoption("dist") != "loadscope":
         return None
     from xdist.scheduler import LoadScopeScheduling
