@@ -73,7 +73,8 @@ def one_iterator_for_all(watch: Watch) -> None:
     say("batches", sorted(found))
 
 
-@program("threads/daemon-at-exit")
+# Torch, in a thread that Python stops at its end, may call abort(): seen in bare runs.
+@program("threads/daemon-at-exit", unjudged=("status", "stderr"))
 def a_daemon_still_loops_at_exit(watch: Watch) -> None:
     def loop() -> None:
         while True:
