@@ -272,8 +272,8 @@ EVERY = 6
 # Where only a signal decides how far others came, or which of two workers was first.
 UNJUDGED = {
     worker_killed: ("stderr",),
-    # Torch's SIGCHLD handler raises wherever the main process is then: past the program's `except` too, seen in one of 36
-    # bare runs, and before a first batch.
+    # Torch's SIGCHLD handler raises wherever the main process is then: past the program's `except` too (one of 36 bare
+    # runs), or before a first batch.
     worker_leaves: ("stderr", "error", "traceback", "batches", "status", "end threads", "end descriptors"),
 }
 
