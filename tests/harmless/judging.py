@@ -9,8 +9,8 @@ from typing import Any
 from .catalogue import Program
 from .stage import Seen
 
-# A watched process may have so much more of these than a bare one: its lanes, and memory for what we imported.
-MORE_MAPS = 60
+# A watched process may have so much more of these than a bare one: its lanes, and memory for what we imported (6 seen).
+MORE_MAPS = 30
 MORE_DESCRIPTORS = 0
 # Looked at by itself.
 _ASIDE = ("folder", "used", "cannot be run here")

@@ -116,18 +116,29 @@ def _held() -> dict[str, Any]:
     import psutil
 
     names = sorted(os.readlink(f"/proc/self/fd/{fd}").split(":")[0] for fd in _descriptors())
-    with open("/proc/self/maps") as file:
-        maps = [line.split(maxsplit=5)[5:] for line in file]
     return {
         "active children": len(multiprocessing.active_children()),
         "children": sorted(child.name() for child in psutil.Process().children(recursive=True)),
         "waited for": _waited_for(),
         "threads": [thread.name for thread in threading.enumerate()],
         "descriptors": len(names),
-        # Modules of compiled code that we import are not what grows.
-        "maps": sum(1 for path in maps if not (path and (".so" in path[0] or "python" in path[0]))),
+        "maps": _maps(),
         "shared memory": sorted(_shared_memory()),
     }
+
+
+def _maps() -> int:
+    """Less those of compiled modules, which are not what grows; their zeroed memory follows them and has no name."""
+    count, ended, of_module = 0, "", False
+    with open("/proc/self/maps") as file:
+        for line in file:
+            place, _, _, _, _, *path = line.split(maxsplit=5)
+            begun, end = place.split("-")
+            named = bool(path) and (".so" in path[0] or "python" in path[0])
+            of_module = named or (of_module and not path and begun == ended)
+            count += not of_module
+            ended = end
+    return count
 
 
 def _descriptors() -> list[str]:

@@ -1,8 +1,11 @@
 """Every program is run bare and watched: what it shows bare, it shows watched too. Where the two differ, more bare runs
-say whether that was chance: only what all bare runs agree on is judged."""
+say whether that was chance: only what all bare runs agree on is judged. What differs is watched again, twice: shown
+once in three it is a warning in the summary, and a failure under HARMLESS_STRICT=1; shown again it fails."""
 
 from __future__ import annotations
 
+import os
+import warnings
 from fnmatch import fnmatchcase
 
 import pytest
@@ -10,15 +13,18 @@ import pytest
 from harmless import catalogue
 from harmless.judging import differences, judged
 from harmless.known import KNOWN, Known, known
-from harmless.stage import BARE, Stage, was_recorded
+from harmless.stage import BARE, Seen, Stage, was_recorded
 
 PROGRAMS = catalogue.programs()
 RUNS = [(program, way) for program in PROGRAMS.values() for way in program.watched]
 MOST_BARE = 4
+MORE_WATCHED = 2
+STRICT = os.environ.get("HARMLESS_STRICT") == "1"
 SHOWN: set[Known] = set()
 ASKED: set[str] = set()
 
 
+@pytest.mark.filterwarnings("default:.*shown once in:UserWarning")
 @pytest.mark.timeout(900)  # those before it on the stage may take their time
 @pytest.mark.parametrize(("program", "way"), RUNS, ids=[f"{program.name}-{way}" for program, way in RUNS])
 def test_program(program: catalogue.Program, way: str, stage: Stage) -> None:
@@ -44,9 +50,23 @@ def test_program(program: catalogue.Program, way: str, stage: Stage) -> None:
     SHOWN.update(one for one in explained.values() if one is not None)
     ASKED.add(program.name)
     unexplained = [difference for difference, one in explained.items() if one is None]
+    if unexplained and not STRICT and not _shown_again(program, way, stage, bare):
+        warnings.warn(f"{program.name}: shown once in {1 + MORE_WATCHED} runs: " + "; ".join(unexplained), stacklevel=1)
+        unexplained = []
     assert not unexplained, "\n".join(unexplained)
     if found:
         pytest.xfail("; ".join(f"{one.why}: {text}" for text, one in explained.items() if one is not None))
+
+
+def _shown_again(program: catalogue.Program, way: str, stage: Stage, bare: list[Seen]) -> bool:
+    """Whether another watched run differs too, in whatever."""
+    for more in range(1, 1 + MORE_WATCHED):
+        watched = stage.ask(program, way, more).result()
+        if program.recorded and not was_recorded(watched["folder"]):
+            return True
+        if any(known(program.name, difference, way) is None for difference in differences(program, bare, watched)):
+            return True
+    return False
 
 
 @pytest.mark.parametrize("one", KNOWN, ids=[f"{one.programs}-{one.difference}" for one in KNOWN])

@@ -26,6 +26,8 @@ from loaderscope.profiler.session.gaps import EVERYTHING, INSIDE_WORKERS, tell_f
 from loaderscope.tui.bars import _said
 from loaderscope.tui.snapshot import Snapshot
 
+pytestmark = pytest.mark.usefixtures("nothing_left_over")
+
 TODAY = f"torch {torch.__version__}"
 
 

@@ -118,6 +118,7 @@ def evaluate(kept: list[Any], data: Any = DATA) -> None:
             pass
 
 
+@pytest.mark.usefixtures("nothing_left_over")
 def test_a_loader_built_for_each_evaluation_is_one_even_if_the_last_is_kept(runs_dir: Path) -> None:
     loaderscope.watch_all()
     kept: list[Any] = []
@@ -126,7 +127,8 @@ def test_a_loader_built_for_each_evaluation_is_one_even_if_the_last_is_kept(runs
     assert loaders(runs_dir) == [("list", "evaluation", 9, 3)]
 
 
-def test_other_data_another_place_or_being_at_work_make_another_loader(runs_dir: Path, nothing_left_over: None) -> None:
+@pytest.mark.usefixtures("nothing_left_over")
+def test_other_data_another_place_or_being_at_work_make_another_loader(runs_dir: Path) -> None:
     loaderscope.watch_all()
     kept: list[Any] = []
     for data in (DATA, list(DATA)):
