@@ -1,6 +1,6 @@
 """A training process of benchmarks/inside.py: records one case, compares its two loops, or measures them in turn.
 
-    python inside_side.py record | check | measure CASE FOLDER
+    python inside_side.py record | short | check | measure CASE FOLDER
 
 Files are made below FOLDER by the first process. Prints one line of JSON.
 """
@@ -15,18 +15,19 @@ import numpy as np
 import torch
 
 from known_answers_side import in_turn, watched
-from known_cases import hot_pictures, hot_python, hot_tables, hot_text, storage_containers, storage_files
+from known_cases import hot_files, hot_pictures, hot_python, hot_tables, hot_text, storage_containers, storage_files
 from known_cases.case import Case
 from known_cases.hot_case import Hot
 from known_cases.storage_case import Layout
 
 INSIDE: dict[str, Hot | Layout] = {
     case.name: case
-    for module in (hot_pictures, hot_text, hot_tables, hot_python, storage_files, storage_containers)
+    for module in (hot_files, hot_pictures, hot_text, hot_tables, hot_python, storage_files, storage_containers)
     for case in module.CASES
 }
 
 RECORD_S = 6.0  # the first burst begins after a second and takes about two
+SHORT_S = 3.0
 MEASURE_S = 6.0
 MOST_ROUNDS = 9
 CHECKED = 5  # samples
@@ -34,6 +35,10 @@ CHECKED = 5  # samples
 
 def record(case: Case, folder: str) -> dict[str, Any]:
     return watched(case.build(folder=folder), case.least_blocks, RECORD_S)
+
+
+def short(case: Case, folder: str) -> dict[str, Any]:
+    return watched(case.build(folder=folder), 1, SHORT_S)
 
 
 def check(case: Case, folder: str) -> dict[str, Any]:
@@ -61,7 +66,7 @@ def main(args: list[str]) -> int:
     # As in known_answers_side.py: other work of this machine shall not decide what is slow.
     torch.set_num_threads(1)
     mode, name, folder = args
-    found = {"record": record, "check": check, "measure": measure}[mode](INSIDE[name], folder)
+    found = {"record": record, "short": short, "check": check, "measure": measure}[mode](INSIDE[name], folder)
     print(json.dumps(found), flush=True)
     return 0
 

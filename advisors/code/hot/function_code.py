@@ -122,6 +122,15 @@ def kept_open_code(case: Case, hot: Hot) -> str:
     return code_from("readers", "KeptOpen", then=then)
 
 
+def listed_code(case: Case, hot: Hot) -> str:
+    return (
+        f"# once, in __init__ of {dataset_class(case)}:\n"
+        "#     self.names = sorted(os.listdir(folder))\n"
+        "# in __getitem__: self.names[index] instead of listing at\n"
+        f"#     {here(hot)}\n"
+    )
+
+
 def zarr_code(case: Case, hot: Hot) -> str:
     return code_from("once", "rechunk", BACKEND="zarr")
 

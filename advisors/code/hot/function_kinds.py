@@ -108,6 +108,11 @@ FUNCTION_KINDS = (
     Kind("pickle", "unpickling Python objects (pickle)", (0.002, 0.5),
            _re(r"python/pickle\.py:.*|(?:dill|cloudpickle|joblib)/.*"),
            _re(r"\b(?:c?[pP]ickle|dill|cloudpickle|joblib)\.loads?\("), names=("pickle",), stored=True),
+    Kind("listing", "listing a folder for each sample", (0.001, 0.3),  # one look-up in a list is left
+           _re(r"python/(?:glob|fnmatch)\.py:.*|python/pathlib(?:/.*|\.py):(?:iterdir|r?glob|_?scandir|_select\w*|walk)"
+               r"|python/os\.py:_?walk"),
+           _re(r"\b(?:listdir|scandir|i?glob\.i?glob|os\.walk)\(|\.(?:iterdir|r?glob)\("),
+           around=_re(r"python/pathlib(?:/.*|\.py):.*")),
     Kind("torch-load", "torch.load", (0.01, 0.4), _re(r"torch/(?:serialization|_weights_only_unpickler)\.py:.*"),
            stored=True),
     Kind("h5-open", "opening an HDF5 file for each sample (h5py)", (0.0, 0.3),

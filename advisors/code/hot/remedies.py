@@ -15,6 +15,7 @@ from .function_code import (
     jpeg_code,
     json_code,
     kept_open_code,
+    listed_code,
     lock_code,
     numbers_code,
     ragged_code,
@@ -106,6 +107,9 @@ _REMEDIES = {
         "lie between.", stored_code("arrays"), once=True),
     "pickle": Remedy("Store arrays instead of pickled objects",
         "Unpickling makes every Python object anew, one at a time.", _KEPT_CAVEAT, ragged_code("records"), once=True),
+    "listing": Remedy("List the folder once, not for every sample",
+        "Each listing reads the whole folder, and sorting or filtering grows with it; the list can be kept.",
+        "Files that come or go after the data set was made are then not seen.", listed_code),
     "torch-load": Remedy("Store the tensors in one memory-mapped file", "torch.load opens a zip archive and unpickles "
         "each time.", _KEPT_CAVEAT, stored_code("tensors"), once=True),
     "h5-open": Remedy("Keep the HDF5 file open", "Opening reads the file's structure anew for each sample.",

@@ -26,15 +26,17 @@ from .when import WAITING_SHARE, Watcher
 MAX_FILES = 64
 MAX_AUTOMATIC = 8  # in a run
 AGAIN_NS = 300_000_000_000
+EARLY_LOOK_NS = 250_000_000
 LOOK_NS = 1_000_000_000
 RARE_LOOK_NS = 5_000_000_000
+EARLY_LOOKS_NS = 10_000_000_000  # how long a run is looked at four times a second
 OFTEN_NS = 60_000_000_000  # how long a run is looked at once a second
 # Workers that hand over batch after batch map and unmap shared memory all the time, which a reading holds up: at a step
 # of 1 ms, 17 readings a second of three processes cost 9 %; at 3 ms, less than 3 (benchmarks/stacks_cost.py).
 QUICK_STEP_NS = 3_500_000
 
 OFF = "stacks are switched off (LOADERSCOPE_STACKS=0, or stacks=False); `loaderscope stacks` takes them on demand"
-YOUNG = "the run was not steady for long enough: stacks are taken after 20 batches and 3 s"
+YOUNG = "the run was not steady for long enough: stacks are taken after 20 batches and 3 s, of a slow loader within 1 s"
 COMPUTING = "loading was not what the loop waited for, so none were taken; `loaderscope stacks` takes them on demand"
 
 
@@ -110,8 +112,7 @@ class Bursts:
         if not living or now < self._look_due_ns or sum(map(len, self._taken.values())) >= MAX_AUTOMATIC:
             return
         eager = any(main.stacks == "eager" for main in living)
-        pace = 0 if eager else LOOK_NS if now - self._begun_ns < OFTEN_NS else RARE_LOOK_NS
-        self._look_due_ns = now + pace
+        self._look_due_ns = now + (0 if eager else self._pace(now - self._begun_ns))
         computing = False
         wanted = [main for main in living if main.stacks != "off" and main.probe is not None]
         for main in wanted:
@@ -133,6 +134,12 @@ class Bursts:
             computing = computing or bool(loops)
         if not self._succeeded and not self._taken:
             self._say(OFF if not wanted else COMPUTING if computing else YOUNG)
+
+    @staticmethod
+    def _pace(age_ns: int) -> int:
+        if age_ns < EARLY_LOOKS_NS:
+            return EARLY_LOOK_NS
+        return LOOK_NS if age_ns < OFTEN_NS else RARE_LOOK_NS
 
     def _hear(self) -> None:
         """Look for a request. What it says is checked, whoever wrote it."""

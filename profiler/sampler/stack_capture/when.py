@@ -14,6 +14,12 @@ STEADY_NS = 3_000_000_000
 WAITING_SHARE = 0.1  # of a step; with less, loading as fast as can be would not be noticed
 EAGER_BATCHES = 6
 EAGER_NS = 1_000_000_000
+# Whoever tries a loader for the first time stops it after some seconds: where half of each step or more is waiting, and
+# steps are so long that reading stacks costs them nothing (benchmarks/stacks_cost.py), it is certain sooner. So many
+# batches and so long, either of them.
+EARLY = ((10, 500_000_000), (4, 1_000_000_000))
+EARLY_SHARE = 0.5
+EARLY_STEP_NS = 5_000_000
 AT_MOST = 256  # records taken in a look: more would cost more than they tell
 
 _LANE = re.compile(r"(batches(\d{1,9})x\d{1,9})-\d+\.seg")
@@ -59,6 +65,17 @@ class Loop:
     def waiting_share(self) -> float:
         return self.wait_ns / self.step_ns if self.step_ns > 0 else 0.0
 
+    @property
+    def slow_for_certain(self) -> bool:
+        """Whether it need not be watched any longer to be called slow."""
+        step = self.step_mean_ns
+        if step is None or step < EARLY_STEP_NS or self.waiting_share < EARLY_SHARE:
+            return False
+        return any(self.lasts(*least) for least in EARLY)
+
+    def lasts(self, batches: int, span_ns: int) -> bool:
+        return self.batches >= batches and self.last_ns - self.first_ns >= span_ns
+
 
 class Watcher:
     """The loops of one training process."""
@@ -88,5 +105,5 @@ class Watcher:
     def steady(self, eager: bool = False) -> list[Loop]:
         """The loops under way for long enough to be judged, the one that waited longest first."""
         batches, span = (EAGER_BATCHES, EAGER_NS) if eager else (BATCHES, STEADY_NS)
-        old = [loop for loop in self.loops.values() if loop.batches >= batches and loop.last_ns - loop.first_ns >= span]
+        old = [loop for loop in self.loops.values() if loop.lasts(batches, span) or loop.slow_for_certain]
         return sorted(old, key=lambda loop: -loop.wait_ns)

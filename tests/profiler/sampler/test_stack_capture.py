@@ -176,8 +176,10 @@ def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
-        ({"batches": 19}, YOUNG),
-        ({"batches": 60, "wait_ms": 5.0, "compute_ms": 5.0}, YOUNG),
+        ({"batches": 9}, YOUNG),
+        ({"batches": 19, "wait_ms": 45.0, "compute_ms": 55.0}, YOUNG),
+        ({"batches": 200, "wait_ms": 2.5, "compute_ms": 2.0}, YOUNG),
+        ({"batches": 3, "wait_ms": 900.0}, YOUNG),
         ({"batches": 60, "wait_ms": 5.0, "compute_ms": 95.0}, COMPUTING),
     ],
 )
@@ -185,6 +187,23 @@ def test_others_do_not(place, made, how, reason):
     place.train(**how)
     place.tick()
     assert not made and place.reason == reason
+
+
+@pytest.mark.parametrize("how", [{"batches": 12}, {"batches": 100, "wait_ms": 4.0, "compute_ms": 2.0},
+                                 {"batches": 5, "wait_ms": 300.0}])  # fmt: skip
+def test_a_slow_loader_is_certain_within_a_second(place, made, how):
+    place.train(**how)
+    place.tick()
+    assert [one.pid for one in made] == [50, 51, 52]
+
+
+def test_a_young_run_is_looked_at_four_times_a_second(place, made):
+    place.tick()
+    place.train(batches=12)
+    place.tick(0.2)
+    assert not made
+    place.tick(0.1)
+    assert made
 
 
 def test_the_start_of_an_epoch_is_no_waiting(place, made):
