@@ -15,6 +15,9 @@ from .function_kinds import FUNCTION_KINDS, Kind, Pattern
 
 # Fewer samples say too little: at 30, a half may be 33 to 67 %.
 LEAST_SAMPLES = 30
+# Of a run of a few seconds there are fewer: what takes at least this part for certain (95 %) may be named.
+FEW_SAMPLES = 10
+FOR_CERTAIN = 0.4
 # A part below this is no reason for anything.
 LEAST_SHARE = 0.02
 # A thing that `needs` another is taken for seen from this part of the stage on.
@@ -83,7 +86,7 @@ def known(stage: CodeStage, suffix: str | None, names: frozenset[str], tensor: b
 
 
 def _find(stage: CodeStage, family: Kind, suffix: str | None, names: frozenset[str]) -> Hot | None:
-    if stage.samples < LEAST_SAMPLES or not _needed(stage, family, suffix):
+    if not _needed(stage, family, suffix):
         return None
     inside, callers, entries = _below(stage, family)
     lines = _lines(stage, family, names)
@@ -102,16 +105,24 @@ def _find(stage: CodeStage, family: Kind, suffix: str | None, names: frozenset[s
         wide += sum(line.share for line in rest) * stage.samples
         # Samples below which nothing is seen: what was made is freed when the own function returns.
         wide += stage.samples - sum(node.samples for node in stage.flame if node.parent < 0)
+    low = wilson(_count(samples, stage), stage.samples)[0]
+    if not _enough(stage, low):
+        return None
     line = _line_of(stage, lines, functions)
     return Hot(
         family,
         share=min(1.0, samples / stage.samples),
-        low=wilson(_count(samples, stage), stage.samples)[0],
+        low=low,
         high=wilson(_count(wide, stage), stage.samples)[1],
         place=place_of(line.file, line.line) if line is not None else None,
         text=line.text if line is not None else None,
         function=entries.most_common(1)[0][0] if entries else None,
     )
+
+
+def _enough(stage: CodeStage, low: float) -> bool:
+    """Whether the stage has samples enough to name a part of it that is at least `low`."""
+    return stage.samples >= LEAST_SAMPLES or (stage.samples >= FEW_SAMPLES and low >= FOR_CERTAIN)
 
 
 def _count(samples: float, stage: CodeStage) -> int:
@@ -236,8 +247,6 @@ def unknown(stage: CodeStage) -> Unknown | None:
     Of those that take STANDS_OUT, the one furthest in; else the largest. The outermost own function, in which
     everything happens, counts for what it does itself.
     """
-    if stage.samples < LEAST_SAMPLES:
-        return None
     total: Counter[tuple[str, str | None]] = Counter()
     deepest: dict[tuple[str, str | None], tuple[int, FlameNode]] = {}
     depths: list[int] = []
@@ -259,6 +268,8 @@ def unknown(stage: CodeStage) -> Unknown | None:
     chosen = max(standing or total, key=lambda key: (deepest[key][0] if standing else 0, total[key]))
     node = deepest[chosen][1]
     low, high = wilson(total[chosen], stage.samples)
+    if not _enough(stage, low):
+        return None
     return Unknown(
         name=_entry(node),
         share=total[chosen] / stage.samples,

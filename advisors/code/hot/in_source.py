@@ -10,7 +10,7 @@ from ....profiler.inspect.inspection import Part
 from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.code_text import identifier
 from ...case.fetching import fetch_idle_share, fetch_share, file_suffix, held, names_used
-from ...schema.figures import percent, us
+from ...schema.figures import count, percent, us
 from ..inputs import held_code
 from ..loader_code import dataset_class
 from ..template import code_from
@@ -64,8 +64,12 @@ def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:
 def _no_stacks(case: Case, sample_us: float) -> str:
     code = case.report.code
     reason = f" ({code.reason})" if code is not None and code.reason else ""
+    stage = code.stages.get("fetch") if code is not None else None
+    lacking = f"stacks were not recorded{reason}"
+    if stage is not None and stage.samples:
+        lacking = f"only {count(stage.samples)} stack samples of fetch were taken"
     return (
-        f"stacks were not recorded{reason}, so what takes the {us(sample_us)} a sample inside fetch is not known: run "
+        f"{lacking}, so what takes the {us(sample_us)} a sample inside fetch is not known: run "
         "`loaderscope stacks` while it trains, or record a run of a few seconds with LOADERSCOPE_STACKS=eager"
     )
 

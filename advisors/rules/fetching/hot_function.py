@@ -58,8 +58,9 @@ def examine(case: Case) -> Iterator[Outcome]:
     if sample_us is None or case.whatif is None or case.report.verdict == "compute-bound":
         return
     stage = case.report.code.stages.get("fetch") if case.report.code is not None else None
-    if stage is not None and stage.samples >= LEAST_SAMPLES:
-        for outcome in _seen(case, stage, sample_us) if sample_us >= LEAST_SEEN_US else ():
+    seen = list(_seen(case, stage, sample_us)) if stage is not None and sample_us >= LEAST_SEEN_US else []
+    if seen or (stage is not None and stage.samples >= LEAST_SAMPLES):
+        for outcome in seen:
             if part >= SEEN_PART:
                 yield outcome
             # What is hardly waited for may still take the cores of what is: then the prediction speaks for it.

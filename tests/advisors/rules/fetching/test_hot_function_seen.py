@@ -348,9 +348,16 @@ def test_what_is_hardly_waited_for_is_advised_on_only_if_that_gains(tmp_path: Pa
 
 
 def test_few_samples_prove_nothing(tmp_path: Path) -> None:
-    reason = unmeasured(NAME, seen(case(tmp_path), (f"{GETITEM} > deepcopy std/copy.py:146", 20)))
+    copies = f"{GETITEM} > deepcopy std/copy.py:146"
 
-    assert "stacks were not recorded" in reason
+    assert "only 9 stack samples" in unmeasured(NAME, seen(case(tmp_path), (copies, 9)))
+    assert "only 20 stack samples" in unmeasured(NAME, seen(case(tmp_path), (copies, 10), (GETITEM, 10)))
+
+
+def test_few_samples_name_what_nearly_all_of_them_show(tmp_path: Path) -> None:
+    found = advice(NAME, seen(case(tmp_path), (f"{GETITEM} > deepcopy std/copy.py:146", 9), (GETITEM, 1)))
+
+    assert "90 % of fetch" in found.why and found.evidence["part of fetch"].startswith("90 % (60 to")
 
 
 def test_a_little_waiting_does_not_hide_what_computes(tmp_path: Path) -> None:
