@@ -140,11 +140,6 @@ def unwatch(loader: Any = None) -> None:
             _unhook()
 
 
-def is_watched(loader: Any) -> bool:
-    """Whether this loader is being recorded."""
-    return type(loader) is WatchedIterable or _recorder_of(loader) is not None
-
-
 def loader_place(loader: Any) -> tuple[Path, int] | None:
     """(folder of this process in the run, number of the loader in it); None before its first batch."""
     recorder = loader._recorder if type(loader) is WatchedIterable else _recorder_of(loader)

@@ -49,7 +49,7 @@ class Program:
     options: tuple[str, ...] | None = None  # of a Python of its own; None: a fork of one that has imported torch
     limit_s: float = 60.0
     counts_sigchld: bool = False
-    alone: bool = False  # nothing else of ours runs meanwhile
+    alone: bool = False  # nothing else of ours runs meanwhile; `make test-slow` runs it
     unjudged: tuple[str, ...] = ()  # what two bare runs may agree on by chance
 
 

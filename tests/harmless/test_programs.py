@@ -17,6 +17,10 @@ from harmless.stage import BARE, Seen, Stage, was_recorded
 
 PROGRAMS = catalogue.programs()
 RUNS = [(program, way) for program in PROGRAMS.values() for way in program.watched]
+CASES = [
+    pytest.param(program, way, id=f"{program.name}-{way}", marks=[pytest.mark.slow] if program.alone else [])
+    for program, way in RUNS
+]
 MOST_BARE = 4
 MORE_WATCHED = 2
 STRICT = os.environ.get("HARMLESS_STRICT") == "1"
@@ -26,7 +30,7 @@ ASKED: set[str] = set()
 
 @pytest.mark.filterwarnings("default:.*shown once in:UserWarning")
 @pytest.mark.timeout(900)  # those before it on the stage may take their time
-@pytest.mark.parametrize(("program", "way"), RUNS, ids=[f"{program.name}-{way}" for program, way in RUNS])
+@pytest.mark.parametrize(("program", "way"), CASES)
 def test_program(program: catalogue.Program, way: str, stage: Stage) -> None:
     if program.alone:
         stage.wait_until_idle()
