@@ -21,7 +21,7 @@ from ..registry import Main
 from .capture import FORMAT, StackCapture, StartRecording
 from .py_spy import MISSING, NOT_LINUX, Recording, find_py_spy
 from .requests import MAX_BYTES, Asked, checked_request
-from .when import WAITING_SHARE, Watcher
+from .when import WAITING_SHARE, Loop, Watcher
 
 MAX_FILES = 64
 MAX_AUTOMATIC = 8  # in a run
@@ -34,6 +34,11 @@ OFTEN_NS = 60_000_000_000  # how long a run is looked at once a second
 # Workers that hand over batch after batch map and unmap shared memory all the time, which a reading holds up: at a step
 # of 1 ms, 17 readings a second of three processes cost 9 %; at 3 ms, less than 3 (benchmarks/stacks_cost.py).
 QUICK_STEP_NS = 3_500_000
+# What a burst costs the loop itself is seen on the spot: a loop whose steps take so much longer in it than before gets
+# no more of it than this long.
+COST_SEEN_NS = 2_000_000_000
+COSTLY = 1.1
+COST_STEPS = 100  # on both sides, for their means to say something
 
 OFF = "stacks are switched off (LOADERSCOPE_STACKS=0, or stacks=False); `loaderscope stacks` takes them on demand"
 YOUNG = "the run was not steady for long enough: stacks are taken after 20 batches and 3 s, of a slow loader within 1 s"
@@ -67,6 +72,7 @@ class Bursts:
         self._watchers: dict[Path, Watcher] = {}
         self._taken: dict[Path, list[int]] = {}  # when, the automatic bursts of each training process
         self._burst: StackCapture | None = None
+        self._uncosted: tuple[Watcher, Loop, float, int] | None = None  # the loop, its step before, when to look
         self._waiting: Asked | None = None
         self._number = 0
         self._slower = 1.0
@@ -84,6 +90,7 @@ class Bursts:
         try:
             self._hear()
             if self._burst is not None:
+                self._judge_cost(now, self._burst)
                 if self._burst.go_on(now):
                     self._finish(self._burst)
             elif self._waiting is not None:
@@ -128,6 +135,8 @@ class Bursts:
                 if loop.waiting_share >= WAITING_SHARE or main.stacks == "eager":
                     self._taken.setdefault(main.directory, []).append(now)
                     step_ns = loop.step_mean_ns
+                    if step_ns is not None and main.stacks != "eager" and loop.batches >= COST_STEPS:
+                        self._uncosted = watcher, loop, step_ns, now + COST_SEEN_NS
                     watcher.forget()
                     self._begin(now, main, loop.loader, step_ns, None)
                     return
@@ -140,6 +149,16 @@ class Bursts:
         if age_ns < EARLY_LOOKS_NS:
             return EARLY_LOOK_NS
         return LOOK_NS if age_ns < OFTEN_NS else RARE_LOOK_NS
+
+    def _judge_cost(self, now: int, burst: StackCapture) -> None:
+        """End a burst that slows the loop down."""
+        if self._uncosted is None or now < self._uncosted[3]:
+            return
+        watcher, loop, before_ns, _ = self._uncosted
+        self._uncosted = None
+        watcher.look()
+        if loop.batches >= COST_STEPS and (loop.step_mean_ns or 0.0) > COSTLY * before_ns:
+            burst.end_early()
 
     def _hear(self) -> None:
         """Look for a request. What it says is checked, whoever wrote it."""
@@ -197,7 +216,7 @@ class Bursts:
         self._number = min(self._number + 1, MAX_FILES - 1)
 
     def _finish(self, burst: StackCapture) -> None:
-        self._burst = None
+        self._burst = self._uncosted = None
         self._write(burst.number, burst.told())
         if burst.early:
             self._slower *= 2

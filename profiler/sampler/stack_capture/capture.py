@@ -220,12 +220,18 @@ class StackCapture:
             self._failures.append("py-spy did not end in time and was stopped")
             for one in self._recordings:
                 one.kill()
-        elif not self.native and not self.early:
-            self.early = sum(one.cpu_ns() for one in self._recordings) > self._plan.cpu_limit_ns
-            if self.early:
-                self._gil_seconds = 0
-                for one in self._recordings:
-                    one.end()
+        elif not self.native and not self.early and self._costs_too_much():
+            self.end_early()
+
+    def _costs_too_much(self) -> bool:
+        return sum(one.cpu_ns() for one in self._recordings) > self._plan.cpu_limit_ns
+
+    def end_early(self) -> None:
+        """It costs more than it may: what it has seen is kept."""
+        self.early = True
+        self._gil_seconds = 0
+        for one in self._recordings:
+            one.end()
 
     def _relieve(self, now: int) -> None:
         """Go on with the workers of a new epoch where those of the last have ended."""

@@ -490,6 +490,22 @@ def test_one_that_is_dearer_than_allowed_ends_early_and_the_next_reads_less_ofte
     assert made[-1].rate_hz == 8
 
 
+@pytest.mark.parametrize(("slower", "early"), [(1.3, True), (1.02, False)])
+def test_a_burst_that_slows_the_loop_down_ends_early(place, made, slower, early):
+    def lane(inside):
+        before = loop(200, 4.0, 1.0)
+        after = loop(inside, 4.0 * slower, slower, start_ns=before[-1]["t_ns"] + 5 * S // 1000)
+        write_lane(place.main.directory, "batches0x0", schema.BATCH, [*before, *after])
+
+    lane(0)
+    place.tick()
+    lane(150)
+    place.tick()
+    assert not any(one.ended for one in made)
+    place.tick()
+    assert {one.ended for one in made} == {early}
+
+
 def test_the_end_of_the_training_keeps_what_was_seen(place, made):
     place.train()
     place.tick()
