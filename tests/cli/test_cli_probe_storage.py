@@ -36,7 +36,7 @@ def temp(tmp_path: Path) -> Path:
 
 
 def test_a_folder_is_probed(data: Path, temp: Path, capsys: Capture) -> None:
-    assert main(["probe-storage", str(data), "--seconds", "2", "--temp", str(temp)]) == 0
+    assert main(["probe-storage", str(data), "--seconds", "20", "--temp", str(temp)]) == 0
     out, err = capsys.readouterr()
     assert ".npy: 12 files" in out
     assert "What this means" in out
@@ -46,7 +46,7 @@ def test_a_folder_is_probed(data: Path, temp: Path, capsys: Capture) -> None:
 
 def test_as_json_and_into_a_file(data: Path, temp: Path, tmp_path: Path, capsys: Capture) -> None:
     target = tmp_path / "probe.json"
-    options = ["--seconds", "2", "--temp", str(temp), "--files", "5", "--bytes", "1MB", "--format", "json"]
+    options = ["--seconds", "20", "--temp", str(temp), "--files", "5", "--bytes", "1MB", "--format", "json"]
     assert main(["probe-storage", str(data), *options, "-o", str(target)]) == 0
     assert capsys.readouterr().out == ""
     found = json.loads(target.read_text(encoding="utf-8"))

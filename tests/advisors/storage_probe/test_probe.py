@@ -78,13 +78,13 @@ def test_the_bounds_hold(tmp_path: Path, temp: Path) -> None:
     assert time.monotonic() - begun < 40  # libraries may have to be imported first
     assert any("say little" in note for note in found.notes)
     one = (data / "000.npy").stat().st_size
-    assert run(data, temp, max_bytes=5 * one, seconds=2).samples == 5
+    assert run(data, temp, max_bytes=5 * one, seconds=20).samples == 5
     with pytest.raises(UsageError, match="larger than the bound on bytes"):
         run(data, temp, max_bytes=100)
 
 
 def test_one_file(tmp_path: Path, temp: Path) -> None:
-    found = run(arrays(tmp_path / "data", 1), temp, seconds=2)
+    found = run(arrays(tmp_path / "data", 1), temp, seconds=20)
     assert (found.samples, found.whole_files) == (1, 1)
     assert found.layouts[0].read_warm is not None
 
@@ -93,7 +93,7 @@ def test_files_that_nothing_decodes_are_only_read(tmp_path: Path, temp: Path) ->
     (tmp_path / "data").mkdir()
     for n in range(20):
         (tmp_path / f"data/{n}.xyz").write_bytes(os.urandom(500))
-    found = run(tmp_path / "data", temp, seconds=2)
+    found = run(tmp_path / "data", temp, seconds=20)
     assert found.decoder is None
     assert found.reading_warm_share is None
     assert {each.form for each in found.layouts} == {"encoded"}
@@ -104,13 +104,13 @@ def test_broken_samples_are_counted(tmp_path: Path, temp: Path) -> None:
     data = arrays(tmp_path / "data", 20)
     (data / "000.npy").write_bytes(b"broken")
     (data / "001.npy").write_bytes(b"")
-    found = run(data, temp, seconds=2)
+    found = run(data, temp, seconds=20)
     assert found.samples == 18
     assert sum(found.skipped.values()) == 2
     for path in data.iterdir():
         path.write_bytes(b"broken")
     with pytest.raises(UsageError, match="no file could be part of the sample: does not decode"):
-        run(data, temp, seconds=2)
+        run(data, temp, seconds=20)
     assert os.listdir(temp) == []
 
 
@@ -150,7 +150,7 @@ def test_a_layout_that_returns_something_else_gets_no_figures(
             super().row(sample * 0)
 
     monkeypatch.setattr(probe, "LAYOUTS", (probe.Files, Wrong))
-    wrong = run(arrays(tmp_path / "data"), temp, seconds=2).layouts[1]
+    wrong = run(arrays(tmp_path / "data"), temp, seconds=20).layouts[1]
     assert (wrong.reason, wrong.read_warm) == ("it gave other samples than were stored", None)
 
 
@@ -161,7 +161,7 @@ def test_data_that_cannot_be_written_to_is_probed_all_the_same(tmp_path: Path, t
         for path in [*data.iterdir(), data]:
             path.chmod(0o500 if path.is_dir() else 0o400)
     try:
-        assert run(data, temp, seconds=2).samples == 5
+        assert run(data, temp, seconds=20).samples == 5
     finally:
         if not mounted.returncode:
             subprocess.run(["umount", str(data)], check=True)

@@ -16,6 +16,8 @@ from loaderscope.advisors.storage_probe.decoders import Decoder
 from loaderscope.advisors.storage_probe.layout import Layout, Read
 from loaderscope.advisors.storage_probe.timing import MAX_ROUNDS, time_layouts
 
+pytestmark = pytest.mark.quiet  # how often a pass fits into a time
+
 COUNT = 50
 SAMPLES = [bytes([n]) for n in range(COUNT)]
 CONVERTED = Converted(COUNT, COUNT, COUNT, encoded_checks=[check(each) for each in SAMPLES])
