@@ -12,6 +12,8 @@ Nothing is matched by guess and no second channel is needed.
 
 from __future__ import annotations
 
+import functools
+import weakref
 from typing import Any
 
 from ..base.clock import now_ns
@@ -49,8 +51,12 @@ def opened(data: Any, unpack_ns: int = -1) -> Any:
 
 
 def opening(queue: Any, stateful: bool) -> None:
-    """Make this queue hand on envelopes, in this process. `stateful`: torchdata's messages hold a state beside."""
-    get = queue.get
+    """Make this queue hand on envelopes, in this process. `stateful`: torchdata's messages hold a state beside.
+
+    What stands in the queue does not keep it alive: its pipes are closed when the iterator goes, not when garbage is
+    collected next.
+    """
+    get = functools.partial(queue.get.__func__, weakref.proxy(queue))
     queue._recv_bytes = arrival = hooks.arriving(queue._recv_bytes)
 
     def get_with_state(*args: Any, **kwargs: Any) -> Any:

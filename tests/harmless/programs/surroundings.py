@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+import weakref
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -55,6 +57,21 @@ def streams_of_its_own(watch: Watch) -> None:
     sys.stdout, sys.stderr = Told("out"), Told("err")  # type: ignore[assignment]
     print("a line")
     plain(watch)
+
+
+@program("surroundings/garbage-is-never-collected", watched=("all", "watch-pure"))
+def without_a_collector(watch: Watch) -> None:
+    """What an iterator holds goes with it: its queues' pipes are closed without a collection of garbage."""
+    gc.disable()
+    loader = watch(DataLoader(Rows(8), batch_size=4, num_workers=1))
+    eat(loader)
+    queues = []
+    for _ in range(3):
+        iterator = iter(loader)
+        queues.append(weakref.ref(iterator._worker_result_queue))
+        eat(iterator)
+        del iterator
+    say("queues left", sum(queue() is not None for queue in queues))
 
 
 @program("surroundings/closed-descriptors")
