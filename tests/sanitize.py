@@ -28,7 +28,7 @@ TESTS = (
 # (RLIMIT_AS) cannot be tried there.
 VARIABLE = "LOADERSCOPE_SANITIZED"
 
-EXTENSIONS = {"_native": "native.c", "_audit": "audit.c"}
+EXTENSIONS = {"_native": "native.c", "_audit": "audit.c", "_spawn": "spawn.c"}
 COMPILE = ("-std=c11", "-Wall", "-Wextra", "-Wno-cast-function-type", "-g", "-O1", "-fPIC", "-shared")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 
