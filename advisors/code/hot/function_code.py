@@ -94,20 +94,6 @@ def v2_code(case: Case, hot: Hot) -> str:
     return whole("v2_transforms")
 
 
-def columns_code(case: Case, hot: Hot) -> str:
-    found = held_code(case.dataset, "dataframe")
-    if found is None:
-        return with_columns(
-            f"# in {dataset_class(case)}: self.columns = Columns(frame) once, in place of the DataFrame\n"
-        )
-    return with_columns(f"{found.code} = Columns({found.code})  # or in __init__ of {found.owner}\n")
-
-
-def with_columns(use: str) -> str:
-    """What stands in for a DataFrame, and its use."""
-    return code_from("readers", "Row", "Columns", then=use)
-
-
 def chunks_code(case: Case, hot: Hot) -> str:
     then = (
         "# where it fits into memory: rows = file[name][:], once. "

@@ -11,10 +11,10 @@ from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.code_text import identifier
 from ...case.fetching import fetch_idle_share, fetch_share, file_suffix, held, names_used
 from ...schema.figures import percent, us
-from ..inputs import held_code
 from ..loader_code import dataset_class
 from ..template import code_from
-from .function_code import with_columns
+from .frame_rows import CAVEAT as ROWS_CAVEAT
+from .frame_rows import rows_code
 
 # Fetching that waits more than this is a matter of storage, not of a function.
 MOST_IDLE = 0.5
@@ -75,9 +75,6 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
     rows = max(1, sum(len(_ROWS.findall(line.partition("#")[0])) for line in part.getitem))
     least_us = min(rows * ROW_US[0], (1 - 3 * ROWS_LEFT) * sample_us)
     most_us = min(rows * ROW_US[1], (1 - ROWS_LEFT) * sample_us)
-    at = held_code(case.dataset, "dataframe")
-    reached = at.code if at is not None and at.attribute.name == attribute else f"dataset.{name}"
-    use = f"{reached} = Columns({reached})  # or in __init__ of {identifier(part.name, 'MyDataset')}\n"
     return Advice(
         title="Keep the DataFrame's columns as arrays",
         why=(
@@ -87,9 +84,8 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
         ),
         evidence={**evidence, "rows are taken with": ".iloc or .loc, seen in the source"},
         predicted=case.predict(fetch=(1 - most_us / sample_us, 1 - least_us / sample_us)),
-        code=with_columns(use),
-        caveat="A row is then a dict with a field a column, each of its column's own type (a Series of ints and floats "
-        "is all floats); .loc counts rows from 0. The arrays take as much memory again while both are held.",
+        code=rows_code(case),
+        caveat=ROWS_CAVEAT,
     )
 
 

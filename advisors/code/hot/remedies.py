@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...case.case import Case
+from .frame_rows import CAVEAT as ROWS_CAVEAT
+from .frame_rows import rows_code
 from .function_code import (
     chunks_code,
-    columns_code,
     copies_code,
     elements_code,
     hf_code,
@@ -83,9 +84,7 @@ _REMEDIES = {
         stored_code("tables"), once=True),
     "rows": Remedy("Keep the DataFrame's columns as arrays",
         "Each row by .iloc or .loc is a new Series. An array is read in less than a microsecond.",
-        "A row is then a dict with a field a column, each of its column's own type (a Series of ints and floats is "
-        "all floats); .loc counts rows from 0. The arrays take as much memory again while both are held.",
-        columns_code),
+        ROWS_CAVEAT, rows_code),
     "json": Remedy("Parse the JSON text once, not at every access", _ONCE, _KEPT_CAVEAT, json_code, once=True),
     "literal": Remedy("Do not parse Python literals at every access (ast.literal_eval)",
         "It compiles each text as a program. " + _ONCE, _KEPT_CAVEAT + " json.loads reads the same text, where it is "

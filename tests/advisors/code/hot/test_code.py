@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -104,18 +103,6 @@ def test_records_are_parsed_once() -> None:
 
     assert [box.tolist() for box in columns["boxes"]] == [[1, 2], []] and columns["n"] == [5, 6]
     assert defined(hot_code.yaml_code)["convert"]([yaml.safe_dump({"a": [1]})]) == ['{"a": [1]}']
-
-
-def test_columns_stand_in_for_a_frame_through_pickle() -> None:
-    pandas = pytest.importorskip("pandas")
-    names: dict[str, Any] = {"__name__": __name__}
-    exec(hot_code.with_columns(""), names)
-    globals().update(Row=names["Row"], Columns=names["Columns"])
-    columns = names["Columns"](pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
-
-    sent = pickle.loads(pickle.dumps(columns))
-
-    assert sent.iloc[1] == {"a": 2, "b": "y"} and sent.loc[0].b == "x" and len(sent) == 2
 
 
 def test_a_place_is_one_printable_line() -> None:
