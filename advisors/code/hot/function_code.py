@@ -157,16 +157,6 @@ def lock_code(case: Case, hot: Hot) -> str:
     )
 
 
-def elements_code(case: Case, hot: Hot) -> str:
-    found = held_code(case.dataset, "tensor")
-    first = "# values = values.numpy(), once: it" if found is None else f"{found.code} = {found.code}.numpy()  #"
-    return (
-        f"{first} shares its memory; an element of it is read eight times as fast\n"
-        "# better still: one operation on the whole tensor, such as .clamp() or an index of all places, not\n"
-        f"#     {here(hot)}\n"
-    )
-
-
 def json_code(case: Case, hot: Hot) -> str:
     then = (
         "# where the text itself must stay: orjson.loads(text) reads the same two to four times as fast, at\n"

@@ -32,6 +32,7 @@ from dataclasses import replace
 
 from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.fetching import MAIN_PART, fetch_share, file_suffix, held, names_used, sample_time_us
+from ...code.hot.element_code import elements_of
 from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT, Hot, known, unknown
 from ...code.hot.in_source import in_source
 from ...code.hot.remedies import remedy_of
@@ -74,7 +75,8 @@ def examine(case: Case) -> Iterator[Outcome]:
 def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
     """What stack samples show."""
     tensor = held(case, "tensor") is not None
-    found = known(stage, file_suffix(case), names_used(case), tensor)
+    reads = elements_of(case)
+    found = known(stage, file_suffix(case), names_used(case), tensor, reads[1] if reads is not None else None)
     other = unknown(stage)
     # A little waiting does not hide what computes.
     best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)

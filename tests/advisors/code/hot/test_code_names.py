@@ -10,8 +10,9 @@ from typing import Any, cast
 import pytest
 
 from loaderscope.advisors.case.code_text import free_names
+from loaderscope.advisors.code.hot.element_code import elements_code
 from loaderscope.advisors.code.hot.frame_rows import rows_code
-from loaderscope.advisors.code.hot.function_code import elements_code, hf_code
+from loaderscope.advisors.code.hot.function_code import hf_code
 from rule_cases import case_of
 from rule_rows import main_loop
 
@@ -32,7 +33,7 @@ def test_what_was_not_seen_is_not_named(tmp_path: Path, write: Any) -> None:
     assert not free_names(tree)
 
 
-@pytest.mark.parametrize(("write", "kind"), [(hf_code, "hf"), (rows_code, "dataframe"), (elements_code, "tensor")])
+@pytest.mark.parametrize(("write", "kind"), [(hf_code, "hf"), (rows_code, "dataframe")])
 def test_what_a_wrapped_data_set_holds_is_reached_through_it(tmp_path: Path, write: Any, kind: str) -> None:
     inner = {"type": "t.Rows", "name": "Rows", "attributes": [{"name": "held", "kind": kind, "type": TYPES[kind]}]}
     outer = {"attributes": [{"name": "inner", "kind": "dataset", "type": "t.Rows"}], "children": [inner]}

@@ -190,6 +190,18 @@ def test_every_family_is_tried_here() -> None:
     assert tried == {family.key for family in FUNCTION_KINDS}
 
 
+class Chained(Tensors):
+    def __getitem__(self, index: int) -> Any:
+        return sum(float(self.values[index][j]) for j in range(5))
+
+
+def test_elements_are_known_by_the_source_in_any_form(tmp_path: Path) -> None:
+    text = "return sum(float(self.values[index][j]) for j in range(5))"
+    found = advice(NAME, seen(case(tmp_path, Chained()), (GETITEM, 100), text=text))
+
+    assert "element by element" in found.title and "rows_at_once" in found.code
+
+
 def test_elements_of_what_is_no_tensor_are_not_advised_on(tmp_path: Path) -> None:
     unmeasured(NAME, seen(case(tmp_path), (GETITEM, 100), text="total += values[n].item()"))
 
