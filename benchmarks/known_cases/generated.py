@@ -11,7 +11,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from .case import ANY, Case, Training
+from .case import ANY, Case, Training, ignore
 from .generated_data import (
     ELEMENT_FORMS,
     ROW_FORMS,
@@ -45,7 +45,7 @@ def whole(rng: random.Random, low: int, high: int) -> int:
 def step(rng: random.Random, most_ms: float = 2.0) -> Callable[[Any], Any]:
     """The training step: nothing, waiting for a device, or computing on this CPU."""
     kind, milliseconds = rng.choice(("none", "device", "cpu")), around(rng, 0.05, most_ms)
-    return {"none": takes(0.0), "device": takes(milliseconds), "cpu": matmuls(max(1, round(milliseconds)), 128)}[kind]
+    return {"none": ignore, "device": takes(milliseconds), "cpu": matmuls(max(1, round(milliseconds)), 128)}[kind]
 
 
 def loader(dataset: Any, size: int, **arguments: Any) -> DataLoader:
@@ -61,6 +61,13 @@ def settings(rng: random.Random, workers: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
+def beside_workers(given: dict[str, Any], cause: str) -> tuple[str, ...]:
+    """The planted cause, or what workers cost beside it: which gains more, sizes decide."""
+    if not given["num_workers"]:
+        return (cause,)
+    return (cause, "num-workers") if given["persistent_workers"] else (cause, "num-workers", "persistent-workers")
+
+
 def rows(rng: random.Random) -> dict[str, Any]:
     """Rows in memory, one by one, with or without workers."""
     length, width, size = whole(rng, 4_000, 60_000), whole(rng, 4, 200), whole(rng, 16, 512)
@@ -70,7 +77,7 @@ def rows(rng: random.Random) -> dict[str, Any]:
         data = Rows(length, width)
         return Training(whole_batches(data, size) if fast else loader(data, size, **given), does, size)
 
-    return {"build": build, "causes": ("batched-getitems",)}
+    return {"build": build, "causes": beside_workers(given, "batched-getitems")}
 
 
 def elements(rng: random.Random) -> dict[str, Any]:
@@ -82,7 +89,7 @@ def elements(rng: random.Random) -> dict[str, Any]:
     def build(fast: bool = False) -> Training:
         return Training(loader(Elements(600, width, "whole" if fast else form, numpy), size, **given), does, size)
 
-    return {"build": build, "causes": ("hot-function",), "record_s": 8.0}
+    return {"build": build, "causes": beside_workers(given, "hot-function"), "record_s": 8.0}
 
 
 def frame(rng: random.Random) -> dict[str, Any]:
@@ -93,7 +100,7 @@ def frame(rng: random.Random) -> dict[str, Any]:
     def build(fast: bool = False) -> Training:
         return Training(loader(Frame(4_000, columns, texts, None if fast else form), size, **given), does, size)
 
-    return {"build": build, "causes": ("hot-function",), "record_s": 8.0, "needs": ("pandas",)}
+    return {"build": build, "causes": beside_workers(given, "hot-function"), "record_s": 8.0, "needs": ("pandas",)}
 
 
 def computing(rng: random.Random) -> dict[str, Any]:
@@ -152,7 +159,7 @@ def handing_over(rng: random.Random) -> dict[str, Any]:
 
     def build(num_workers: int = given["num_workers"], **more: Any) -> Training:
         made = {**given, "num_workers": num_workers}
-        return Training(loader(data(), size, collate_fn=collate, **made), takes(0.0), size)
+        return Training(loader(data(), size, collate_fn=collate, **made), ignore, size)
 
     return {"build": build, "causes": ("num-workers", "worker-transfer", "batched-getitems"), "fix": {"num_workers": 0}}
 
@@ -180,9 +187,9 @@ def drawing(rng: random.Random) -> dict[str, Any]:
         data = Batches(length, 0)
         if fast:
             order = BatchIndices(length, size)
-            return Training(DataLoader(data, batch_size=None, sampler=order, collate_fn=as_is), takes(0.0), size)
+            return Training(DataLoader(data, batch_size=None, sampler=order, collate_fn=as_is), ignore, size)
         drawn = {"shuffle": True} if own is None else {"sampler": own}
-        return Training(DataLoader(data, batch_size=size, collate_fn=as_is, **drawn), takes(0.0), size)
+        return Training(DataLoader(data, batch_size=size, collate_fn=as_is, **drawn), ignore, size)
 
     return {"build": build, "causes": ("sampler", "batched-getitems")}
 
