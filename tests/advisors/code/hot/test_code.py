@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.case.code_text import told_by_hand
 from loaderscope.advisors.code.hot import function_code as hot_code
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.code.hot.functions import Hot
@@ -45,6 +47,17 @@ def test_every_family_has_a_remedy_with_code_that_names_the_place(family: Any) -
     compile(code, "advice", "exec")
     assert "patches.py:41: x = slow(path)" in code or family.key in ("transforms", "rows", "zarr")
     assert remedy.title[0].isupper() and remedy.why.endswith(".") and remedy.caveat.endswith(".")
+
+
+@pytest.mark.parametrize("family", [f for f in FUNCTION_KINDS if not f.waits], ids=lambda f: f.key)
+def test_what_changes_nothing_by_running_says_so(family: Any) -> None:
+    """Nothing is known of the case, so that nothing of it can be changed by code."""
+    code = told_by_hand(remedy_of(Hot(family, 0.5, 0.4, 0.6, "patches.py:41", "x = slow(path)", None)).code(CASE, HOT))
+
+    compile(code, "advice", "exec")
+    changes = any(isinstance(node, ast.Assign | ast.Expr | ast.For) for node in ast.parse(code).body)
+    assert changes or "by hand" in code.lower()
+    assert told_by_hand(code) == code and told_by_hand("loader = 3\n") == "loader = 3\n"
 
 
 def test_rows_are_stored_and_read(tmp_path: Path) -> None:
