@@ -78,8 +78,12 @@ class Row(StandIn):
         return self._frame._real.iloc[self._place]
 
     def __getitem__(self, name):
-        at = self._frame._places.get(name) if isinstance(name, (str, int)) else None
-        return self._real[name] if at is None else self._frame._cell(self._place, at)
+        frame = self._frame
+        try:
+            at = frame._places[name]
+        except (KeyError, TypeError):  # several of them, for one
+            return self._real[name]
+        return frame._arrays[at][self._place] if frame._matrix is None else frame._matrix[self._place, at]
 
     def __getattr__(self, name):
         known = not name.startswith("_") and not hasattr(pd.Series, name) and name in self._frame._places
@@ -104,24 +108,22 @@ class Columns(StandIn):
         if frame.columns.is_unique and frame.columns.nlevels == frame.index.nlevels == 1:  # else pandas answers all
             self._places = {name: place for place, name in enumerate(frame.columns)}
             self._fields = [Column(frame.iloc[:, at]) for at in range(len(self._places))]
+            self._arrays = [field._array for field in self._fields]
+            # The values of a row are all of one type: that of its Series.
             self._matrix = None if frame.iloc[:0].to_numpy().dtype.kind in "OmM" else frame.to_numpy(copy=True)
             self.iloc, self.iat, self.loc, self.at = (Lookup(self, name) for name in ("iloc", "iat", "loc", "at"))
-
-    def _cell(self, place, at):
-        """A value of a row, of the type that all of the row's have."""
-        return self._fields[at]._array[place] if self._matrix is None else self._matrix[place, at]
 
     def _row(self, place):
         if self._matrix is not None:
             return self._matrix[place].copy()
-        values = np.empty(len(self._fields), object)
-        values[:] = [field._array[place] for field in self._fields]
+        values = np.empty(len(self._arrays), object)
+        values[:] = [array[place] for array in self._arrays]
         return values
 
     def _pick(self, place, column, by_place):
         if column is None:
             return Row(self, place)
-        return self._fields[column if by_place else self._places[column]]._array[place]
+        return self._arrays[column if by_place else self._places[column]][place]
 
     def __getitem__(self, key):
         at = self._places.get(key) if isinstance(key, (str, int)) else None
