@@ -165,7 +165,9 @@ class _Source:
         taken = any(name.endswith("_values") or name in ("super", "__class__") for name in names)
         exact = all(map(self.wrapped, places)) and not taken and not self.written() and not self.method.decorator_list
         lists = self.lists(elements, loops) if exact else None
-        return ElementReads(attribute, lines, None if lists is None else self.rewritten(lists, places))
+        kinds = {base.attribute.dtype for base in (*(e[1] for e in elements), *(each[3] for each in loops))}
+        number = _number(kinds.pop()) if len(kinds) == 1 else None
+        return ElementReads(attribute, lines, None if lists is None else self.rewritten(lists, places, number))
 
     def written(self) -> bool:
         stores = [n for n in ast.walk(self.method) if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load)]
@@ -218,8 +220,8 @@ class _Source:
             lists.first[name] = row
         return name, indices[1:]
 
-    def rewritten(self, lists: _Lists, places: list[ast.AST]) -> ast.FunctionDef | None:
-        method = _Unwrapped(places).visit(self.method)
+    def rewritten(self, lists: _Lists, places: list[ast.AST], number: str | None) -> ast.FunctionDef | None:
+        method = _Unwrapped(places, number).visit(self.method)
         body: list[ast.stmt] = []
         for name, made in lists.first.items():
             body.append(_assign(name, made))
@@ -239,17 +241,27 @@ class _Source:
 
 
 class _Unwrapped(ast.NodeTransformer):
-    """`x.item()` and `x.tolist()` become `x`, which is a number of Python's by now."""
+    """`x.item()` and `x.tolist()` become `x`, which is a number of Python's by now; so does `float(x)` where `number`
+    says that it is a float."""
 
-    def __init__(self, places: list[ast.AST]) -> None:
-        self.places = places
+    def __init__(self, places: list[ast.AST], number: str | None) -> None:
+        self.places, self.number = places, number
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         func = node.func
         if isinstance(func, ast.Attribute) and func.attr in ("item", "tolist") and func.value in self.places:
             return func.value
+        if isinstance(func, ast.Name) and func.id == self.number and node.args and node.args[0] in self.places:
+            return node.args[0]
         return node
+
+
+def _number(dtype: str | None) -> str | None:
+    """What numbers of Python's a list of this type holds."""
+    name = (dtype or "").rpartition(".")[2]
+    starts = {"float": "float", "bfloat": "float", "int": "int", "uint": "int", "bool": "bool"}
+    return next((kind for start, kind in starts.items() if name.startswith(start)), None)
 
 
 def _assign(name: str, value: ast.expr) -> ast.stmt:
