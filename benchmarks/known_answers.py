@@ -1,6 +1,7 @@
 """Does the advice name the planted cause? Small loaders of which the answer is known, and healthy ones.
 
     python benchmarks/known_answers.py [--quick] [--no-measure] [--only CASE] [--json FILE] [--store FOLDER]
+        [--held-out SEED [--count N]] [--cores N] [--neighbour]
 
 Each case is recorded in a fresh process, and the report of that run is judged: its first recommendation must be the
 planted cause, of a healthy loader nothing may be said, and advice known to be wrong there may not be given at all.
@@ -8,12 +9,17 @@ Then another fresh process, without Loaderscope, loops as found, as a good engin
 (where the advice is a DataLoader argument), in turn; ratios are taken within a round, and their median is the true
 gain, with which the predicted range is compared.
 
+With --held-out, cases are drawn from that seed (known_cases/generated.py), and what is measured is the very code that
+the first advice gives, executed as it stands; code that says "by hand" counts as such. `--cores` binds all of it to so
+many cores, `--neighbour` keeps one of them busy with another program.
+
 Prints JSON on standard output and tables on standard error. Exit code 0: the goals are reached; 1: not all.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import datetime
 import importlib.util
 import json
@@ -25,17 +31,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 import psutil
 
 from known_cases import CASES
 from known_cases.case import Case
+from known_cases.generated import PREFIX, held_out
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import LoaderReport, Recommendation
 from loaderscope.profiler.run.run_reader import open_run
@@ -171,7 +178,10 @@ def right(case: Case, rules: list[str]) -> bool:
 
 def compared(case: Case, first: Recommendation | None, folder: Path) -> dict[str, Any]:
     """The true gains, and whether that of what was advised is where it was predicted."""
-    legs: dict[str, Mapping[str, Any] | None] = {"before": {}, "fix": None}  # None: the case's own, which may be code
+    if case.name.startswith(PREFIX):
+        return as_pasted(case, first, folder)
+    # None: the case's own, which may be code.
+    legs: dict[str, Mapping[str, Any] | str | None] = {"before": {}, "fix": None}
     found_cause = first is not None and first.rule in case.causes
     if first is not None and found_cause and case.accepts(first.change.params):
         legs["advised"] = dict(first.change.params)
@@ -186,6 +196,32 @@ def compared(case: Case, first: Recommendation | None, folder: Path) -> dict[str
     return result
 
 
+def as_pasted(case: Case, first: Recommendation | None, folder: Path) -> dict[str, Any]:
+    """The same of the very code that was advised, whether or not its cause is the planted one."""
+    if first is None:
+        return {}
+    if by_hand(first.change.code):
+        return {"by_hand": True}
+    legs = {"before": {}, **({"fix": None} if case.fix else {}), "advised": first.change.code}
+    measured = side("measure", case, folder, json.dumps(legs))
+    true = measured["gain"]["advised"]
+    result = {
+        "measured": measured,
+        "true_gain": true,
+        "inside": first.predicted.low <= true <= first.predicted.high,
+        "error": round(abs(first.predicted.mid / true - 1), 4),
+    }
+    if case.fix:
+        result["of_fix"] = round(true / measured["gain"]["fix"], 4)
+    return result
+
+
+def by_hand(code: str) -> bool:
+    """Whether code only defines things, or says what to do: nothing is changed by running it."""
+    definitions = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.If, ast.Try)
+    return all(isinstance(node, definitions) for node in ast.parse(code).body)
+
+
 def summarised(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """The figures over all cases, and whether they reach the goals."""
     done = {name: found for name, found in results.items() if "failed" not in found}
@@ -197,6 +233,7 @@ def summarised(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     wrong = {name: found["forbidden_seen"] for name, found in done.items() if found["forbidden_seen"]}
     errors = [found["error"] for found in done.values() if "error" in found]
     inside = [found["inside"] for found in done.values() if "inside" in found]
+    of_fix = [found["of_fix"] for found in done.values() if "of_fix" in found]
     failed = {name: found["failed"] for name, found in results.items() if "failed" in found}
     return {
         "cases": len(results),
@@ -210,7 +247,10 @@ def summarised(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         "prediction": {
             "count": len(errors),
             "median_error": round(median(errors), 4) if errors else None,
+            "p90_error": round(quantiles(errors, n=10, method="inclusive")[-1], 4) if len(errors) > 1 else None,
             "inside_share": round(sum(inside) / len(inside), 4) if inside else None,
+            "median_of_fix": round(median(of_fix), 4) if of_fix else None,
+            "by_hand": sum("by_hand" in found for found in done.values()),
         },
         "rules": by_rule(done.values()),
         "pass": not alarms and not wrong and not failed and (share is None or share >= FIRST_GOAL),
@@ -269,6 +309,7 @@ def row(found: Mapping[str, Any]) -> tuple[str, ...]:
     gains = found.get("measured", {}).get("gain", {})
     measured = ", ".join(f"{name} {gain:.2f}" for name, gain in gains.items())
     marks = ["ok" if found["ok"] else "MISSED"]
+    marks += ["by hand"] if "by_hand" in found else []
     marks += ["outside"] if found.get("inside") is False else []
     marks += [f"FORBIDDEN: {', '.join(found['forbidden_seen'])}"] if found["forbidden_seen"] else []
     return found["verdict"], first["rule"] if first else "nothing", predicted, measured, " ".join(marks)
@@ -333,25 +374,50 @@ def conclude(benchmark: str, options: argparse.Namespace, done: Mapping[str, Any
         tell(f"Kept as {store(options.store / benchmark.replace('_', '-'), text, options.quick)}")
 
 
+@contextmanager
+def neighbour() -> Iterator[None]:
+    """Another program, which computes all the time on the first core that is ours."""
+    core = min(os.sched_getaffinity(0))
+    bound = f"import os\nos.sched_setaffinity(0, [{core}])\nparent = os.getppid()\n"
+    code = f"{bound}while os.getppid() == parent:\n    sum(range(10**6))"
+    busy = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        yield
+    finally:
+        busy.kill()
+        busy.wait()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few cases, judged but not measured")
     parser.add_argument("--no-measure", action="store_true", help="judge the advice only")
-    parser.add_argument("--only", choices=CASES, action="append", help="this case; may be given again")
+    parser.add_argument("--only", metavar="CASE", action="append", help="this case; may be given again")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
+    parser.add_argument("--held-out", type=int, metavar="SEED", help="cases drawn from this seed instead")
+    parser.add_argument("--count", type=int, default=30, metavar="N", help="how many of them (%(default)s)")
+    parser.add_argument("--cores", type=int, metavar="N", help="bind all processes to so many cores")
+    parser.add_argument("--neighbour", action="store_true", help="beside a program that keeps one core busy")
     add_patience(parser)
     options = parser.parse_args()
-    done = judged(
-        CASES,
-        options,
-        lambda case: judge(case, measured=not (options.no_measure or options.quick)),
-        lambda case: {"causes": list(case.causes)},
-        lambda found: [line(row(found))],
-    )
+    if options.cores is not None:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: max(1, options.cores)])
+    cases = CASES if options.held_out is None else held_out(options.held_out, options.count)
+    if unknown := set(options.only or ()) - cases.keys():
+        parser.error(f"there is no case {', '.join(sorted(unknown))}")
+    with neighbour() if options.neighbour else nullcontext():
+        done = judged(
+            cases,
+            options,
+            lambda case: judge(case, measured=not (options.no_measure or options.quick)),
+            lambda case: {"causes": list(case.causes)},
+            lambda found: [line(row(found))],
+        )
     summary = summarised(done["results"])
     show(done["results"], summary)
-    conclude("known_answers", options, done, summary=summary)
+    drawn = {"held_out": options.held_out, "cores": options.cores, "neighbour": options.neighbour}
+    conclude("known_answers", options, done, summary=summary, **(drawn if options.held_out is not None else {}))
     return 0 if summary["pass"] else 1
 
 

@@ -2,8 +2,8 @@
 
     python known_answers_side.py record CASE | measure CASE LEGS
 
-LEGS is JSON: name → the arguments with which the case's loop is built, null for those of its fix. Prints one
-line of JSON.
+LEGS is JSON: name → the arguments with which the case's loop is built, null for those of its fix, a text for code that
+is pasted below the loop as found. Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import torch
 
 from known_cases import CASES
 from known_cases.case import Case, Training
+from known_cases.generated import named
 
 MEASURE_S = 3.0
 LEAST_ROUNDS, MOST_ROUNDS = 3, 15
@@ -60,9 +61,27 @@ def samples_per_s(training: Training) -> float:
     return batches * training.size / seconds
 
 
-def measure(case: Case, legs: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
-    trainings = {name: case.build(**(case.fix if leg is None else leg)) for name, leg in legs.items()}
+def measure(case: Case, legs: Mapping[str, Mapping[str, Any] | str | None]) -> dict[str, Any]:
+    trainings = {
+        name: pasted(case.build(), leg) if isinstance(leg, str) else case.build(**(case.fix if leg is None else leg))
+        for name, leg in legs.items()
+    }
     return in_turn(trainings, MEASURE_S, LEAST_ROUNDS if case.world > 1 else MOST_ROUNDS, LONG_ROUND_S, case.world)
+
+
+def pasted(training: Training, code: str) -> Training:
+    """The training after this code, which knows the names that the user has: what it changes is this training's own."""
+    loader = training.loader
+    dataset = loader.dataset
+    own = type(dataset)
+    # Code may give the class a method, which the other loops in this process must not get.
+    dataset.__class__ = type(own.__name__, (own,), {"__module__": own.__module__})
+    scope = {**vars(sys.modules[own.__module__]), "dataset": dataset, "loader": loader, "sampler": loader.sampler}
+    for part in (loader.collate_fn, loader.sampler, loader.batch_sampler, loader.worker_init_fn):
+        scope[getattr(part, "__name__", type(part).__name__)] = part
+    exec(compile(code, "<pasted>", "exec"), scope)
+    training.loader = scope["loader"]
+    return training
 
 
 def in_turn(
@@ -98,7 +117,7 @@ def main(args: list[str]) -> int:
     # With more, a small tensor operation waits for a core that something else keeps busy: this machine's other work
     # would decide what is slow, and not what was planted (docs/causes.md, "Waiting for a core").
     torch.set_num_threads(1)
-    case = CASES[args[1]]
+    case = named(args[1]) or CASES[args[1]]
     found = record(case) if args[0] == "record" else measure(case, json.loads(args[2]))
     print(json.dumps(found), flush=True)
     return 0

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..case.case import Advice, Case, Unmeasured
+from ..case.code_text import told_by_hand
 from ..rules import Rule, all_rules
 from ..schema.report_model import LoaderReport, Range, Recommendation
 
@@ -50,12 +51,14 @@ def place(
 ) -> None:
     """Recommended, rejected, or neither: advice about speed needs a verdict, a gain, and never promises more than free
     loading would give, or free loading and copying."""
+    if not advice.rejected:
+        found = replace(found, change=replace(found.change, code=told_by_hand(found.change.code)))
     if found.kind != "speed":
         (rejected if advice.rejected else recommended).append(found)
         return
     if case.report.verdict == "too-short":
         return
-    found = replace(found, predicted=capped(found.predicted, _headroom(case.report.headroom, advice.copies)))
+    found = replace(found, predicted=capped(found.predicted, *_headrooms(case.report, advice.copies)))
     if advice.rejected:
         rejected.append(found)
     elif case.report.verdict == "compute-bound" and not advice.copies:
@@ -67,16 +70,19 @@ def place(
         rejected.append(replace(found, why=why))
 
 
-def _headroom(loading: float | None, copies: float) -> float | None:
-    """The factor if loading were free, and with it this share of a step."""
-    if loading is None or not copies:
-        return loading
-    return 1 / max(1e-3, 1 / loading - copies)
+def _headrooms(report: LoaderReport, copies: float) -> tuple[float | None, float | None]:
+    """The factor if loading were free, and with it `copies`, a share of a step: as measured, and the least it is within
+    the interval of what was lost. None: not known."""
+    if report.headroom is None:
+        return None, None
+    left, basis = 1 / report.headroom - copies, report.basis
+    unsure = (basis.stall_share or 0.0) - (basis.stall_share_low or 0.0) if basis.stall_share is not None else 0.0
+    return 1 / max(1e-3, left), 1 / max(1e-3, left + max(0.0, unsure))
 
 
-def capped(predicted: Range, headroom: float | None) -> Range:
-    """The range, held below what free loading would give (unknown: as it is)."""
-    if headroom is None:
+def capped(predicted: Range, headroom: float | None, least: float | None) -> Range:
+    """The range, held below what free loading would give (unknown: as it is): surely, at its lower end."""
+    if headroom is None or least is None:
         return predicted
     top = max(headroom, 1.0)
-    return Range(min(predicted.low, top), min(predicted.mid, top), min(predicted.high, top))
+    return Range(min(predicted.low, max(least, 1.0)), min(predicted.mid, top), min(predicted.high, top))

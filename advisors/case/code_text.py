@@ -22,6 +22,10 @@ _FROM = {
 }  # fmt: skip
 
 
+# What defines, or waits for something that is to be done first.
+_DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.If, ast.Try)
+
+
 class Source(str):
     """A value of `loader_code` that is code, such as the name of a function, and not a text."""
 
@@ -46,6 +50,17 @@ def literal(value: Any) -> str:
     if isinstance(value, str | int | float | bool) or value is None:
         return repr(value)
     raise TypeError(f"{type(value).__name__} cannot be written as an argument: use Source")
+
+
+def told_by_hand(code: str) -> str:
+    """Code that changes nothing by running, as it only defines what is then to be used, says so in its first line."""
+    try:
+        nodes = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError):
+        return code
+    if not code.strip() or "by hand" in code.lower() or not all(isinstance(node, _DEFINES) for node in nodes):
+        return code
+    return f"# By hand: running this changes nothing yet; what to use where is said in its comments.\n{code}"
 
 
 def free_names(tree: ast.Module) -> set[str]:

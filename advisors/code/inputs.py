@@ -90,11 +90,15 @@ def heavy_attributes(dataset: Part, least_bytes: int, least_length: int, most: i
 
 def held_code(dataset: Part | None, *kinds: str) -> Held | None:
     """The first attribute of these kinds that code can reach from `dataset`; None where there is none."""
+    return next((found for _, found in all_held(dataset, *kinds)), None)
+
+
+def all_held(dataset: Part | None, *kinds: str) -> Iterator[tuple[Part, Held]]:
+    """All attributes of these kinds that code can reach from `dataset`, each with the data set that holds it."""
     for part, path in _reached(dataset, "dataset", 3) if dataset is not None else ():
         for a in part.attributes:
             if a.kind in kinds and identifier(a.name, "") == a.name:
-                return Held(identifier(part.name, "the data set"), a, f"{path}.{a.name}")
-    return None
+                yield part, Held(identifier(part.name, "the data set"), a, f"{path}.{a.name}")
 
 
 def _reached(part: Part, path: str, depth: int) -> Iterator[tuple[Part, str]]:

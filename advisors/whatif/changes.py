@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ...profiler.base.errors import UsageError
+from . import costs
 from .costs import START_METHODS, StartMethod
 from .workload import Workload
 
@@ -20,8 +21,9 @@ ARGUMENTS = (
     "persistent_workers",
     "multiprocessing_context",
 )
-# Factors on a stage's time; `transfer` is pack, hand-over and unpack together.
-STAGES = ("index", "fetch", "collate", "transfer", "unpack", "pin", "h2d", "compute", "startup")
+# Factors on a stage's time; `transfer` is pack, hand-over and unpack together, `draw` what is drawn once an epoch (as
+# much as `index` where nothing is said of it).
+STAGES = ("index", "draw", "fetch", "collate", "transfer", "unpack", "pin", "h2d", "compute", "startup")
 # A stage's new mean time a batch, in µs.
 TIMES = {"index_us": "index", "fetch_us": "fetch", "collate_us": "collate"}
 NAMES = (*ARGUMENTS, *STAGES, *TIMES, "cpus")
@@ -108,6 +110,10 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
                 low, high = low * 1e3 / mean, high * 1e3 / mean
             before = pairs.get(stage, (1.0, 1.0))
             pairs[stage] = (before[0] * low, before[1] * high)
+    if "draw" not in changes and "index" in changes:
+        pairs["draw"] = pairs["index"]
+    elif "draw" not in changes and "index_us" in changes:
+        pairs["draw"] = costs.DRAWN_AS_ARRAY
     kinds = _kinds(base, made) | _stage_kinds(workload, made, pairs)
     if cpus != (base.cpus, base.cpus):
         kinds.add("cpus")
@@ -186,6 +192,8 @@ def _mean_ns(workload: Workload, stage: str, idle_kept: float = 1.0) -> float:
     if stage in ("fetch", "collate"):
         cpu, idle = getattr(workload, f"{stage}_cpu_ns"), getattr(workload, f"{stage}_idle_ns")
         return float(cpu.mean() + idle.mean() * idle_kept)
+    if stage == "draw":
+        return workload.draw_ns
     return float(getattr(workload, f"{stage}_ns").mean())
 
 

@@ -118,6 +118,8 @@ def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Con
     work_cpu = work_cpu + plan.constant_ns("fetch") + plan.constant_ns("collate")
     left = _left(work_cpu, w.fetch_cpu_ns[rows] + w.collate_cpu_ns[rows])
     work_idle = (w.fetch_idle_ns[rows] * f("fetch") + w.collate_idle_ns[rows] * f("collate")) * contention.fetch
+    if not plan.num_workers:  # no feeder thread wants the interpreter any more
+        work_idle = work_idle * (1.0 - (w.turn_share[rows] if isinstance(w.turn_share, np.ndarray) else w.turn_share))
     model = costs.handover(w.tensors, w.data_bytes, w.pickled_bytes, w.speed)
     transfer = f("transfer")
     zeros = np.zeros(len(rows))
@@ -180,9 +182,9 @@ def _setting(w: Workload, plan: Plan) -> Setting:
         start = costs.start_ns(plan.start_method, workers, plan.cpus, w.speed)
     if w.num_workers and w.persistent_workers == plan.persistent_workers and w.start_method == plan.start_method:
         if workers == w.num_workers:
-            start = w.start_ns
+            start = max(0.0, w.start_ns - w.draw_ns)
         elif workers:  # measured for another number of workers: the model says in what proportion
-            start *= w.start_ns / (_modelled_start(w) or 1.0)
+            start *= max(0.0, w.start_ns - w.draw_ns) / (_modelled_start(w) or 1.0)
     return Setting(
         workers=workers,
         prefetch=max(1, min(plan.prefetch_factor, 2 * BATCHES // max(1, workers))),
@@ -190,7 +192,7 @@ def _setting(w: Workload, plan: Plan) -> Setting:
         pin=plan.pin_memory,
         cpus=plan.cpus,
         compute_weight=max(1.0, w.compute_cores or 1.0),
-        start_ns=start * plan.factor("startup"),
+        start_ns=start * plan.factor("startup") + w.draw_ns * plan.factor("draw"),
         cold_ns=0.0 if resumed else w.cold_ns * plan.factor("startup"),
         hop_ns=costs.TASK_HOP_NS * w.speed * plan.factor("transfer"),
         more_tasks=False,

@@ -99,7 +99,8 @@ class WhatIf:
         compute = float((w.compute_ns * (share + w.compute_idle_share * contention.compute)).mean())
         compute -= float(w.h2d_ns.mean()) * max(0.0, 1 - plan.factor("h2d"))
         compute *= plan.factor("compute")
-        return OVER_FREE * w.measured_batch_ns / compute if compute > 0 else math.inf
+        measured = max(w.measured_batch_ns, w.measured_inner_ns)  # computing is known of all epochs, not of the last
+        return OVER_FREE * measured / compute if compute > 0 else math.inf
 
     @property
     def _baseline(self) -> Outcome:

@@ -32,6 +32,8 @@ RECEIVE_MOST_NS = 3e6
 MINOR = 0.5
 # A loop that computes for less than this share of its time does not compute.
 LEAST_COMPUTING = 0.02
+# Of a run's batches, the first part; those in it that take so many times as long as is typical warm something up.
+EARLY, WARMING = 0.05, 8.0
 # Ending workers may take so many times as long as usual; a longer pause between epochs is the user's (validation).
 STOP_AT_MOST = 6.0
 
@@ -85,6 +87,8 @@ class Workload:
     data_bytes: float
     pickled_bytes: float  # outside tensors
     speed: float  # times of this machine / times of the reference machine
+    draw_ns: float = 0.0  # once an epoch: what the first batch's drawing takes longer than others', as of a permutation
+    turn_share: Floats | float = field(default=0.0, repr=False)  # of idle time, spent while the feeder thread packed
 
     @property
     def rows(self) -> int:
@@ -104,7 +108,8 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     c: dict[str, Floats] = {
         name: batches[name][rows].astype(np.float64)
         for name in ("t_ns", "wait_ns", "index_ns", "fetch_ns", "collate_ns", "compute_ns", "t_fetch_ns", "pack_ns",
-                     "queued_ns", "unpack_ns", "pin_ns", "fetch_cpu_ns", "collate_cpu_ns", "h2d_ns", "stall_ns")
+                     "queued_ns", "unpack_ns", "pin_ns", "fetch_cpu_ns", "collate_cpu_ns", "h2d_ns", "stall_ns",
+                     "worker")
     }  # fmt: skip
     epoch = batches["epoch"][rows]
     into = _into_epoch(batches["epoch"], rows)
@@ -112,9 +117,11 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     usable = (c["wait_ns"] >= 0) & (c["compute_ns"] >= 0) & (c["fetch_ns"] >= 0)
     if workers:
         usable &= (c["t_fetch_ns"] >= 0) & (c["pack_ns"] >= 0)
-    # The first of an epoch or, where each epoch starts its workers anew, the first of each worker.
-    fresh = head if loader.config.get("persistent_workers") is True else into < max(1, workers)
+    # The first of an epoch and of each worker: workers that are kept start in the first epoch, others in each.
+    kept = loader.config.get("persistent_workers") is True
+    fresh = head | ((into < max(1, workers)) & ((epoch == epoch[0]) if kept and len(epoch) else True))
     steady = usable & ~(fresh if np.count_nonzero(usable & ~fresh) >= MINIMUM_BATCHES else head)
+    steady &= ~_warming(c["fetch_ns"] + c["collate_ns"].clip(0), steady)
     count = int(np.count_nonzero(steady))
     if count < MINIMUM_BATCHES:
         known = int(np.count_nonzero((c["wait_ns"] >= 0) & (c["compute_ns"] >= 0) & ~head))
@@ -124,7 +131,9 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     s = {name: values[steady] for name, values in c.items()}
     cpus = _cpus(run, process)
     wait, stall = s["wait_ns"], np.where(s["stall_ns"] >= 0, s["stall_ns"], s["wait_ns"])
-    index, unpack, pin = s["index_ns"].clip(0), s["unpack_ns"].clip(0), s["pin_ns"].clip(0)
+    in_main_ready = 1.0 - ((core_wait_ratio(run, process, loader, in_main=True) or 0.0) if workers else 0.0)
+    # Drawing only computes. What main waited for a core beside its workers, the simulation makes anew.
+    index, unpack, pin = s["index_ns"].clip(0) * in_main_ready, s["unpack_ns"].clip(0), s["pin_ns"].clip(0)
     receive = _receive_ns(s, workers)
     hidden = np.minimum(wait, (wait - stall).clip(0))  # the device computed while main was in next()
     if workers:
@@ -143,6 +152,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         )
     fetch_idle = (fetch - fetch_cpu * ready).clip(0)
     collate_idle = (collate - collate_cpu * ready).clip(0)
+    turns = np.zeros(count)
     in_main = index + (receive + unpack if workers else fetch_cpu + collate_cpu)
     made = c["fetch_ns"] + c["collate_ns"].clip(0) + c["pack_ns"].clip(0)
     tensors, data_bytes, pickled = _sizes(loader, rows[steady])
@@ -152,8 +162,11 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         # latency. The simulation lets packing keep the worker instead.
         own = np.minimum(s["pack_ns"].clip(0), costs.handover(tensors, data_bytes, pickled, speed).pack_ns)
         own = np.minimum(own, fetch_cpu + collate_cpu + SWITCH_NS)  # who computes little seldom needs the interpreter
+        before = fetch_idle + collate_idle
         fetch_idle, own = (fetch_idle - own).clip(0), (own - fetch_idle).clip(0)
         collate_idle = (collate_idle - own).clip(0)
+        left = fetch_idle + collate_idle
+        turns = np.minimum(left, (_beside_packing(c)[steady] - (before - left)).clip(0)) / np.maximum(left, 1.0)
     method = costs.method_of(loader.config.get("start_method") or process.start_method, process.python)
     start, stop = _start_ns(loader, workers, head & usable, c, epoch), _stop_ns(loader, workers, speed)
     epoch_batches = _epoch_batches(loader)
@@ -197,7 +210,45 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         data_bytes=data_bytes,
         pickled_bytes=pickled,
         speed=speed,
+        draw_ns=_draw_ns(c["index_ns"], head, epoch, steady) * in_main_ready,
+        turn_share=turns,
     )
+
+
+def _warming(made: Floats, steady: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which batches at the very beginning took so much longer than is typical that something was made for the first
+    time: caches, files, compiled code. It does not come again, and a mean must not carry it."""
+    rows = np.flatnonzero(steady)
+    early = rows[: int(len(rows) * EARLY)]
+    found = np.zeros(len(made), bool)
+    if len(early):
+        found[early] = made[early] > WARMING * max(1.0, float(np.median(made[rows])))
+    return found
+
+
+def _draw_ns(
+    index: Floats, head: npt.NDArray[np.bool_], epoch: npt.NDArray[Any], steady: npt.NDArray[np.bool_]
+) -> float:
+    """What is drawn once an epoch: torch's shuffle makes a permutation of the whole data set, a list, with the first
+    batch. It is the same work each time, so the starts that training repeats tell it, if only by one."""
+    first = head & (index >= 0)
+    later = first & (epoch != epoch[0])
+    found = index[later if later.any() else first]
+    return max(0.0, float(np.median(found) - np.median(index[steady].clip(0)))) if len(found) else 0.0
+
+
+def _beside_packing(c: dict[str, Floats]) -> Floats:
+    """For each batch, how long the worker's feeder thread was packing the one before while this one was made: both want
+    the interpreter, so time without CPU in it was waiting for its turn, which ends where there is no feeder thread."""
+    end = c["t_fetch_ns"] + c["fetch_ns"] + c["collate_ns"].clip(0)
+    packed = end + c["pack_ns"].clip(0)
+    found = np.zeros(len(end))
+    for worker in np.unique(c["worker"]):
+        own = np.flatnonzero((c["worker"] == worker) & (c["t_fetch_ns"] >= 0))
+        own = own[np.argsort(c["t_fetch_ns"][own], kind="stable")]
+        this, last = own[1:], own[:-1]
+        found[this] = np.minimum(packed[last], end[this]) - np.maximum(end[last], c["t_fetch_ns"][this])
+    return found.clip(0)
 
 
 def _spread(rows: int) -> npt.NDArray[np.int64]:

@@ -94,20 +94,6 @@ def v2_code(case: Case, hot: Hot) -> str:
     return whole("v2_transforms")
 
 
-def columns_code(case: Case, hot: Hot) -> str:
-    found = held_code(case.dataset, "dataframe")
-    if found is None:
-        return with_columns(
-            f"# in {dataset_class(case)}: self.columns = Columns(frame) once, in place of the DataFrame\n"
-        )
-    return with_columns(f"{found.code} = Columns({found.code})  # or in __init__ of {found.owner}\n")
-
-
-def with_columns(use: str) -> str:
-    """What stands in for a DataFrame, and its use."""
-    return code_from("readers", "Row", "Columns", then=use)
-
-
 def chunks_code(case: Case, hot: Hot) -> str:
     then = (
         "# where it fits into memory: rows = file[name][:], once. "
@@ -176,16 +162,6 @@ def lock_code(case: Case, hot: Hot) -> str:
         "#     new = make_table()          # without the lock\n"
         "#     self.table = new            # one assignment: readers need no lock\n"
         "# or give each worker process its own copy. It waits at\n"
-        f"#     {here(hot)}\n"
-    )
-
-
-def elements_code(case: Case, hot: Hot) -> str:
-    found = held_code(case.dataset, "tensor")
-    first = "# values = values.numpy(), once: it" if found is None else f"{found.code} = {found.code}.numpy()  #"
-    return (
-        f"{first} shares its memory; an element of it is read eight times as fast\n"
-        "# better still: one operation on the whole tensor, such as .clamp() or an index of all places, not\n"
         f"#     {here(hot)}\n"
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 
@@ -11,10 +10,12 @@ from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.code_text import identifier
 from ...case.fetching import fetch_idle_share, fetch_share, file_suffix, held, names_used
 from ...schema.figures import count, percent, us
-from ..inputs import held_code
 from ..loader_code import dataset_class
 from ..template import code_from
-from .function_code import with_columns
+from .element_code import CAVEAT, elements_code, elements_of
+from .element_reads import ElementReads
+from .frame_rows import CAVEAT as ROWS_CAVEAT
+from .frame_rows import rows_code
 
 # Fetching that waits more than this is a matter of storage, not of a function.
 MOST_IDLE = 0.5
@@ -26,7 +27,8 @@ _ROWS = re.compile(r"\.i?loc\b")
 # Of a sample that takes rows out of a DataFrame, what is left at best.
 ROWS_LEFT = 0.05
 # docs/causes.md, "Tensor elements one by one".
-ELEMENTS = (0.12, 0.8)
+ELEMENTS = (0.05, 0.8)
+ARRAY_ELEMENTS = (0.3, 0.95)
 # Factors on fetch where the parser is all (plyfile 0.79 s, np.loadtxt 0.02 s), and where it is a part.
 PLY = (0.03, 0.5)
 TEXT = (0.05, 0.85)
@@ -43,12 +45,12 @@ def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:
     names, suffix = names_used(case), file_suffix(case)
     evidence = {"fetch a sample": us(sample_us), "share of waiting": percent(fetch_share(case))}
     found = held(case, "dataframe")
-    elements = next((part for part in case.inspection.parts if _loops_over_tensor(part)), None)
+    elements = elements_of(case)
     # What lies in memory is not waited for: time without computing is then time without a core.
     if found is not None and names & {"iloc", "loc"}:
         yield _rows(case, found[0], found[1].name, sample_us, evidence)
     elif elements is not None:
-        yield _elements(case, elements, evidence)
+        yield _elements(case, *elements, evidence)
     elif idle is not None and idle > MOST_IDLE:
         return
     elif names & {"PlyData", "plyfile"}:
@@ -79,9 +81,6 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
     rows = max(1, sum(len(_ROWS.findall(line.partition("#")[0])) for line in part.getitem))
     least_us = min(rows * ROW_US[0], (1 - 3 * ROWS_LEFT) * sample_us)
     most_us = min(rows * ROW_US[1], (1 - ROWS_LEFT) * sample_us)
-    at = held_code(case.dataset, "dataframe")
-    reached = at.code if at is not None and at.attribute.name == attribute else f"dataset.{name}"
-    use = f"{reached} = Columns({reached})  # or in __init__ of {identifier(part.name, 'MyDataset')}\n"
     return Advice(
         title="Keep the DataFrame's columns as arrays",
         why=(
@@ -91,9 +90,8 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
         ),
         evidence={**evidence, "rows are taken with": ".iloc or .loc, seen in the source"},
         predicted=case.predict(fetch=(1 - most_us / sample_us, 1 - least_us / sample_us)),
-        code=with_columns(use),
-        caveat="A row is then a dict with a field a column, each of its column's own type (a Series of ints and floats "
-        "is all floats); .loc counts rows from 0. The arrays take as much memory again while both are held.",
+        code=rows_code(case),
+        caveat=ROWS_CAVEAT,
     )
 
 
@@ -133,40 +131,15 @@ def _archive(case: Case, evidence: dict[str, str]) -> Advice:
     )
 
 
-def _elements(case: Case, part: Part, evidence: dict[str, str]) -> Advice:
-    tensors = [a.name for a in part.attributes if a.kind == "tensor" and a.name in part.names]
-    name = identifier(tensors[0] if tensors else None, "values")
+def _elements(case: Case, part: Part, reads: ElementReads, evidence: dict[str, str]) -> Advice:
+    tensor = reads.attribute.kind == "tensor"
+    name, what = identifier(reads.attribute.name, "values"), "tensor" if tensor else "array"
     return Advice(
-        title="Do not read a tensor element by element",
-        why=f"__getitem__ loops over elements of the tensor {name}: each read makes a tensor, eight times as slow "
-        "as an element of a NumPy array.",
+        title=f"Do not read {'a tensor' if tensor else 'an array'} element by element",
+        why=f"__getitem__ loops over elements of the {what} {name}: each read makes "
+        f"{'a tensor' if tensor else 'a NumPy number'}, many times as slow as an element of a list.",
         evidence={**evidence, "loop over": f"elements of self.{name}, seen in the source"},
-        predicted=case.predict(fetch=ELEMENTS),
-        code=(
-            f"dataset.{name} = dataset.{name}.numpy()  # shares its memory\n"
-            "# better still: index once with all the positions, instead of in a loop\n"
-        ),
-        caveat="Elements are then NumPy numbers; turn the result into a tensor at the end of __getitem__.",
+        predicted=case.predict(fetch=ELEMENTS if tensor else ARRAY_ELEMENTS),
+        code=elements_code(case),
+        caveat=CAVEAT,
     )
-
-
-def _loops_over_tensor(part: Part) -> bool:
-    """Whether `__getitem__` takes elements of a tensor attribute inside a loop."""
-    tensors = {a.name for a in part.attributes if a.kind == "tensor"}
-    text = "\n".join(part.getitem)
-    if not tensors or "for" not in text or len(text) > 20_000:
-        return False
-    try:
-        tree = ast.parse(text)
-        loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While | ast.ListComp | ast.GeneratorExp)]
-        return any(
-            isinstance(inner, ast.Subscript)
-            and isinstance(inner.value, ast.Attribute)
-            and isinstance(inner.value.value, ast.Name)
-            and inner.value.value.id == "self"
-            and inner.value.attr in tensors
-            for loop in loops[:50]
-            for inner in ast.walk(loop)
-        )
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False

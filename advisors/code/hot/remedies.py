@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...case.case import Case
+from .element_code import CAVEAT as ELEMENTS_CAVEAT
+from .element_code import elements_code
+from .frame_rows import CAVEAT as ROWS_CAVEAT
+from .frame_rows import rows_code
 from .function_code import (
     chunks_code,
-    columns_code,
     copies_code,
-    elements_code,
     hf_code,
     jpeg_code,
     json_code,
@@ -84,9 +86,7 @@ _REMEDIES = {
         stored_code("tables"), once=True),
     "rows": Remedy("Keep the DataFrame's columns as arrays",
         "Each row by .iloc or .loc is a new Series. An array is read in less than a microsecond.",
-        "A row is then a dict with a field a column, each of its column's own type (a Series of ints and floats is "
-        "all floats); .loc counts rows from 0. The arrays take as much memory again while both are held.",
-        columns_code),
+        ROWS_CAVEAT, rows_code),
     "json": Remedy("Parse the JSON text once, not at every access", _ONCE, _KEPT_CAVEAT, json_code, once=True),
     "literal": Remedy("Do not parse Python literals at every access (ast.literal_eval)",
         "It compiles each text as a program. " + _ONCE, _KEPT_CAVEAT + " json.loads reads the same text, where it is "
@@ -138,9 +138,9 @@ _REMEDIES = {
         "Seeding a generator takes several microseconds, a number drawn from it a fraction of one.",
         "Samples then depend on the order in which they are asked for: where each must always be the same, keep it so.",
         numbers_code),
-    "elements": Remedy("Do not read a tensor element by element",
-        "Each read makes a tensor, which is many times as slow as an element of a NumPy array.",
-        "Elements are then NumPy numbers; turn the result into a tensor at the end of __getitem__.", elements_code),
+    "elements": Remedy("Do not read a tensor or an array element by element",
+        "Each read makes a tensor or a NumPy number, which is many times as slow as an element of a list.",
+        ELEMENTS_CAVEAT, elements_code),
     "lock": Remedy("Do not wait for a lock in every sample", "Another thread holds it while it works or waits.",
         "Whatever the lock protects must be safe without it.", lock_code),
 }  # fmt: skip

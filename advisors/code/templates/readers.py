@@ -11,33 +11,6 @@ def read_picture(path):
     return decode_image(path, mode=ImageReadMode.RGB)
 
 
-class Row(dict):
-    """A row: row["name"] and row.name give the value of a column."""
-
-    __getattr__ = dict.__getitem__
-
-
-class Columns:
-    """Stands in for a DataFrame where rows are taken by .iloc[index] or .loc[index]: its columns, as arrays."""
-
-    def __init__(self, frame):
-        self.columns = {name: frame[name].to_numpy() for name in frame.columns}
-        self.names = list(self.columns)
-        self.length = len(frame)
-        self.iloc = self.loc = self
-
-    def __len__(self):
-        return self.length
-
-    def __getitem__(self, index):
-        if isinstance(index, str):
-            return self.columns[index]
-        if isinstance(index, tuple):
-            row, column = index
-            return self.columns[column if isinstance(column, str) else self.names[column]][row]
-        return Row((name, values[index]) for name, values in self.columns.items())
-
-
 class KeptOpen:
     """Opens a file where it is first used, once a process: `self.file = KeptOpen(path)` in __init__."""
 

@@ -18,13 +18,13 @@ except ImportError:
 
 
 def one_thread(worker_id):
+    if OWN_INIT:
+        OWN_INIT(worker_id)  # yours, as before
     torch.set_num_threads(1)
     if threadpool_limits is not None:
         threadpool_limits(1)
     if "cv2" in sys.modules:
         sys.modules["cv2"].setNumThreads(0)
-    if OWN_INIT:
-        OWN_INIT(worker_id)  # yours, as before
 
 
 LOADER  # data set: DATASET

@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.code_text import Source
 from ...case.evidence import making_us
 from ...case.fetching import waited_on
 from ...code.hot.functions import unknown
+from ...code.hot.operation_chains import operation_chain
 from ...code.inputs import stacking_collate
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import collate_name, drawing_sampler, is_default_collate
@@ -72,6 +73,12 @@ _PADDING = _Cause(
     (0.5, 0.9),
 )
 
+_CHAIN = _Cause(
+    "Put one fused operator in the place of a chain of them",
+    "It goes through the batch once for each of its element-wise operations, and makes a tensor each time.",
+    (0.15, 0.75),
+)
+
 _LIST_CALL = re.compile(
     r"\b(?:torch\.)?(?:tensor|as_tensor|Tensor|FloatTensor|DoubleTensor|LongTensor|IntTensor|HalfTensor)\(\s*"
     r"(?:\[|list\(|\w+\s*[,)])"
@@ -96,6 +103,9 @@ def examine(case: Case) -> Iterator[Outcome]:
         return
     padding = _padding(case)
     cause = _cause("\n".join(part.call), padding)
+    chain = operation_chain(part.call) if cause is None else None
+    if chain is not None:
+        cause = replace(_CHAIN, left=chain.left)
     if cause is None:
         yield Unmeasured(
             f"collate_fn takes {us(collate)} a batch, and nothing in its source is known to be slow: {_hottest(case)}"
@@ -113,7 +123,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         why=f"{name} takes {percent(collate / making)} of the time of making a batch. {cause.why}",
         evidence=evidence,
         predicted=case.predict(collate=cause.left),
-        code=_buckets(case) if cause is _PADDING else _stacking(case, name),
+        code=chain.code(name) if chain is not None else _buckets(case) if cause is _PADDING else _stacking(case, name),
         caveat="Batches will have more shapes, and the order of samples is less random."
         if cause is _PADDING
         else f"Compare its batches with those of {name} once: whatever else {name} does has to be kept.",

@@ -3,9 +3,10 @@
 What it looks for
     Fetching that is at least a fifth of all waiting (SEEN_PART), and in the stack samples of it a function known to be
     slow: picture decoders, parsers of text (CSV, JSON, PLY, XML, YAML), archives, pickle, rows of a DataFrame, an HDF5
-    file or a Hugging Face data set, tokenising, resampling, deep copies, locks. Where no stacks were recorded, the
-    source of `__getitem__` shows some of these, if fetching is the main part of waiting (MAIN_PART, 50 %). A function
-    that nothing is known of is named from 40 % of fetch on (STANDS_OUT), with the most that a faster one could gain.
+    file or a Hugging Face data set, tokenising, resampling, deep copies, locks, chains of element-wise operations.
+    Where no stacks were recorded, the source of `__getitem__` shows some of these, if fetching is the main part of
+    waiting (MAIN_PART, 50 %). A function that nothing is known of is named from 40 % of fetch on (STANDS_OUT), with the
+    most that a faster one could gain.
 
 Why it matters
     The part of fetch that a function takes bounds what replacing it can gain, so the prediction rests on the share of
@@ -32,12 +33,15 @@ from dataclasses import replace
 
 from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.fetching import MAIN_PART, fetch_share, file_suffix, held, names_used, sample_time_us
+from ...code.hot.element_code import elements_of
 from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT, Hot, known, unknown
 from ...code.hot.in_source import in_source
+from ...code.hot.operation_chains import operation_chain
 from ...code.hot.remedies import remedy_of
 from ...code.layouts.stored import StoredForm, stored_form
 from ...schema.figures import count, percent, size, times, us
 from ...schema.report_model import CodeStage
+from ...stacks.code_summary import wilson
 
 NAME = "hot-function"
 KIND = "speed"
@@ -75,7 +79,8 @@ def examine(case: Case) -> Iterator[Outcome]:
 def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
     """What stack samples show."""
     tensor = held(case, "tensor") is not None
-    found = known(stage, file_suffix(case), names_used(case), tensor)
+    reads = elements_of(case)
+    found = known(stage, file_suffix(case), names_used(case), tensor, reads[1] if reads is not None else None)
     other = unknown(stage)
     # A little waiting does not hide what computes.
     best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
@@ -86,6 +91,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
         )
     elif best is not None and (best.share >= KNOWN_FROM or other is None or other.share < STANDS_OUT):
         yield _known(case, stage, best, sample_us)
+    elif (chained := _chained(case, stage)) is not None:
+        yield chained
     elif other is not None and other.share >= STANDS_OUT:
         bound = case.predict(fetch=1 - other.high)
         line = f", most of it at {other.place}" if other.own else _from(other.place)
@@ -134,6 +141,33 @@ def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
         code=remedy.code(case, hot) if form is None else form.code,
         caveat=remedy.caveat,
     )
+
+
+def _chained(case: Case, stage: CodeStage) -> Advice | None:
+    """A chain of element-wise operations, where its lines take most of fetch."""
+    for part in case.inspection.parts:
+        chain = operation_chain(part.getitem)
+        if chain is None:
+            continue
+        share = min(1.0, sum(line.share for line in stage.lines if line.own and line.text in chain.lines))
+        if share < STANDS_OUT:
+            continue
+        low, high = wilson(round(share * stage.samples), stage.samples)
+        best, worst = chain.left
+        return Advice(
+            title="Put one fused operator in the place of a chain of them",
+            why=f"{chain.operations} element-wise operations take {percent(share)} of fetch: each goes through memory, "
+            "and makes a tensor of its own. Fused, they go through it once.",
+            evidence={
+                "part of fetch": f"{percent(share)} ({_range(low, high)})",
+                "seen in": f"{count(stage.samples)} stack samples of fetch",
+                "share of waiting": percent(fetch_share(case)),
+            },
+            predicted=case.predict(fetch=(1 - high * (1 - best), 1 - low * (1 - worst))),
+            code=chain.code(f"__getitem__ of {part.name}"),
+            caveat="Results differ in the last bits. torch's operators use several threads in the training process.",
+        )
+    return None
 
 
 def _whole_samples(case: Case) -> StoredForm | None:

@@ -27,6 +27,7 @@ from ...code.loader_form import form_of
 from ...code.template import code_from, definitions
 from ...schema.figures import count, percent, us
 from ...stage_model.verdict import first_of_epoch
+from ...whatif.costs import DRAWN_AS_ARRAY
 
 NAME = "sampler"
 KIND = "speed"
@@ -34,9 +35,10 @@ KIND = "speed"
 INDEX_SHARE = 0.10
 MANY_SAMPLES = 10_000_000  # docs/causes.md, "Permutations"
 FIRST_SHARE = 0.05
-# What is left of the time of drawing: an array is cut (1 µs) and made a list (20 ns an index). torch's own shuffle
-# costs some 60 ns an index; Python code of one's own 0.2 to 10 µs.
-LEFT_TORCH = (0.3, 0.7)
+# What is left of drawing a batch: an array is cut and made a list, 10 to 20 ns an index, where torch's own samplers
+# take 60 to 160, from one generator to the next, and Python code of one's own 0.2 to 10 µs. What is drawn once an
+# epoch is told apart: see costs.DRAWN_AS_ARRAY.
+LEFT_TORCH = (0.08, 0.35)
 LEFT_OWN = (0.02, 0.3)
 _TORCH = ("RandomSampler", "SequentialSampler", "BatchSampler", "DistributedSampler", "WeightedRandomSampler")
 
@@ -60,13 +62,13 @@ def examine(case: Case) -> Iterator[Outcome]:
     if isinstance(length, int):
         evidence["samples"] = count(length)
     evidence["sampler"] = name
-    left = LEFT_OWN if own else LEFT_TORCH
+    drawn = {"index": LEFT_OWN} if own else {"index": LEFT_TORCH, "draw": DRAWN_AS_ARRAY}
     yield Advice(
         title="Draw the indices of an epoch at once, as an array",
         why=f"{name} takes {us(mean)} to draw a batch's indices, {percent(share)} of the step. It is done in the "
         "training process, inside next(), where workers cannot help.",
         evidence=evidence,
-        predicted=case.predict(index=left),
+        predicted=case.predict(**drawn),
         code=_code(case, name),
         caveat=f"What {name} draws is its own: only you can write it as an array."
         if not form_of(case).whole

@@ -151,10 +151,11 @@ def _evidence(case: Case, making: float) -> dict[str, str]:
 
 
 def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -> Iterator[Outcome]:
-    """The usual advice, where it would hurt or do nothing: at most one."""
+    """The usual advice, where it would hurt or do nothing: at most one. Who has as many workers needs no other number
+    told."""
     now = case.num_workers
-    usual = max(USUAL, math.ceil(case.cpus or 1)) if now < USUAL else now * 2
-    if usual in (now, pick) or (pick > now and usual > pick and not _worse(case, usual, effects)):
+    usual = max(USUAL, math.ceil(case.cpus or 1))
+    if now >= USUAL or usual in (now, pick) or (pick > now and usual > pick and not _worse(case, usual, effects)):
         return
     effect = effects.get(usual) or case.predict(num_workers=usual)
     if effect.mid >= (NO_GAIN if pick <= now else 1.0):

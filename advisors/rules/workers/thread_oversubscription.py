@@ -10,7 +10,8 @@ Why it matters
     the kernel: workers' work takes longer than with one thread each.
 
 What to change
-    Limit the libraries to one thread in worker_init_fn (and in the environment, before they are imported).
+    Limit the libraries to one thread in worker_init_fn (and in the environment, before they are imported). Where the
+    data set's own code or its worker_init_fn sets the number, that line has to go: it would undo the limit.
 
 When not to
     With fewer workers than CPUs, where a library's threads use cores that would stand idle. torch itself already uses
@@ -19,10 +20,12 @@ When not to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
 
+from ....profiler.base.metadata import clean
 from ...case.case import Advice, Case, Outcome
 from ...case.code_text import Source
 from ...case.evidence import Cores, contended, cores, start_method, worker_rows
@@ -45,6 +48,10 @@ EXTRA_RATIO = 1.3
 LEAST_GAIN = 0.92
 WASTED = 1 / 3
 
+_SETS_THREADS = re.compile(
+    r"\b(?:set_num_threads|setNumThreads|threadpool_limits|set_num_interop_threads)\(\s*(?:\w+\s*=\s*)?(?P<number>[^),]*)"
+)
+
 
 def examine(case: Case) -> Iterator[Outcome]:
     if case.num_workers < 1 or case.whatif is None or case.cpus is None:
@@ -62,12 +69,19 @@ def examine(case: Case) -> Iterator[Outcome]:
     best = max(0.3, own / used.worker)
     worst = min(LEAST_GAIN, 1 - WASTED * extra / used.worker)
     own_init = arguments_of(case, form_of(case)).get("worker_init_fn")
+    caveat = "It calls your own worker_init_fn as before." if own_init is not None else None
     code = whole(
         "threads",
         OWN_INIT=own_init or "",
         LOADER=loader_code(case, worker_init_fn=Source("one_thread")),
         DATASET=dataset_class(case, "your own"),
     )
+    setting = list(_lines_that_set_threads(case))
+    if setting:
+        code = "# By hand: leave out what sets the number of threads at every sample, or give it 1\n" + "".join(
+            f"# in {owner}:\n#     {line}\n" for owner, line in setting
+        )
+        caveat = "A worker_init_fn would not help: these lines run after it."
     yield Advice(
         title="Give each worker one library thread",
         why=f"A worker has {count(threads)} threads and uses {figure(used.worker)} cores, {figure(extra)} of them "
@@ -75,8 +89,22 @@ def examine(case: Case) -> Iterator[Outcome]:
         evidence=_evidence(case, used, own, threads),
         predicted=case.predict(fetch=(best, worst)),
         code=code,
-        caveat="It calls your own worker_init_fn as before." if own_init is not None else None,
+        caveat=caveat,
     )
+
+
+def _lines_that_set_threads(case: Case) -> Iterator[tuple[str, str]]:
+    """(where, line) of each line of the recorded access methods that asks for several threads, or for a number that is
+    only known when it runs."""
+    seen = case.inspection
+    methods = [(f"{part.name}.{name}", lines) for part in seen.parts for name, lines in
+               (("__getitem__", part.getitem), ("__getitems__", part.getitems), ("__iter__", part.iter))]  # fmt: skip
+    methods += [(part.name, part.call) for part in (seen.collate,) if part is not None]
+    for owner, lines in methods:
+        for line in lines:
+            found = _SETS_THREADS.search(line.partition("#")[0])
+            if found is not None and found["number"] not in ("0", "1"):
+                yield clean(owner, 80), clean(line.strip(), 100)
 
 
 def own_cores(case: Case) -> float | None:

@@ -41,3 +41,22 @@ def test_free_copies_come_on_top_of_free_loading(found_case: Case) -> None:
     assert (loading.predicted.high, both.predicted.high) == (1.25, pytest.approx(2.0))
     unknown = placed(found_case, 0.3, "input-bound", None)
     assert unknown is not None and unknown.predicted.high == 3.0
+
+
+def test_what_is_held_below_free_loading_is_as_unsure_as_that(found_case: Case) -> None:
+    basis = replace(found_case.report.basis, stall_share=0.2, stall_share_low=0.15, stall_share_high=0.25)
+    case = replace(found_case, report=replace(found_case.report, basis=basis))
+    found = placed(case, 0.0, "input-bound", 1.15)
+    assert found is not None
+    assert found.predicted.low == pytest.approx(1 / (1 / 1.15 + 0.05)) and found.predicted.high == 1.15
+
+
+def test_code_that_only_defines_says_that_it_is_for_the_hand(found_case: Case) -> None:
+    case = replace(found_case, report=replace(found_case.report, verdict="input-bound", headroom=9.0))
+    codes = []
+    for code in ("def read(path):\n    return path\n", "x = 1\n"):
+        recommended: list[Recommendation] = []
+        advice = Advice("title", "why", {}, Range(1.2, 1.5, 3.0), code)
+        place(advice.recommendation("hot-function", "speed"), advice, case, recommended, [])
+        codes.append(recommended[0].change.code)
+    assert codes[0].startswith("# By hand") and codes[0].endswith("return path\n") and codes[1] == "x = 1\n"

@@ -10,7 +10,9 @@ from typing import Any, cast
 import pytest
 
 from loaderscope.advisors.case.code_text import free_names
-from loaderscope.advisors.code.hot.function_code import columns_code, elements_code, hf_code
+from loaderscope.advisors.code.hot.element_code import elements_code
+from loaderscope.advisors.code.hot.frame_rows import rows_code
+from loaderscope.advisors.code.hot.function_code import hf_code
 from rule_cases import case_of
 from rule_rows import main_loop
 
@@ -25,13 +27,13 @@ def code_of(path: Path, write: Any, dataset: dict[str, Any]) -> str:
     return str(write(case, HOT))
 
 
-@pytest.mark.parametrize("write", [hf_code, columns_code, elements_code])
+@pytest.mark.parametrize("write", [hf_code, rows_code, elements_code])
 def test_what_was_not_seen_is_not_named(tmp_path: Path, write: Any) -> None:
     tree = ast.parse(code_of(tmp_path, write, {"attributes": [{"name": "rows", "kind": "other", "type": "Stream"}]}))
     assert not free_names(tree)
 
 
-@pytest.mark.parametrize(("write", "kind"), [(hf_code, "hf"), (columns_code, "dataframe"), (elements_code, "tensor")])
+@pytest.mark.parametrize(("write", "kind"), [(hf_code, "hf"), (rows_code, "dataframe")])
 def test_what_a_wrapped_data_set_holds_is_reached_through_it(tmp_path: Path, write: Any, kind: str) -> None:
     inner = {"type": "t.Rows", "name": "Rows", "attributes": [{"name": "held", "kind": kind, "type": TYPES[kind]}]}
     outer = {"attributes": [{"name": "inner", "kind": "dataset", "type": "t.Rows"}], "children": [inner]}

@@ -48,6 +48,16 @@ def test_python_loop(tmp_path: Path) -> None:
     assert "loops" in advice(NAME, slow_case(tmp_path, LOOP)).title
 
 
+def test_a_chain_of_operations(tmp_path: Path) -> None:
+    source = [
+        "def join(samples):",
+        "    x = torch.stack(samples)",
+        "    x = ((x / 255 - 0.5) / 0.25).clamp(-2, 2) * 1.5",
+    ]
+    found = advice(NAME, slow_case(tmp_path, [*source, "    return x"]))
+    assert "fused" in found.title and "torch.compile" in found.code and found.code.startswith("# By hand: in join")
+
+
 @pytest.mark.parametrize(("share", "fires"), [(0.4, True), (0.1, False)])
 def test_padding(tmp_path: Path, share: float, fires: bool) -> None:
     leaf = {"path": "", "kind": "tensor", "dtype": "torch.float32", "nbytes": 1000, "padding_share": share}

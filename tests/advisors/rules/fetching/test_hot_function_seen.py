@@ -192,6 +192,36 @@ def test_every_family_is_tried_here() -> None:
     assert tried == {family.key for family in FUNCTION_KINDS}
 
 
+class Chained(Tensors):
+    def __getitem__(self, index: int) -> Any:
+        return sum(float(self.values[index][j]) for j in range(5))
+
+
+def test_elements_are_known_by_the_source_in_any_form(tmp_path: Path) -> None:
+    text = "return sum(float(self.values[index][j]) for j in range(5))"
+    found = advice(NAME, seen(case(tmp_path, Chained()), (GETITEM, 100), text=text))
+
+    assert "element by element" in found.title and "rows_at_once" in found.code
+
+
+class Gelu(Tensors):
+    def __getitem__(self, index: int) -> Any:
+        x = self.values[index]
+        return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+
+
+@pytest.mark.parametrize(
+    "text", ["return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))", "other(x)"]
+)
+def test_a_chain_of_operations_is_advised_on_where_it_takes_the_time(tmp_path: Path, text: str) -> None:
+    made = seen(case(tmp_path, Gelu()), (GETITEM, 100), text=text)
+    if text == "other(x)":
+        unmeasured(NAME, made)
+        return
+    found = advice(NAME, made)
+    assert "fused" in found.title and "gelu(x, approximate" in found.code and found.code.startswith("# By hand")
+
+
 def test_elements_of_what_is_no_tensor_are_not_advised_on(tmp_path: Path) -> None:
     unmeasured(NAME, seen(case(tmp_path), (GETITEM, 100), text="total += values[n].item()"))
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from loaderscope.advisors.whatif.costs import DRAWN_AS_ARRAY
 from rule_cases import FakeWhatIf, advice, case_of, outcomes
 from rule_rows import main_loop
 
@@ -35,7 +36,7 @@ def test_torchs_own_shuffle_has_less_to_gain(tmp_path: Path) -> None:
     whatif = FakeWhatIf(1.6)
     case = case_of(tmp_path, main_loop(100, compute_ms=0.05, index=0.02, fetch=0.02), whatif=whatif)
     outcomes(NAME, case)
-    assert whatif.asked == [{"index": (0.3, 0.7)}]
+    assert whatif.asked == [{"index": (0.08, 0.35), "draw": DRAWN_AS_ARRAY}]
 
 
 @pytest.mark.parametrize("config", [{**OWN, "dataset_kind": "iterable"}])

@@ -9,8 +9,10 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from torch.utils.data import DataLoader, Dataset
 
 from loaderscope.advisors.case.case import Case
+from loaderscope.profiler.inspect.inspect_loader import inspect_loader
 from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, workers_config
 from rule_rows import host_samples, worker_loop
 
@@ -70,3 +72,33 @@ def test_the_code_limits_this_process(tmp_path: Path) -> None:
 def test_an_existing_init_function_is_not_lost(tmp_path: Path) -> None:
     found = advice(NAME, busy_case(tmp_path, config={"worker_init_fn": "train.seed_all"}))
     assert "worker_init_fn" in (found.caveat or "")
+
+
+class Threaded(Dataset[Any]):
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, index: int) -> Any:
+        torch.set_num_threads(1)
+        torch.set_num_threads(4)  # as many as it likes
+        return torch.ones(200).sum()
+
+
+def test_what_the_data_set_sets_itself_is_changed_there(tmp_path: Path) -> None:
+    """Its own line runs after any worker_init_fn, and would undo it."""
+    seen = inspect_loader(DataLoader(Threaded(), num_workers=2))
+    rows = worker_loop(500, wait_ms=9.0, compute_ms=1.0, fetch_ms=19.0, cpu=0.5)
+    case = case_of(
+        tmp_path, rows, whatif=FakeWhatIf(1.5), process={"affinity": 2}, config=workers_config(2), inspection=seen,
+        system=host_samples(workers=2, worker_cores=0.9, threads=6) | {"affinity": 2},
+    )  # fmt: skip
+
+    code = advice(NAME, case).code
+
+    assert code.startswith("# By hand") and "worker_init_fn" not in code
+    assert "Threaded.__getitem__" in code and "set_num_threads(4)" in code and "set_num_threads(1)" not in code
+
+
+def test_it_limits_after_what_an_own_init_function_set(tmp_path: Path) -> None:
+    code = advice(NAME, busy_case(tmp_path, config={"worker_init_fn": "train.seed_all"})).code
+    assert code.index("(worker_id)  # yours") < code.index("torch.set_num_threads(1)")

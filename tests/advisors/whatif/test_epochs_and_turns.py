@@ -1,0 +1,129 @@
+"""What comes once an epoch, what waited for the interpreter or a core, what only warmed up: told apart from work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import MS, T0, RunBuilder, epoch_row, loop
+from loaderscope.advisors.schema.report_model import Range
+from loaderscope.advisors.whatif.predict import WhatIf
+from loaderscope.advisors.whatif.workload import Workload, workload_of
+from loaderscope.profiler.run.run_reader import open_run
+
+Rows = list[dict[str, Any]]
+
+
+def workload(
+    folder: Path, rows: Rows, epochs: Rows, config: dict[str, Any] | None = None, samples: Rows | None = None
+) -> Workload:
+    run = RunBuilder(folder)
+    run.process(affinity=4).loader(rows, epochs=epochs, config=config, overhead={"hook_ns": 1800.0})
+    if samples:
+        run.system(machine=[{"t_ns": T0}], process=samples)
+    opened = open_run(run.path)
+    return workload_of(opened, opened.processes[0], opened.processes[0].loaders[0])
+
+
+def permuted(epochs: int, batches: int = 800, draw_ms: float = 900.0) -> tuple[Rows, Rows]:
+    """Drawing takes 0.1 ms a batch and `draw_ms` more with the first of each epoch; all else is 0.2 ms."""
+    rows: Rows = []
+    told: Rows = []
+    for epoch in range(epochs):
+        start = rows[-1]["t_ns"] + 10 * MS if rows else T0
+        own = loop(batches, 0.25, 0.05, epoch=epoch, start_ns=start, index_ns=MS // 10, fetch_ns=MS // 10)
+        own[0]["index_ns"] += round(draw_ms * MS)
+        own[0]["wait_ns"] += round(draw_ms * MS)
+        for row in own[1:]:
+            row["t_ns"] += round(draw_ms * MS)
+        rows += own
+        told.append(epoch_row(own))
+    return rows, told
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3])
+def test_a_permutation_is_drawn_once_an_epoch_and_is_no_noise(tmp_path: Path, epochs: int) -> None:
+    found = workload(tmp_path, *permuted(epochs))
+    assert found.draw_ns == pytest.approx(900 * MS, rel=0.01)
+
+    model = WhatIf(found)
+    without = model.predict(draw=0.0)
+    # 800 batches take 240 ms beside it.
+    assert without.mid == pytest.approx((900 + 240) / 240, rel=0.1)
+    assert without.low > 0.5 * without.mid and without.high < 2 * without.mid
+    both = model.predict(index=0.0)
+    assert both.mid > without.mid
+    assert model.predict(index=0.0, draw=1.0).mid < 1.2
+
+
+def test_who_draws_no_permutation_has_none(tmp_path: Path) -> None:
+    found = workload(tmp_path, *permuted(2, draw_ms=0.0))
+    assert found.draw_ns == 0 and WhatIf(found).predict(draw=0.1) == Range(1.0, 1.0, 1.0)
+
+
+def in_worker(made_ms: float, cpu_ms: float, pack_ms: float, batches: int = 120) -> tuple[Rows, Rows]:
+    """One worker, always at work: each batch is packed while the next is made."""
+    rows = loop(batches, made_ms - 0.1, 0.1)
+    for number, row in enumerate(rows):
+        begin = T0 - 50 * MS + round(number * made_ms * MS)
+        row |= {
+            "fetch_ns": round(made_ms * MS), "fetch_cpu_ns": round(cpu_ms * MS), "collate_ns": 0, "collate_cpu_ns": 0,
+            "pack_ns": round(pack_ms * MS), "unpack_ns": 0, "queued_ns": 0, "t_fetch_ns": begin, "task": number,
+            "worker": 0, "worker_pid": 5000, "index_ns": 0, "tensors": 1, "bytes": 1000, "pickled_bytes": 1000,
+        }  # fmt: skip
+    return rows, [epoch_row(rows)]
+
+
+CONFIG = {"num_workers": 1, "persistent_workers": True}
+
+
+def test_time_without_cpu_beside_packing_was_waiting_for_the_interpreter(tmp_path: Path) -> None:
+    """50 ms there, of which 5 compute, and 45 while the batch before was pickled: 5 ms without workers."""
+    found = workload(tmp_path / "beside", *in_worker(50.0, 5.0, 45.0), CONFIG)
+    assert float(np.mean(found.turn_share)) == pytest.approx(1.0, abs=0.05)
+    alone = workload(tmp_path / "waits", *in_worker(50.0, 5.0, 0.3), CONFIG)
+    assert float(np.mean(alone.turn_share)) < 0.05
+
+    away, waits = WhatIf(found).predict(num_workers=0), WhatIf(alone).predict(num_workers=0)
+
+    assert 5 < away.mid < 11 and waits.mid < 1.3
+
+
+def test_workers_that_stay_still_share_the_interpreter(tmp_path: Path) -> None:
+    found = workload(tmp_path, *in_worker(50.0, 5.0, 45.0), CONFIG)
+    assert WhatIf(found).predict(prefetch_factor=8).mid < 1.2
+
+
+def test_what_warms_up_is_not_carried_by_a_mean(tmp_path: Path) -> None:
+    rows, epochs = in_worker(10.0, 9.0, 0.3)
+    for number in (1, 2, 3):
+        rows[number]["fetch_ns"] = rows[number]["fetch_cpu_ns"] = 1000 * MS
+    later = 80
+    rows[later]["fetch_ns"] = rows[later]["fetch_cpu_ns"] = 300 * MS  # a slow file may come again
+
+    found = workload(tmp_path, rows, epochs, CONFIG)
+
+    assert found.fetch_cpu_ns.max() == 300 * MS and np.sort(found.fetch_cpu_ns)[-2] <= 10 * MS
+
+
+def test_the_first_batch_of_each_worker_that_is_kept_is_no_steady_one(tmp_path: Path) -> None:
+    rows, epochs = in_worker(10.0, 9.0, 0.3)
+    found = workload(tmp_path, rows, epochs, {"num_workers": 3, "persistent_workers": True})
+    assert found.rows == len(rows) - 3
+
+
+def test_what_main_waited_for_a_core_is_not_drawing(tmp_path: Path) -> None:
+    rows, epochs = in_worker(10.0, 9.0, 0.3)
+    for row in rows:
+        row["index_ns"] = 4 * MS
+    samples = [
+        {"t_ns": T0 + s * 10**9, "pid": 4000, "role": 0, "cpu_user_ns": s * 10**9 // 2, "cpu_system_ns": 0,
+         "run_delay_ns": s * 10**9 // 2}
+        for s in (0, 1)
+    ]  # fmt: skip
+    quiet = workload(tmp_path / "quiet", rows, epochs, CONFIG)
+    crowded = workload(tmp_path / "crowded", rows, epochs, CONFIG, samples)
+    assert quiet.index_ns.mean() == 4 * MS and crowded.index_ns.mean() == pytest.approx(2 * MS)
