@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from ..stage_model.verdict import EPOCH_START_NOTED_FROM, first_of_epoch, headro
 from ..stage_model.waiting import waiting
 from ..storage.summary import storage_of
 from .engine import advise
+from .job import Group, groups_of, with_advice_of_others, with_ranks
 
 if TYPE_CHECKING:
     from ..case.probe_result import ProbeResult
@@ -48,26 +49,30 @@ def build_report(
     advice: bool = True,
     probes: Mapping[Place, ProbeResult] | None = None,
 ) -> Report:
-    """What the run means; with `pid`, of that process alone; with `loader` (process folder, index), of it alone.
+    """What the run means, a loader of several ranks as one; with `pid`, of that process alone; with `loader` (process
+    folder, index), of it alone.
 
     Without `advice`, only what was measured. `probes` holds what was tried on loaders at hand, by their place.
     """
     # Garbage in a lane may be any number: sums that overflow are wrong, but no warning of ours may stop a caller.
     with np.errstate(all="ignore"):
         system = summarise(run)
-        loaders = []
-        for process in run.processes:
-            if pid is not None and process.pid != pid:
-                continue
-            for each in process.loaders:
-                place = process.path.name, each.index
-                if loader is not None and place != loader:
-                    continue
-                found = loader_report(run, process, each, system.effective_cpus)
-                if advice:
-                    probe = probes.get(place) if probes else None
-                    found = advise(case_of(run, process, each, found, system, probe))
-                loaders.append(found)
+
+        def section(process: ProcessRun, each: LoaderRun) -> LoaderReport:
+            found = loader_report(run, process, each, system.effective_cpus)
+            probe = probes.get((process.path.name, each.index)) if probes else None
+            return advise(case_of(run, process, each, found, system, probe)) if advice else found
+
+        if pid is None and loader is None:
+            loaders = [_of_job(group, section, probes or {}) for group in groups_of(run.processes)]
+        else:
+            loaders = [
+                section(process, each)
+                for process in run.processes
+                if pid in (None, process.pid)
+                for each in process.loaders
+                if loader in (None, (process.path.name, each.index))
+            ]
         return Report(
             schema=SCHEMA,
             run=_run_info(run),
@@ -77,6 +82,21 @@ def build_report(
             notes=_notes(run, system, so_far=pid is None),
             missing=missing_figures(run),
         )
+
+
+def _of_job(
+    group: Group, section: Callable[[ProcessRun, LoaderRun], LoaderReport], probes: Mapping[Place, ProbeResult]
+) -> LoaderReport:
+    """The section of one loader of the job: of the rank tried on or else the foremost, with what all ranks show."""
+    tried = [member for member in group.members if (member[0].path.name, member[1].index) in probes]
+    (process, loader), *others = [
+        (process, next(each for each in process.loaders if each.index == summary.index))
+        for process, summary in tried[:1] or group.foremost
+    ]
+    found = section(process, loader)
+    if group.ranks is None:
+        return found
+    return with_ranks(with_advice_of_others(found, [section(*other) for other in others]), loader, group.ranks)
 
 
 def report(target: Any = None, *, probe: bool = False) -> Report:

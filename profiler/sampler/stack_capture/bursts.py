@@ -21,7 +21,7 @@ from ..registry import Main
 from .capture import FORMAT, StackCapture, StartRecording
 from .py_spy import MISSING, NOT_LINUX, Recording, find_py_spy
 from .requests import MAX_BYTES, Asked, checked_request
-from .when import WAITING_SHARE, Watcher
+from .when import WAITING_SHARE, Loop, Watcher
 
 MAX_FILES = 64
 MAX_AUTOMATIC = 8  # in a run
@@ -113,6 +113,7 @@ class Bursts:
         pace = 0 if eager else LOOK_NS if now - self._begun_ns < OFTEN_NS else RARE_LOOK_NS
         self._look_due_ns = now + pace
         computing = False
+        due: list[tuple[float, Watcher, Main, Loop]] = []
         wanted = [main for main in living if main.stacks != "off" and main.probe is not None]
         for main in wanted:
             times = self._taken.get(main.directory, [])
@@ -123,14 +124,19 @@ class Bursts:
                 watcher = self._watchers[main.directory] = Watcher(main.directory)
             watcher.look()
             loops = watcher.steady(main.stacks == "eager")
-            for loop in loops:
-                if loop.waiting_share >= WAITING_SHARE or main.stacks == "eager":
-                    self._taken.setdefault(main.directory, []).append(now)
-                    step_ns = loop.step_mean_ns
-                    watcher.forget()
-                    self._begin(now, main, loop.loader, step_ns, None)
-                    return
+            due += [
+                (loop.waiting_share, watcher, main, loop)
+                for loop in loops
+                if loop.waiting_share >= WAITING_SHARE or main.stacks == "eager"
+            ]
             computing = computing or bool(loops)
+        if due:  # of several ranks the one that holds the others up
+            _, watcher, main, loop = max(due, key=lambda each: each[0])
+            self._taken.setdefault(main.directory, []).append(now)
+            step_ns = loop.step_mean_ns
+            watcher.forget()
+            self._begin(now, main, loop.loader, step_ns, None)
+            return
         if not self._succeeded and not self._taken:
             self._say(OFF if not wanted else COMPUTING if computing else YOUNG)
 
