@@ -27,9 +27,10 @@ from ..guard.error_origin import forgiving, is_ours
 from ..lanes.arena import Arena
 from ..lanes.compaction import Compactor
 from ..lanes.lane import Budget, Lane
+from .job import join_run
 from .process_facts import process_facts
 from .ranks import GROUP, SAMPLER, group_of_process, ranks, share_of_sampler
-from .rundir import FORMAT, command_line, create_run, exclusive_folder, runs_directory
+from .rundir import FORMAT, command_line, exclusive_folder, runs_directory
 from .start_sampler import Started, start_sampler
 
 RUN_VARIABLE = "LOADERSCOPE_RUN"  # the run that child processes join
@@ -288,7 +289,7 @@ def _open_anywhere() -> Session | None:
     first_error: OSError | None = None
     for where in _candidates():
         try:
-            session = Session(create_run(_own(where), command_line()) if where is not None else _joined_run())
+            session = Session(_run_in(_own(where)) if where is not None else _joined_run())
         except OSError as error:
             first_error = first_error or error
             continue
@@ -317,6 +318,10 @@ def _own(runs: Path) -> Path:
             if folder != Path(tempfile.gettempdir()) and folder.lstat().st_uid != os.getuid():
                 raise PermissionError(errno.EACCES, "it belongs to another user", str(folder))
     return runs
+
+
+def _run_in(runs: Path) -> Path:
+    return join_run(runs, command_line(), os.environ)[0]
 
 
 def _joined_run() -> Path:

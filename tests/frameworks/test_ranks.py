@@ -11,10 +11,8 @@ import pytest
 
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
-from loaderscope.profiler.launch import environment
 from loaderscope.profiler.run.run import Run
 from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.session.rundir import create_run
 from running import needs, program, recorded
 
 pytestmark = pytest.mark.timeout(600)
@@ -59,16 +57,20 @@ def test_launchers(packages: tuple[str, ...], command: tuple[str, ...], runs_dir
 
 @pytest.mark.parametrize("grouped", [True, False], ids=["with a group", "without"])
 def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
-    """Each task is started by itself, as srun does; what they record joins the run they are told."""
-    command = [sys.executable, *program("ddp.py", "FILE", "slurm", *([] if grouped else ["alone"]))]
-    directory = create_run(runs_dir, command)
+    """Each task is started by itself, as srun does; what they record is one run, by the job they belong to."""
+    script = program("ddp.py", "FILE", "slurm", *([] if grouped else ["alone"]))
+    command = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs_dir), *script]
     tasks = []
     for rank in range(2):
         told = {"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": str(rank),
-                "SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": "2"}  # fmt: skip
-        tasks.append(subprocess.Popen(command, env={**environment(directory, os.environ), **told}))
+                "SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": "2", "SLURM_JOB_ID": "77",
+                "SLURM_STEP_ID": "0"}  # fmt: skip
+        tasks.append(subprocess.Popen(command, env={**os.environ, **told}))
     assert [task.wait(240) for task in tasks] == [0, 0]
-    run = open_run(directory)
-    assert ranks(run) == BOTH
+    run = open_run("latest", runs_dir)
+    assert (
+        ranks(run) == BOTH
+        and len([path for path in runs_dir.iterdir() if path.is_dir() and not path.is_symlink()]) == 1
+    )
     assert {p.rank_source for p in run.processes} == {GROUP if grouped else "sampler"}
     assert ranks_told(build_report(run)) == {0, 1}
