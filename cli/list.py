@@ -56,13 +56,13 @@ def list_verb(number: int | None, runs: Path | None, format_: str, output: Path 
 def _rows(entries: Iterable[RunEntry]) -> Iterator[FleetRow]:
     """One run after the other: of thousands, no more than one is in memory."""
     from ..advisors.assemble.build_report import build_report
+    from ..advisors.assemble.job import open_job
     from ..profiler.base.errors import LoaderscopeError
-    from ..profiler.run.run_reader import open_run
     from ..reports.export.fleet import fleet_rows
 
     for entry in entries:
         try:
-            report = build_report(open_run(entry.path)) if entry.problem is None else entry.problem
+            report = build_report(open_job(entry.path)) if entry.problem is None else entry.problem
         except LoaderscopeError as error:
             report = str(error)
         yield from fleet_rows(entry, report)

@@ -64,12 +64,12 @@ def _report_after(directory: Path | None) -> None:
     why: tuple[str, ...] = ()
     if directory is not None:
         from ..advisors.assemble.build_report import build_report
+        from ..advisors.assemble.job import open_job
         from ..profiler.base.host import host_name
-        from ..profiler.run.run_reader import open_run
         from ..reports.text.text import render_text
 
         try:
-            run = open_run(directory)
+            run = open_job(directory)
             if (run.pid, run.host) != (os.getpid(), host_name()):
                 click.echo(
                     f"loaderscope: recorded into {run.id} with the rest of this job: loaderscope report", err=True

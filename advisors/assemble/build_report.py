@@ -17,6 +17,7 @@ from ...profiler.run.missing_figures import missing_figures
 from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.run.run_reader import open_run
 from ..case.make_case import case_of
+from ..schema.rank_model import Ranks
 from ..schema.report_model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, SystemSummary, Waiting
 from ..stacks.code_summary import code_of, transforms_of
 from ..stage_model.capacity import capacities
@@ -28,7 +29,7 @@ from ..stage_model.verdict import EPOCH_START_NOTED_FROM, first_of_epoch, headro
 from ..stage_model.waiting import waiting
 from ..storage.summary import storage_of
 from .engine import advise
-from .job import Group, groups_of, with_advice_of_others, with_ranks
+from .job import Group, groups_of, open_job, with_advice_of_others, with_ranks
 
 if TYPE_CHECKING:
     from ..case.probe_result import ProbeResult
@@ -49,8 +50,8 @@ def build_report(
     advice: bool = True,
     probes: Mapping[Place, ProbeResult] | None = None,
 ) -> Report:
-    """What the run means, a loader of several ranks as one; with `pid`, of that process alone; with `loader` (process
-    folder, index), of it alone.
+    """What the run means, a loader of several ranks as one section; with `pid`, sections of that process's loaders
+    alone; with `loader` (process folder, index), of it alone.
 
     Without `advice`, only what was measured. `probes` holds what was tried on loaders at hand, by their place.
     """
@@ -58,16 +59,19 @@ def build_report(
     with np.errstate(all="ignore"):
         system = summarise(run)
 
-        def section(process: ProcessRun, each: LoaderRun) -> LoaderReport:
+        def section(process: ProcessRun, each: LoaderRun, ranks: Ranks | None = None) -> LoaderReport:
             found = loader_report(run, process, each, system.effective_cpus)
+            if ranks is not None:
+                found = with_ranks(found, each, ranks)
             probe = probes.get((process.path.name, each.index)) if probes else None
             return advise(case_of(run, process, each, found, system, probe)) if advice else found
 
         if pid is None and loader is None:
             loaders = [_of_job(group, section, probes or {}) for group in groups_of(run.processes)]
         else:
+            told = _ranks_by_place(run) if advice else {}
             loaders = [
-                section(process, each)
+                section(process, each, told.get((process.path.name, each.index)))
                 for process in run.processes
                 if pid in (None, process.pid)
                 for each in process.loaders
@@ -84,8 +88,19 @@ def build_report(
         )
 
 
+def _ranks_by_place(run: Run) -> dict[Place, Ranks]:
+    return {
+        (process.path.name, summary.index): group.ranks
+        for group in groups_of(run.processes)
+        if group.ranks is not None
+        for process, summary in group.members
+    }
+
+
 def _of_job(
-    group: Group, section: Callable[[ProcessRun, LoaderRun], LoaderReport], probes: Mapping[Place, ProbeResult]
+    group: Group,
+    section: Callable[[ProcessRun, LoaderRun, Ranks | None], LoaderReport],
+    probes: Mapping[Place, ProbeResult],
 ) -> LoaderReport:
     """The section of one loader of the job: of the rank tried on or else the foremost, with what all ranks show."""
     tried = [member for member in group.members if (member[0].path.name, member[1].index) in probes]
@@ -93,10 +108,8 @@ def _of_job(
         (process, next(each for each in process.loaders if each.index == summary.index))
         for process, summary in tried[:1] or group.foremost
     ]
-    found = section(process, loader)
-    if group.ranks is None:
-        return found
-    return with_ranks(with_advice_of_others(found, [section(*other) for other in others]), loader, group.ranks)
+    found = section(process, loader, group.ranks)
+    return with_advice_of_others(found, [section(*other, group.ranks) for other in others])
 
 
 def report(target: Any = None, *, probe: bool = False) -> Report:
@@ -110,7 +123,7 @@ def report(target: Any = None, *, probe: bool = False) -> Report:
     if isinstance(target, Run | str | os.PathLike):
         if probe:
             raise UsageError("probe=True needs the loader itself: report(loader, probe=True)")
-        return build_report(target if isinstance(target, Run) else open_run(target))
+        return build_report(target if isinstance(target, Run) else open_job(target))
     from ...profiler.iterate import watch
 
     place = watch.loader_place(target) if target is not None else None

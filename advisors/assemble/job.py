@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from ...profiler.base.liveness import Liveness
 from ...profiler.base.metadata import Scalar
 from ...profiler.inspect.inspection import Part
 from ...profiler.run.loader_summary import LoaderSummary, summary_of
-from ...profiler.run.run import LoaderRun, ProcessRun
+from ...profiler.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.run.run_finder import find_run
+from ...profiler.run.run_reader import read_run
 from ..schema.rank_model import Ranks, SlowestRank
 from ..schema.report_model import HotSpot, LoaderReport, Recommendation
 from ..stacks.code_summary import place_of
@@ -17,9 +22,6 @@ from ..stage_model.ranks import Member, ranks_of
 
 # What takes this part of a stage is the reason for it.
 MOST = 0.5
-# Of a job, whose lanes are read: the slowest rank of each loader, and those to compare it with.
-SPOKEN_OF = 4
-
 _METHODS = ("__call__", "forward")  # what a transform's stack shows of it
 
 
@@ -41,6 +43,15 @@ class Group:
         wanted += [self.members[0][0].rank or 0, *([wait.low_rank] if wait is not None else [])]
         by_rank = {process.rank: (process, loader) for process, loader in self.members}
         return tuple(by_rank[rank] for rank in dict.fromkeys(wanted))
+
+
+def open_job(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
+    """As `open_run`, for a report: of a job of many ranks, only those are read whole that it speaks of."""
+    return read_run(find_run(name, runs), Liveness(), choose=_spoken_of)
+
+
+def _spoken_of(processes: Iterable[ProcessRun]) -> set[Path]:
+    return {process.path for group in groups_of(processes) for process, _ in group.foremost}
 
 
 def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
@@ -67,8 +78,8 @@ def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
 
 
 def summaries_of(process: ProcessRun) -> tuple[LoaderSummary, ...]:
-    """Of every loader of this process."""
-    return tuple(summary_of(loader) for loader in process.loaders)
+    """Of every loader of this process: those it left, or else made now."""
+    return process.summaries or tuple(summary_of(loader) for loader in process.loaders)
 
 
 def with_ranks(section: LoaderReport, loader: LoaderRun, ranks: Ranks) -> LoaderReport:

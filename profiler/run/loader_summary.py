@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..base.metadata import Scalar
+from ..base.errors import RunUnreadable
+from ..base.metadata import Scalar, clean, integer, read_json, scalars, text
 from ..lanes.compacted import Totals
-from .run import LoaderRun
+from ..lanes.steady_totals import COLUMNS, steady_totals
+from ..session.rundir import FORMAT
+from ..session.summary import FACTS, SUMMARY
 
-# What ranks are compared by; in the order of the pipeline.
-COLUMNS = (
-    *("index_ns", "fetch_ns", "collate_ns", "pack_ns", "unpack_ns", "pin_ns"),
-    *("wait_ns", "stall_ns", "compute_ns", "samples"),
-)
-# What tells one loader of a process from another, and how many make its batches.
-FACTS = ("dataset", "phase", "place", "framework", "num_workers")
+if TYPE_CHECKING:
+    from .run import LoaderRun
 
 
 @dataclass(frozen=True)
 class LoaderSummary:
-    """`columns` holds the totals of the steady batches, that is without the first of each epoch; of batches of which
-    only totals are kept, those of all."""
+    """`columns` holds the totals of the steady batches, as `steady_totals` has them."""
 
     index: int
     name: str
@@ -46,21 +44,41 @@ class LoaderSummary:
 
 def summary_of(loader: LoaderRun) -> LoaderSummary:
     """The totals of what was read of this loader."""
-    batches = loader.batches
-    epoch = batches["epoch"]
-    steady = np.ones(batches.rows, dtype=np.bool_)
-    if batches.rows:
-        steady[np.unique(epoch, return_index=True)[1]] = False
-    columns = {}
-    for name in COLUMNS:
-        values = batches[name]
-        totals = Totals()
-        if len(values) and values.strides[0]:  # else one value for all rows: not measured
-            totals.add(values[steady])
-        if name in loader.folded.columns:
-            totals.merge(loader.folded.columns[name])
-        if totals.count:
-            columns[name] = totals
+    steady, columns = steady_totals(loader.batches, loader.folded)
     facts = {name: loader.config.get(name) for name in FACTS}
-    count = int(np.count_nonzero(steady)) + loader.folded.records
-    return LoaderSummary(loader.index, loader.name, loader.kind, facts, loader.count, count, columns)
+    return LoaderSummary(loader.index, loader.name, loader.kind, facts, loader.count, steady, columns)
+
+
+def read_summaries(directory: Path) -> tuple[LoaderSummary, ...] | None:
+    """What the process of this folder has left when it ended; None where it has not, or where that is damaged: its
+    lanes say the same."""
+    try:
+        data = read_json(directory / SUMMARY)
+        if data.get("format") != FORMAT or not isinstance(data.get("loaders"), list):
+            return None
+        return tuple(_loader(each) for each in data["loaders"])
+    except (RunUnreadable, KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return None
+
+
+def _loader(data: Mapping[str, Any]) -> LoaderSummary:
+    """Raises what anything of another shape brings about."""
+    index, batches, steady = (integer(data, name) for name in ("index", "batches", "steady"))
+    if index is None or batches is None or steady is None or min(index, batches, steady) < 0:
+        raise ValueError("no number of batches")
+    columns = {name: _totals(*data["columns"][name]) for name in COLUMNS if name in data["columns"]}
+    name, kind = text(data, "name"), text(data, "kind")
+    return LoaderSummary(
+        index, clean(name or f"loader {index}"), clean(kind or "dataloader"), scalars(data, "facts"), batches, steady,
+        columns,
+    )  # fmt: skip
+
+
+def _totals(count: int, total: float, low: float, high: float, bins: list[list[int]]) -> Totals:
+    if (
+        type(count) is not int
+        or count <= 0
+        or not all(math.isfinite(value) and value >= 0 for value in (total, low, high))
+    ):
+        raise ValueError("no totals")
+    return Totals(count, total, low, high, {int(bin_): int(held) for bin_, held in bins})

@@ -1,4 +1,4 @@
-"""Many runs as one table, a row a loader and run: what DuckDB, Polars or spreadsheets answer a team's questions from."""
+"""Many runs as one table, a row a loader and run, for DuckDB, Polars or a spreadsheet to answer a team's questions."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class FleetRow:
 def fleet_rows(entry: RunEntry, report: Report | str) -> Iterator[FleetRow]:
     """The rows of one run; instead of its report, why it has none."""
     known: dict[str, Any] = {
-        "run": entry.id, "path": os.fsencode(entry.path).decode(errors="replace"), "state": entry.state, "created_unix_ns": entry.created_unix_ns,
-        "command": shlex.join(entry.argv),
+        "run": entry.id, "path": os.fsencode(entry.path).decode(errors="replace"), "state": entry.state,
+        "created_unix_ns": entry.created_unix_ns, "command": shlex.join(entry.argv),
     }  # fmt: skip
     if isinstance(report, str):
         yield FleetRow(**known, problem=report)
