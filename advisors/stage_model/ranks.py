@@ -7,9 +7,11 @@ most, never one that is seen waiting in an all-reduce.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
+from ...profiler.lanes.compacted import Totals
 from ...profiler.run.loader_summary import LoaderSummary
 from ...profiler.run.run import ProcessRun
 from ..schema.rank_model import RankFigures, Ranks, SlowestRank, Spread
@@ -24,6 +26,8 @@ _MAKING = {"index": False, "fetch": True, "collate": True, "pack": True, "unpack
 LEAST_STEADY = 10  # batches, to be compared
 # Of a step, what a rank must wait longer than the others: as the verdict's "compute-bound".
 LEAST_LONGER = 0.05
+# Of the standard error of its mean, that waiting must lie above: a single hiccup makes no slow rank.
+CHANCE = 3.0
 # Steps of ranks that wait for each other take equally long.
 SAME_PACE = 0.1
 # A stage is the cause if it takes so many times as long as in the others, and its difference is so much of the waiting.
@@ -41,7 +45,7 @@ def ranks_of(members: Sequence[Member]) -> Ranks:
         hosts=len({(process.host, process.boot_id) for process, _ in members}),
         spread=_spreads(each),
         each=each,
-        slowest=slowest_of(each),
+        slowest=slowest_of(each, {process.rank or 0: loader for process, loader in members}),
     )
 
 
@@ -71,8 +75,9 @@ def _spreads(each: Iterable[RankFigures]) -> dict[str, Spread]:
     return found
 
 
-def slowest_of(each: Sequence[RankFigures]) -> SlowestRank | None:
-    """The rank that waits for its data longer than the others by a part of its step that counts; None if none does."""
+def slowest_of(each: Sequence[RankFigures], loaders: Mapping[int, LoaderSummary]) -> SlowestRank | None:
+    """The rank that waits for its data longer than the others by a part of its step that counts, and by more than
+    chance makes of it; None if none does. `loaders` by rank."""
     known = [one for one in each if one.steady_batches >= LEAST_STEADY and {"wait", "compute"} <= one.mean_us.keys()]
     if len(known) < 2:
         return None
@@ -82,7 +87,8 @@ def slowest_of(each: Sequence[RankFigures]) -> SlowestRank | None:
     others_lost = median(one.mean_us[lost] for one in others)
     step = _step(slow)
     longer = slow.mean_us[lost] - others_lost
-    if step <= 0 or longer < LEAST_LONGER * step:
+    chance = CHANCE * _error_us(loaders[slow.rank].columns[STAGES[lost]])
+    if step <= 0 or longer < max(LEAST_LONGER * step, chance):
         return None
     cause = _cause(slow, others, longer)
     own, theirs = (slow.mean_us[cause], _median(others, cause)) if cause is not None else (None, None)
@@ -96,6 +102,16 @@ def slowest_of(each: Sequence[RankFigures]) -> SlowestRank | None:
         cause_us=own,
         others_cause_us=theirs,
     )
+
+
+def _error_us(totals: Totals) -> float:
+    """The standard error of the mean, from the histogram."""
+    values, counts = totals.midpoints()
+    known = int(counts.sum())
+    if known < 2:
+        return 0.0
+    mean = float((values * counts).sum()) / known
+    return math.sqrt(float((counts * (values - mean) ** 2).sum()) / (known - 1) / known) / 1e3
 
 
 def _step(one: RankFigures) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import RunUnreadable
 from ..base.metadata import Scalar, clean, integer, read_json, scalars, text
-from ..lanes.compacted import Totals
+from ..lanes.compacted import BINS, Totals
 from ..lanes.steady_totals import COLUMNS, steady_totals
 from ..session.rundir import FORMAT
 from ..session.summary import FACTS, SUMMARY
@@ -75,10 +75,8 @@ def _loader(data: Mapping[str, Any]) -> LoaderSummary:
 
 
 def _totals(count: int, total: float, low: float, high: float, bins: list[list[int]]) -> Totals:
-    if (
-        type(count) is not int
-        or count <= 0
-        or not all(math.isfinite(value) and value >= 0 for value in (total, low, high))
-    ):
+    held = {int(bin_): int(many) for bin_, many in bins}
+    finite = all(math.isfinite(value) for value in (total, low, high)) and 0 <= low <= high and total >= 0
+    if type(count) is not int or count <= 0 or not finite or any(not 0 <= bin_ < BINS for bin_ in held):
         raise ValueError("no totals")
-    return Totals(count, total, low, high, {int(bin_): int(held) for bin_, held in bins})
+    return Totals(count, total, low, high, held)

@@ -86,6 +86,15 @@ def test_too_few_batches_name_nobody(run: RunBuilder) -> None:
     assert section.ranks is not None and section.ranks.slowest is None
 
 
+def test_a_single_hiccup_makes_no_slow_rank(run: RunBuilder) -> None:
+    """Its mean wait is 50 ms longer than the others', all of it from one batch of forty."""
+    for number in range(3):
+        rank(run, number, wait_ms=5, step_ms=50, fetch_ms=5, hiccup_ms=2000 if number == 1 else 0)
+    (section,) = sections(run)
+    assert section.ranks is not None and section.ranks.slowest is None
+    assert section.ranks.spread["wait"].high_rank == 1
+
+
 def test_loaders_are_one_by_what_they_are_not_by_their_number(run: RunBuilder) -> None:
     """Rank 0 alone validates, before it trains; its validation is a section of its own."""
     rows = loop(30)

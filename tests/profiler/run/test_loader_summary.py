@@ -48,6 +48,7 @@ def test_it_says_what_the_lanes_say(process: Path) -> None:
         lambda data: data["loaders"][0]["columns"]["wait_ns"].__setitem__(0, 0),
         lambda data: data["loaders"][0]["columns"]["wait_ns"].__setitem__(1, -5),
         lambda data: data["loaders"][0]["columns"]["wait_ns"].__setitem__(4, [[1]]),
+        lambda data: data["loaders"][0]["columns"]["wait_ns"].__setitem__(4, [[5000, 1]]),
         lambda data: data["loaders"].append(None),
     ],
 )
