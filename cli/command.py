@@ -17,6 +17,7 @@ from .compare import compare_verb
 from .demo import demo_verb
 from .doctor import doctor_verb
 from .list import list_verb
+from .merge import merge_verb
 from .output import ReaderGone
 from .probe_storage import probe_storage_verb
 from .report import report_verb
@@ -29,7 +30,7 @@ WRONG = 2
 INTERRUPTED = 130  # as shells say it
 VERBS = (
     run_verb, top_verb, report_verb, stacks_verb, probe_storage_verb,
-    compare_verb, list_verb, rules_verb, demo_verb, doctor_verb,
+    compare_verb, list_verb, merge_verb, rules_verb, demo_verb, doctor_verb,
 )  # fmt: skip
 
 

@@ -2,30 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
-from .output import show
+from .output import deliver, need_file, output_option, show
+
+if TYPE_CHECKING:
+    from ..profiler.run.run_list import RunEntry
+    from ..reports.export.fleet import FleetRow
 
 LIST_LIMIT = 20
 
 
 @click.command("list")
-@click.option("-n", "--number", type=click.IntRange(min=1), default=LIST_LIMIT, show_default=True, help="Show so many.")
-def list_verb(number: int) -> int:
+@click.option("-n", "--number", type=click.IntRange(min=1), help=f"Only so many (as text: {LIST_LIMIT}).")
+@click.option("--runs", type=click.Path(path_type=Path, file_okay=False), help="The folder they lie in.")
+@click.option(
+    "--format", "format_", type=click.Choice(["text", "json", "csv", "parquet"]), default="text", show_default=True
+)
+@output_option()
+def list_verb(number: int | None, runs: Path | None, format_: str, output: Path | None) -> int:
     """List the recorded runs, newest first.
 
+    Any format but text is a table for DuckDB, Polars or a spreadsheet: a row a loader and run with its verdict, what
+    waiting costs, and the first advice with what it promises.
+
     \b
-    Example:
+    Examples:
       loaderscope list -n 5
+      loaderscope list --format parquet -o fleet.parquet
     """
     from ..profiler.run.run_list import list_runs
     from ..profiler.session.rundir import runs_directory
     from ..reports.text.run_list import render_list
 
-    where = runs_directory()
-    entries = list_runs(where, number)
-    if not entries:
+    need_file(format_, output, "fleet.parquet")
+    where = runs_directory() if runs is None else runs
+    entries = list_runs(where, number or (LIST_LIMIT if format_ == "text" else None))
+    if format_ != "text":
+        from ..reports.export.fleet import render_fleet
+
+        deliver(render_fleet(format_, _rows(entries)), output)
+    elif entries:
+        show(render_list, entries, output=output)
+    else:
         click.echo(f"No runs in {where} yet. Try: loaderscope run your_script.py")
-        return 0
-    show(render_list, entries)
     return 0
+
+
+def _rows(entries: Iterable[RunEntry]) -> Iterator[FleetRow]:
+    """One run after the other: of thousands, no more than one is in memory."""
+    from ..advisors.assemble.build_report import build_report
+    from ..advisors.assemble.job import open_job
+    from ..profiler.base.errors import LoaderscopeError
+    from ..reports.export.fleet import fleet_rows
+
+    for entry in entries:
+        try:
+            report = build_report(open_job(entry.path)) if entry.problem is None else entry.problem
+        except LoaderscopeError as error:
+            report = str(error)
+        yield from fleet_rows(entry, report)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ..advisors.case.probe_result import ProbeResult
     from ..profiler.run.run import Run
 
+_WHOLE = ("perfetto", "speedscope", "parquet")
+
 
 @click.command("report")
 @click.argument("run", default="latest")
@@ -51,9 +53,11 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
     need_file(format_, output, FILE_ONLY.get(format_, ""))
     with steps("reading the run", "looking for causes", "drawing") as step:
         from ..advisors.assemble.build_report import build_report
+        from ..advisors.assemble.job import open_job
         from ..profiler.run.run_reader import open_run
 
-        recorded = open_run(run)
+        # Traces and tables are of every batch of every rank; reports speak of few.
+        recorded = (open_run if format_ in _WHOLE else open_job)(run)
         step()
         report = build_report(recorded, probes=_probed(recorded, probe) if probe is not None else None)
         step()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -63,11 +64,18 @@ def _report_after(directory: Path | None) -> None:
     why: tuple[str, ...] = ()
     if directory is not None:
         from ..advisors.assemble.build_report import build_report
-        from ..profiler.run.run_reader import open_run
+        from ..advisors.assemble.job import open_job
+        from ..profiler.base.host import host_name
         from ..reports.text.text import render_text
 
         try:
-            report = build_report(open_run(directory))
+            run = open_job(directory)
+            if (run.pid, run.host) != (os.getpid(), host_name()):
+                click.echo(
+                    f"loaderscope: recorded into {run.id} with the rest of this job: loaderscope report", err=True
+                )
+                return
+            report = build_report(run)
         except LoaderscopeError as error:
             click.echo(f"loaderscope: {error}", err=True)
             return

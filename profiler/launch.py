@@ -21,7 +21,8 @@ from types import FrameType
 from typing import Any
 
 from .base.errors import UsageError
-from .session.rundir import create_run, runs_directory
+from .session.job import join_run
+from .session.rundir import runs_directory
 from .session.session import RUN_VARIABLE
 
 INJECT = Path(__file__).resolve().parent / "inject"
@@ -46,10 +47,11 @@ def run_command(argv: Sequence[str], runs: Path | None = None) -> tuple[int, Pat
 
 
 def prepare(argv: Sequence[str], runs: Path | None) -> tuple[list[str], Path]:
-    """What to start, and the new run directory it records into. Raises UsageError."""
+    """What to start, and the run directory it records into: a new one, or that of the job it is a part of. Raises
+    UsageError."""
     command, where = command_line(argv), runs or runs_directory()
     try:
-        return command, create_run(where, list(argv))
+        return command, join_run(where, list(argv), os.environ)[0]
     except OSError as error:
         raise UsageError(
             f"no run directory can be made in {where} ({error.strerror}); set LOADERSCOPE_DIR to a writable folder"
@@ -57,8 +59,8 @@ def prepare(argv: Sequence[str], runs: Path | None) -> tuple[list[str], Path]:
 
 
 def recorded(directory: Path) -> Path | None:
-    """The run directory; None, and no directory, if nothing was recorded."""
-    if any(directory.glob("p*/process.json")):
+    """The run directory; None, and no directory, if nothing was recorded. Other nodes may still record into a job's."""
+    if any(directory.glob("p*/process.json")) or any(directory.glob("part-*")):
         return directory
     shutil.rmtree(directory, ignore_errors=True)
     return None

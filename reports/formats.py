@@ -20,7 +20,7 @@ FILE_ONLY = {
 # Files are read by people too; a terminal's width says nothing about them.
 FILE_WIDTH = 100
 
-Content = str | dict[str, bytes]
+Content = str | bytes | dict[str, bytes]
 
 
 def render_report(
@@ -80,10 +80,14 @@ def render_comparison(
 
 
 def write_content(content: Content, path: Path) -> None:
-    """A text into the file `path`, several files into the folder `path`. Raises UsageError where it cannot be done."""
+    """A text or bytes into the file `path`, several files into the folder `path`. Raises UsageError where it cannot be
+    done."""
     try:
         if isinstance(content, str):
             path.write_text(content, encoding="utf-8", newline="\n")
+            return
+        if isinstance(content, bytes):
+            path.write_bytes(content)
             return
         path.mkdir(parents=True, exist_ok=True)
         for name, data in content.items():

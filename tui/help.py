@@ -35,6 +35,7 @@ _TERMS = (
     ("of step", "the stage's time over the loop's time; stages that run side by side may exceed 100 %"),
     ("queue", "batches ready, of those that may be made ahead (workers x prefetch_factor)"),
     ("itself", "Code: the function's own share of its stage; the bar counts what it calls too"),
+    ("ranks", "Workers: a cell a rank of the job, darker the longer it waits for its data"),
     ("head of line", "the loop waits for one batch while a later one is ready: order costs time"),
 )
 

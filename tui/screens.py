@@ -12,7 +12,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..advisors.schema.report_model import Recommendation
-from .draw import advice, batches, machine, overview, workers
+from .draw import advice, batches, machine, overview, ranks, workers
 from .draw import code_screen as code
 from .facts.spread import STAGES
 from .panel import Panel
@@ -119,11 +119,12 @@ class Advice(View):
 
 
 class Workers(View):
-    """A lane a worker."""
+    """A lane a worker, and the ranks of the job."""
 
     DEFAULT_CSS = """
     Workers #orders { height: 3; }
     Workers #legend { height: 1; border: none; }
+    Workers #ranks { display: none; }
     Workers VerticalScroll { height: 1fr; }
     """
 
@@ -137,8 +138,13 @@ class Workers(View):
     def compose(self) -> ComposeResult:
         yield Panel("Order", workers.summary, id="orders")
         with VerticalScroll():
+            yield Panel("Ranks: waiting for data", ranks.heat_map, auto=True, id="ranks")
             yield Panel("Lanes: the newest batches", workers.timeline, auto=True, id="lanes")
         yield Panel("", workers.legend, id="legend")
+
+    def show(self, snapshot: Snapshot) -> None:
+        self.query_one("#ranks").display = bool(snapshot.ranks)
+        super().show(snapshot)
 
     def action_zoom(self, step: int) -> None:
         self.zoom = max(0, min(len(workers.ZOOMS) - 1, self.zoom + step))

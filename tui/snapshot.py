@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..advisors.schema.report_model import Code, LoaderReport, Recommendation, StorageSummary, TransformTime
 from ..profiler.run.follow import Place
 from ..profiler.run.history import Course
+from ..profiler.run.rank_waits import RankWait
 from .facts.flow import Node, Pace, Queue
 from .facts.lanes import Lanes
 from .facts.machine import Machine
@@ -79,6 +80,7 @@ class Snapshot:
     machine: Machine | None = None
     advice: AdviceView = field(default_factory=AdviceView)
     notes: tuple[str, ...] = ()
+    ranks: tuple[RankWait, ...] = ()  # of the job whose loader this is, at the newest moment
     missing: tuple[str, ...] = ()  # what the torch of this run kept from being measured
     problem: str | None = None
 

@@ -12,6 +12,7 @@ from ..profiler.base.errors import LoaderscopeError
 from ..profiler.base.metadata import clean
 from ..profiler.run.follow import Follower, Place
 from ..profiler.run.missing_figures import missing_figures
+from ..profiler.run.rank_waits import RankWaits
 from ..profiler.run.run import LoaderRun, ProcessRun, Run
 from .facts.flow import nodes, pace, queue
 from .facts.lanes import lanes
@@ -35,6 +36,7 @@ class SnapshotBuilder:
         self.follower = follower
         self._clock = clock
         self._place: Place | None = None
+        self._waits = RankWaits(clock)
         self._causes: dict[tuple[int, ...], str] = {}
 
     def build(self, wish: Wish, advice: AdviceView) -> tuple[Snapshot, Run | None]:
@@ -68,7 +70,9 @@ class SnapshotBuilder:
         times = Times(*span, wish.at_ns) if span is not None else None
         live = state == "live" and wish.at_ns is None
         view = self._loader(run, process, loader, self._clock() if live else None)
-        return replace(snapshot, times=times, loader=view, machine=machine(run, process)), run
+        # Of an earlier moment of the other ranks nothing is read.
+        ranks = self._waits.of(run, process, loader) if wish.at_ns is None else ()
+        return replace(snapshot, times=times, loader=view, machine=machine(run, process), ranks=ranks), run
 
     def _loader(self, run: Run, process: ProcessRun, loader: LoaderRun, now_ns: int | None) -> LoaderView:
         place = process.path.name, loader.index

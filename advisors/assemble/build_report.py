@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from ...profiler.run.missing_figures import missing_figures
 from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.run.run_reader import open_run
 from ..case.make_case import case_of
+from ..schema.rank_model import Ranks
 from ..schema.report_model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, SystemSummary, Waiting
 from ..stacks.code_summary import code_of, transforms_of
 from ..stage_model.capacity import capacities
@@ -28,6 +29,7 @@ from ..stage_model.verdict import EPOCH_START_NOTED_FROM, first_of_epoch, headro
 from ..stage_model.waiting import waiting
 from ..storage.summary import storage_of
 from .engine import advise
+from .job import Group, groups_of, open_job, with_advice_of_others, with_ranks
 
 if TYPE_CHECKING:
     from ..case.probe_result import ProbeResult
@@ -48,26 +50,33 @@ def build_report(
     advice: bool = True,
     probes: Mapping[Place, ProbeResult] | None = None,
 ) -> Report:
-    """What the run means; with `pid`, of that process alone; with `loader` (process folder, index), of it alone.
+    """What the run means, a loader of several ranks as one section; with `pid`, sections of that process's loaders
+    alone; with `loader` (process folder, index), of it alone.
 
     Without `advice`, only what was measured. `probes` holds what was tried on loaders at hand, by their place.
     """
     # Garbage in a lane may be any number: sums that overflow are wrong, but no warning of ours may stop a caller.
     with np.errstate(all="ignore"):
         system = summarise(run)
-        loaders = []
-        for process in run.processes:
-            if pid is not None and process.pid != pid:
-                continue
-            for each in process.loaders:
-                place = process.path.name, each.index
-                if loader is not None and place != loader:
-                    continue
-                found = loader_report(run, process, each, system.effective_cpus)
-                if advice:
-                    probe = probes.get(place) if probes else None
-                    found = advise(case_of(run, process, each, found, system, probe))
-                loaders.append(found)
+
+        def section(process: ProcessRun, each: LoaderRun, ranks: Ranks | None = None) -> LoaderReport:
+            found = loader_report(run, process, each, system.effective_cpus)
+            if ranks is not None:
+                found = with_ranks(found, each, ranks)
+            probe = probes.get((process.path.name, each.index)) if probes else None
+            return advise(case_of(run, process, each, found, system, probe)) if advice else found
+
+        if pid is None and loader is None:
+            loaders = [_of_job(group, section, probes or {}) for group in groups_of(run.processes)]
+        else:
+            told = _ranks_by_place(run) if advice else {}
+            loaders = [
+                section(process, each, told.get((process.path.name, each.index)))
+                for process in run.processes
+                if pid in (None, process.pid)
+                for each in process.loaders
+                if loader in (None, (process.path.name, each.index))
+            ]
         return Report(
             schema=SCHEMA,
             run=_run_info(run),
@@ -77,6 +86,30 @@ def build_report(
             notes=_notes(run, system, so_far=pid is None),
             missing=missing_figures(run),
         )
+
+
+def _ranks_by_place(run: Run) -> dict[Place, Ranks]:
+    return {
+        (process.path.name, summary.index): group.ranks
+        for group in groups_of(run.processes)
+        if group.ranks is not None
+        for process, summary in group.members
+    }
+
+
+def _of_job(
+    group: Group,
+    section: Callable[[ProcessRun, LoaderRun, Ranks | None], LoaderReport],
+    probes: Mapping[Place, ProbeResult],
+) -> LoaderReport:
+    """The section of one loader of the job: of the rank tried on or else the foremost, with what all ranks show."""
+    tried = [member for member in group.members if (member[0].path.name, member[1].index) in probes]
+    (process, loader), *others = [
+        (process, next(each for each in process.loaders if each.index == summary.index))
+        for process, summary in tried[:1] or group.foremost
+    ]
+    found = section(process, loader, group.ranks)
+    return with_advice_of_others(found, [section(*other, group.ranks) for other in others])
 
 
 def report(target: Any = None, *, probe: bool = False) -> Report:
@@ -90,7 +123,7 @@ def report(target: Any = None, *, probe: bool = False) -> Report:
     if isinstance(target, Run | str | os.PathLike):
         if probe:
             raise UsageError("probe=True needs the loader itself: report(loader, probe=True)")
-        return build_report(target if isinstance(target, Run) else open_run(target))
+        return build_report(target if isinstance(target, Run) else open_job(target))
     from ...profiler.iterate import watch
 
     place = watch.loader_place(target) if target is not None else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .codec import dump, load
+from .rank_model import Ranks
 
 SCHEMA = 1
 
@@ -301,7 +302,10 @@ class StorageSummary:
 
 @dataclass(frozen=True)
 class LoaderReport:
-    """One loader of one process. `headroom` is the end-to-end speed-up if loading were free, None if unknown."""
+    """One loader of one process; with `ranks`, of a job, and then all else is of the rank that is named here.
+
+    `headroom` is the end-to-end speed-up if loading were free, None if unknown.
+    """
 
     name: str
     index: int
@@ -331,6 +335,7 @@ class LoaderReport:
     code: Code | None = None  # None in reports written before stacks were recorded
     transforms: tuple[TransformTime, ...] = ()
     storage: StorageSummary | None = None
+    ranks: Ranks | None = None  # None where one rank alone had it, or none
 
 
 @dataclass(frozen=True)

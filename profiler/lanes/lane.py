@@ -108,9 +108,10 @@ class _WrittenCount:
 class Budget:
     """The bytes a process may keep on disk for a run; beyond them, the oldest sealed segments are folded."""
 
-    def __init__(self, max_bytes: int, share: Callable[[], int] = lambda: 1) -> None:
-        """`share()` says how many recording processes divide `max_bytes` among them."""
+    def __init__(self, max_bytes: int, share: Callable[[], int] = lambda: 1, least_bytes: int = 0) -> None:
+        """`share()` says how many recording processes divide `max_bytes`; each has at least `least_bytes`."""
         self.max_bytes = max_bytes
+        self.least_bytes = least_bytes
         self.used = 0
         self._share = share
         self._sealed: deque[tuple[Path, int, Callable[[Path], None]]] = deque()
@@ -121,7 +122,7 @@ class Budget:
 
     def admit(self, size: int) -> bool:
         """Make room for `size` bytes; False when that is impossible."""
-        allowed = self.max_bytes // max(1, self._share())
+        allowed = max(self.max_bytes // max(1, self._share()), self.least_bytes)
         while self.used + size > allowed and self._sealed:
             path, freed, fold = self._sealed.popleft()
             fold(path)

@@ -25,6 +25,7 @@ from ..inspect.inspection import Inspection
 from ..lanes.columns import Columns
 from ..lanes.compacted import Compacted
 from ..stacks.stack_samples import StackCapture
+from .loader_summary import LoaderSummary
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,8 @@ class ProcessRun:
     notes: tuple[str, ...]
     rank_source: str | None = None  # who told the rank: "torch.distributed", "sampler", or a launcher
     cpus: frozenset[int] = field(default=frozenset(), repr=False)  # those of `affinity`; empty where not known
+    # Its loaders in totals, as it left them when it ended: where ranks are many, `loaders` of most are not read.
+    summaries: tuple[LoaderSummary, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)

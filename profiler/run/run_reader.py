@@ -6,8 +6,8 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,10 +23,12 @@ from ..inspect.inspection import read_inspection
 from ..lanes.columns import Columns, LaneContent, merge_compacted, merge_lanes, read_lane, with_compute
 from ..lanes.lane_reader import read_header, segments
 from ..session.gaps import reasons_of_bare_worker, told_by_worker
+from ..session.start_sampler import system_stem
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
 from .epoch_ends import EXHAUSTED, with_ends
 from .host_ranks import with_ranks_counted
+from .loader_summary import read_summaries, summary_of
 from .run import GpuInfo, LoaderRun, ProcessRun, Run, SystemRun
 from .run_finder import find_run
 from .sampled_fetches_reader import read_sampled_fetches
@@ -36,10 +38,13 @@ FORMAT = 1
 # A run has one folder a process and one a host; more entries than this are not read.
 MAX_PARTS = 10_000
 MAX_LOADERS = 10_000
+# From so many processes on, most of them are read by their summaries where that is enough.
+LARGE = 16
 
 _RAY_WORKER = re.compile(r"[/\\\\]ray[/\\\\].*default_worker\.py$")
 
 Unread = Mapping[str, Any]
+Choose = Callable[[list[ProcessRun]], Collection[Path]]
 LaneSource = Callable[[Path, str, Schema], LaneContent]
 
 # How a fact is read that is not known everywhere, by its type as `run` writes it.
@@ -56,10 +61,12 @@ def open_run(name: str | os.PathLike[str] = "latest", runs: Path | None = None) 
     return read_run(find_run(name, runs), Liveness())
 
 
-def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane) -> Run:
+def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane, choose: Choose | None = None) -> Run:
     """The run in this directory. `liveness` says which processes are alive. Raises RunUnreadable.
 
-    `read` gives a lane's content; one that follows a run while it goes on gives less than everything.
+    `read` gives a lane's content; one that follows a run while it goes on gives less than everything. With `choose`, of
+    the many processes of a large job only those are read whole that it chooses by what all have summed up, and of the
+    hosts only theirs.
     """
     recording = sys.modules.get(__name__.replace(".run.run_reader", ".session.session"))
     if recording is not None:  # this process may be the one that records it
@@ -68,12 +75,29 @@ def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane) -> Ru
     data = read_run_json(path, notes)
     processes: list[ProcessRun] = []
     systems: list[SystemRun] = []
-    for part in _parts(path):  # processes come first
+    parts = _parts(path)
+    samplers = [part for part in parts if part.name.startswith("system-")]
+    large = len(parts) - len(samplers) >= LARGE
+    for part in parts:
+        if part in samplers:
+            continue
         try:
-            if part.name.startswith("system-"):
-                systems.append(_read_system(part, read, _collates(processes)))
+            if choose is not None and large:
+                processes.append(_summed_up(_read_process(part, liveness, read, whole=False)))
             else:
                 processes.append(_read_process(part, liveness, read))
+        except RunUnreadable as error:
+            notes.append(f"{error}: left out")
+    if choose is not None and large:
+        chosen = choose(processes)
+        for at, each in enumerate(processes):
+            if each.path in chosen:
+                processes[at] = replace(_read_process(each.path, liveness, read), summaries=each.summaries)
+        hosts = {system_stem(each.host) for each in processes if each.loaders and each.host is not None}
+        samplers = [part for part in samplers if part.name.rpartition("-")[0] in hosts]
+    for part in samplers:
+        try:
+            systems.append(_read_system(part, read, _collates(processes)))
         except RunUnreadable as error:
             notes.append(f"{error}: left out")
     processes.sort(key=lambda p: (p.rank or 0, p.unix_ns or 0, p.pid))
@@ -154,15 +178,18 @@ def _parts(path: Path) -> list[Path]:
     return sorted(found)
 
 
-def _read_process(path: Path, liveness: Liveness, read: LaneSource) -> ProcessRun:
+def _read_process(path: Path, liveness: Liveness, read: LaneSource, whole: bool = True) -> ProcessRun:
+    """Not `whole`: of one that has ended and summed itself up, no more than that."""
     notes: list[str] = []
     data = _optional(path / "process.json", notes)
+    summaries = read_summaries(path) or () if integer(data, "ended_clock_ns") is not None else ()
     pid = integer(data, "pid")
     if pid is None:  # torn by a crash: the folder's name says it too
         pid = int(path.name[1:].split("-")[0])
-    workers = _note(read(path, "workers", schema.WORKER), notes).columns
+    whole = whole or not summaries
+    workers = _note(read(path, "workers", schema.WORKER), notes).columns if whole else Columns.empty(schema.WORKER)
     loaders = []
-    for index in _loader_indices(path):
+    for index in _loader_indices(path) if whole else ():
         loader = _read_loader(path, index, pid, integer(data, "rank"), read)
         notes += [f"{loader.name}: {note}" for note in loader.notes]
         loaders.append(loader)
@@ -175,8 +202,17 @@ def _read_process(path: Path, liveness: Liveness, read: LaneSource) -> ProcessRu
         loaders=tuple(loaders),
         workers=workers,
         notes=tuple(notes),
+        summaries=summaries,
         **(_told(data, ProcessRun) | {"affinity": _cores(data), "cpus": cpus_of(text(data, "cpus") or "")}),
     )
+
+
+def _summed_up(process: ProcessRun) -> ProcessRun:
+    """Of one that is at work, or was killed, the totals of what was read; it may be one of a thousand."""
+    if process.summaries or not process.loaders:
+        return process
+    told = tuple(map(summary_of, process.loaders))
+    return replace(process, summaries=told, loaders=(), workers=Columns.empty(schema.WORKER))
 
 
 def _state(data: Unread, liveness: Liveness, loaders: list[LoaderRun]) -> State:

@@ -27,10 +27,12 @@ from ..guard.error_origin import forgiving, is_ours
 from ..lanes.arena import Arena
 from ..lanes.compaction import Compactor
 from ..lanes.lane import Budget, Lane
+from .job import join_run
 from .process_facts import process_facts
 from .ranks import GROUP, SAMPLER, group_of_process, ranks, share_of_sampler
-from .rundir import FORMAT, command_line, create_run, exclusive_folder, runs_directory
+from .rundir import FORMAT, command_line, exclusive_folder, runs_directory
 from .start_sampler import Started, start_sampler
+from .summary import LEAST_RANKS, write_summary
 
 RUN_VARIABLE = "LOADERSCOPE_RUN"  # the run that child processes join
 LIMIT_VARIABLE = "LOADERSCOPE_MAX_MB"
@@ -40,6 +42,7 @@ STACKS_VARIABLE = "LOADERSCOPE_STACKS"
 DEFAULT_LIMIT_MB = 256
 SYSTEM_LIMIT_BYTES = 24_000_000  # of the limit, what the system sampler may use
 SMALLEST_LIMIT_MB = 32
+LEAST_SHARE_BYTES = 2_000_000  # of each process, however many there are: room for a segment and the next one's windows
 COUNT_NS = 1_000_000_000
 INTERRUPTIONS = 5
 
@@ -82,7 +85,7 @@ class Session:
         self.run_directory = run_directory
         self.directory = exclusive_folder(run_directory, f"p{os.getpid()}")
         self._processes, self._counted_ns = 1, -COUNT_NS
-        self.budget = Budget(_limit_bytes() - SYSTEM_LIMIT_BYTES, self._recording_processes)
+        self.budget = Budget(_limit_bytes() - SYSTEM_LIMIT_BYTES, self._recording_processes, LEAST_SHARE_BYTES)
         self.arena: Arena | None = None  # once it is known who keeps it
         self.workers = Lane(self.directory, "workers", WORKER, self.budget, tell)
         self.facts = process_facts()
@@ -155,6 +158,9 @@ class Session:
         self.note_ranks()
         self.flush()
         if "ended_clock_ns" not in self.facts:
+            if (self.facts["world_size"] or 1) >= LEAST_RANKS:
+                with forgiving(Exception):
+                    write_summary(self.directory)
             self.facts["ended_clock_ns"] = now_ns()
             self.facts["ended_unix_ns"] = time.time_ns()
             self._write_facts()
@@ -288,7 +294,7 @@ def _open_anywhere() -> Session | None:
     first_error: OSError | None = None
     for where in _candidates():
         try:
-            session = Session(create_run(_own(where), command_line()) if where is not None else _joined_run())
+            session = Session(_run_in(_own(where)) if where is not None else _joined_run())
         except OSError as error:
             first_error = first_error or error
             continue
@@ -317,6 +323,10 @@ def _own(runs: Path) -> Path:
             if folder != Path(tempfile.gettempdir()) and folder.lstat().st_uid != os.getuid():
                 raise PermissionError(errno.EACCES, "it belongs to another user", str(folder))
     return runs
+
+
+def _run_in(runs: Path) -> Path:
+    return join_run(runs, command_line(), os.environ)[0]
 
 
 def _joined_run() -> Path:

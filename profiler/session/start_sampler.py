@@ -54,10 +54,10 @@ def start_sampler(run_directory: Path) -> Started:
 def _system_directory(run_directory: Path) -> tuple[Path, bool]:
     """A folder made for a new sampler, and True; or that of this host's sampler that is running (or was begun a moment
     ago), and False."""
-    host = "".join(c if c.isalnum() or c in "._-" else "_" for c in host_name()) or "host"
+    stem = system_stem(host_name())
     number = 0
     while True:
-        path = run_directory / f"system-{host}-{number}"
+        path = run_directory / f"{stem}-{number}"
         try:
             path.mkdir(mode=0o700)
             return path, True
@@ -65,6 +65,11 @@ def _system_directory(run_directory: Path) -> tuple[Path, bool]:
             if _sampler_lives(path):
                 return path, False
             number += 1
+
+
+def system_stem(host: str) -> str:
+    """What the folders of this host's samplers are called, but for their numbers."""
+    return "system-" + ("".join(c if c.isalnum() or c in "._-" else "_" for c in host) or "host")
 
 
 def _pid_in(directory: Path) -> int | None:

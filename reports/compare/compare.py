@@ -28,7 +28,8 @@ STAGES = ("wait", "compute", "index", "fetch", "collate", "pack", "queued", "unp
 
 
 def compare(before: Report, before_run: Run, after: Report, after_run: Run) -> Comparison:
-    """What differs between two runs. Loaders are paired by name and rank, those left over by their order."""
+    """What differs between two runs. Loaders are paired by name and, where one
+    rank alone had them, by rank, those left over by their order."""
     first = list(zip(before.loaders, recorded(before, before_run), strict=True))
     second = list(zip(after.loaders, recorded(after, after_run), strict=True))
     pairs, only_before, only_after = _paired([each for each, _ in first], [each for each, _ in second])
@@ -71,7 +72,7 @@ def _paired(
     left = list(range(len(second)))
     pairs, unpaired = [], []
     for i, each in enumerate(first):
-        same = next((j for j in left if (second[j].name, second[j].rank) == (each.name, each.rank)), None)
+        same = next((j for j in left if (second[j].name, _rank(second[j])) == (each.name, _rank(each))), None)
         if same is None:
             unpaired.append(i)
         else:
@@ -79,13 +80,18 @@ def _paired(
             pairs.append((i, same))
     alone = []
     for i in unpaired:  # a loader may have another name since its data set has one
-        same = next((j for j in left if second[j].rank == first[i].rank), None)
+        same = next((j for j in left if _rank(second[j]) == _rank(first[i])), None)
         if same is None:
             alone.append(first[i].name)
         else:
             left.remove(same)
             pairs.append((i, same))
     return sorted(pairs), alone, [second[j].name for j in left]
+
+
+def _rank(loader: LoaderReport) -> int | None:
+    """None for a section of all ranks: whose figures it shows depends on who was the slowest."""
+    return None if loader.ranks is not None else loader.rank
 
 
 def _loader(before: LoaderReport, columns: LoaderRun | None, after: LoaderReport, others: LoaderRun | None

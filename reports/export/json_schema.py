@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ...advisors.schema import report_model
+from ...advisors.schema import rank_model, report_model
 from ...advisors.schema.report_model import SCHEMA, Report
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -47,7 +47,11 @@ def render_schema() -> str:
 
 def _comments() -> Iterator[tuple[str, str, str]]:
     """(class, field, the comment that ends its line in the source)."""
-    source = inspect.getsource(report_model)
+    for module in (rank_model, report_model):
+        yield from _comments_of(inspect.getsource(module))
+
+
+def _comments_of(source: str) -> Iterator[tuple[str, str, str]]:
     lines = source.splitlines()
     for cls in ast.parse(source).body:
         if isinstance(cls, ast.ClassDef):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...advisors.schema.report_model import HotSpot, Report
+from ...advisors.stacks.code_summary import code_of
 from ...profiler.base import schema
 from ...profiler.base.errors import UsageError
 from ...profiler.base.schema import Field, Schema
@@ -55,11 +56,11 @@ def render_parquet(report: Report, run: Run) -> dict[str, bytes]:
     for name, schema_ in _SYSTEM_TABLES.items():
         parts: list[Columns] = [getattr(system, name) for system in run.systems]
         tables[name] = _table(schema_, _HOST_KEYS, hosts, parts, about)
-    tables["functions"] = _functions(report, about)
+    tables["functions"] = _functions(report, run, about)
     return {f"{name}.parquet": content for name, content in tables.items()}
 
 
-def _functions(report: Report, about: str) -> bytes:
+def _functions(report: Report, run: Run, about: str) -> bytes:
     """A row a hot function, and one a line of the user's own: `HotSpot` with its loader and stage."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -69,11 +70,21 @@ def _functions(report: Report, about: str) -> bytes:
     keys = [pa.field("loader_name", pa.string()), pa.field("loader", pa.int32()), pa.field("pid", pa.int64()),
             pa.field("rank", pa.int64()), pa.field("stage", pa.string()), pa.field("samples", pa.int64()),
             pa.field("kind", pa.string())]  # fmt: skip
+    told = {(each.pid, each.index, each.rank): each.code for each in report.loaders}
+    # A report shows one rank's section of a loader: what the others do is seen in their stacks all the same.
+    codes = [
+        (
+            loader,
+            told[key] if (key := (loader.pid, loader.index, loader.rank)) in told else code_of(run, process, loader),
+        )
+        for process in run.processes
+        for loader in process.loaders
+    ]
     rows = [
         {"loader_name": loader.name, "loader": loader.index, "pid": loader.pid, "rank": loader.rank, "stage": name,
          "samples": stage.samples, "kind": kind, **dataclasses.asdict(spot)}
-        for loader in report.loaders
-        for name, stage in code_stages(loader.code)
+        for loader, code in codes
+        for name, stage in code_stages(code)
         for kind, found in (("function", stage.hot), ("line", stage.lines))
         for spot in found
     ]  # fmt: skip

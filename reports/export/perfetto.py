@@ -17,9 +17,8 @@ from ...profiler.base.metadata import clean
 from ...profiler.lanes.columns import Columns
 from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..words.glosses import label_of
-from ..words.matching import recorded
-from ..words.rows import title_of
 from ..words.timeline import Track, Window
+from ..words.uses import use_of
 
 # 2,000 batches of one loader are some 25,000 events, 4 MB; a viewer takes more, a browser tab not much more.
 BATCHES = 2_000
@@ -41,19 +40,16 @@ def render_perfetto(report: Report, run: Run, batches: int = BATCHES) -> str:
     calendar.
     """
     clock = _Clock(run)
-    several = len(report.loaders) > 1
     events: list[Event] = []
     spans: list[tuple[int, int]] = []
-    pairs = zip(report.loaders, recorded(report, run), strict=True)
-    for number, (loader, found) in enumerate(list(pairs)[:MAX_LOADERS], 1):
-        if found is None:
-            continue
-        process, columns = found
+    pairs = [(process, loader) for process in run.processes for loader in process.loaders]
+    for number, (process, columns) in enumerate(pairs[:MAX_LOADERS], 1):
         window = Window(columns, batches)
         if not len(window.rows):
             continue
         shift = clock.shift(process.boot_id)
-        name = f"{title_of(loader, several)}, process {loader.pid}"
+        title = [clean(columns.name, 80), use_of(columns), f"rank {columns.rank}" if columns.rank is not None else None]
+        name = ", ".join(filter(None, [*title, f"process {columns.pid}"]))
         events += _loader(number, name, columns, process, window, shift)
         spans.append((int(window.start.min()) + shift, int((window.handed + window.compute.clip(0)).max()) + shift))
     for number, system in enumerate(run.systems, _FIRST_HOST):

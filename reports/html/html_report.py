@@ -11,6 +11,7 @@ from ...profiler.base.metadata import clean
 from ...profiler.run.run import LoaderRun, Run
 from ..words.glosses import CAUSES, GLOSSES
 from ..words.matching import recorded
+from ..words.ranks import rank_rows, rank_sentences
 from ..words.rows import advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
 from ..words.sentences import (
     headroom_sentence,
@@ -83,6 +84,8 @@ def _view(
         "sentence": clean(loader.basis.sentence),
         "headroom": headroom_sentence(loader) if told else None,
         "limit": limit_sentence(loader),
+        "ranks": rank_sentences(loader),
+        "spread": rank_rows(loader),
         "throughput": throughput_line(loader),
         "tiles": _tiles(loader),
         "nothing": nothing_to_change(loader),

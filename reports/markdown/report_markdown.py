@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.metadata import clean
 from ..words.inside import basis_text, code_stages, hottest, inside_notes, transform_rows
+from ..words.ranks import HEAD, rank_rows, rank_sentences
 from ..words.rows import AdviceRow, advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
 from ..words.sentences import headroom_sentence, overhead_sentence, throughput_line
 from ..words.storage_words import storage_rows
@@ -61,6 +62,10 @@ def _verdict(loader: LoaderReport, several: bool) -> Iterator[str]:
     lines = [f"## {escaped(title_of(loader, several))}: {loader.verdict}\n", f"**{escaped(loader.basis.sentence)}**"]
     if loader.verdict != "too-short":
         lines.append(escaped(headroom_sentence(loader)))
+    lines += [f"\n{escaped(sentence)}" for sentence in rank_sentences(loader)]
+    spread = rank_rows(loader)
+    if spread:
+        lines += ["", table(HEAD, spread, right=(1, 2, 3))]
     lines += ["", escaped(throughput_line(loader)), ""]
     yield "\n".join(lines)
 

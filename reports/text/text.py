@@ -11,12 +11,14 @@ from rich.text import Text
 from ...advisors.schema.report_model import LoaderReport, Report, RunInfo
 from ...profiler.base.metadata import clean
 from ..words.inside import inside_notes
+from ..words.ranks import who
 from ..words.sentences import headroom_sentence, limit_sentence, overhead_sentence, throughput_line
 from ..words.system_words import system_rows
 from ..words.uses import use_of
 from .advice_text import advice_lines
 from .inside_text import inside_lines
 from .layout import bullets, heading, indented, labelled
+from .ranks_text import rank_lines
 from .stages_text import stage_lines, unmeasured_stages, waiting_lines
 from .terminal import fitting_width, printed
 
@@ -64,8 +66,9 @@ def _loader(loader: LoaderReport, run: RunInfo, width: int, several: bool) -> It
     use = use_of(loader)
     if use is not None:
         title.append(f"  {use}")
-    if several or loader.rank is not None:
-        title.append(f"  process {loader.pid}" if loader.rank is None else f"  rank {loader.rank}", style="dim")
+    whose = who(loader, several)
+    if whose is not None:
+        title.append(f"  {whose}", style="dim")
     yield Rule(style="dim", characters="─")
     yield title
     yield Text("")
@@ -75,6 +78,7 @@ def _loader(loader: LoaderReport, run: RunInfo, width: int, several: bool) -> It
     limit = limit_sentence(loader)
     if limit:
         yield indented(limit)
+    yield from rank_lines(loader)
     yield Text("")
     yield from advice_lines(loader)
     yield indented(throughput_line(loader), "dim")

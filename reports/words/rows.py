@@ -9,6 +9,7 @@ from ...advisors.schema.report_model import LoaderReport, Recommendation, Report
 from ...profiler.base.metadata import clean
 from .advice_words import effect_text
 from .glosses import CAUSES, GLOSSES, GROUPS
+from .ranks import who
 from .sentences import CAPACITIES
 from .units import UNKNOWN, duration, micros, percent, plural, rate
 from .uses import use_of
@@ -151,9 +152,7 @@ def run_rows(report: Report) -> list[tuple[str, str]]:
 
 
 def title_of(loader: LoaderReport, several: bool) -> str:
-    """'ImageNet', with what it is for, and the rank or process where there are several."""
+    """'ImageNet', with what it is for, and whose figures these are where that is not clear."""
     name = ", ".join(filter(None, (clean(loader.name, 80), use_of(loader))))
-    if not several and loader.rank is None:
-        return name
-    who = f"process {loader.pid}" if loader.rank is None else f"rank {loader.rank}"
-    return f"{name} ({who})"
+    whose = who(loader, several)
+    return name if whose is None else f"{name} ({whose})"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from ...advisors.code.dialects import NAMES
 from ...advisors.schema.report_model import LoaderReport
 from ...profiler.base.metadata import clean
+from ...profiler.run.run import LoaderRun
 
 
-def use_of(loader: LoaderReport) -> str | None:
+def use_of(loader: LoaderReport | LoaderRun) -> str | None:
     """'training (train.py:41), Lightning', as far as it is known."""
     phase, place, framework = (loader.config.get(name) for name in ("phase", "place", "framework"))
     said = " ".join(

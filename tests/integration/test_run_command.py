@@ -45,15 +45,41 @@ TRAIN = """
 """
 
 RANKS = """
-    import os
+    import time
     import torch.distributed as dist
     from torch.utils.data import DataLoader, DistributedSampler
 
+    class Augment:
+        def __call__(self, sample):
+            if dist.get_rank() == 1:
+                time.sleep(0.02)
+            return sample
+
+    class Rows:
+        transform = None
+
+        def __init__(self):
+            self.transform = Chain([Augment(), abs])
+
+        def __len__(self):
+            return 360
+
+        def __getitem__(self, index):
+            return self.transform(index)
+
+    class Chain:
+        def __init__(self, transforms):
+            self.transforms = transforms
+
+        def __call__(self, sample):
+            for transform in self.transforms:
+                sample = transform(sample)
+            return sample
+
     dist.init_process_group("gloo")
-    data = list(range(80))
-    sampler = DistributedSampler(data)
-    total = sum(int(batch.sum()) for batch in DataLoader(data, batch_size=4, sampler=sampler))
-    dist.barrier()
+    data = Rows()
+    for batch in DataLoader(data, batch_size=4, sampler=DistributedSampler(data)):
+        dist.barrier()
     dist.destroy_process_group()
 """
 
@@ -119,14 +145,19 @@ def test_a_command_that_starts_python(train: Path) -> None:
 def test_ranks_of_torchrun_record_into_one_run(tmp_path: Path, runs_dir: Path) -> None:
     script = tmp_path / "ranks.py"
     script.write_text(textwrap.dedent(RANKS))
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", str(script)]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3", "--standalone", str(script)]
     code, directory = run_command(launcher, runs_dir)
     assert code == 0
     assert directory is not None
     run = loaderscope.open_run(directory)
-    assert sorted(process.rank for process in run.processes) == [0, 1]
-    assert [len(loader.batches["t_ns"]) for loader in run.loaders] == [10, 10]
+    assert sorted(process.rank for process in run.processes) == [0, 1, 2]
+    assert [len(loader.batches["t_ns"]) for loader in run.loaders] == [30, 30, 30]
     assert len(list(directory.glob("system-*"))) == 1
+    (section,) = loaderscope.report(run).loaders
+    assert section.rank == 1 and section.ranks is not None and len(section.ranks.each) == 3
+    slow = section.ranks.slowest  # by 80 ms a step; the others wait for it at the barrier
+    assert slow is not None
+    assert (slow.rank, slow.cause, slow.function, slow.held_up) == (1, "fetch", "Augment", True)
 
 
 def test_nothing_recorded_leaves_no_directory(runs_dir: Path) -> None:

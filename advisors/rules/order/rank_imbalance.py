@@ -21,12 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from ....profiler.run.run import LoaderRun
 from ...case.case import Advice, Case, Outcome
 from ...code.template import code_from
 from ...schema.figures import figure, us
+from ...schema.rank_model import RankFigures
 
 NAME = "rank-imbalance"
 KIND = "speed"
@@ -43,10 +41,11 @@ LEAST_BATCHES = 20
 
 
 def examine(case: Case) -> Iterator[Outcome]:
-    if case.whatif is None or not case.peers or (case.process.world_size or 1) < 2:
+    ranks = case.report.ranks
+    if case.whatif is None or ranks is None:
         return
-    own = _means(case.loader)
-    others = [found for _, loader in case.peers if (found := _means(loader)) is not None]
+    own = next((found for each in ranks.each if each.rank == case.loader.rank and (found := _means(each))), None)
+    others = [found for each in ranks.each if each.rank != case.loader.rank and (found := _means(each)) is not None]
     if own is None or not others:
         return
     cost, wait, compute = own
@@ -65,14 +64,14 @@ def examine(case: Case) -> Iterator[Outcome]:
     yield Advice(
         title="Deal the costly samples out evenly among the ranks",
         why=(
-            f"A batch takes this rank {us(cost / 1e3)} to make, and the cheapest rank {us(cheapest[0] / 1e3)}. The "
-            f"others wait for it inside their steps, {us(more_wait / 1e3)} each time."
+            f"A batch takes this rank {us(cost)} to make, and the cheapest rank {us(cheapest[0])}. The "
+            f"others wait for it inside their steps, {us(more_wait)} each time."
         ),
         evidence={
-            "making a batch, this rank": us(cost / 1e3),
-            "the cheapest rank": us(cheapest[0] / 1e3),
+            "making a batch, this rank": us(cost),
+            "the cheapest rank": us(cheapest[0]),
             "spread": f"{figure(cost / cheapest[0])} times",
-            "waiting more than the cheapest": f"{us(more_wait / 1e3)} a step",
+            "waiting more than the cheapest": f"{us(more_wait)} a step",
         },
         predicted=case.predict(fetch=balanced, collate=balanced),
         code=code_from("samplers", "EvenCosts", then=_USE),
@@ -81,16 +80,12 @@ def examine(case: Case) -> Iterator[Outcome]:
     )
 
 
-def _means(loader: LoaderRun) -> tuple[float, float, float] | None:
-    """(making, waiting, computing) a batch, mean ns; the first batch of each epoch is left out."""
-    batches = loader.batches
-    steady = np.zeros(batches.rows, dtype=np.bool_)
-    steady[1:] = batches["epoch"][1:] == batches["epoch"][:-1]
-    known = steady & (batches["fetch_ns"] >= 0) & (batches["wait_ns"] >= 0) & (batches["compute_ns"] >= 0)
-    if np.count_nonzero(known) < LEAST_BATCHES:
+def _means(rank: RankFigures) -> tuple[float, float, float] | None:
+    """(making, waiting, computing) a steady batch, mean µs."""
+    mean = rank.mean_us
+    if rank.steady_batches < LEAST_BATCHES or not {"fetch", "wait", "compute"} <= mean.keys():
         return None
-    making = batches["fetch_ns"][known] + batches["collate_ns"][known].clip(0)
-    return float(making.mean()), float(batches["wait_ns"][known].mean()), float(batches["compute_ns"][known].mean())
+    return mean["fetch"] + mean.get("collate", 0.0), mean["wait"], mean["compute"]
 
 
 _USE = """\

@@ -121,6 +121,7 @@ class Bursts:
         eager = any(main.stacks == "eager" for main in living)
         self._look_due_ns = now + (0 if eager else self._pace(now - self._begun_ns))
         computing = False
+        due: list[tuple[float, Watcher, Main, Loop]] = []
         wanted = [main for main in living if main.stacks != "off" and main.probe is not None]
         for main in wanted:
             times = self._taken.get(main.directory, [])
@@ -131,16 +132,21 @@ class Bursts:
                 watcher = self._watchers[main.directory] = Watcher(main.directory)
             watcher.look()
             loops = watcher.steady(main.stacks == "eager")
-            for loop in loops:
-                if loop.waiting_share >= WAITING_SHARE or main.stacks == "eager":
-                    self._taken.setdefault(main.directory, []).append(now)
-                    step_ns = loop.step_mean_ns
-                    if step_ns is not None and main.stacks != "eager" and loop.batches >= COST_STEPS:
-                        self._uncosted = watcher, loop, step_ns, now + COST_SEEN_NS
-                    watcher.forget()
-                    self._begin(now, main, loop.loader, step_ns, None)
-                    return
+            due += [
+                (loop.waiting_share, watcher, main, loop)
+                for loop in loops
+                if loop.waiting_share >= WAITING_SHARE or main.stacks == "eager"
+            ]
             computing = computing or bool(loops)
+        if due:  # of several ranks the one that holds the others up
+            _, watcher, main, loop = max(due, key=lambda each: each[0])
+            self._taken.setdefault(main.directory, []).append(now)
+            step_ns = loop.step_mean_ns
+            if step_ns is not None and main.stacks != "eager" and loop.batches >= COST_STEPS:
+                self._uncosted = watcher, loop, step_ns, now + COST_SEEN_NS
+            watcher.forget()
+            self._begin(now, main, loop.loader, step_ns, None)
+            return
         if not self._succeeded and not self._taken:
             self._say(OFF if not wanted else COMPUTING if computing else YOUNG)
 

@@ -286,6 +286,15 @@ def test_the_ranks_of_a_host_take_turns_and_stop_at_eight(place, made):
     assert not place.bursts.busy
 
 
+def test_the_rank_that_waits_for_its_data_comes_before_those_that_wait_less(place, made):
+    place.train(wait_ms=15.0, compute_ms=85.0)
+    slow = place.process(100)
+    place.living.append(slow)
+    place.train(main=slow, wait_ms=90.0, compute_ms=10.0)
+    place.tick()
+    assert [one.pid for one in made] == [100]
+
+
 def test_the_workers_read_are_few_and_of_the_loader_that_waits(tmp_path, made):
     place = Place(tmp_path, workers=())
     place.main.workers = {60 + at: Worker(SimpleNamespace(pid=60 + at), at, at % 2) for at in range(16)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from builders import MS, RunBuilder
 from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.stage_model.ranks import ranks_of
+from loaderscope.profiler.run.loader_summary import summary_of
 from loaderscope.profiler.run.run_reader import open_run
 from rule_cases import FakeWhatIf, advice, case_of, outcomes
 from rule_rows import rows_of
@@ -18,20 +21,20 @@ NAME = "rank-imbalance"
 
 def case(
     tmp_path: Path, own: tuple[float, float, float] = (8.0, 8.0, 10.0),
-    peers: tuple[tuple[float, float, float], ...] = ((2.0, 2.0, 16.0), (3.0, 3.0, 15.0)), world: int = 3,
+    peers: tuple[tuple[float, float, float], ...] = ((2.0, 2.0, 16.0), (3.0, 3.0, 15.0)),
 ) -> Case:  # fmt: skip
     """(fetch, wait, compute) in ms of this rank and of the others."""
-    rows, epochs = made(own)
-    found = case_of(tmp_path, rows, epochs=epochs, process={"world_size": world, "rank": 0}, whatif=FakeWhatIf())
-    others = []
-    for rank, times in enumerate(peers, 1):
-        run = RunBuilder(tmp_path / f"rank{rank}")
+    run = RunBuilder(tmp_path / "ranks")
+    for rank, times in enumerate((own, *peers)):
         rows, epochs = made(times)
-        run.process(world_size=world, rank=rank).loader(rows, epochs=epochs)
-        process = open_run(run.path).processes[0]
-        others.append((process, process.loaders[0]))
-    object.__setattr__(found, "peers", tuple(others))
-    return found
+        run.process(pid=4000 + rank, world_size=1 + len(peers), rank=rank).loader(rows, epochs=epochs)
+    processes = open_run(run.path).processes
+    ranks = ranks_of([(each, summary_of(each.loaders[0])) for each in processes]) if peers else None
+    rows, epochs = made(own)
+    return case_of(
+        tmp_path, rows, epochs=epochs, process={"world_size": 1 + len(peers), "rank": 0}, whatif=FakeWhatIf(),
+        report=lambda report: replace(report, ranks=ranks),
+    )  # fmt: skip
 
 
 def made(times: tuple[float, float, float]) -> tuple[Any, Any]:
@@ -65,7 +68,6 @@ def test_its_sampler_deals_costs_out_evenly(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"world": 1},
         {"peers": ()},
         {"own": (2.2, 2.2, 15.8)},  # no spread
         {"own": (2.0, 2.0, 16.0), "peers": ((8.0, 8.0, 10.0),)},  # the other one is slow

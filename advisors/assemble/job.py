@@ -1,0 +1,130 @@
+"""A job of several ranks as one report: a section a loader, of the rank that says most, with what all ranks show."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...profiler.base.liveness import Liveness
+from ...profiler.base.metadata import Scalar
+from ...profiler.inspect.inspection import Part
+from ...profiler.run.loader_summary import LoaderSummary, summary_of
+from ...profiler.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.run.run_finder import find_run
+from ...profiler.run.run_reader import read_run
+from ..schema.rank_model import Ranks, SlowestRank
+from ..schema.report_model import HotSpot, LoaderReport, Recommendation
+from ..stacks.code_summary import place_of
+from ..stage_model.ranks import Member, ranks_of
+
+# What takes this part of a stage is the reason for it.
+MOST = 0.5
+_METHODS = ("__call__", "forward")  # what a transform's stack shows of it
+
+
+@dataclass(frozen=True)
+class Group:
+    """One loader of a job, in each rank once. `ranks` is None for a loader of no rank, or of one alone."""
+
+    members: tuple[Member, ...]
+    ranks: Ranks | None
+
+    @property
+    def foremost(self) -> tuple[Member, ...]:
+        """The rank its section is of, then the others that are looked at: the one that waits least for its data, and
+        the first. The slowest rank is what a job loses; without one, ranks are alike and the first will do."""
+        if self.ranks is None:
+            return self.members
+        slowest, wait = self.ranks.slowest, self.ranks.spread.get("wait")
+        wanted = [slowest.rank] if slowest is not None else []
+        wanted += [self.members[0][0].rank or 0, *([wait.low_rank] if wait is not None else [])]
+        by_rank = {process.rank: (process, loader) for process, loader in self.members}
+        return tuple(by_rank[rank] for rank in dict.fromkeys(wanted))
+
+
+def open_job(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
+    """As `open_run`, for a report: of a job of many ranks, only those are read whole that it speaks of."""
+    return read_run(find_run(name, runs), Liveness(), choose=_spoken_of)
+
+
+def _spoken_of(processes: Iterable[ProcessRun]) -> set[Path]:
+    return {process.path for group in groups_of(processes) for process, _ in group.foremost}
+
+
+def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
+    """The loaders of a run in the order of their first use, those that are one in several ranks together."""
+    found: dict[tuple[object, ...], list[Member]] = defaultdict(list)
+    for process in processes:
+        seen: dict[tuple[Scalar, ...], int] = defaultdict(int)
+        for loader in summaries_of(process):
+            number = seen[loader.identity]
+            seen[loader.identity] += 1
+            key: tuple[object, ...] = (process.world_size, loader.identity, number)
+            if process.rank is None:
+                key = (process.path.name, *key)
+            elif any(other.rank == process.rank for other, _ in found[key]):
+                key = (process.path.name, *key)  # a rank that was started anew, or a child of it
+            found[key].append((process, loader))
+    groups = []
+    for members in found.values():
+        if not members:
+            continue
+        members.sort(key=lambda member: member[0].rank or 0)
+        groups.append(Group(tuple(members), ranks_of(members) if len(members) > 1 else None))
+    return groups
+
+
+def summaries_of(process: ProcessRun) -> tuple[LoaderSummary, ...]:
+    """Of every loader of this process: those it left, or else made now."""
+    return process.summaries or tuple(summary_of(loader) for loader in process.loaders)
+
+
+def with_ranks(section: LoaderReport, loader: LoaderRun, ranks: Ranks) -> LoaderReport:
+    """The section of one rank with what all show; the slowest named with the code that its cause lies in."""
+    slowest = ranks.slowest
+    if slowest is not None and slowest.rank == section.rank and slowest.cause is not None:
+        ranks = replace(ranks, slowest=_with_code(slowest, slowest.cause, section, loader))
+    return replace(section, ranks=ranks)
+
+
+def with_advice_of_others(section: LoaderReport, others: Sequence[LoaderReport]) -> LoaderReport:
+    """What is wrong or dangerous in another rank is told too, once; how to be faster is said for the slowest."""
+    told = {each.rule for each in section.recommendations}
+    more: list[Recommendation] = []
+    for other in others:
+        for each in other.recommendations:
+            if each.kind != "speed" and each.rule not in told:
+                told.add(each.rule)
+                more.append(replace(each, why=f"In rank {other.rank}: {each.why}"))
+    return replace(section, recommendations=(*more, *section.recommendations))
+
+
+def _with_code(slowest: SlowestRank, cause: str, section: LoaderReport, loader: LoaderRun) -> SlowestRank:
+    spot = _innermost(section.code.stages[cause].lines) if section.code and cause in section.code.stages else None
+    transform = next((each.name for each in section.transforms if (each.share or 0) >= MOST), None)
+    if spot is None:
+        return replace(slowest, function=transform if cause == "fetch" else None)
+    if spot.function in _METHODS and transform is not None and cause == "fetch":
+        name = f"{transform}.{spot.function}"
+    else:
+        name = next(_qualified(spot, loader.inspection.parts), spot.function)
+    return replace(slowest, function=name, file=spot.file, line=spot.line)
+
+
+def _innermost(lines: Iterable[HotSpot]) -> HotSpot | None:
+    """Of the user's lines that take most of the stage, the one that calls no other of them."""
+    most = [spot for spot in lines if spot.total_share >= MOST]
+    callers = {spot.called_from for spot in most}
+    inner = [spot for spot in most if place_of(spot.file or "", spot.line or 0) not in callers]
+    return max(inner or most, key=lambda spot: spot.total_share, default=None)
+
+
+def _qualified(spot: HotSpot, parts: Iterable[Part]) -> Iterator[str]:
+    """With the class, where the line is known to be one of its source."""
+    for part in parts:
+        source = part.getitem or part.getitems or part.iter or part.call
+        if part.file == spot.file and part.line and spot.line and 0 <= spot.line - part.line < len(source):
+            yield f"{part.name}.{spot.function}"

@@ -1,0 +1,166 @@
+"""Many runs as one table, a row a loader and run, for DuckDB, Polars or a spreadsheet to answer a team's questions."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import os
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ...advisors.schema.report_model import LoaderReport, Report
+from ...profiler.base.errors import UsageError
+from ...profiler.run.run_list import RunEntry
+from ..words.ranks import place_of
+
+# Of a headroom that is endless, without loading nothing would be left, all time was lost.
+_ALL = 1.0
+
+
+@dataclass(frozen=True)
+class FleetRow:
+    """One loader of one run; of a run without one, or that cannot be read, what is known of the run.
+
+    `lost_share` is the part of the loop's time that loading cost, epoch starts included. `lost_loop_hours` is that of
+    all its ranks together, `lost_gpu_hours` the same where they trained on a device. `predicted_*` are the factors on
+    batches a second that the first advice promises.
+    """
+
+    run: str
+    path: str
+    state: str
+    created_unix_ns: int | None
+    command: str
+    problem: str | None = None
+    host: str | None = None
+    torch: str | None = None
+    python: str | None = None
+    loaderscope: str | None = None
+    device: str | None = None
+    loader: str | None = None
+    phase: str | None = None
+    place: str | None = None
+    framework: str | None = None
+    dataset: str | None = None
+    batch_size: int | None = None
+    num_workers: int | None = None
+    ranks: int | None = None
+    hosts: int | None = None
+    batches: int | None = None
+    samples: int | None = None
+    epochs: int | None = None
+    wall_s: float | None = None
+    batches_per_s: float | None = None
+    samples_per_s: float | None = None
+    verdict: str | None = None
+    confidence: str | None = None
+    wait_share: float | None = None
+    lost_share: float | None = None
+    lost_loop_hours: float | None = None
+    lost_gpu_hours: float | None = None
+    first_rule: str | None = None
+    first_advice: str | None = None
+    predicted_low: float | None = None
+    predicted_mid: float | None = None
+    predicted_high: float | None = None
+    slowest_rank: int | None = None
+    slowest_cause: str | None = None
+    slowest_place: str | None = None
+
+
+def fleet_rows(entry: RunEntry, report: Report | str) -> Iterator[FleetRow]:
+    """The rows of one run; instead of its report, why it has none."""
+    known: dict[str, Any] = {
+        "run": entry.id, "path": os.fsencode(entry.path).decode(errors="replace"), "state": entry.state,
+        "created_unix_ns": entry.created_unix_ns, "command": shlex.join(entry.argv),
+    }  # fmt: skip
+    if isinstance(report, str):
+        yield FleetRow(**known, problem=report)
+        return
+    run = report.run
+    known.update(host=run.host, torch=run.torch, python=run.python, loaderscope=run.loaderscope,
+                 device=", ".join(run.devices) or None, ranks=run.world_size)  # fmt: skip
+    for loader in report.loaders:
+        yield FleetRow(**{**known, **_loader(loader, bool(run.devices))})
+    if not report.loaders:
+        yield FleetRow(**known)
+
+
+def _loader(loader: LoaderReport, device: bool) -> dict[str, Any]:
+    config = loader.config
+    texts = {name: value if isinstance(value := config.get(name), str) else None
+             for name in ("phase", "place", "framework", "dataset")}  # fmt: skip
+    numbers = {name: value if type(value := config.get(name)) is int else None
+               for name in ("batch_size", "num_workers")}  # fmt: skip
+    first = loader.recommendations[0] if loader.recommendations else None
+    slowest = loader.ranks.slowest if loader.ranks is not None else None
+    share = None
+    if loader.verdict != "too-short":
+        share = _ALL if loader.headroom is None else 1 - 1 / loader.headroom
+    hours = _lost_hours(loader, share)
+    return {
+        **texts,
+        **numbers,
+        "loader": loader.name,
+        "ranks": len(loader.ranks.each) if loader.ranks is not None else 1,
+        "hosts": loader.ranks.hosts if loader.ranks is not None else 1,
+        **{name: getattr(loader, name) for name in
+           ("batches", "samples", "epochs", "wall_s", "batches_per_s", "samples_per_s", "verdict")},
+        "confidence": loader.basis.confidence,
+        "wait_share": loader.basis.stall_share,
+        "lost_share": share,
+        "lost_loop_hours": hours,
+        "lost_gpu_hours": hours if device else None,
+        "first_rule": first.rule if first is not None else None,
+        "first_advice": first.title if first is not None else None,
+        **{f"predicted_{name}": getattr(first.predicted, name) if first is not None else None
+           for name in ("low", "mid", "high")},
+        "slowest_rank": slowest.rank if slowest is not None else None,
+        "slowest_cause": slowest.cause if slowest is not None else None,
+        "slowest_place": place_of(slowest) or None if slowest is not None else None,
+    }  # fmt: skip
+
+
+def _lost_hours(loader: LoaderReport, share: float | None) -> float | None:
+    """Of all ranks: those that step together lose what the slowest does, others what each waits itself."""
+    if share is None or loader.wall_s is None:
+        return None
+    own = share * loader.wall_s / 3600
+    if loader.ranks is None:
+        return own
+    slowest = loader.ranks.slowest
+    if slowest is None or slowest.held_up:
+        return own * len(loader.ranks.each)
+    lost = [each.mean_us.get("stall", each.mean_us.get("wait", 0.0)) * each.batches for each in loader.ranks.each]
+    return sum(lost) / 3.6e9
+
+
+def render_fleet(format_: str, rows: Iterable[FleetRow]) -> str | bytes:
+    """The table as "json" (an array of objects), "csv" or "parquet". Raises UsageError where pyarrow is missing."""
+    if format_ == "json":
+        return json.dumps([dataclasses.asdict(row) for row in rows], indent=2, ensure_ascii=False) + "\n"
+    if format_ == "csv":
+        sink = io.StringIO()
+        writer = csv.writer(sink, lineterminator="\n")
+        writer.writerow(each.name for each in fields(FleetRow))
+        writer.writerows(dataclasses.astuple(row) for row in rows)
+        return sink.getvalue()
+    return _parquet(rows)
+
+
+def _parquet(rows: Iterable[FleetRow]) -> bytes:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        mend = "the parquet format needs pyarrow: pip install 'loaderscope[parquet]'"
+        raise UsageError(mend) from error
+    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
+    described = pa.schema([pa.field(f.name, types[str(f.type).split(" ")[0]]) for f in fields(FleetRow)])
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist([dataclasses.asdict(row) for row in rows], described), sink, compression="zstd")
+    return sink.getvalue()

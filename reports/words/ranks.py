@@ -1,0 +1,94 @@
+"""A loader over the ranks of a job, in words and as rows of ready texts."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from ...advisors.schema.rank_model import SlowestRank, Spread
+from ...advisors.schema.report_model import LoaderReport
+from ...advisors.stage_model.ranks import LEAST_STEADY
+from ...profiler.base.metadata import clean
+from .glosses import GLOSSES, label_of
+from .units import micros, plural
+
+# What the spread is told of; the rest of the stages only where the slowest rank's cause is one of them.
+TOLD = ("wait", "stall", "compute", "fetch", "collate")
+HEAD = ("over the ranks", "least", "middle", "most")
+# Ranks within so much of each other are alike: in less than this, nobody looks for who is who.
+ALIKE = 1.05
+
+
+def who(loader: LoaderReport, several: bool) -> str | None:
+    """'4 ranks, figures of rank 2', 'rank 2', 'process 4000': whose figures a section shows; None where it is clear."""
+    if loader.ranks is not None:
+        return f"{plural(len(loader.ranks.each), 'rank', 'ranks')}, figures of rank {loader.rank}"
+    if loader.rank is not None:
+        return f"rank {loader.rank}"
+    return f"process {loader.pid}" if several else None
+
+
+def rank_sentences(loader: LoaderReport) -> list[str]:
+    """Who holds the others up and why, or that nobody does; and which ranks are not there."""
+    ranks = loader.ranks
+    if ranks is None:
+        return []
+    told = [_slowest(ranks.slowest)] if ranks.slowest is not None else []
+    if not told and sum(each.steady_batches >= LEAST_STEADY for each in ranks.each) > 1:
+        told = ["No rank holds the others up by its data."]
+    missing = (ranks.world_size or 0) - len(ranks.each)
+    if missing > 0:
+        was = "was" if missing == 1 else "were"
+        told.append(f"Of {ranks.world_size:,} ranks, {missing:,} {was} not recorded with this loader.")
+    return told
+
+
+def _slowest(slow: SlowestRank) -> str:
+    if slow.cause is not None:
+        what = f"Rank {slow.rank}’s {label_of(slow.cause)} takes {micros(slow.cause_us)} a batch, the others’ "
+        what += micros(slow.others_cause_us)
+        where = place_of(slow)
+        what += f": {where}" if where else ""
+    else:
+        what = (
+            f"Rank {slow.rank} waits {micros(slow.lost_us)} a step for its data, the others "
+            f"{micros(slow.others_lost_us)}: no stage of its loader accounts for that"
+        )
+    if not slow.held_up:
+        return f"{what}. The ranks do not step together, so that only it waits for that."
+    more = micros(slow.lost_us - slow.others_lost_us)
+    return f"{what}. Every step waits for it: {more} of {micros(slow.step_us)}, in all ranks."
+
+
+def place_of(slow: SlowestRank) -> str:
+    """'Augment.__call__ at data.py:31', as much of it as is known."""
+    at = f"{clean(PurePath(slow.file).name, 60)}:{slow.line}" if slow.file and slow.line else ""
+    return " at ".join(filter(None, (clean(slow.function, 80) if slow.function else "", at)))
+
+
+def rank_rows(loader: LoaderReport) -> list[tuple[str, str, str, str]]:
+    """(stage, least, middle, most) a batch with the ranks that have them, of the stages worth it; none where the ranks
+    are alike."""
+    ranks = loader.ranks
+    if ranks is None:
+        return []
+    cause = ranks.slowest.cause if ranks.slowest is not None else None
+    told = [
+        (stage, spread)
+        for stage in GLOSSES
+        if (stage in TOLD or stage == cause) and (spread := ranks.spread.get(stage)) is not None
+    ]
+    if all(map(_alike, (spread for _, spread in told))):
+        return []
+    return [
+        (label_of(stage), _of(spread, spread.low, spread.low_rank), micros(spread.median),
+         _of(spread, spread.high, spread.high_rank))
+        for stage, spread in told
+    ]  # fmt: skip
+
+
+def _alike(spread: Spread) -> bool:
+    return spread.high <= ALIKE * spread.low
+
+
+def _of(spread: Spread, value: float, rank: int) -> str:
+    return micros(value) if _alike(spread) else f"{micros(value)} (rank {rank})"

@@ -1,0 +1,150 @@
+"""A job of several ranks: one section a loader, and the rank that holds the others up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import MS, RunBuilder, epoch_row, loop
+from inside_samples import CODE
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.advisors.assemble.job import with_ranks
+from loaderscope.advisors.schema.rank_model import SlowestRank
+from loaderscope.advisors.schema.report_model import LoaderReport
+from loaderscope.profiler.run.run_reader import open_run
+from rank_cases import job, rank
+
+
+def sections(run: RunBuilder, advice: bool = False) -> tuple[LoaderReport, ...]:
+    return build_report(open_run(run.path), advice=advice).loaders
+
+
+def slowest(section: LoaderReport) -> SlowestRank:
+    assert section.ranks is not None and section.ranks.slowest is not None
+    return section.ranks.slowest
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunBuilder:
+    return RunBuilder(tmp_path)
+
+
+def test_the_rank_that_waits_for_data_is_the_slow_one(run: RunBuilder) -> None:
+    """The others wait for it too, in a collective operation: that is inside their steps."""
+    job(run, slow=2)
+    (section,) = sections(run)
+    slow = slowest(section)
+    assert (section.rank, section.pid, slow.rank) == (2, 4002, 2)
+    assert (slow.cause, slow.cause_us, slow.others_cause_us) == ("fetch", 150_000, 10_000)
+    assert (slow.lost_us, slow.others_lost_us, slow.step_us, slow.held_up) == (150_000, 10_000, 160_000, True)
+    assert section.ranks is not None
+    fetch = section.ranks.spread["fetch"]
+    assert (fetch.low, fetch.low_rank, fetch.median, fetch.high, fetch.high_rank) == (10_000, 0, 10_000, 150_000, 2)
+    assert [(each.rank, each.mean_us["wait"]) for each in section.ranks.each] == [
+        (0, 10_000), (1, 10_000), (2, 150_000), (3, 10_000)
+    ]  # fmt: skip
+
+
+def test_workers_share_the_making(run: RunBuilder) -> None:
+    for number in range(3):
+        slow = number == 1
+        rank(run, number, wait_ms=30 if slow else 1, step_ms=50, fetch_ms=100 if slow else 20, workers=2,
+             collate_ns=(5 if slow else 1) * MS)  # fmt: skip
+    slow_one = slowest(sections(run)[0])
+    assert (slow_one.rank, slow_one.cause) == (1, "fetch")
+
+
+def test_a_cause_that_no_stage_shows_is_not_made_up(run: RunBuilder) -> None:
+    for number in range(3):
+        rank(run, number, wait_ms=80 if number == 0 else 5, step_ms=100, fetch_ms=10)
+    slow = slowest(sections(run)[0])
+    assert (slow.rank, slow.cause, slow.cause_us) == (0, None, None)
+
+
+def test_ranks_that_do_not_step_together_hold_nobody_up(run: RunBuilder) -> None:
+    rank(run, 0, wait_ms=10, step_ms=20, fetch_ms=10)
+    rank(run, 1, wait_ms=60, step_ms=70, fetch_ms=60)
+    slow = slowest(sections(run)[0])
+    assert (slow.rank, slow.held_up) == (1, False)
+
+
+def test_alike_ranks_are_shown_by_the_first(run: RunBuilder) -> None:
+    for number in (3, 1, 2):
+        rank(run, number, wait_ms=10 + number / 10, step_ms=40, fetch_ms=10)
+    (section,) = sections(run)
+    assert section.rank == 1 and section.ranks is not None
+    assert section.ranks.slowest is None and section.ranks.world_size == 4
+    assert (section.ranks.spread["wait"].low_rank, section.ranks.spread["wait"].high_rank) == (1, 3)
+
+
+def test_too_few_batches_name_nobody(run: RunBuilder) -> None:
+    for number in range(2):
+        rank(run, number, wait_ms=90 if number else 1, step_ms=100, fetch_ms=10, batches=8)
+    (section,) = sections(run)
+    assert section.ranks is not None and section.ranks.slowest is None
+
+
+def test_a_single_hiccup_makes_no_slow_rank(run: RunBuilder) -> None:
+    """Its mean wait is 50 ms longer than the others', all of it from one batch of forty."""
+    for number in range(3):
+        rank(run, number, wait_ms=5, step_ms=50, fetch_ms=5, hiccup_ms=2000 if number == 1 else 0)
+    (section,) = sections(run)
+    assert section.ranks is not None and section.ranks.slowest is None
+    assert section.ranks.spread["wait"].high_rank == 1
+
+
+def test_loaders_are_one_by_what_they_are_not_by_their_number(run: RunBuilder) -> None:
+    """Rank 0 alone validates, before it trains; its validation is a section of its own."""
+    rows = loop(30)
+    for number in range(2):
+        process = run.process(pid=4000 + number, rank=number, world_size=2)
+        for name in ("validation", "train") if number == 0 else ("train",):
+            process.loader(rows, epochs=[epoch_row(rows)], name=name)
+    found = sections(run)
+    assert [(each.name, each.rank, each.ranks is not None) for each in found] == [
+        ("validation", 0, False), ("train", 0, True)
+    ]  # fmt: skip
+
+
+def test_a_rank_that_was_started_anew_is_told_apart(run: RunBuilder) -> None:
+    for pid, number in ((4000, 0), (4001, 1), (4002, 1)):
+        rank(run, number, pid=pid, wait_ms=10, step_ms=40, fetch_ms=10)
+    found = sections(run)
+    assert [(each.pid, each.ranks is not None) for each in found] == [(4000, True), (4002, False)]
+
+
+def test_advice_is_given_once_for_the_slowest(run: RunBuilder) -> None:
+    job(run, slow=2)
+    (section,) = sections(run, advice=True)
+    told = [each.rule for each in section.recommendations]
+    assert "rank-imbalance" in told and len(told) == len(set(told))
+
+
+def test_what_is_wrong_in_another_rank_is_told_too(run: RunBuilder) -> None:
+    """Rank 0's samples are those of rank 1: a matter of training right, seen in one of those looked at."""
+    from loaderscope.advisors.assemble.job import with_advice_of_others
+    from report_samples import advice
+
+    job(run, slow=2)
+    (section,) = sections(run)
+    wrong: Any = advice("Give every rank its own part", rule="distributed-sampler", kind="correctness", why="Doubled.")
+    other = type(section)(**{**vars(section), "rank": 0, "recommendations": (wrong, advice("Use 8 workers"))})
+    found = with_advice_of_others(section, [other, other])
+    assert [(each.rule, each.why) for each in found.recommendations] == [
+        ("distributed-sampler", "In rank 0: Doubled.")
+    ]  # fmt: skip
+
+
+def test_the_line_is_the_innermost_of_the_user_s_own(run: RunBuilder) -> None:
+    job(run, slow=2)
+    opened = open_run(run.path)
+    (section,) = sections(run)
+    loader = opened.processes[2].loaders[0]
+    seen = type(section)(**{**vars(section), "code": CODE})
+    assert seen.ranks is not None
+    slow = slowest(with_ranks(seen, loader, seen.ranks))
+    most = [spot for spot in CODE.stages["fetch"].lines if spot.total_share >= 0.5]
+    assert most and (slow.file, slow.line) in {(spot.file, spot.line) for spot in most}
+    assert slow.function == most[-1].function
