@@ -36,8 +36,8 @@ class Driver(Protocol):
     def begun(self, iterator: Switching) -> None:
         """An iteration begins."""
 
-    def handed(self, iterator: Switching) -> None:
-        """A batch is about to reach the loop. May switch."""
+    def handed(self, iterator: Switching, batch: Any) -> None:
+        """This batch is about to reach the loop. May switch."""
 
     def switched(self, iterator: Switching, settings: Settings) -> None:
         """From the next batch on, batches are made with these."""
@@ -173,7 +173,7 @@ class Switching:
         if order.waiting:
             order.waiting.popleft()
         self.given += 1
-        self._tell(self.driver.handed, self)
+        self._tell(self.driver.handed, self, batch)
         return batch
 
     def _ended(self, error: BaseException) -> bool:

@@ -67,7 +67,7 @@ class Script:
     def begun(self, iterator: Switching) -> None:
         self.events.append(("begun", iterator.settings))
 
-    def handed(self, iterator: Switching) -> None:
+    def handed(self, iterator: Switching, batch: Any) -> None:
         self.batches += 1
         if self.batches in self.plan:
             self.now = self.plan[self.batches]
