@@ -25,6 +25,7 @@ from ..inspect.inspection import Inspection
 from ..lanes.columns import Columns
 from ..lanes.compacted import Compacted
 from ..stacks.stack_samples import StackCapture
+from .tuning import Tuned
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class LoaderRun:
     inspection: Inspection = field(default=Inspection(), repr=False)
     looks: SampledFetches = field(default=SampledFetches(), repr=False)
     bare: str | None = None  # why its workers could not be measured
+    tuning: Tuned | None = field(default=None, repr=False)  # None: its settings were not tuned
 
     @property
     def count(self) -> int:

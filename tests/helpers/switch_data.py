@@ -10,8 +10,8 @@ import torch
 from torch.utils.data import Dataset
 
 from loaderscope.profiler.iterate.watch import hand_out, watch
-from loaderscope.tune.settings import Settings, settings_of
-from loaderscope.tune.switching import Switching, handing_out
+from loaderscope.tuning.settings import Settings, settings_of
+from loaderscope.tuning.switching import Switching, handing_out
 
 
 class Rows(Dataset):

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from loaderscope.tune.room import LEAST_WORKER_BYTES, Load, Room, room_left, why_no_room, worker_bytes
-from loaderscope.tune.settings import Settings
+from loaderscope.tuning.room import LEAST_WORKER_BYTES, Load, Room, room_left, why_no_room, worker_bytes
+from loaderscope.tuning.settings import Settings
 
 GB = 1e9
 LOAD = Load(worker_bytes=0.5 * GB, batch_bytes=0.01 * GB, tensors=2)

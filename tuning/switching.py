@@ -46,6 +46,27 @@ class Driver(Protocol):
         """These do not work with this loader; its own are in use again."""
 
 
+class Still:
+    """A driver that leaves everything as it is."""
+
+    def __init__(self, pools: int) -> None:
+        self.pools = pools
+
+    def wanted(self, own: Settings) -> Settings:
+        return own
+
+    def keeps(self, settings: Settings) -> bool:
+        return False
+
+    def begun(self, iterator: Switching) -> None: ...
+
+    def handed(self, iterator: Switching, batch: Any) -> None: ...
+
+    def switched(self, iterator: Switching, settings: Settings) -> None: ...
+
+    def failed(self, settings: Settings, error: BaseException) -> None: ...
+
+
 class Pool:
     """An iterator of torch's own and its settings. `guest`: those of the user's code are others."""
 
@@ -309,7 +330,16 @@ class Switching:
         except Exception as error:
             if not is_ours(error):
                 raise
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        """Deciding has failed: nothing is decided any more."""
+        try:
             self.driver.failed(self.settings, error)
+        except Exception as another:
+            if not is_ours(another):
+                raise
+        self.driver = Still(self.driver.pools)
 
     # All else is the iterator's at work.
 

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 
 import loaderscope
 from loaderscope.profiler.iterate.watch import watch
-from loaderscope.tune.settings import Settings, settings_of, why_fixed, why_refused
+from loaderscope.tuning.settings import Settings, settings_of, why_fixed, why_refused
 from switch_data import Drawing, FailsElsewhere, Rows, same, scripted
 
 pytestmark = [
