@@ -60,7 +60,7 @@ def ordered(own: Settings, device: bool, predict: Callable[..., Range]) -> list[
     def foresee(settings: Iterable[Settings]) -> None:
         for each in settings:
             if each != own and each not in found:
-                found[each] = predict(**_changes(own, each))
+                found[each] = predict(**each.changed_from(own))
 
     foresee(replace(own, num_workers=n) for n in WORKERS if n <= most)
     best = _best(found)[:2]
@@ -88,10 +88,3 @@ def _best(found: dict[Settings, Range]) -> list[Settings]:
         order.append(min(good, key=lambda s: (s.num_workers, s.prefetch_factor)))
         del left[order[-1]]
     return order
-
-
-def _changes(own: Settings, other: Settings) -> dict[str, object]:
-    changes = other.changed_from(own)
-    if not own.num_workers and other.prefetch_factor == own.prefetch_factor:
-        changes.pop("prefetch_factor", None)
-    return changes

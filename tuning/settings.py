@@ -33,14 +33,11 @@ class Settings:
 
     def changed_from(self, other: Settings) -> dict[str, Any]:
         """The arguments to write in place of those of `other`."""
-        before = other.arguments()
-        return {name: value for name, value in self.arguments().items() if before.get(name, _ABSENT) != value}
+        before = {"prefetch_factor": DEFAULT_PREFETCH, "persistent_workers": False, **other.arguments()}
+        return {name: value for name, value in self.arguments().items() if before.get(name) != value}
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self.arguments().items())
-
-
-_ABSENT = object()
 
 
 def settings_of(loader: Any) -> Settings:

@@ -203,6 +203,8 @@ class Switching:
         at_end = isinstance(error, StopIteration) and order.drained and not order.waiting
         if at_end:
             self._end_others(keep=pool)
+            if not self.own.persistent_workers:
+                self.loader = _none  # a loader that is made anew each epoch lives no longer than without us
         elif pool.guest and self.own.in_order and self.loader() is not None and is_ours(error):
             self.driver.failed(pool.settings, error)
             self._fall_back()
@@ -370,6 +372,9 @@ def _named_as(cls: type) -> type:
         }
         _classes[cls] = type(base.__name__, (Switching,), body)
     return _classes[cls]
+
+
+def _none() -> None: ...
 
 
 def _order(sampler: Sampler) -> DrawnOrder:

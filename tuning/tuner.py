@@ -6,6 +6,7 @@ decided, a batch costs two comparisons here.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from ..profiler.base.clock import now_ns
 from ..profiler.device.accelerator import Accelerator, in_use
 from ..profiler.iterate.watch import loader_place
 from ..profiler.session import session as sessions
+from ..profiler.session.ranks import group_of_process, ranks
 from ..profiler.transit.measure import batch_size_of
 from .candidates import MOST, Candidate, foretold, neighbours, usual
 from .record import Record
@@ -145,6 +147,9 @@ class Tuner:
         long = now - self._begun_ns >= LOOK_S * 1e9 and self._looked >= LOOK_BATCHES
         if not long and self._looked < LOOK_AT_MOST:
             return
+        if (told := ranks(os.environ, group_of_process()).world_size or 1) > 1:
+            self._decide(f"not tuned: {told} ranks train together, and each would take the CPUs for itself")
+            return
         size, tensors = batch_size_of(batch)
         self._load = Load(0.0, max(0, size), max(0, tensors))
         sessions.flush()
@@ -267,10 +272,13 @@ class Tuner:
             self._decide("nothing that was tried is certain to be faster: the loader keeps its own settings")
         elif self._dry:
             self.chosen = self.own
-            self._decide(f"{best.candidate} is faster; put back, as asked")
+            self._decide(f"{self._words(best)} is faster; put back, as asked")
         else:
             self._window = Window(self.chosen, left_out(self.chosen, 10**9))
-            self._decide(f"{best.candidate} is faster, and stays")
+            self._decide(f"{self._words(best)} is faster, and stays")
+
+    def _words(self, best: Trial) -> str:
+        return ", ".join(f"{name}={value}" for name, value in best.candidate.changed_from(self.own).items())
 
     def _decide(self, said: str) -> None:
         self.decided, self.said, self._waiting = True, said, []

@@ -28,6 +28,7 @@ from ..stage_model.verdict import EPOCH_START_NOTED_FROM, first_of_epoch, headro
 from ..stage_model.waiting import waiting
 from ..storage.summary import storage_of
 from .engine import advise
+from .tried import with_trials
 
 if TYPE_CHECKING:
     from ..case.probe_result import ProbeResult
@@ -63,10 +64,13 @@ def build_report(
                 place = process.path.name, each.index
                 if loader is not None and place != loader:
                     continue
-                found = loader_report(run, process, each, system.effective_cpus)
+                coded = each.as_coded()
+                found = loader_report(run, process, coded, system.effective_cpus)
                 if advice:
                     probe = probes.get(place) if probes else None
-                    found = advise(case_of(run, process, each, found, system, probe))
+                    found = advise(case_of(run, process, coded, found, system, probe))
+                if each.tuning is not None:
+                    found = with_trials(found, each.tuning)
                 loaders.append(found)
         return Report(
             schema=SCHEMA,

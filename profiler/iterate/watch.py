@@ -51,6 +51,7 @@ _watched: dict[int, _Watched] = {}
 _retired: dict[str, Recorder] = {}
 _hooked: dict[type, tuple[Any, LoaderKind | None]] = {}  # the class's own `_get_iterator`, and its family
 _all = False
+_hand_out_each: Callable[[Any], Callable[[Any], Any] | None] | None = None
 _names: dict[str, int] = {}
 _lock = threading.RLock()
 
@@ -120,10 +121,10 @@ def unwatch(loader: Any = None) -> None:
 
     Workers that still run are left to finish as they are. Raises UsageError if the loader is not watched.
     """
-    global _all
+    global _all, _hand_out_each
     with _lock:
         if loader is None:
-            _all = False
+            _all, _hand_out_each = False, None
             for entry in list(_watched.values()):
                 entry.recorder.enabled = False
             _watched.clear()
@@ -180,6 +181,12 @@ def hand_out(loader: Any, make: Callable[[Any], Any]) -> None:
     if entry is None or entry.loader() is not loader:
         raise UsageError("this loader is not watched")
     entry.hand_out = make
+
+
+def hand_out_each(choose: Callable[[Any], Callable[[Any], Any] | None]) -> None:
+    """As `hand_out`, for each DataLoader that `watch_all` comes to know from now on; `choose(loader)` may give None."""
+    global _hand_out_each
+    _hand_out_each = choose
 
 
 def kind_of(loader: Any) -> LoaderKind | None:
@@ -367,6 +374,8 @@ def _unhook() -> None:
 def _hooked_get_iterator(original: Any, family: LoaderKind | None) -> Any:
     def begin(loader: Any) -> tuple[Any, Iteration | None] | None:
         """What makes the iterator, and the step it takes; None for a loader that is not watched."""
+        if _hand_out_each is not None and _all and not sessions.in_worker() and _recorder_of(loader) is None:
+            _hand_out_as_chosen(loader)
         entry = _watched.get(id(loader))
         if entry is not None and entry.hand_out is not None and entry.loader() is loader and not sessions.in_worker():
             return entry.hand_out, None
@@ -383,6 +392,19 @@ def _hooked_get_iterator(original: Any, family: LoaderKind | None) -> Any:
         return instrument_running(iterator, step) if iterator is not None else None
 
     return hooks.making(original, returning_errors(begin), returning_errors(made))
+
+
+def _hand_out_as_chosen(loader: Any) -> None:
+    """Register a new loader and ask what it hands out. Raises no error of ours."""
+    try:
+        with _lock:
+            _register(loader, None, iterating=True)
+        make = _hand_out_each(loader) if _hand_out_each is not None else None
+        if make is not None:
+            hand_out(loader, make)
+    except BaseException as error:
+        if not is_ours(error):
+            raise
 
 
 def _step_for(loader: Any) -> Iteration | None:

@@ -11,7 +11,7 @@ A `Run` is a snapshot: everything is read when it is opened, and later batches n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -53,6 +53,14 @@ class LoaderRun:
     def count(self) -> int:
         """Batches handed over, folded ones included."""
         return self.batches.rows + self.folded.records
+
+    def as_coded(self) -> LoaderRun:
+        """With those batches alone that were made with the settings of the code; as it is, if no others were tried."""
+        if self.tuning is None:
+            return self
+        made = self.tuning.as_coded(self.batches["t_ns"])
+        columns = Columns({name: values[made] for name, values in self.batches.items()}, int(made.sum()))
+        return replace(self, batches=columns)
 
     @property
     def num_workers(self) -> int:

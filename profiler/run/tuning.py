@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ..base.errors import RunUnreadable
 from ..base.metadata import Scalar, clean, integer, number, read_json, text
 
@@ -51,6 +54,13 @@ class Tuned:
         """The trial of just these changes to the loader's own settings."""
         wanted = {**self.own, **changes}
         return next((each for each in self.trials if each.measured is not None and each.settings == wanted), None)
+
+    def as_coded(self, t_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of the batches handed over at these times were made with the settings of the code."""
+        begins = np.array([each.t_ns for each in self.switches], np.int64)
+        own = np.array([True, *(each.settings == self.own for each in self.switches)])
+        found: npt.NDArray[np.bool_] = own[np.searchsorted(begins, t_ns, side="right")]
+        return found
 
 
 def read_tuning(path: Path, index: int, notes: list[str]) -> Tuned | None:

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from torch.utils.data import DataLoader
 
+import loaderscope
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.tuning import candidates, tuner
 from loaderscope.tuning.candidates import Candidate, neighbours, ordered
 from loaderscope.tuning.room import Room
 from loaderscope.tuning.settings import Settings
 from loaderscope.tuning.trial import CERTAIN, TOLD, Trial, Window, product, ratio
-from switch_data import Rows
+from switch_data import Rows, same
 
 OWN, OTHER = Settings(0), Settings(2)
 
@@ -217,3 +218,18 @@ def test_settings_that_fail_are_left_and_the_rest_goes_on(tuned: Any) -> None:
     loop.run(driver, 100)
     assert driver.trials[0].outcome == "failed" and "no such worker" in driver.trials[0].why
     assert loop.settings == Settings(2)
+
+
+@pytest.mark.parametrize("wrong", [{"budget": 0}, {"budget": "long"}, {"budget": float("nan")}, {"steps": -1}])
+def test_a_budget_that_is_none_is_one_sentence(wrong: dict[str, Any]) -> None:
+    with pytest.raises(loaderscope.LoaderscopeError, match="must be a"):
+        loaderscope.tune(DataLoader(Rows(4)), **wrong)
+
+
+def test_tune_gives_the_same_loader_back_and_its_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    loader = DataLoader(Rows(40), batch_size=2)
+    assert loaderscope.tune(loader) is loader and loader.num_workers == 0
+    assert same(list(loader), list(DataLoader(Rows(40), batch_size=2)))
+    batches = [[1], [2]]
+    assert list(loaderscope.tune(batches)) == batches
+    assert "not tuned: it is no DataLoader" in capsys.readouterr().err
