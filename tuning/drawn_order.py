@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from types import TracebackType
 from typing import Any
 
 from .settings import Settings
@@ -17,6 +18,9 @@ class DrawnOrder:
         self._again: deque[Any] = deque()
         self.waiting: deque[Any] = deque()  # drawn, and not handed to the loop yet
         self.exhausted = False
+        self._raised: BaseException | None = None  # by the sampler
+        self._where: TracebackType | None = None
+        self._to_raise: BaseException | None = None
 
     def __iter__(self) -> DrawnOrder:
         return self
@@ -24,11 +28,18 @@ class DrawnOrder:
     def __next__(self) -> Any:
         if self._again:
             index = self._again.popleft()
+        elif self._to_raise is not None:
+            self._raised, self._to_raise = self._to_raise, None
+            raise self._raised
         else:
             try:
                 index = next(self._source)
             except StopIteration:
                 self.exhausted = True
+                raise
+            except BaseException as error:
+                # The sampler's own frames alone: those that make an iterator would keep it, half made, alive.
+                self._raised, self._where = error, error.__traceback__ and error.__traceback__.tb_next
                 raise
         self.waiting.append(index)
         return index
@@ -37,6 +48,17 @@ class DrawnOrder:
     def drained(self) -> bool:
         """Whether there is nothing left to draw."""
         return self.exhausted and not self._again
+
+    def raised(self, error: BaseException) -> bool:
+        """Whether this is the sampler's own error, of which nothing is kept here then."""
+        if error is not self._raised:
+            return False
+        self._raised = None
+        return True
+
+    def put_off(self, error: BaseException) -> None:
+        """Who drew is not at work yet; whoever draws after what was given back meets this error of the sampler's."""
+        self._to_raise = error.with_traceback(self._where)
 
     def keep(self, count: int) -> None:
         """Only the last `count` of those drawn are still to come: others were lost to an error, as torch loses them."""

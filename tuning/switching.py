@@ -205,16 +205,25 @@ class Switching:
             self._end_others(keep=pool)
             if not self.own.persistent_workers:
                 self.loader = _none  # a loader that is made anew each epoch lives no longer than without us
-        elif pool.guest and self.own.in_order and self.loader() is not None and is_ours(error):
-            self.driver.failed(pool.settings, error)
+            return True
+        of_sampler = order.raised(error)
+        # With workers torch draws ahead, and loses a batch to a sampler that fails; without, it does not.
+        if (not of_sampler or not self.own.num_workers) and self._recovers(error):
+            if of_sampler:
+                order.put_off(error)
+            else:
+                self.driver.failed(pool.settings, error)
             self._fall_back()
             return False
-        else:
-            rest = torch_parts.under_way(pool.iterator)
-            if self.next_pool is not None:
-                rest += torch_parts.under_way(self.next_pool.iterator)
-            order.keep(rest)
+        rest = torch_parts.under_way(pool.iterator)
+        if self.next_pool is not None:
+            rest += torch_parts.under_way(self.next_pool.iterator)
+        order.keep(rest)
         return True
+
+    def _recovers(self, error: BaseException) -> bool:
+        """Whether this may be for the settings alone, and the batches can be made again."""
+        return self.pool.guest and self.own.in_order and self.loader() is not None and is_ours(error)
 
     def _fall_back(self) -> None:
         """All that was drawn and not handed over is made anew, with the user's own settings."""
@@ -259,7 +268,10 @@ class Switching:
             if not is_ours(error):
                 raise
             self.order.give_back(kept)
-            self.driver.failed(settings, error)
+            if self.order.raised(error):
+                self.order.put_off(error)
+            else:
+                self.driver.failed(settings, error)
             return False
         torch_parts.hold(before.iterator)
         self.next_pool = parked

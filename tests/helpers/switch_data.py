@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch.utils.data import Dataset
 
 from loaderscope.profiler.iterate.watch import hand_out, watch
-from loaderscope.tuning.settings import Settings, settings_of
+from loaderscope.tuning.settings import Settings, settings_of, why_fixed, why_refused
 from loaderscope.tuning.switching import Switching, handing_out
 
 
@@ -86,6 +87,36 @@ def scripted(loader: Any, plan: dict[int, Settings], kept: bool = True) -> Scrip
     script = Script(loader, plan, kept)
     hand_out(watch(loader), handing_out(script))
     return script
+
+
+class Restless(Script):
+    """Other settings every few batches, whatever the loop; what fails is not tried again."""
+
+    EVERY = 2
+
+    def __init__(self, loader: Any) -> None:
+        super().__init__(loader, {})
+        own = settings_of(loader)
+        others = [Settings(1), Settings(2, 3), Settings(0), Settings(1, 1)]
+        self.turns = [own, *(replace(each, in_order=own.in_order) for each in others)]
+        self.turns = [each for each in self.turns if why_refused(loader, own, each) is None]
+
+    def handed(self, iterator: Switching, batch: Any) -> None:
+        self.batches += 1
+        self.now = self.turns[self.batches // self.EVERY % len(self.turns)]
+        iterator.switch(self.now)
+
+    def failed(self, settings: Settings, error: BaseException) -> None:
+        self.turns = [each for each in self.turns if each != settings]
+        self.now = self.turns[0]
+
+
+def restless(loader: Any) -> Any:
+    """As `watch`, and where the loader's settings can be changed, they are."""
+    watched = watch(loader)
+    if why_fixed(watched) is None:
+        hand_out(watched, handing_out(Restless(watched)))
+    return watched
 
 
 def same(one: Any, other: Any) -> bool:

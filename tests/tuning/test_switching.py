@@ -269,3 +269,23 @@ def test_settings_that_a_loader_cannot_have_are_refused() -> None:
     assert "worker_init_fn" in str(why_refused(told, own, Settings(0)))
     assert Settings(4, 3).changed_from(own) == {"num_workers": 4, "prefetch_factor": 3}
     assert Settings(0).changed_from(own) == {"num_workers": 0}
+
+
+class FailingSampler:
+    def __iter__(self) -> Any:
+        yield from range(6)
+        raise LookupError("no more indices")
+
+    def __len__(self) -> int:
+        return 12
+
+
+@pytest.mark.parametrize("when", [1, 3, 6])
+def test_an_error_of_the_sampler_is_the_loop_s_and_no_failure_of_the_settings(when: int) -> None:
+    loader = DataLoader(Rows(12), batch_size=1, sampler=FailingSampler())  # type: ignore[arg-type]
+    script = scripted(loader, {when: Settings(1, 2)})
+    iterator = iter(loader)
+    assert [int(next(iterator)[0][0, 0]) for _ in range(6)] == list(range(6))
+    with pytest.raises(LookupError, match="no more indices"):
+        next(iterator)
+    assert not script.failures
