@@ -17,10 +17,22 @@ if TYPE_CHECKING:
     from .profiler.iterate.watch import unwatch, watch, watch_all
     from .profiler.run.run import Run
     from .profiler.run.run_reader import open_run
+    from .tuning.tune import tune
 
 __version__ = "0.1.0"
 
-__all__ = ["LoaderscopeError", "Report", "Run", "open_run", "predict", "report", "unwatch", "watch", "watch_all"]
+__all__ = [
+    "LoaderscopeError",
+    "Report",
+    "Run",
+    "open_run",
+    "predict",
+    "report",
+    "tune",
+    "unwatch",
+    "watch",
+    "watch_all",
+]
 
 # Public name → the module that has it.
 _HOMES = {
@@ -30,6 +42,7 @@ _HOMES = {
     "open_run": "profiler.run.run_reader",
     "predict": "advisors.whatif.predict",
     "report": "advisors.assemble.build_report",
+    "tune": "tuning.tune",
     "unwatch": "profiler.iterate.watch",
     "watch": "profiler.iterate.watch",
     "watch_all": "profiler.iterate.watch",

@@ -25,11 +25,12 @@ from .rules import rules_verb
 from .run import run_verb
 from .stacks import stacks_verb
 from .top import top_verb
+from .tune import tune_verb
 
 WRONG = 2
 INTERRUPTED = 130  # as shells say it
 VERBS = (
-    run_verb, top_verb, report_verb, stacks_verb, probe_storage_verb,
+    run_verb, tune_verb, top_verb, report_verb, stacks_verb, probe_storage_verb,
     compare_verb, list_verb, merge_verb, rules_verb, demo_verb, doctor_verb,
 )  # fmt: skip
 

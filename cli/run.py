@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
 import click
 
-from ..profiler.base.errors import LoaderscopeError, UsageError
-from .output import need_terminal, show
+from ..profiler.base.errors import UsageError
+from .output import need_terminal
+from .script import ScriptCommand, exit_code, report_after
 
 
-class _ScriptCommand(click.Command):
-    """Leaves everything from the script's name (or -m, or -c) on to the script."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        takes_value = {name for p in self.params if isinstance(p, click.Option) and not p.is_flag for name in p.opts}
-        at = 0
-        while at < len(args) and args[at].startswith("-") and args[at] not in ("-m", "-c", "--", "-"):
-            at += 2 if args[at] in takes_value else 1
-        if at < len(args) and args[at] != "--":
-            args = [*args[:at], "--", *args[at:]]
-        return super().parse_args(ctx, args)
-
-
-@click.command("run", cls=_ScriptCommand, options_metavar="[--live] [--quiet] [--runs DIR]")
+@click.command("run", cls=ScriptCommand, options_metavar="[--live] [--quiet] [--runs DIR]")
 @click.option("--live", is_flag=True, help="Show the dashboard while it runs, its output in a pane of its own.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report after the script has ended.")
 @click.option("--runs", type=click.Path(path_type=Path, file_okay=False), help="Folder to record into.")
@@ -55,33 +41,5 @@ def run_verb(live: bool, quiet: bool, runs: Path | None, command: tuple[str, ...
 
         code, directory = run_command(list(command), runs)
     if not quiet:
-        _report_after(directory)
-    return code if code >= 0 else 128 - code  # ended by a signal: as shells say it
-
-
-def _report_after(directory: Path | None) -> None:
-    """The report of a run that has just ended. The script's exit code stands, whatever happens here."""
-    why: tuple[str, ...] = ()
-    if directory is not None:
-        from ..advisors.assemble.build_report import build_report
-        from ..advisors.assemble.job import open_job
-        from ..profiler.base.host import host_name
-        from ..reports.text.text import render_text
-
-        try:
-            run = open_job(directory)
-            if (run.pid, run.host) != (os.getpid(), host_name()):
-                click.echo(
-                    f"loaderscope: recorded into {run.id} with the rest of this job: loaderscope report", err=True
-                )
-                return
-            report = build_report(run)
-        except LoaderscopeError as error:
-            click.echo(f"loaderscope: {error}", err=True)
-            return
-        if report.loaders:
-            show(render_text, report, stream=sys.stderr)
-            return
-        why = report.missing
-    for sentence in why or ("the script iterated over no DataLoader",):
-        click.echo(f"loaderscope: nothing was recorded: {sentence}", err=True)
+        report_after(directory)
+    return exit_code(code)

@@ -3,7 +3,7 @@
 The script is started by a Python of its own, exactly as `python script.py` would: its `sys.argv`, `__main__`, output,
 tracebacks and exit code are its own. Two environment variables do the rest: `LOADERSCOPE_RUN` names the run, and
 `PYTHONPATH` begins with the folder of our `sitecustomize`, which Python runs at start-up, in child processes too
-(torchrun's ranks among them).
+(torchrun's ranks among them). A third, `BEGIN_VARIABLE`, names another function than `watch_all` to begin with.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .session.job import join_run
 from .session.rundir import runs_directory
 from .session.session import RUN_VARIABLE
 
+BEGIN_VARIABLE = "LOADERSCOPE_BEGIN"
 INJECT = Path(__file__).resolve().parent / "inject"
 
 # What Python itself would run, executable or not; other executable files (torchrun, a Python) are started as they are.
@@ -35,14 +36,17 @@ _TYPED = ("SIGINT", "SIGQUIT")
 _PASSED_ON = (*_TYPED, "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
-def run_command(argv: Sequence[str], runs: Path | None = None) -> tuple[int, Path | None]:
-    """Run a script (`train.py …`), a module (`-m pkg …`) or a command (`torchrun …`), recorded.
+def run_command(
+    argv: Sequence[str], runs: Path | None = None, variables: Mapping[str, str] | None = None
+) -> tuple[int, Path | None]:
+    """Run a script (`train.py …`), a module (`-m pkg …`) or a command (`torchrun …`), recorded; `variables` are added
+    to its environment.
 
     Returns its exit code (negative: the signal it died of) and its run directory, None if it recorded nothing.
     Raises UsageError where there is nothing to run or no run directory can be made.
     """
     command, directory = prepare(argv, runs)
-    code = _run(command, environment(directory, os.environ))
+    code = _run(command, {**environment(directory, os.environ), **(variables or {})})
     return code, recorded(directory)
 
 

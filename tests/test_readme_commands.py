@@ -105,6 +105,7 @@ PRINTS = (
     (r"report --probe", r"measured by the probe"),
     (r"stacks .*-o", r"speedscope"),
     (r"stacks", r"of the time|fetch|no stacks"),
+    (r"tune", r"Tuned \w+: "),
     (r"(run|report)\b", r"steady batches|too short"),
     (r"top", r"Overview|batches"),
     (r"probe-storage", r"LMDB|lmdb"),

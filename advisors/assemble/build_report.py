@@ -30,6 +30,7 @@ from ..stage_model.waiting import waiting
 from ..storage.summary import storage_of
 from .engine import advise
 from .job import Group, groups_of, open_job, with_advice_of_others, with_ranks
+from .tried import with_trials
 
 if TYPE_CHECKING:
     from ..case.probe_result import ProbeResult
@@ -60,11 +61,14 @@ def build_report(
         system = summarise(run)
 
         def section(process: ProcessRun, each: LoaderRun, ranks: Ranks | None = None) -> LoaderReport:
-            found = loader_report(run, process, each, system.effective_cpus)
+            coded = each.as_coded()
+            found = loader_report(run, process, coded, system.effective_cpus)
             if ranks is not None:
-                found = with_ranks(found, each, ranks)
-            probe = probes.get((process.path.name, each.index)) if probes else None
-            return advise(case_of(run, process, each, found, system, probe)) if advice else found
+                found = with_ranks(found, coded, ranks)
+            if advice:
+                probe = probes.get((process.path.name, each.index)) if probes else None
+                found = advise(case_of(run, process, coded, found, system, probe))
+            return with_trials(found, each.tuning) if each.tuning is not None else found
 
         if pid is None and loader is None:
             loaders = [_of_job(group, section, probes or {}) for group in groups_of(run.processes)]

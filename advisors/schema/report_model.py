@@ -128,7 +128,8 @@ class Recommendation:
     """One piece of advice with its evidence ("value unit") and its predicted effect.
 
     `kind` says whether it is about speed, or about training right ("correctness") or surviving ("safety"): the last two
-    are made whatever the speed.
+    are made whatever the speed. `measured` is the true factor, tried by `loaderscope tune`: it lies in `measured_range`
+    as certainly as in `predicted`.
     """
 
     rule: str
@@ -141,6 +142,8 @@ class Recommendation:
     caveat: str | None
     doc: str | None
     kind: Literal["speed", "correctness", "safety"] = "speed"
+    measured_range: Range | None = None
+    measured_s: float | None = None  # how long it was tried
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ def predict(run: Run | str | os.PathLike[str], loader: int | str | None = None, 
     opened = run if isinstance(run, Run) else open_run(run)
     process, chosen = _chosen(opened, loader)
     try:
-        workload = workload_of(opened, process, chosen)
+        workload = workload_of(opened, process, chosen.as_coded())
     except TooLittle as error:
         raise UsageError(f"nothing can be predicted for {chosen.name}: {error}") from error
     return WhatIf(workload).predict(**changes)

@@ -66,6 +66,13 @@ _MULTI = (
 )  # fmt: skip
 
 
+# What changing an iterator for another in mid-epoch reads and calls, of the one with workers.
+_SWITCH = (
+    "_task_info", "_index_queues", "_workers_done_event", "_worker_pids_set", "_mark_worker_as_unavailable",
+    "_shutdown_workers", "_try_put_index", "_prefetch_factor", "_persistent_workers", "_shutdown",
+)  # fmt: skip
+
+
 class LoopRoles(NamedTuple):
     """At which places of a worker loop's arguments its parts are.
 
@@ -131,7 +138,60 @@ def pinner() -> Any:
     return pin_memory
 
 
+def samplers_begun(multi: bool) -> int:
+    """How often an iterator asks its sampler for an iterator when an epoch begins."""
+    reset = getattr(iterator_base(), "_reset", None)
+    return 1 + (multi and "_sampler_iter" in names_used([[reset]]))
+
+
+def under_way(iterator: Any) -> int:
+    """Batches that were asked for and not given yet."""
+    return len(getattr(iterator, "_task_info", ()))
+
+
+def hold(iterator: Any) -> None:
+    """It is given no more tasks, and ends once what is under way is given."""
+    iterator._sampler_iter = iter(())
+
+
+def go_on(iterator: Any, order: Iterator[Any]) -> None:
+    """An iterator that was held, and has given all that was under way, draws from here again."""
+    iterator._sampler_iter = order
+    if hasattr(iterator, "_workers"):
+        for _ in range(iterator._prefetch_factor * iterator._num_workers):
+            iterator._try_put_index()
+
+
+def dismiss(iterator: Any) -> None:
+    """Tell the workers of an iterator that has nothing under way to end; `dismissed` says when they have."""
+    if hasattr(iterator, "_pin_memory_thread"):
+        iterator._pin_memory_thread_done_event.set()
+        iterator._worker_result_queue.put((None, None))
+    iterator._workers_done_event.set()
+    for worker in range(len(iterator._workers)):
+        iterator._mark_worker_as_unavailable(worker, shutdown=True)
+
+
+def dismissed(iterator: Any) -> bool:
+    """Whether the workers have ended: shutting down does not wait then."""
+    return not any(worker.is_alive() for worker in iterator._workers)
+
+
+def let_die(iterator: Any) -> None:
+    """A worker that dies is an error of this iterator's next batch, and none in the midst of whatever code runs."""
+    if getattr(iterator, "_worker_pids_set", False):
+        import_module("torch.utils.data._utils.signal_handling")._remove_worker_pids(id(iterator))
+        iterator._worker_pids_set = False
+
+
 # The self-check.
+
+
+def missing_of_switch() -> tuple[str, ...]:
+    """What is not where changing iterators in mid-epoch looks for it, in words."""
+    multi = getattr(sys.modules[TORCH.module], TORCH.multi)
+    used = names_used(vars(base).values() for base in multi.__mro__)
+    return tuple(f"its {multi.__name__} has no {name!r}" for name in _SWITCH if name not in used)
 
 
 def missing_of_iterator(cls: type) -> tuple[str, ...]:

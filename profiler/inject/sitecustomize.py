@@ -38,12 +38,13 @@ def _begin():
             added = True
         from loaderscope.profiler.iterate.imports import after_import
 
-        def watch_all():
-            from loaderscope.profiler.iterate.watch import watch_all
+        def begin():
+            from importlib import import_module
 
-            watch_all()
+            module, _, name = os.environ.get("LOADERSCOPE_BEGIN", "").partition(":")
+            getattr(import_module(module or "loaderscope.profiler.iterate.watch"), name or "watch_all")()
 
-        after_import("torch.utils.data", watch_all)
+        after_import("torch.utils.data", begin)
     except Exception as error:
         if added:
             sys.path.remove(home)

@@ -94,7 +94,8 @@ class LoaderKind:
         """What makes the next iterator of this loader, measuring; `made` is to be told. It raises what torch raises."""
         # torch warns about a wrong len() of an iterable dataset from `__next__`, see `instrumented`.
         quiet = getattr(loader, "_IterableDataset_len_called", None) is not None
-        _handed.step, _handed.place = step, step.recorder.place_of_probe(step.epoch)
+        # Workers of two pools at once would write to the same files.
+        _handed.step, _handed.place = step, step.recorder.place_of_probe(step.epoch) if step.alone else None
         return self._makers[quiet]
 
     def made(self, iterator: Any, step: Iteration) -> Any:

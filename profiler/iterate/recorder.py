@@ -104,11 +104,27 @@ class Recorder:
                 self.fetch_probe.epoch = step.epoch
             # A first batch as any other, once a loader is known: iterations may be short and many.
             step.detailed = step.looks is not None or self.slow
-            lane = self._free.pop() if self._free else self._new_lane(session)
-            lent = self._lent[lane] = _Lent(step, self._returned.append)
-            lent.lane = lane
-            step.take(lane)
+            self._lend(session, step)
         return True
+
+    def join(self, step: Iteration, first: Iteration) -> bool:
+        """`step` is of a further iterator of the epoch that `first` began: it has a lane of its own, and no row. False
+        where nothing can be recorded."""
+        if not self.enabled or first.rows is None:
+            return False
+        with self._lock:
+            session = self._session
+            if session is None or first.rows is not self._epochs:
+                return False  # closed since, or another process's
+            self._take_back()
+            self._lend(session, step)
+        return True
+
+    def _lend(self, session: sessions.Session, step: Iteration) -> None:
+        lane = self._free.pop() if self._free else self._new_lane(session)
+        lent = self._lent[lane] = _Lent(step, self._returned.append)
+        lent.lane = lane
+        step.take(lane)
 
     def _ready(self, num_workers: int) -> sessions.Session | None:
         """The session, with all that this loader needs of it."""
@@ -285,10 +301,12 @@ class Iteration(BatchTimings):
 
     __slots__ = (
         "__weakref__",
+        "alone",
         "chains",
         "first_seq",
         "indices",
         "inside",
+        "others",
         "recorder",
         "row",
         "row_window",
@@ -312,6 +330,8 @@ class Iteration(BatchTimings):
     def _reset(self) -> None:
         self.t_iter = now_ns()
         self.first_seq = 0
+        self.alone = True  # the only iterator of its epoch, as always but under `tune`
+        self.others = 0  # batches that further iterators of the epoch have handed over
         self.detailed = self.special = self.waiting_for_first = True
         self.t_index = 0
         self.samples = -1
@@ -327,6 +347,26 @@ class Iteration(BatchTimings):
         self._reset()
         self.recorder.note_use()
         return self.recorder.begin(self, num_workers)
+
+    def join(self, first: Iteration) -> bool:
+        """Go on with the epoch that another iterator's step began. False where nothing can be recorded."""
+        if not self.recorder.join(self, first):
+            return False
+        self.t_iter, self.epoch = first.t_iter, first.epoch
+        self.row, self.rows, self.row_window = first.row, first.rows, first.row_window
+        self.waiting_for_first, self.alone = first.waiting_for_first, False
+        return True
+
+    def paused(self, t_ns: int) -> None:
+        """Another iterator of the epoch goes on from here; the last batch's compute time is known now."""
+        if self.lane is not _nothing:
+            self._computed_until(t_ns)
+            if self.device is not None:
+                self.device.drain()
+
+    def left(self) -> None:
+        """This iterator hands over no more; the epoch is another's."""
+        self._give_back()
 
     def take(self, lane: Lane) -> None:
         self.lane = lane
@@ -363,12 +403,8 @@ class Iteration(BatchTimings):
         lane = self.lane
         if lane is _nothing:
             return  # it had ended before
-        batches = self.batches
-        if batches and lane.count:
-            at = lane.at(lane.count - 1)
-            _, t, wait, *_ = batch_record.HEAD.get(lane.buf, at)
-            if lane.window is not None:
-                lane.window.patch([batch_record.COMPUTE.patch(at, t_ns - t - wait)])
+        batches = self.others + self.batches
+        self._computed_until(t_ns)
         self._patch_row((batch_record.END, t_ns), (batch_record.BATCHES, batches), (batch_record.HOW, how))
         if self.device is not None:
             self.device.drain()
@@ -376,6 +412,13 @@ class Iteration(BatchTimings):
             self.recorder.fetch_probe.pause()
         if how == EXHAUSTED:  # after an exception the iterator may still go on
             self._give_back()
+
+    def _computed_until(self, t_ns: int) -> None:
+        lane = self.lane
+        if self.batches and lane.count and lane.window is not None:
+            at = lane.at(lane.count - 1)
+            _, t, wait, *_ = batch_record.HEAD.get(lane.buf, at)
+            lane.window.patch([batch_record.COMPUTE.patch(at, t_ns - t - wait)])
 
     def _patch_row(self, *known: tuple[batch_record.Part, int]) -> None:
         if self.row_window is not None:

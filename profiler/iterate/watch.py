@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,14 +42,16 @@ class _Watched:
         key = id(loader)
         self.recorder = recorder
         self.loader = weakref.ref(loader, lambda _: _gone(key))
+        self.hand_out: Callable[[Any], Any] | None = None  # what gives the loop its iterators in place of torch's own
 
 
 LATEST = 64  # loaders of which a new one may be another building
 
 _watched: dict[int, _Watched] = {}
 _retired: dict[str, Recorder] = {}
-_hooked: dict[type, Any] = {}
+_hooked: dict[type, tuple[Any, LoaderKind | None]] = {}  # the class's own `_get_iterator`, and its family
 _all = False
+_hand_out_each: Callable[[Any], Callable[[Any], Any] | None] | None = None
 _names: dict[str, int] = {}
 _lock = threading.RLock()
 
@@ -119,10 +121,10 @@ def unwatch(loader: Any = None) -> None:
 
     Workers that still run are left to finish as they are. Raises UsageError if the loader is not watched.
     """
-    global _all
+    global _all, _hand_out_each
     with _lock:
         if loader is None:
-            _all = False
+            _all, _hand_out_each = False, None
             for entry in list(_watched.values()):
                 entry.recorder.enabled = False
             _watched.clear()
@@ -157,6 +159,58 @@ def live_loaders() -> dict[tuple[Path, int], Any]:
         if place is not None:
             found[place] = loader
     return found
+
+
+def recorder_of(loader: Any) -> Recorder | None:
+    """The recorder of a loader that is watched."""
+    return _recorder_of(loader)
+
+
+def hand_out(loader: Any, make: Callable[[Any], Any]) -> None:
+    """From its next iteration on, a watched loader hands out what `make(loader)` gives.
+
+    `make` has torch's own iterators from `iterator_like`, and may raise what making one raises. Raises UsageError if
+    the loader is not watched.
+    """
+    entry = _watched.get(id(loader))
+    if entry is None or entry.loader() is not loader:
+        raise UsageError("this loader is not watched")
+    entry.hand_out = make
+
+
+def hand_out_each(choose: Callable[[Any], Callable[[Any], Any] | None]) -> None:
+    """As `hand_out`, for each DataLoader that `watch_all` comes to know from now on; `choose(loader)` may give None."""
+    global _hand_out_each
+    _hand_out_each = choose
+
+
+def kind_of(loader: Any) -> LoaderKind | None:
+    """The family of a watched loader, None where only waiting can be measured."""
+    return next((_hooked[cls][1] for cls in type(loader).__mro__ if cls in _hooked), None)
+
+
+def iterator_like(loader: Any, stand_in: Any, num_workers: int, first: Iteration | None = None) -> Any:
+    """An iterator of torch's own that measures as one of `loader` does, made of what `stand_in` says in the loader's
+    place. With `first` it goes on with the epoch which that step began. Raises what torch raises."""
+    original, family = next(_hooked[cls] for cls in type(loader).__mro__ if cls in _hooked)
+    recorder, step = _recorder_of(loader), None
+    try:
+        if recorder is not None:
+            step = Iteration(recorder)
+            if not (step.join(first) if first is not None else step.begin(num_workers)):
+                step = None
+    except BaseException as error:
+        if recorder is None or not failed(error, recorder):
+            raise
+        step = None
+    if step is None or family is None:
+        return original(stand_in)
+    try:
+        made = family.begin(stand_in, step)(stand_in)
+    except BaseException:
+        family.made(None, step)
+        raise
+    return family.made(made, step)
 
 
 def current_run_directory() -> Path | None:
@@ -298,12 +352,12 @@ def _hook(cls: type) -> None:
             return
         original = vars(owner)["_get_iterator"]
         family = family_of(owner, original)
-        _hooked[owner] = original
+        _hooked[owner] = original, family
         owner._get_iterator = _hooked_get_iterator(original, family)  # type: ignore[attr-defined]
 
 
 def _unhook() -> None:
-    for owner, original in list(_hooked.items()):
+    for owner, (original, _) in list(_hooked.items()):
         owner._get_iterator = original  # type: ignore[attr-defined]
         del _hooked[owner]
     foreign.unhook_all()
@@ -313,19 +367,39 @@ def _unhook() -> None:
 
 
 def _hooked_get_iterator(original: Any, family: LoaderKind | None) -> Any:
-    def begin(loader: Any) -> tuple[Any, Iteration] | None:
+    def begin(loader: Any) -> tuple[Any, Iteration | None] | None:
         """What makes the iterator, and the step it takes; None for a loader that is not watched."""
+        if _hand_out_each is not None and _all and not sessions.in_worker() and _recorder_of(loader) is None:
+            _hand_out_as_chosen(loader)
+        entry = _watched.get(id(loader))
+        if entry is not None and entry.hand_out is not None and entry.loader() is loader and not sessions.in_worker():
+            return entry.hand_out, None
         step = _step_for(loader)
         if step is None:
             return None
         return (original if family is None else family.begin(loader, step)), step
 
-    def made(iterator: Any, step: Iteration) -> Any:
+    def made(iterator: Any, step: Iteration | None) -> Any:
+        if step is None:
+            return iterator
         if family is not None:
             return family.made(iterator, step)
         return instrument_running(iterator, step) if iterator is not None else None
 
     return hooks.making(original, returning_errors(begin), returning_errors(made))
+
+
+def _hand_out_as_chosen(loader: Any) -> None:
+    """Register a new loader and ask what it hands out. Raises no error of ours."""
+    try:
+        with _lock:
+            _register(loader, None, iterating=True)
+        make = _hand_out_each(loader) if _hand_out_each is not None else None
+        if make is not None:
+            hand_out(loader, make)
+    except BaseException as error:
+        if not is_ours(error):
+            raise
 
 
 def _step_for(loader: Any) -> Iteration | None:

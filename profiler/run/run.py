@@ -11,7 +11,7 @@ A `Run` is a snapshot: everything is read when it is opened, and later batches n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +26,7 @@ from ..lanes.columns import Columns
 from ..lanes.compacted import Compacted
 from ..stacks.stack_samples import StackCapture
 from .loader_summary import LoaderSummary
+from .tuning import Tuned
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,20 @@ class LoaderRun:
     inspection: Inspection = field(default=Inspection(), repr=False)
     looks: SampledFetches = field(default=SampledFetches(), repr=False)
     bare: str | None = None  # why its workers could not be measured
+    tuning: Tuned | None = field(default=None, repr=False)  # None: its settings were not tuned
 
     @property
     def count(self) -> int:
         """Batches handed over, folded ones included."""
         return self.batches.rows + self.folded.records
+
+    def as_coded(self) -> LoaderRun:
+        """With those batches alone that were made with the settings of the code; as it is, if no others were tried."""
+        if self.tuning is None:
+            return self
+        made = self.tuning.as_coded(self.batches["t_ns"])
+        columns = Columns({name: values[made] for name, values in self.batches.items()}, int(made.sum()))
+        return replace(self, batches=columns)
 
     @property
     def num_workers(self) -> int:

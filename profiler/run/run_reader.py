@@ -32,6 +32,7 @@ from .loader_summary import read_summaries, summary_of
 from .run import GpuInfo, LoaderRun, ProcessRun, Run, SystemRun
 from .run_finder import find_run
 from .sampled_fetches_reader import read_sampled_fetches
+from .tuning import read_tuning
 
 FORMAT = 1
 
@@ -258,7 +259,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
     overhead = data.get("overhead")
     folded = merge_compacted([content.compacted for content in contents])
     epochs, config = _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns, scalars(data, "config")
-    bare = told_by_worker(path, index)
+    bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
     reasons = {**sentences(data, "reasons"), **reasons_of_bare_worker(bare)}
     if config.get("batching") == "none" and config.get("dataset_kind") == "iterable":
         # One was asked for and one came, of which nobody knows how many samples it holds.
@@ -282,6 +283,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
         inspection=read_inspection(data),
         looks=read_sampled_fetches(path, index, kind, reasons),
         bare=bare,
+        tuning=tuning,
     )
 
 

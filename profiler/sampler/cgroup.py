@@ -53,6 +53,13 @@ class Cgroup:
         version, folder = self.memory
         return _number(_text(f"{folder}/memory.current" if version == 2 else f"{folder}/memory.usage_in_bytes"))
 
+    def cached_bytes(self) -> int:
+        """Of that, page cache that is given up where memory is short; -1 where it is not told."""
+        if self.memory is None:
+            return -1
+        told = dict(line.split()[:2] for line in _text(f"{self.memory[1]}/memory.stat").splitlines() if " " in line)
+        return _number(told.get("inactive_file" if self.memory[0] == 2 else "total_inactive_file", ""))
+
 
 def find(root: Path = Path("/"), pid: int | str = "self") -> Cgroup:
     """The cgroup of process `pid` as seen below `root`. Never raises: what cannot be read is None."""

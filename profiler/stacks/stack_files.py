@@ -183,12 +183,14 @@ def _ours(package: str | None) -> Callable[[Frame], bool]:
     """Whether a frame is of Loaderscope's recording, its compiled part included, or of a command that runs a script."""
     folder = package.rstrip("/") + "/" if package else None
     # The command was one file once: runs recorded then are still read.
-    parts = tuple(folder + part for part in ("profiler/", "cli/", "cli.py", "__main__.py")) if folder else ()
+    parts = tuple(folder + part for part in ("profiler/", "tuning/", "cli/", "cli.py", "__main__.py")) if folder else ()
 
     def ours(frame: Frame) -> bool:
         if frame.file.startswith(parts):
             return True
-        return "/loaderscope/profiler/" in frame.file or (frame.native and _COMPILED.search(frame.file) is not None)
+        return any(f"/loaderscope/{room}/" in frame.file for room in ("profiler", "tuning")) or (
+            frame.native and _COMPILED.search(frame.file) is not None
+        )
 
     return ours
 

@@ -1,7 +1,8 @@
 """Data loading as people do it, each case once bare and once watched: what it shows must be the same.
 
-Run as `python cases.py bare|watched|all CASE...`: prints one JSON line a case. Each case returns what a training loop
-would see; the harness adds random states, warnings, exceptions and what was left behind.
+Run as `python cases.py bare|watched|all|still|tuned CASE...`: prints one JSON line a case. Each case returns what a
+training loop would see; the harness adds random states, warnings, exceptions and what was left behind. "still" is bare,
+and "tuned" has other settings every few batches; in both, samples do not show the random state of whoever makes them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import torch
 from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, Dataset, IterableDataset, RandomSampler, Subset
 
 N = 24
+DRAWS = True  # whether samples do
 
 
 class Map(Dataset):
@@ -38,6 +40,8 @@ class Map(Dataset):
         return N
 
     def __getitem__(self, index: int) -> Any:
+        if not DRAWS:
+            return {"index": index, "text": f"sample {index}"}
         return {
             "index": index,
             "torch": torch.rand(3),
@@ -178,7 +182,7 @@ class Chain:
 
 
 def add_noise(value: Any) -> Any:
-    return value + torch.rand(1) + random.random()
+    return value + torch.rand(1) + random.random() if DRAWS else value + 1
 
 
 def fail_at_half(value: Any) -> Any:
@@ -537,9 +541,13 @@ def observe(name: str, watch: Watch) -> dict[str, Any]:
 def main(mode: str, names: list[str]) -> None:
     import loaderscope
 
+    global DRAWS
+    DRAWS = mode not in ("still", "tuned")
     if mode == "all":
         loaderscope.watch_all()
     watch: Watch = loaderscope.watch if mode == "watched" else lambda loader: loader
+    if mode == "tuned":
+        from switch_data import restless as watch
     for name in names:
         print(json.dumps(observe(name, watch)), flush=True)
     if mode == "all":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,9 @@ import torch
 import cases
 
 HERE = Path(__file__).parent
-MODES = ("bare", "watched", "all")
+MODES = ("bare", "watched", "all", "still", "tuned")
+# Data sets and samplers that draw or warn in the process they are in, which other settings change: see docs/tune.md.
+BY_SETTINGS = {"nested_loader": "random", "warns": "warnings"}
 
 
 def observed(mode: str, runs: Path) -> dict[str, Any]:
@@ -44,7 +47,8 @@ def observed(mode: str, runs: Path) -> dict[str, Any]:
 def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     # "bare" and those of the tests that were selected.
     calls = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
-    asked = {"bare", *(call.params["mode"] for call in calls if call is not None)}
+    asked = {"bare", *(call.params["mode"] for call in calls if call is not None and "mode" in call.params)}
+    asked |= {"still", "tuned"} if any("settings_change" in item.name for item in request.session.items) else set()
     modes = [mode for mode in MODES if mode in asked]
     # Side by side: most of the time goes by in torch's own time-outs, and nothing here depends on speed.
     folders = [tmp_path_factory.mktemp(mode) for mode in modes]
@@ -63,6 +67,23 @@ def test_the_same_with_and_without(seen: dict[str, dict[str, Any]], case: str, m
     assert watched["random"] == bare["random"]
     for what, count in watched["remains"].items():
         assert count <= bare["remains"][what], f"{what} left behind"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("case", list(cases.CASES))
+def test_the_same_while_settings_change(seen: dict[str, dict[str, Any]], case: str) -> None:
+    still, tuned = seen["still"][case], seen["tuned"][case]
+    for what in ("result", "error", "warnings", "random"):
+        if BY_SETTINGS.get(case) != what:
+            assert _of_any_worker(tuned[what]) == _of_any_worker(still[what])
+    for what, count in tuned["remains"].items():
+        assert count <= still["remains"][what], f"{what} left behind"
+
+
+def _of_any_worker(shown: Any) -> str:
+    """Which worker met an error depends on how many there are."""
+    return re.sub(r"worker process \d+", "worker process", json.dumps(shown))
 
 
 def test_the_cases_show_something(seen: dict[str, dict[str, Any]]) -> None:

@@ -36,10 +36,12 @@ def test_version_2_takes_the_tightest_limit_on_the_way_to_the_root(tmp_path):
             "sys/fs/cgroup/pod/box/cpu.stat": "nr_throttled 0\nthrottled_usec 0\n",
             "sys/fs/cgroup/pod/box/memory.max": f"{2 * GIB}\n",
             "sys/fs/cgroup/pod/box/memory.current": f"{GIB}\n",
+            "sys/fs/cgroup/pod/box/memory.stat": "anon 7\ninactive_file 300\nactive_file 9\n",
         },
     )
     found = cgroup.find(root)
     assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (2, 1.5, 2 * GIB)
+    assert found.cached_bytes() == 300
     assert found.throttled() == (6000, 7)  # told where the limit is, in the pod
     assert found.memory_bytes() == GIB
 
@@ -57,7 +59,7 @@ def test_version_2_seen_from_inside_a_container(tmp_path):
     )
     found = cgroup.find(root)
     assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (2, 0.5, None)
-    assert found.memory_bytes() == 77
+    assert (found.memory_bytes(), found.cached_bytes()) == (77, -1)
     assert found.throttled() == (-1, -1)  # there is no cpu.stat
 
 
@@ -73,12 +75,13 @@ def test_version_1_with_the_container_s_own_part_mounted(tmp_path):
             "sys/fs/cgroup/cpu,cpuacct/cpu.stat": "nr_periods 3\nnr_throttled 2\nthrottled_time 12345\n",
             "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{GIB}\n",
             "sys/fs/cgroup/memory/memory.usage_in_bytes": "99\n",
+            "sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 44\n",
         },
     )
     found = cgroup.find(root)
     assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (1, 2.0, GIB)
     assert found.throttled() == (12345, 2)
-    assert found.memory_bytes() == 99
+    assert (found.memory_bytes(), found.cached_bytes()) == (99, 44)
 
 
 def test_version_1_without_limits(tmp_path):

@@ -1,0 +1,58 @@
+"""What verbs that run a script have in common: its arguments are its own, and a report comes after it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from ..profiler.base.errors import LoaderscopeError
+from .output import show
+
+
+class ScriptCommand(click.Command):
+    """Leaves everything from the script's name (or -m, or -c) on to the script."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        takes_value = {name for p in self.params if isinstance(p, click.Option) and not p.is_flag for name in p.opts}
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] not in ("-m", "-c", "--", "-"):
+            at += 2 if args[at] in takes_value else 1
+        if at < len(args) and args[at] != "--":
+            args = [*args[:at], "--", *args[at:]]
+        return super().parse_args(ctx, args)
+
+
+def report_after(directory: Path | None) -> None:
+    """The report of a run that has just ended. The script's exit code stands, whatever happens here."""
+    why: tuple[str, ...] = ()
+    if directory is not None:
+        from ..advisors.assemble.build_report import build_report
+        from ..advisors.assemble.job import open_job
+        from ..profiler.base.host import host_name
+        from ..reports.text.text import render_text
+
+        try:
+            run = open_job(directory)
+            if (run.pid, run.host) != (os.getpid(), host_name()):
+                click.echo(
+                    f"loaderscope: recorded into {run.id} with the rest of this job: loaderscope report", err=True
+                )
+                return
+            report = build_report(run)
+        except LoaderscopeError as error:
+            click.echo(f"loaderscope: {error}", err=True)
+            return
+        if report.loaders:
+            show(render_text, report, stream=sys.stderr)
+            return
+        why = report.missing
+    for sentence in why or ("the script iterated over no DataLoader",):
+        click.echo(f"loaderscope: nothing was recorded: {sentence}", err=True)
+
+
+def exit_code(code: int) -> int:
+    """Ended by a signal: as shells say it."""
+    return code if code >= 0 else 128 - code

@@ -1,0 +1,67 @@
+"""`loaderscope tune`: a script as it is, the settings of its loaders tried while it trains."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from ..profiler.base.errors import LoaderscopeError, UsageError
+from .output import show
+from .script import ScriptCommand, exit_code, report_after
+
+
+@click.command("tune", cls=ScriptCommand, options_metavar="[--budget S] [--steps N] [--dry] [--quiet] [--runs DIR]")
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="The most seconds to spend on trying, a loader.",
+)
+@click.option(
+    "--steps", type=click.IntRange(1), help="Batches of the whole training: a tenth of them at most are tried on."
+)
+@click.option("--dry", is_flag=True, help="Put the script's own settings back at the end, whatever was found.")
+@click.option("-q", "--quiet", is_flag=True, help="Print what was found, and no report after it.")
+@click.option("--runs", type=click.Path(path_type=Path, file_okay=False), help="Folder to record into.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
+def tune_verb(
+    budget: float, steps: int | None, dry: bool, quiet: bool, runs: Path | None, command: tuple[str, ...]
+) -> int:
+    """Run a script and try the settings of its DataLoaders while it trains.
+
+    Settings take turns with the script's own for some steps at a time; what is proven faster stays until the script
+    ends. Batches and their order stay the same; what random augmentation draws in workers does not. At the end the
+    settings to write into the code are printed, to standard error, and the report. The exit code is the script's own.
+
+    \b
+    Examples:
+      loaderscope tune train.py --lr 0.1
+      loaderscope tune --budget 30 --dry train.py
+    """
+    if not command:
+        raise UsageError("which script? For example: loaderscope tune train.py --lr 0.1")
+    from ..profiler.launch import BEGIN_VARIABLE, run_command
+    from ..tuning.tune import VARIABLE, tune_as_told
+
+    options = json.dumps({"budget_s": budget, "steps": steps, "dry": dry})
+    begin = f"{tune_as_told.__module__}:{tune_as_told.__name__}"
+    code, directory = run_command(list(command), runs, {VARIABLE: options, BEGIN_VARIABLE: begin})
+    if directory is not None:
+        _found(directory)
+    if directory is None or not quiet:
+        report_after(directory)
+    return exit_code(code)
+
+
+def _found(directory: Path) -> None:
+    from ..profiler.run.run_reader import open_run
+    from ..reports.text.tuned_text import render_tuned
+
+    try:
+        show(render_tuned, open_run(directory), stream=sys.stderr)
+    except LoaderscopeError as error:
+        click.echo(f"loaderscope: {error}", err=True)

@@ -1,0 +1,127 @@
+"""Data sets and a driver that switches where it is told, for the tests of switching."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from loaderscope.profiler.iterate.watch import hand_out, watch
+from loaderscope.tuning.settings import Settings, settings_of, why_fixed, why_refused
+from loaderscope.tuning.switching import Switching, handing_out
+
+
+class Rows(Dataset):
+    """Each sample is what its index says."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.tensor([index, index * index]), f"row {index}"
+
+
+class Drawing(Rows):
+    """Draws random numbers wherever it is asked."""
+
+    def __getitem__(self, index: int) -> Any:
+        return index, torch.rand(1), np.random.rand(), random.random()
+
+
+class FailsElsewhere(Rows):
+    """Works with the user's own settings alone."""
+
+    def __init__(self, length: int, workers: int) -> None:
+        super().__init__(length)
+        self.workers = workers
+
+    def __getitem__(self, index: int) -> Any:
+        info = torch.utils.data.get_worker_info()
+        if (info.num_workers if info else 0) != self.workers:
+            raise RuntimeError("not in this process")
+        return super().__getitem__(index)
+
+
+class Script:
+    """A driver that switches when so many batches of all epochs were handed over."""
+
+    def __init__(self, loader: Any, plan: dict[int, Settings], kept: bool = True) -> None:
+        self.plan, self.kept = plan, kept
+        self.pools = self.batches = 0
+        self.now = settings_of(loader)
+        self.events: list[Any] = []
+        self.failures: list[BaseException] = []
+
+    def wanted(self, own: Settings) -> Settings:
+        return self.now
+
+    def keeps(self, settings: Settings) -> bool:
+        return self.kept
+
+    def begun(self, iterator: Switching) -> None:
+        self.events.append(("begun", iterator.settings))
+
+    def handed(self, iterator: Switching, batch: Any) -> None:
+        self.batches += 1
+        if self.batches in self.plan:
+            self.now = self.plan[self.batches]
+        if iterator.settings != self.now:
+            iterator.switch(self.now)
+
+    def switched(self, iterator: Switching, settings: Settings) -> None:
+        self.events.append((iterator.given, settings))
+
+    def failed(self, settings: Settings, error: BaseException) -> None:
+        self.now = self.now if settings != self.now else Settings(0)
+        self.failures.append(error)
+
+
+def scripted(loader: Any, plan: dict[int, Settings], kept: bool = True) -> Script:
+    script = Script(loader, plan, kept)
+    hand_out(watch(loader), handing_out(script))
+    return script
+
+
+class Restless(Script):
+    """Other settings every few batches, whatever the loop; what fails is not tried again."""
+
+    EVERY = 2
+
+    def __init__(self, loader: Any) -> None:
+        super().__init__(loader, {})
+        own = settings_of(loader)
+        others = [Settings(1), Settings(2, 3), Settings(0), Settings(1, 1)]
+        self.turns = [own, *(replace(each, in_order=own.in_order) for each in others)]
+        self.turns = [each for each in self.turns if why_refused(loader, own, each) is None]
+
+    def handed(self, iterator: Switching, batch: Any) -> None:
+        self.batches += 1
+        self.now = self.turns[self.batches // self.EVERY % len(self.turns)]
+        iterator.switch(self.now)
+
+    def failed(self, settings: Settings, error: BaseException) -> None:
+        self.turns = [each for each in self.turns if each != settings]
+        self.now = self.turns[0]
+
+
+def restless(loader: Any) -> Any:
+    """As `watch`, and where the loader's settings can be changed, they are."""
+    watched = watch(loader)
+    if why_fixed(watched) is None:
+        hand_out(watched, handing_out(Restless(watched)))
+    return watched
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    return bool(one == other)

@@ -1,0 +1,42 @@
+"""A setting that may not fit is not tried."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from loaderscope.tuning.room import LEAST_WORKER_BYTES, Load, Room, room_left, why_no_room, worker_bytes
+from loaderscope.tuning.settings import Settings
+
+GB = 1e9
+LOAD = Load(worker_bytes=0.5 * GB, batch_bytes=0.01 * GB, tensors=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "room", "said"),
+    [
+        (Settings(4), Room(8 * GB, 4 * GB, 1000), None),
+        (Settings(8), Room(8 * GB, 4 * GB, 1000), "of memory"),  # half of what is left is for others
+        (Settings(4, 8), Room(8 * GB, 0.4 * GB, 1000), "/dev/shm"),
+        (Settings(4, 8), Room(8 * GB, 4 * GB, 120), "files open"),
+        (Settings(4), Room(None, None, None), None),
+        (Settings(0), Room(0, 0, 0), None),
+    ],
+)
+def test_what_may_not_fit(settings: Settings, room: Room, said: str | None) -> None:
+    found = why_no_room(settings, LOAD, room)
+    assert found is None if said is None else said in str(found)
+
+
+def test_what_is_left_here_is_known() -> None:
+    room = room_left()
+    assert room.memory_bytes and room.memory_bytes > 1e6
+    if os.path.isdir("/dev/shm"):
+        assert room.shared_bytes is not None
+
+
+def test_a_worker_is_as_large_as_those_at_work_or_else_as_one_may_become() -> None:
+    assert worker_bytes([os.getpid()], forked=True) > 1e6
+    assert worker_bytes([], forked=True) >= LEAST_WORKER_BYTES
+    assert worker_bytes([2**22 + 1], forked=False) >= LEAST_WORKER_BYTES

@@ -1,0 +1,291 @@
+"""Settings change in mid-epoch; batches, their order and the training's random numbers do not."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader
+
+import loaderscope
+from loaderscope.profiler.iterate.watch import watch
+from loaderscope.tuning.settings import Settings, settings_of, why_fixed, why_refused
+from switch_data import Drawing, FailsElsewhere, Rows, same, scripted
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning"),  # more workers than some machine has
+    pytest.mark.filterwarnings("ignore:'set_vital' is deprecated:UserWarning"),
+]
+
+some_settings = st.builds(Settings, st.integers(0, 3), st.integers(1, 4))
+
+
+@st.composite
+def loops(draw: Any) -> tuple[Callable[[], Any], int, dict[int, Settings], bool]:
+    size, length = draw(st.integers(1, 5)), draw(st.integers(1, 60))
+    own = draw(some_settings)
+    arguments = own.arguments()
+    if own.num_workers:
+        arguments["persistent_workers"] = draw(st.booleans())
+    drop, own_generator = draw(st.booleans()), draw(st.booleans())
+
+    def make() -> Any:
+        generator = torch.Generator().manual_seed(5) if own_generator else None
+        return DataLoader(Rows(length), batch_size=size, shuffle=True, drop_last=drop, generator=generator, **arguments)
+
+    epochs = draw(st.integers(1, 3))
+    plan = draw(st.dictionaries(st.integers(1, epochs * (length // size + 1)), some_settings, max_size=6))
+    return make, epochs, plan, draw(st.booleans())
+
+
+def looped(loader: Any, epochs: int) -> list[Any]:
+    """All that a training sees: batches, and random numbers drawn in between."""
+    torch.manual_seed(1)
+    return [(batch, torch.rand(1)) for _ in range(epochs) for batch in loader] + [torch.rand(1)]
+
+
+def holds(loop: tuple[Callable[[], Any], int, dict[int, Settings], bool]) -> None:
+    make, epochs, plan, kept = loop
+    bare = looped(make(), epochs)
+    loader = make()
+    script = scripted(loader, plan, kept)
+    try:
+        assert same(looped(loader, epochs), bare)
+        assert not script.failures
+    finally:
+        loaderscope.unwatch(loader)
+
+
+free = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=5)
+
+
+@free
+@given(loops())
+def test_random_switches_change_no_batch_and_no_order(loop: Any) -> None:
+    holds(loop)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@settings(free, max_examples=1000)
+@given(loops())
+def test_a_thousand_random_switches(loop: Any) -> None:
+    holds(loop)
+
+
+def states() -> list[Any]:
+    return [torch.get_rng_state(), str(np.random.get_state()), random.getstate()]
+
+
+def test_a_data_set_that_draws_in_the_training_process_draws_from_streams_of_its_own() -> None:
+    def after(plan: dict[int, Settings]) -> Any:
+        torch.manual_seed(1)
+        np.random.seed(1)
+        random.seed(1)
+        loader = DataLoader(Drawing(24), batch_size=2, shuffle=True, num_workers=1)
+        scripted(loader, plan)
+        indices = [batch[0] for _ in range(2) for batch in loader]
+        return indices, states()
+
+    assert same(after({}), after({3: Settings(0), 8: Settings(2), 15: Settings(0)}))
+
+
+def test_epochs_show_one_row_and_all_their_batches() -> None:
+    loader = DataLoader(Rows(40), batch_size=2, num_workers=1)
+    script = scripted(loader, {4: Settings(0), 9: Settings(1, 3), 30: Settings(1)})
+    for _ in range(2):
+        assert len(list(loader)) == 20
+    loaderscope.unwatch(loader)
+    (found,) = loaderscope.open_run("latest").loaders
+    assert found.epochs["batches"].tolist() == [20, 20] and found.epochs["how"].tolist() == [1, 1]
+    assert np.bincount(found.batches["epoch"]).tolist() == [20, 20]
+    assert (found.batches["compute_ns"] >= 0).all()
+    assert [each for each in script.events if each[0] != "begun"][:2] == [(6, Settings(0)), (9, Settings(1, 3))]
+
+
+@pytest.mark.parametrize("elsewhere", [Settings(0), Settings(2)])
+def test_settings_that_do_not_work_are_left_and_no_batch_is_lost(elsewhere: Settings) -> None:
+    loader = DataLoader(FailsElsewhere(40, workers=1), batch_size=2, num_workers=1)
+    bare = list(DataLoader(Rows(40), batch_size=2))
+    script = scripted(loader, {5: elsewhere})
+    script.failed = lambda tried, error: (script.failures.append(error), setattr(script, "now", Settings(1)))  # type: ignore[method-assign]
+    assert same(list(loader), bare)
+    assert len(script.failures) == 1 and "not in this process" in str(script.failures[0])
+    assert script.events[-1][1] == settings_of(loader)
+
+
+class Failing(Rows):
+    def __getitem__(self, index: int) -> Any:
+        if index == 21:
+            raise LookupError("bad sample")
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("elsewhere", [Settings(0), Settings(1)])
+def test_an_error_of_the_data_set_s_own_reaches_the_loop_where_it_would(elsewhere: Settings) -> None:
+    def seen(loader: Any) -> list[Any]:
+        iterator, found = iter(loader), []
+        while True:
+            try:
+                found.append(next(iterator))
+            except LookupError:
+                found.append("error")
+            except StopIteration:
+                return found
+
+    loader = DataLoader(Failing(40), batch_size=2, num_workers=1)
+    script = scripted(loader, {5: elsewhere})
+    script.failed = lambda tried, error: (script.failures.append(error), setattr(script, "now", Settings(1)))  # type: ignore[method-assign]
+    bare = seen(DataLoader(Failing(40), batch_size=2, num_workers=1))
+    assert bare.count("error") == 1 and same(seen(loader), bare)
+
+
+def test_two_iterators_at_once_and_loops_left_early() -> None:
+    def shown(loader: Any) -> list[Any]:
+        torch.manual_seed(1)
+        found = list(zip(loader, loader, strict=True))
+        for _ in range(2):
+            for count, batch in enumerate(loader):
+                found.append(batch)
+                if count == 4:
+                    break
+        return found + list(loader)
+
+    def make() -> Any:
+        return DataLoader(Rows(30), batch_size=2, shuffle=True, num_workers=1)
+
+    loader = make()
+    scripted(loader, {n: Settings(n // 3 % 3, 1 + n % 2) for n in range(2, 60, 7)})
+    assert same(shown(loader), shown(make()))
+    assert not alive()
+
+
+def alive() -> list[psutil.Process]:
+    """Children that are still there a moment later."""
+    return psutil.wait_procs(psutil.Process().children(), timeout=5)[1]
+
+
+def test_what_a_signal_s_handler_raises_is_no_failure_of_the_settings() -> None:
+    class Waiting(Rows):
+        def __getitem__(self, index: int) -> Any:
+            if index == 20:
+                time.sleep(1.0)
+            return index
+
+    def raises(number: int, frame: Any) -> None:
+        raise TimeoutError("time is up")
+
+    loader = DataLoader(Waiting(40), batch_size=2, num_workers=1)
+    script = scripted(loader, {3: Settings(0)})
+    before = signal.signal(signal.SIGALRM, raises)
+    try:
+        iterator = iter(loader)
+        for _ in range(10):
+            next(iterator)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(TimeoutError):
+            next(iterator)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert not script.failures and len(list(iterator)) == 9
+
+
+def test_the_iterator_passes_for_torch_s_own() -> None:
+    loader = DataLoader(Rows(12), batch_size=2, num_workers=1, persistent_workers=True)
+    scripted(loader, {2: Settings(0)})
+    iterator: Any = iter(loader)
+    torchs = torch.utils.data.dataloader._MultiProcessingDataLoaderIter
+    assert isinstance(iterator, torchs) and loader._iterator is iterator and iter(iterator) is iterator
+    assert (type(iterator).__name__, type(iterator).__module__) == (torchs.__name__, torchs.__module__)
+    assert len(iterator) == len(loader) == 6 and iterator._collate_fn is loader.collate_fn
+    assert len(list(iterator)) == 6 and len(list(loader)) == 6
+    loader._iterator._shutdown_workers()
+    assert not alive()
+
+
+class Dying(Rows):
+    def __getitem__(self, index: int) -> Any:
+        info = torch.utils.data.get_worker_info()
+        if index == 20 and info and info.num_workers == 2:
+            os._exit(3)
+        return super().__getitem__(index)
+
+
+@pytest.mark.slow  # torch asks every five seconds whether a worker lives
+def test_a_worker_that_dies_under_settings_tried_ends_no_training() -> None:
+    loader = DataLoader(Dying(40), batch_size=2, num_workers=1)
+    script = scripted(loader, {3: Settings(2)})
+    script.failed = lambda tried, error: (script.failures.append(error), setattr(script, "now", Settings(1)))  # type: ignore[method-assign]
+    assert same(list(loader), list(DataLoader(Rows(40), batch_size=2)))
+    assert len(script.failures) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_other_ways_of_starting_workers(method: str) -> None:
+    loader = DataLoader(Rows(40), batch_size=2, num_workers=1, multiprocessing_context=method)
+    script = scripted(loader, {3: Settings(2), 9: Settings(0), 12: Settings(1)})
+    assert same(list(loader), list(DataLoader(Rows(40), batch_size=2))) and not script.failures
+
+
+class Stream(torch.utils.data.IterableDataset[int]):
+    def __iter__(self) -> Any:
+        return iter(range(4))
+
+
+class OwnWay(DataLoader[Any]):
+    def _get_iterator(self) -> Any:
+        return super()._get_iterator()
+
+
+def test_loaders_that_cannot_be_switched_say_why() -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    found = {
+        type(each).__name__ + type(each.dataset).__name__: why_fixed(watch(each))
+        for each in (DataLoader(Rows(4)), DataLoader(Stream()), stateful(Rows(4)), OwnWay(Rows(4)))
+    }
+    assert found["DataLoaderRows"] is None
+    assert "iterable" in str(found["DataLoaderStream"]) and "StatefulDataLoader" in str(found["StatefulDataLoaderRows"])
+    assert "a way of its own" in str(found["OwnWayRows"])
+
+
+def test_settings_that_a_loader_cannot_have_are_refused() -> None:
+    plain = DataLoader(Rows(4), num_workers=1)
+    own = settings_of(plain)
+    assert why_refused(plain, own, Settings(0)) is None
+    assert "another order" in str(why_refused(plain, own, Settings(1, in_order=False)))
+    assert "timeout" in str(why_refused(DataLoader(Rows(4), num_workers=1, timeout=9), own, Settings(0)))
+    told = DataLoader(Rows(4), num_workers=1, worker_init_fn=print)
+    assert "worker_init_fn" in str(why_refused(told, own, Settings(0)))
+    assert Settings(4, 3).changed_from(own) == {"num_workers": 4, "prefetch_factor": 3}
+    assert Settings(0).changed_from(own) == {"num_workers": 0}
+
+
+class FailingSampler:
+    def __iter__(self) -> Any:
+        yield from range(6)
+        raise LookupError("no more indices")
+
+    def __len__(self) -> int:
+        return 12
+
+
+@pytest.mark.parametrize("when", [1, 3, 6])
+def test_an_error_of_the_sampler_is_the_loop_s_and_no_failure_of_the_settings(when: int) -> None:
+    loader = DataLoader(Rows(12), batch_size=1, sampler=FailingSampler())  # type: ignore[arg-type]
+    script = scripted(loader, {when: Settings(1, 2)})
+    iterator = iter(loader)
+    assert [int(next(iterator)[0][0, 0]) for _ in range(6)] == list(range(6))
+    with pytest.raises(LookupError, match="no more indices"):
+        next(iterator)
+    assert not script.failures

@@ -1,0 +1,235 @@
+"""What is certain of two rates that take turns; which candidates come first; what the tuner makes of it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from torch.utils.data import DataLoader
+
+import loaderscope
+from loaderscope.advisors.schema.report_model import Range
+from loaderscope.tuning import candidates, tuner
+from loaderscope.tuning.candidates import Candidate, neighbours, ordered
+from loaderscope.tuning.room import Room
+from loaderscope.tuning.settings import Settings
+from loaderscope.tuning.trial import CERTAIN, TOLD, Trial, Window, product, ratio
+from switch_data import Rows, same
+
+OWN, OTHER = Settings(0), Settings(2)
+
+
+def window(settings: Settings, rate: float) -> Window:
+    found = Window(settings, left_out=3)
+    steps = itertools.count()
+    while not found.handed(int(next(steps) / rate * 1e9)):
+        pass
+    return found
+
+
+def test_a_window_leaves_out_its_first_batches_and_pauses() -> None:
+    found = Window(OWN, left_out=2)
+    t = 0.0
+    for step in [9.0, 9.0, *[0.1] * 6, 60.0, *[0.1] * 9]:
+        t += step
+        if found.handed(int(t * 1e9)):
+            break
+    assert found.rate == pytest.approx(10.0) and max(found.steps_s) > 59.0
+    steps = len(found.steps_s)
+    found.broken(1)
+    for t_s in (200, 201, 202):  # what lies between two iterations is no step, nor what is left out after it
+        found.handed(t_s * 10**9)
+    assert len(found.steps_s) == steps + 1
+
+
+def test_steady_turns_are_certain_and_turns_that_differ_are_not() -> None:
+    steady = ratio([10.0, 10.1, 9.9], [16.0, 16.2], CERTAIN)
+    wild = ratio([10.0, 14.0, 8.0], [16.0, 11.0], CERTAIN)
+    assert steady is not None and wild is not None
+    assert 1.4 < steady.low < 1.6 < steady.high < 1.8
+    assert wild.low < 1 < wild.high
+    told = ratio([10.0, 10.1, 9.9], [16.0, 16.2], TOLD)
+    assert told is not None and steady.low < told.low < told.mid == steady.mid
+    assert ratio([10.0, 10.0], [16.0], CERTAIN) is None
+
+
+def test_a_machine_that_slows_down_moves_both() -> None:
+    rates = [10.0 * 0.8**turn for turn in range(7)]
+    found = ratio(rates[::2], [1.5 * rate for rate in rates[1::2]], CERTAIN)
+    assert found is not None and found.low < 1.5 < found.high and found.high - found.low < 0.2
+
+
+def test_the_interval_holds_what_is_true() -> None:
+    """Of many noisy trials with the same true ratio, about as many intervals hold it as they say."""
+    random = np.random.default_rng(3)
+    held = 0
+    for _ in range(400):
+        noise = np.exp(random.normal(0, 0.05, 7))
+        found = ratio(list(10 * noise[::2]), list(13 * noise[1::2]), TOLD)
+        held += found is not None and found.low <= 1.3 <= found.high
+    assert 0.72 < held / 400 < 0.92
+
+
+def turns(trial: Trial, rates: dict[Settings, float], noise: float = 0.01) -> Trial:
+    random = np.random.default_rng(1)
+    while trial.outcome is None:
+        trial.add(window(trial.turn, rates[trial.turn] * float(np.exp(random.normal(0, noise)))))
+    return trial
+
+
+def test_trials_end_when_they_are_certain() -> None:
+    better = turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 80})
+    assert better.outcome == "proven" and better.measured is not None and 1.5 < better.measured.mid < 1.7
+    assert turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 50}).outcome == "not faster"
+    assert turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 55}, noise=0.4).outcome in ("undecided", "not faster")
+
+
+def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() -> None:
+    trial = turns(Trial(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1)), {OTHER: 100, Settings(3): 150})
+    assert trial.measured is not None and 2.9 < trial.measured.mid < 3.1
+    joint = product(Range(1.9, 2.0, 2.1), Range(1.4, 1.5, 1.6))
+    assert joint.mid == pytest.approx(3.0) and 1.9 * 1.4 < joint.low < 3.0 < joint.high < 2.1 * 1.6
+
+
+def factor(value: float) -> Range:
+    return Range(value * 0.9, value, value * 1.1)
+
+
+def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "usable_cores", lambda: 4)
+
+    def predict(**changes: Any) -> Range:
+        if "fetch" in changes:
+            return factor(5.0)
+        workers = min(changes.get("num_workers", 0), 3)
+        return factor((1 + workers) * (1.2 if changes.get("prefetch_factor", 2) == 4 and workers else 1))
+
+    found = [each.settings for each in ordered(OWN, False, predict)]
+    assert found[0] == Settings(3, 4) and len(found) == candidates.FIRST
+    assert not any(each.pin_memory for each in found)
+
+
+def test_where_free_loading_would_gain_nothing_nothing_is_tried() -> None:
+    assert ordered(OWN, True, lambda **changes: factor(0.9)) == []
+
+
+def test_neighbours_of_the_best_that_were_not_tried() -> None:
+    found = [each.settings for each in neighbours(Settings(2), {Settings(3), Settings(0)})]
+    assert found == [Settings(1), Settings(2, 4)]
+
+
+class Loop:
+    """An iteration whose steps take what its settings' rate says, on a clock of its own."""
+
+    def __init__(self, rates: dict[Settings, float]) -> None:
+        self.rates, self.now = rates, 0
+        self.settings, self.step, self.given, self.iterator = Settings(1), None, 0, None
+        self.seen: list[Settings] = []
+
+    @property
+    def pool(self) -> Any:
+        return self
+
+    def switch(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def tidy(self) -> None: ...
+
+    def __len__(self) -> int:
+        return 10**6
+
+    def run(self, driver: Any, seconds: float) -> None:
+        end = self.now + seconds * 1e9
+        while self.now < end:
+            self.now += int(1e9 / self.rates.get(self.settings, 10.0))
+            driver.handed(self, 0)
+            if driver._foretelling is not None:
+                driver._foretelling.join()
+            if self.seen[-1:] != [self.settings]:
+                self.seen.append(self.settings)
+
+
+@pytest.fixture
+def tuned(monkeypatch: pytest.MonkeyPatch) -> Any:
+    loaders = []  # the tuner holds its loader weakly
+
+    def make(rates: dict[Settings, float], tried: list[Settings], **options: Any) -> tuple[Loop, Any]:
+        loader = DataLoader(Rows(8), num_workers=1)
+        loaders.append(loader)
+        monkeypatch.setattr(tuner, "usual", lambda own: [Candidate(each, factor(2.0)) for each in tried])
+        loop = Loop(rates)
+        driver = tuner.Tuner(loader, **{"budget_s": 60.0, "clock": lambda: loop.now, **options})
+        driver.begun(loop)  # type: ignore[arg-type]
+        return loop, driver
+
+    return make
+
+
+def test_the_best_proven_one_stays_and_is_watched(tuned: Any) -> None:
+    rates = {Settings(1): 20.0, Settings(2): 40.0, Settings(3): 60.0, Settings(4): 55.0}
+    loop, driver = tuned(rates, [Settings(2)])
+    loop.run(driver, 100)
+    assert driver.decided and driver.chosen == loop.settings == Settings(3)
+    assert driver.best.measured.mid == pytest.approx(3.0, rel=0.05)
+    rates[Settings(3)] = 15.0  # slower than the user's own was, and for long
+    loop.run(driver, 20)
+    assert loop.settings == Settings(3)
+    loop.run(driver, 30)
+    assert loop.settings == driver.chosen == Settings(1) and "became slower" in driver.said
+
+
+def test_nothing_proven_then_the_user_s_own(tuned: Any) -> None:
+    loop, driver = tuned({Settings(1): 20.0, Settings(2): 20.2, Settings(8): 5.0}, [Settings(2), Settings(8)])
+    loop.run(driver, 100)
+    assert driver.decided and loop.settings == Settings(1)
+    assert [each.outcome for each in driver.trials] == ["not faster", "not faster"]
+
+
+def test_dry_puts_back(tuned: Any) -> None:
+    loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(2)], dry=True)
+    loop.run(driver, 100)
+    assert driver.best.candidate == Settings(2) and loop.settings == Settings(1) and "put back" in driver.said
+
+
+@pytest.mark.parametrize("options", [{"budget_s": 4.0}, {"steps": 500}])
+def test_the_budget_holds(tuned: Any, options: dict[str, Any]) -> None:
+    loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(2), Settings(4)], **options)
+    loop.run(driver, 15)
+    assert driver.decided and loop.settings == Settings(1)
+    assert [each.outcome for each in driver.trials] == ["undecided"] and "used up" in driver.trials[0].why
+
+
+def test_what_may_not_fit_is_not_tried(tuned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuner, "room_left", lambda: Room(1e6, None, None))
+    loop, driver = tuned({Settings(1): 20.0}, [Settings(64)])
+    loop.run(driver, 30)
+    assert driver.decided and loop.seen == [Settings(1)]
+    assert driver.trials[0].outcome == "not tried" and "of memory" in driver.trials[0].why
+
+
+def test_settings_that_fail_are_left_and_the_rest_goes_on(tuned: Any) -> None:
+    loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(5), Settings(2)])
+    while loop.settings != Settings(5):
+        loop.run(driver, 0.2)
+    loop.settings = Settings(1)
+    driver.failed(Settings(5), ValueError("no such worker"))
+    loop.run(driver, 100)
+    assert driver.trials[0].outcome == "failed" and "no such worker" in driver.trials[0].why
+    assert loop.settings == Settings(2)
+
+
+@pytest.mark.parametrize("wrong", [{"budget": 0}, {"budget": "long"}, {"budget": float("nan")}, {"steps": -1}])
+def test_a_budget_that_is_none_is_one_sentence(wrong: dict[str, Any]) -> None:
+    with pytest.raises(loaderscope.LoaderscopeError, match="must be a"):
+        loaderscope.tune(DataLoader(Rows(4)), **wrong)
+
+
+def test_tune_gives_the_same_loader_back_and_its_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    loader = DataLoader(Rows(40), batch_size=2)
+    assert loaderscope.tune(loader) is loader and loader.num_workers == 0
+    assert same(list(loader), list(DataLoader(Rows(40), batch_size=2)))
+    batches = [[1], [2]]
+    assert list(loaderscope.tune(batches)) == batches
+    assert "not tuned: it is no DataLoader" in capsys.readouterr().err

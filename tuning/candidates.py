@@ -1,0 +1,90 @@
+"""Which settings are tried, and in which order: first what the what-if model expects most of, then its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from ..advisors.schema.report_model import Range
+from ..advisors.whatif import TooLittle, WhatIf, workload_of
+from ..profiler.base.host import usable_cores
+from ..profiler.run.run_reader import open_run
+from .settings import Settings
+
+WORKERS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
+PREFETCH = (1, 2, 4, 8)
+FIRST = 3  # as many as the model orders; neighbours come after
+MOST = 6
+# A change whose whole range is below this, or a loop that would gain less if loading were free, is left alone.
+WORTH = 1.03
+# Of two that are expected to be as good, the one with fewer workers and fewer batches ahead.
+AS_GOOD = 0.97
+
+
+@dataclass(frozen=True)
+class Candidate:
+    settings: Settings
+    predicted: Range | None  # None where nothing could be predicted
+
+
+def foretold(run: str, process: str, loader: int, own: Settings, device: bool) -> list[Candidate]:
+    """The candidates for a loader of a run that is being recorded, the most promising first; none if all is well.
+
+    Where too little was measured, the usual numbers of workers.
+    """
+    opened = open_run(run)
+    for each in opened.processes:
+        for one in each.loaders:
+            if str(each.path) == process and one.index == loader:
+                try:
+                    model = WhatIf(workload_of(opened, each, one))
+                except TooLittle:
+                    return usual(own)
+                return ordered(own, device, model.predict)
+    return usual(own)
+
+
+def usual(own: Settings) -> list[Candidate]:
+    """Where nothing can be foretold."""
+    numbers = dict.fromkeys((usable_cores(), max(1, usable_cores() // 2), 2 * usable_cores()))
+    return [Candidate(replace(own, num_workers=n), None) for n in numbers if n != own.num_workers][:FIRST]
+
+
+def ordered(own: Settings, device: bool, predict: Callable[..., Range]) -> list[Candidate]:
+    """By what the model says of a change; numbers of workers first, then the rest with the best of those."""
+    if predict(fetch=0.0, collate=0.0, transfer=0.0).high < WORTH:
+        return []  # it is not loading that the loop waits for
+    most = max(2 * usable_cores(), 4, own.num_workers)
+    found: dict[Settings, Range] = {}
+
+    def foresee(settings: Iterable[Settings]) -> None:
+        for each in settings:
+            if each != own and each not in found:
+                found[each] = predict(**each.changed_from(own))
+
+    foresee(replace(own, num_workers=n) for n in WORKERS if n <= most)
+    best = _best(found)[:2]
+    with_workers = [each for each in (own, *best) if each.num_workers]
+    foresee(replace(each, prefetch_factor=factor) for each in with_workers for factor in PREFETCH)
+    if device:
+        foresee(replace(each, pin_memory=not own.pin_memory) for each in (own, *_best(found)[:1]))
+    return [Candidate(each, found[each]) for each in _best(found) if found[each].high > WORTH][:FIRST]
+
+
+def neighbours(best: Settings, tried: set[Settings]) -> list[Candidate]:
+    """What lies beside the best so far: the model may be off by a worker or two."""
+    near = [replace(best, num_workers=n) for n in (best.num_workers + 1, best.num_workers - 1) if n > 0]
+    if best.num_workers:
+        near.append(replace(best, prefetch_factor=min(PREFETCH[-1], 2 * best.prefetch_factor)))
+    return [Candidate(each, None) for each in near if each not in tried]
+
+
+def _best(found: dict[Settings, Range]) -> list[Settings]:
+    """The most promising first; of those that are as good, the cheapest."""
+    left, order = dict(found), []
+    while left:
+        top = max(each.mid for each in left.values())
+        good = [each for each, factor in left.items() if factor.mid >= AS_GOOD * top]
+        order.append(min(good, key=lambda s: (s.num_workers, s.prefetch_factor)))
+        del left[order[-1]]
+    return order

@@ -1,0 +1,113 @@
+"""One epoch's order of batches, drawn once, whoever makes them; and the loader as each of its iterators sees it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+from .settings import Settings
+
+
+class DrawnOrder:
+    """What the sampler draws in one epoch. Iterators that take turns draw from the same one."""
+
+    def __init__(self, source: Iterator[Any]) -> None:
+        self._source = source
+        self._again: deque[Any] = deque()
+        self.waiting: deque[Any] = deque()  # drawn, and not handed to the loop yet
+        self.exhausted = False
+        self._raised: BaseException | None = None  # by the sampler
+        self._where: TracebackType | None = None
+        self._to_raise: BaseException | None = None
+
+    def __iter__(self) -> DrawnOrder:
+        return self
+
+    def __next__(self) -> Any:
+        if self._again:
+            index = self._again.popleft()
+        elif self._to_raise is not None:
+            self._raised, self._to_raise = self._to_raise, None
+            raise self._raised
+        else:
+            try:
+                index = next(self._source)
+            except StopIteration:
+                self.exhausted = True
+                raise
+            except BaseException as error:
+                # The sampler's own frames alone: those that make an iterator would keep it, half made, alive.
+                self._raised, self._where = error, error.__traceback__ and error.__traceback__.tb_next
+                raise
+        self.waiting.append(index)
+        return index
+
+    @property
+    def drained(self) -> bool:
+        """Whether there is nothing left to draw."""
+        return self.exhausted and not self._again
+
+    def raised(self, error: BaseException) -> bool:
+        """Whether this is the sampler's own error, of which nothing is kept here then."""
+        if error is not self._raised:
+            return False
+        self._raised = None
+        return True
+
+    def put_off(self, error: BaseException) -> None:
+        """Who drew is not at work yet; whoever draws after what was given back meets this error of the sampler's."""
+        self._to_raise = error.with_traceback(self._where)
+
+    def keep(self, count: int) -> None:
+        """Only the last `count` of those drawn are still to come: others were lost to an error, as torch loses them."""
+        while len(self.waiting) > count:
+            self.waiting.popleft()
+
+    def give_back(self, kept: int) -> None:
+        """All but the first `kept` of those waiting are drawn again, by another."""
+        while len(self.waiting) > kept:
+            self._again.appendleft(self.waiting.pop())
+
+
+class Sampler:
+    """Stands for a loader's sampler: torch asks it for an iterator, and may do so twice an epoch."""
+
+    def __init__(self, sampler: Any, order: DrawnOrder | None = None) -> None:
+        self._sampler = sampler
+        self.order = order
+        self._fixed = order is not None
+
+    def __iter__(self) -> DrawnOrder:
+        if self.order is None or not self._fixed:
+            self.order = DrawnOrder(iter(self._sampler))
+        return self.order
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+
+class StandIn:
+    """A loader as torch's iterators see it: with these settings and this sampler, all else as it is."""
+
+    def __init__(self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, warns: bool) -> None:
+        """Without `warns`, torch does not say that it would have fewer workers: they are no wish of the user's."""
+        workers = settings.num_workers
+        if not warns:
+            self.check_worker_number_rationality = _say_nothing
+        self._loader = loader
+        self._index_sampler = sampler
+        self.generator = generator
+        self.num_workers = workers
+        self.prefetch_factor = settings.prefetch_factor if workers else None
+        self.pin_memory = settings.pin_memory
+        self.persistent_workers = settings.persistent_workers
+        self.in_order = settings.in_order
+        self.timeout = loader.timeout if workers else 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+
+def _say_nothing() -> None: ...

@@ -1,0 +1,83 @@
+"""The settings of a DataLoader that can be changed while it is iterated over, and for which loaders they can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..profiler.base import torch_parts
+from ..profiler.base.torch_parts import TORCH
+from ..profiler.iterate.watch import kind_of
+
+DEFAULT_PREFETCH = 2  # torch's own, where there are workers
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How batches are made. Which batches, and in which order, is none of it."""
+
+    num_workers: int
+    prefetch_factor: int = DEFAULT_PREFETCH
+    pin_memory: bool = False
+    persistent_workers: bool = False
+    in_order: bool = True
+
+    def arguments(self) -> dict[str, Any]:
+        """As one writes them to DataLoader(): without workers most of them may not be given."""
+        found: dict[str, Any] = {"num_workers": self.num_workers, "pin_memory": self.pin_memory}
+        if self.num_workers:
+            found |= {"prefetch_factor": self.prefetch_factor, "persistent_workers": self.persistent_workers}
+        if not self.in_order:
+            found["in_order"] = False
+        return found
+
+    def changed_from(self, other: Settings) -> dict[str, Any]:
+        """The arguments to write in place of those of `other`."""
+        before = {"prefetch_factor": DEFAULT_PREFETCH, "persistent_workers": False, **other.arguments()}
+        return {name: value for name, value in self.arguments().items() if before.get(name) != value}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.arguments().items())
+
+
+def settings_of(loader: Any) -> Settings:
+    """The settings that the user's code gave the loader."""
+    workers = int(loader.num_workers)
+    return Settings(
+        num_workers=workers,
+        prefetch_factor=loader.prefetch_factor or DEFAULT_PREFETCH,
+        pin_memory=bool(loader.pin_memory),
+        persistent_workers=bool(workers and loader.persistent_workers),
+        in_order=bool(getattr(loader, "in_order", True)),
+    )
+
+
+def why_fixed(loader: Any) -> str | None:
+    """Why this watched loader's settings cannot be changed while it is iterated over; None where they can be."""
+    from torch.utils.data import DataLoader, IterableDataset, MapDataPipe
+
+    if not isinstance(loader, DataLoader):
+        return "it is no DataLoader: how it makes batches is not known"
+    if isinstance(loader.dataset, IterableDataset):
+        return "its data set is iterable: where it is in its stream is known to its workers alone"
+    if isinstance(loader.dataset, MapDataPipe):
+        return "its data set is a data pipe, which is shared out among the workers when they start"
+    family = kind_of(loader)
+    if family is None:
+        return "its class makes its iterators in a way of its own"
+    if family.kind is not TORCH:
+        return f"what a {family.kind.loader} remembers of its state depends on its workers"
+    missing = torch_parts.missing_of_switch()
+    return f"this torch is not known well enough: {missing[0]}" if missing else None
+
+
+def why_refused(loader: Any, own: Settings, other: Settings) -> str | None:
+    """Why this loader cannot have these settings; None where it can."""
+    if other.in_order != own.in_order and own.in_order:
+        return "batches would come in another order"
+    if not other.num_workers and own.num_workers:
+        if loader.worker_init_fn is not None:
+            return "worker_init_fn sets up workers, and there would be none"
+        if loader.timeout:
+            return "timeout needs workers"
+    return None

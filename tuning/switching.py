@@ -1,0 +1,394 @@
+"""What a tuned loader hands to the loop: an iterator behind which others take turns.
+
+To switch, the iterator at work is given no more tasks, and the other one begins to draw from the same order at once;
+the loop gets what was under way in the first, then the other's batches. So each batch comes once, in the order in which
+the sampler drew it, and the workers of the other work before the loop needs them.
+
+An iterator that was switched away from may be kept, its workers idle: a pool that takes turns with another starts once.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ..profiler.base import torch_parts
+from ..profiler.base.clock import now_ns
+from ..profiler.guard.error_origin import is_ours
+from ..profiler.iterate.watch import iterator_like
+from .drawn_order import DrawnOrder, Sampler, StandIn
+from .random_streams import epoch_seed, fetching_apart, fresh_generator, numbered_seed
+from .settings import Settings, settings_of
+
+
+class Driver(Protocol):
+    """Who decides on the settings of a loader. What it raises is its failure, and ends nothing."""
+
+    pools: int  # made so far beside those that an untuned loader makes
+
+    def wanted(self, own: Settings) -> Settings:
+        """For an iteration that begins; `own` are those of the user's code, which may change them."""
+
+    def keeps(self, settings: Settings) -> bool:
+        """Whether workers with these settings are to be kept, idle, for the next turn."""
+
+    def begun(self, iterator: Switching) -> None:
+        """An iteration begins."""
+
+    def handed(self, iterator: Switching, batch: Any) -> None:
+        """This batch is about to reach the loop. May switch."""
+
+    def switched(self, iterator: Switching, settings: Settings) -> None:
+        """From the next batch on, batches are made with these."""
+
+    def failed(self, settings: Settings, error: BaseException) -> None:
+        """These do not work with this loader; its own are in use again."""
+
+
+class Still:
+    """A driver that leaves everything as it is."""
+
+    def __init__(self, pools: int) -> None:
+        self.pools = pools
+
+    def wanted(self, own: Settings) -> Settings:
+        return own
+
+    def keeps(self, settings: Settings) -> bool:
+        return False
+
+    def begun(self, iterator: Switching) -> None: ...
+
+    def handed(self, iterator: Switching, batch: Any) -> None: ...
+
+    def switched(self, iterator: Switching, settings: Settings) -> None: ...
+
+    def failed(self, settings: Settings, error: BaseException) -> None: ...
+
+
+class Pool:
+    """An iterator of torch's own and its settings. `guest`: those of the user's code are others."""
+
+    def __init__(self, iterator: Any, settings: Settings, guest: bool) -> None:
+        self.iterator = iterator
+        self.settings = settings
+        self.guest = guest
+
+    @property
+    def step(self) -> Any:
+        """What records it; None where nothing does."""
+        return getattr(self.iterator, "_ls", None)
+
+    @property
+    def empty(self) -> bool:
+        return not torch_parts.under_way(self.iterator)
+
+
+def handing_out(driver: Driver) -> Callable[[Any], Any]:
+    """What `watch.hand_out` takes for the loader that this driver tunes."""
+
+    def make(loader: Any) -> Any:
+        iterator = Switching.__new__(Switching)
+        iterator.__init__(loader, driver)  # type: ignore[misc]
+        first = type(iterator.pool.iterator)
+        iterator.__class__ = _named_as(first)
+        return iterator
+
+    return make
+
+
+class Switching:
+    """One iteration over a tuned loader, or all of them where the loader keeps its workers."""
+
+    def __init__(self, loader: Any, driver: Driver) -> None:
+        self.driver = driver
+        # The loader holds on to the iterator of its persistent workers: no circle.
+        self.loader: Callable[[], Any] = weakref.ref(loader) if loader.persistent_workers else lambda: loader
+        self.next_pool: Pool | None = None
+        self._parked: dict[Settings, Pool] = {}
+        self._leaving: list[Pool] = []
+        self._seed_drawn = False
+        self._begin(loader, None)
+
+    # The beginning of an epoch.
+
+    def _begin(self, loader: Any, before: Pool | None) -> None:
+        self.given = 0
+        self.own = settings_of(loader)
+        settings = self.driver.wanted(self.own)
+        try:
+            self.pool, self.order = self._first(loader, settings, before)
+        except Exception as error:
+            if settings == self.own or not is_ours(error):
+                raise
+            self.driver.failed(settings, error)
+            self.pool, self.order = self._first(loader, self.own, None)
+        self._tell(self.driver.begun, self)
+
+    def _first(self, loader: Any, settings: Settings, before: Pool | None) -> tuple[Pool, DrawnOrder]:
+        """The first pool of an epoch. Of the random streams it takes what the user's own settings would."""
+        reused = before if before is not None and settings.persistent_workers else None
+        own_draws = not (self.own.persistent_workers and self._seed_drawn)
+        if settings == self.own and (own_draws or reused is not None):
+            self._seed_drawn = True
+            sampler = Sampler(loader._index_sampler)
+            if reused is None:
+                return self._made(loader, settings, sampler, loader.generator, None), _order(sampler)
+        else:
+            source = iter(loader._index_sampler)
+            if own_draws:
+                self._seed_drawn = True
+                seed = epoch_seed(loader)
+                for _ in range(1, torch_parts.samplers_begun(self.own.num_workers > 0)):
+                    source = iter(loader._index_sampler)
+            else:
+                seed = self._further_seed(loader)
+            sampler = Sampler(loader._index_sampler, DrawnOrder(source))
+            if reused is None:
+                return self._made(loader, settings, sampler, fresh_generator(seed), None), _order(sampler)
+        iterator = reused.iterator
+        iterator._index_sampler = sampler
+        try:
+            iterator._reset(loader)
+        finally:
+            iterator._index_sampler = loader._index_sampler
+        return reused, _order(sampler)
+
+    def _made(self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, first: Any) -> Pool:
+        guest = settings != self.own
+        stand_in = StandIn(loader, settings, sampler, generator, warns=not guest)
+        iterator = iterator_like(loader, stand_in, settings.num_workers, first)
+        iterator._index_sampler = loader._index_sampler
+        if guest and settings.num_workers:
+            torch_parts.let_die(iterator)
+        elif guest and self.own.num_workers:
+            fetching_apart(iterator, self._further_seed(loader))
+        return Pool(iterator, settings, guest)
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        """As torch calls it where the loader keeps its workers: another epoch begins."""
+        before, self.next_pool = self.pool, None
+        fits = before.settings == self.driver.wanted(settings_of(loader)) and before.settings.persistent_workers
+        self._end_others(keep=before if fits else None)
+        self._begin(loader, before if fits else None)
+
+    # Batches.
+
+    def __iter__(self) -> Switching:
+        return self
+
+    def __next__(self) -> Any:
+        if self._leaving:
+            self._see_off()
+        if self.next_pool is not None and self.pool.empty:
+            self._go_over()
+        while True:
+            try:
+                batch = next(self.pool.iterator)
+                break
+            except BaseException as error:
+                if self._ended(error):
+                    raise
+        order = self.order
+        if order.waiting:
+            order.waiting.popleft()
+        self.given += 1
+        self._tell(self.driver.handed, self, batch)
+        return batch
+
+    def _ended(self, error: BaseException) -> bool:
+        """Whether the loop must see this error. If not, the batch is made again, with the user's own settings."""
+        pool, order = self.pool, self.order
+        at_end = isinstance(error, StopIteration) and order.drained and not order.waiting
+        if at_end:
+            self._end_others(keep=pool)
+            if not self.own.persistent_workers:
+                self.loader = _none  # a loader that is made anew each epoch lives no longer than without us
+            return True
+        of_sampler = order.raised(error)
+        # With workers torch draws ahead, and loses a batch to a sampler that fails; without, it does not.
+        if (not of_sampler or not self.own.num_workers) and self._recovers(error):
+            if of_sampler:
+                order.put_off(error)
+            else:
+                self.driver.failed(pool.settings, error)
+            self._fall_back()
+            return False
+        rest = torch_parts.under_way(pool.iterator)
+        if self.next_pool is not None:
+            rest += torch_parts.under_way(self.next_pool.iterator)
+        order.keep(rest)
+        return True
+
+    def _recovers(self, error: BaseException) -> bool:
+        """Whether this may be for the settings alone, and the batches can be made again."""
+        return self.pool.guest and self.own.in_order and self.loader() is not None and is_ours(error)
+
+    def _fall_back(self) -> None:
+        """All that was drawn and not handed over is made anew, with the user's own settings."""
+        before, self.order = self.pool, self.order
+        self.order.give_back(0)
+        step = before.step
+        sampler = Sampler(None, self.order)
+        loader = self.loader()
+        self.pool = self._made(loader, self.own, sampler, fresh_generator(self._further_seed(loader)), step)
+        if step is not None:
+            step.left()
+        self._account()
+        self.next_pool = None
+        self._leaving.append(before)
+        self._end_others(keep=self.pool)
+        self._tell(self.driver.switched, self, self.own)
+
+    # Switching.
+
+    @property
+    def settings(self) -> Settings:
+        """Of the batches drawn now."""
+        return (self.next_pool or self.pool).settings
+
+    def switch(self, settings: Settings) -> bool:
+        """Batches that are drawn from now on are made with these. False where that is not possible now."""
+        loader = self.loader()
+        if settings == self.settings:
+            return True
+        if self.next_pool is not None or loader is None or self.order.drained:
+            return False
+        kept = len(self.order.waiting)
+        before = self.pool
+        try:
+            parked = self._parked.pop(settings, None)
+            if parked is not None:
+                torch_parts.go_on(parked.iterator, self.order)
+            else:
+                generator = fresh_generator(self._further_seed(loader))
+                parked = self._made(loader, settings, Sampler(None, self.order), generator, before.step)
+        except Exception as error:
+            if not is_ours(error):
+                raise
+            self.order.give_back(kept)
+            if self.order.raised(error):
+                self.order.put_off(error)
+            else:
+                self.driver.failed(settings, error)
+            return False
+        torch_parts.hold(before.iterator)
+        self.next_pool = parked
+        return True
+
+    def _go_over(self) -> None:
+        """The loop has had all that the pool was making."""
+        before, after = self.pool, self.next_pool
+        assert after is not None
+        self.pool, self.next_pool = after, None
+        if before.step is not None:
+            before.step.paused(now_ns())
+        self._account()
+        if before.settings.num_workers and not self.driver.keeps(before.settings):
+            self._dismiss(before)
+        else:
+            self._parked[before.settings] = before
+        self._tell(self.driver.switched, self, after.settings)
+
+    def _account(self) -> None:
+        """How many batches of the epoch are others', for the pool at work now."""
+        step = self.pool.step
+        if step is not None:
+            step.others = self.given - step.batches
+            step.waiting_for_first = not self.given
+
+    def _further_seed(self, loader: Any) -> int:
+        self.driver.pools += 1
+        return numbered_seed(loader, self.driver.pools)
+
+    # Pools that are done with.
+
+    def tidy(self) -> None:
+        """Let go of kept workers that the driver no longer wants."""
+        for settings in [each for each in self._parked if not self.driver.keeps(each)]:
+            self._dismiss(self._parked.pop(settings))
+
+    def _dismiss(self, pool: Pool) -> None:
+        if pool.step is not None:
+            pool.step.left()
+        if pool.settings.num_workers:
+            torch_parts.dismiss(pool.iterator)
+            self._leaving.append(pool)
+
+    def _see_off(self) -> None:
+        """Those whose workers have ended cost no waiting now."""
+        gone = [pool for pool in self._leaving if torch_parts.dismissed(pool.iterator)]
+        self._leaving = [pool for pool in self._leaving if pool not in gone]
+        for pool in gone:
+            pool.iterator._shutdown_workers()
+
+    def _end_others(self, keep: Pool | None) -> None:
+        others = [*self._parked.values(), *self._leaving, *([self.next_pool] if self.next_pool is not None else [])]
+        if keep is not self.pool:
+            others.append(self.pool)
+        self._parked, self._leaving, self.next_pool = {}, [], None
+        for pool in others:
+            if pool.step is not None and pool is not keep:
+                pool.step.left()
+            if pool.settings.num_workers:
+                pool.iterator._shutdown_workers()
+
+    def _shutdown_workers(self) -> None:
+        """As torch's own: frameworks call it to be rid of persistent workers."""
+        self._end_others(keep=None)
+
+    def _tell(self, what: Callable[..., None], *args: Any) -> None:
+        try:
+            what(*args)
+        except Exception as error:
+            if not is_ours(error):
+                raise
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        """Deciding has failed: nothing is decided any more."""
+        try:
+            self.driver.failed(self.settings, error)
+        except Exception as another:
+            if not is_ours(another):
+                raise
+        self.driver = Still(self.driver.pools)
+
+    # All else is the iterator's at work.
+
+    def __len__(self) -> int:
+        return len(self.pool.iterator)
+
+    def __getattr__(self, name: str) -> Any:
+        pool = self.__dict__.get("pool")
+        if pool is None:
+            raise AttributeError(name)
+        return getattr(pool.iterator, name)
+
+    def __reduce__(self) -> Any:
+        return self.pool.iterator.__reduce__()
+
+
+_classes: dict[type, type] = {}
+
+
+def _named_as(cls: type) -> type:
+    """Switching under the name of torch's iterator, and an instance of its class as far as `isinstance` asks."""
+    if cls not in _classes:
+        base = next(each for each in cls.__mro__ if not hasattr(each, "_ls"))
+        body = {
+            "__module__": base.__module__,
+            "__qualname__": base.__qualname__,
+            "__class__": property(lambda self: base),
+        }
+        _classes[cls] = type(base.__name__, (Switching,), body)
+    return _classes[cls]
+
+
+def _none() -> None: ...
+
+
+def _order(sampler: Sampler) -> DrawnOrder:
+    assert sampler.order is not None
+    return sampler.order

@@ -1,0 +1,146 @@
+"""Is one setting faster than another? They take turns, and what differs between turns is the measure of certainty.
+
+Times are passed in. A window is some steps under one setting; windows of the base and of the candidate take turns, so
+that a machine that grows slower or faster moves both. The interval comes from how windows of the same setting differ:
+other programs that come and go make it wider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from math import exp, hypot, log
+from typing import Literal
+
+import numpy as np
+
+from ..advisors.schema.report_model import Range
+from .settings import Settings
+
+Outcome = Literal["proven", "not faster", "undecided", "failed", "not tried"]
+
+# Gains below this are not worth a change, nor certain of anything.
+WORTH = 1.03
+# Windows are looked at again and again until they are certain: each look at this level. What is told is at the other,
+# that of all ranges in reports.
+CERTAIN, TOLD = 0.99, 0.8
+DRAWN = 200_000  # of Student's distribution, by NumPy
+WINDOW_S, WINDOW_STEPS = 1.0, 8
+FEWEST_WINDOWS, MOST_PAIRS = 5, 12
+PAUSE = 20.0  # a step so many times longer than the median is a pause of the program's: an evaluation, a checkpoint
+
+
+@dataclass
+class Window:
+    """Steps under one setting, the first ones left out."""
+
+    settings: Settings
+    left_out: int
+    steps_s: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    _last_ns: int = -1
+
+    def broken(self, left_out: int) -> None:
+        """The iteration ended, or another began: what comes next follows on nothing."""
+        self.left_out, self._last_ns = left_out, -1
+
+    def handed(self, t_ns: int) -> bool:
+        """A batch was handed over; True once there are enough."""
+        if self.left_out > 0:
+            self.left_out -= 1
+            return False
+        if self._last_ns >= 0:
+            self.steps_s.append((t_ns - self._last_ns) / 1e9)
+            self.seconds += self.steps_s[-1]
+        self._last_ns = t_ns
+        return self.seconds >= WINDOW_S and len(self.steps_s) >= WINDOW_STEPS
+
+    @property
+    def rate(self) -> float:
+        """Batches a second."""
+        steps = np.asarray(self.steps_s)
+        kept = steps[steps <= PAUSE * np.median(steps)]
+        return float(len(kept) / max(1e-9, kept.sum()))
+
+
+def left_out(settings: Settings, epoch_batches: int) -> int:
+    """Batches at the beginning of a window that say nothing: made ahead before it, or by workers that just began."""
+    ahead = 2 + settings.num_workers * settings.prefetch_factor
+    return min(ahead, max(1, epoch_batches // 4))
+
+
+def ratio(base: Sequence[float], candidate: Sequence[float], level: float) -> Range | None:
+    """The candidate's rate over the base's, within the range so certain; None where too few took turns. `base` begins,
+    and may end too.
+
+    By least squares: the logarithm of a rate is a level, a drift from window to window, and what the candidate adds.
+    """
+    windows = min(2 * len(candidate) + 1, 2 * len(base))
+    if windows < FEWEST_WINDOWS:
+        return None
+    turn = np.arange(windows)
+    rates = [(candidate if number % 2 else base)[number // 2] for number in turn]
+    causes = np.column_stack([np.ones(windows), turn, turn % 2])
+    found, *_ = np.linalg.lstsq(causes, np.log(rates), rcond=None)
+    freedom = windows - causes.shape[1]
+    variance = float(((np.log(rates) - causes @ found) ** 2).sum()) / freedom
+    middle = float(found[2])
+    half = _students(freedom, level) * (variance * float(np.linalg.inv(causes.T @ causes)[2, 2])) ** 0.5
+    return Range(exp(middle - half), exp(middle), exp(middle + half))
+
+
+@cache
+def _students(freedom: int, level: float) -> float:
+    """Half the width of an interval, in standard errors."""
+    drawn = np.random.default_rng(0).standard_t(freedom, DRAWN)
+    return float(np.quantile(np.abs(drawn), level))
+
+
+def product(one: Range, other: Range) -> Range:
+    """Of two factors that were measured apart, their product."""
+    mid = one.mid * other.mid
+    low = exp(-hypot(log(one.mid / one.low), log(other.mid / other.low)))
+    high = exp(hypot(log(one.high / one.mid), log(other.high / other.mid)))
+    return Range(mid * low, mid, mid * high)
+
+
+class Trial:
+    """One candidate against the base, in turns: A B A B … A. The base is the best so far: `of_base` is its own factor
+    over the user's settings, None where it is those."""
+
+    def __init__(
+        self, base: Settings, candidate: Settings, predicted: Range | None = None, of_base: Range | None = None
+    ) -> None:
+        self.base, self.candidate, self.predicted, self.of_base = base, candidate, predicted, of_base
+        self.rates: dict[Settings, list[float]] = {base: [], candidate: []}
+        self.outcome: Outcome | None = None
+        self.why: str | None = None
+        self.measured: Range | None = None  # over the user's own settings
+        self.seconds = 0.0
+
+    @property
+    def turn(self) -> Settings:
+        """Whose turn it is."""
+        return self.base if len(self.rates[self.base]) <= len(self.rates[self.candidate]) else self.candidate
+
+    def add(self, window: Window) -> None:
+        """A window has ended."""
+        self.rates[window.settings].append(window.rate)
+        base, candidate = self.rates[self.base], self.rates[self.candidate]
+        if len(base) <= len(candidate):
+            return  # the base's turn again: each of the candidate's windows lies between two of the base's
+        certain, told = ratio(base, candidate, CERTAIN), ratio(base, candidate, TOLD)
+        if certain is None or told is None:
+            return
+        self.measured = told if self.of_base is None else product(self.of_base, told)
+        if certain.low > WORTH:
+            self.outcome = "proven"
+        elif certain.high < WORTH:
+            self.outcome = "not faster"
+        elif len(candidate) >= MOST_PAIRS:
+            self.outcome = "undecided"
+
+    def end(self, outcome: Outcome, why: str | None = None) -> None:
+        """It cannot go on."""
+        self.outcome, self.why = outcome, why

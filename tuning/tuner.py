@@ -1,0 +1,314 @@
+"""Who decides on a loader's settings: looks at the loop, tries what may be faster, keeps what is proven, watches it.
+
+All of it happens as batches are handed over, in the loop's own thread; predicting alone is done beside it. When all is
+decided, a batch costs two comparisons here.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+from ..profiler.base.clock import now_ns
+from ..profiler.device.accelerator import Accelerator, in_use
+from ..profiler.iterate.watch import loader_place
+from ..profiler.session import session as sessions
+from ..profiler.session.ranks import group_of_process, ranks
+from ..profiler.transit.measure import batch_size_of
+from .candidates import MOST, Candidate, foretold, neighbours, usual
+from .record import Record
+from .room import Load, room_left, why_no_room, worker_bytes
+from .settings import Settings, settings_of, why_refused
+from .switching import Switching
+from .trial import Trial, Window, left_out
+
+LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is foretold
+LOOK_AT_MOST = 2000
+STEP_SHARE = 0.1  # of a known length of training
+# After all is decided: below the user's own rate for so long, and it goes back.
+LONG_NS, BELOW = 30_000_000_000, 0.97
+FORETELL_S = 10.0  # no iteration waits longer for what is being foretold
+WRITE_NS = 5_000_000_000
+IDLE_NS = 3_000_000_000  # whoever tries and has handed over nothing for so long is not in anybody's way
+
+_trying: weakref.ref[Tuner] | None = None  # one loader at a time: two would be measured together
+
+
+class Tuner:
+    """The driver of one loader's settings."""
+
+    def __init__(
+        self,
+        loader: Any,
+        budget_s: float,
+        steps: int | None = None,
+        dry: bool = False,
+        clock: Callable[[], int] = now_ns,
+    ) -> None:
+        self._clock = clock
+        self.loader = weakref.ref(loader)
+        self.own = settings_of(loader)
+        self.chosen = self.own
+        self.trials: list[Trial] = []
+        self.said = "the loop ended before anything was decided"
+        self.decided = False
+        self.pools = 0
+        self.steps = 0
+        self._budget_s, self._dry = budget_s, dry
+        self._most_steps = int(steps * STEP_SHARE) if steps else None
+        self._record = Record()
+        self._active: weakref.ref[Switching] | None = None
+        self._begun_ns = self._last_ns = self._looked = 0
+        self._written_ns = -WRITE_NS
+        self._load: Load | None = None
+        self._foretelling: threading.Thread | None = None
+        self._found: list[Candidate] | None = None
+        self._waiting: list[Candidate] = []
+        self._trial: Trial | None = None
+        self._trial_ns = self._first_trial_ns = self._steps_then = 0
+        self._window: Window | None = None
+        self._below_since = 0
+
+    # As `Switching` calls it.
+
+    def wanted(self, own: Settings) -> Settings:
+        if self._foretelling is not None:
+            self._foretelling.join(FORETELL_S)  # workers are about to be forked, best where no other thread is at work
+        if own != self.own:  # the user's code has changed them
+            self.own = self.chosen = own
+            self._trial = None
+            self._decide("the loader's own settings were changed by the program")
+        return self._trial.turn if self._trial is not None else self.chosen
+
+    def keeps(self, settings: Settings) -> bool:
+        trial = self._trial
+        return trial is not None and settings in (trial.base, trial.candidate)
+
+    def begun(self, iterator: Switching) -> None:
+        self._active = weakref.ref(iterator)
+        if self._window is not None:
+            self._window.broken(left_out(self._window.settings, len(iterator)))
+        self._note(iterator, iterator.settings, 0)
+        if self._clock() - self._written_ns >= WRITE_NS:
+            self._write()
+
+    def switched(self, iterator: Switching, settings: Settings) -> None:
+        self._note(iterator, settings, iterator.given)
+
+    def _note(self, iterator: Switching, settings: Settings, batch: int) -> None:
+        step = iterator.pool.step
+        self._record.switched(step.epoch if step is not None else -1, batch, settings)
+
+    def failed(self, settings: Settings, error: BaseException) -> None:
+        why = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        if self._trial is not None and settings == self._trial.candidate:
+            self._trial.end("failed", why)
+            self._ended()
+        else:
+            self.chosen = self.own
+            self._trial = None
+            self._decide(f"tuning was given up: {why}")
+
+    def handed(self, iterator: Switching, batch: Any) -> None:
+        now = self._clock()
+        self._last_ns = now
+        self.steps += 1
+        if self.decided:
+            if self._window is not None and self._window.handed(now):
+                self._watch(iterator, now)
+            elif iterator.settings != self.chosen:
+                iterator.switch(self.chosen)
+            return
+        if self._active is None or self._active() is not iterator:
+            return  # of two loops over one loader, the later one is looked at
+        if self._trial is not None:
+            self._go_on(iterator, now)
+        elif self._waiting:
+            self._next(iterator, now)
+        else:
+            self._look(batch, now)
+
+    # Looking.
+
+    def _look(self, batch: Any, now: int) -> None:
+        if self._foretelling is not None:
+            if not self._foretelling.is_alive():
+                self._foretelling = None
+                self._waiting = list(self._found or ())
+                if not self._waiting:
+                    self._decide("nothing to gain: the loop does not wait for its data")
+            return
+        self._looked += 1
+        self._begun_ns = self._begun_ns or now
+        long = now - self._begun_ns >= LOOK_S * 1e9 and self._looked >= LOOK_BATCHES
+        if not long and self._looked < LOOK_AT_MOST:
+            return
+        if (told := ranks(os.environ, group_of_process()).world_size or 1) > 1:
+            self._decide(f"not tuned: {told} ranks train together, and each would take the CPUs for itself")
+            return
+        size, tensors = batch_size_of(batch)
+        self._load = Load(0.0, max(0, size), max(0, tensors))
+        sessions.flush()
+        self._foretelling = threading.Thread(target=self._foretell, name="loaderscope foretells", daemon=True)
+        self._foretelling.start()
+
+    def _foretell(self) -> None:
+        try:
+            place = loader_place(self.loader())
+            session = sessions.current()
+            if place is None or session is None:
+                self._found = usual(self.own)
+                return
+            device = isinstance(in_use(), Accelerator)
+            self._found = foretold(str(session.run_directory), str(place[0]), place[1], self.own, device)
+        except Exception:
+            self._found = usual(self.own)
+
+    # Trying.
+
+    def _next(self, iterator: Switching, now: int) -> None:
+        global _trying
+        holder = _trying() if _trying is not None else None
+        if holder is not None and holder is not self and not holder.decided and now - holder._last_ns < IDLE_NS:
+            return
+        _trying = weakref.ref(self)
+        loader = self.loader()
+        candidate = self._waiting.pop(0)
+        best = self.best
+        over_own = best.measured if best is not None else None
+        trial = Trial(self.chosen, candidate.settings, candidate.predicted, over_own)
+        self.trials.append(trial)
+        self._first_trial_ns = self._first_trial_ns or now
+        self._steps_then = self._steps_then or self.steps
+        why = "the loader is gone" if loader is None else why_refused(loader, self.own, trial.candidate)
+        why = why or self._why_no_room(iterator, trial.candidate)
+        if why is not None:
+            trial.end("not tried", why)
+            self._after()
+            return
+        self._trial, self._trial_ns = trial, now
+        self._open_window(iterator)
+
+    def _why_no_room(self, iterator: Switching, settings: Settings) -> str | None:
+        if not settings.num_workers or self._load is None:
+            return None
+        pids = [worker.pid for worker in getattr(iterator.pool.iterator, "_workers", ())]
+        held = worker_bytes(pids, _forks(self.loader()))
+        return why_no_room(settings, Load(held, self._load.batch_bytes, self._load.tensors), room_left())
+
+    def _open_window(self, iterator: Switching) -> None:
+        assert self._trial is not None
+        turn = self._trial.turn
+        self._window = Window(turn, left_out(turn, len(iterator)))
+        if iterator.settings != turn:
+            iterator.switch(turn)
+
+    def _go_on(self, iterator: Switching, now: int) -> None:
+        trial, window = self._trial, self._window
+        assert trial is not None and window is not None
+        if iterator.pool.settings != window.settings:
+            if iterator.settings != window.settings:
+                iterator.switch(window.settings)
+            return  # what was under way comes first
+        if not window.handed(now):
+            if self._spent(now):
+                self._out_of_budget(now)
+            return
+        trial.add(window)
+        trial.seconds = (now - self._trial_ns) / 1e9
+        if trial.outcome is None and self._spent(now):
+            self._out_of_budget(now)
+        elif trial.outcome is None:
+            self._open_window(iterator)
+        else:
+            self._ended()
+            iterator.tidy()
+
+    def _spent(self, now: int) -> bool:
+        over = now - self._first_trial_ns > self._budget_s * 1e9
+        steps = self._most_steps is not None and self.steps - self._steps_then > self._most_steps
+        return over or steps
+
+    def _out_of_budget(self, now: int) -> None:
+        assert self._trial is not None
+        self._trial.seconds = (now - self._trial_ns) / 1e9
+        self._trial.end("undecided", "the time for trying was used up")
+        self._waiting = []
+        self._ended(more=False)
+
+    def _ended(self, more: bool = True) -> None:
+        """A trial is over."""
+        trial = self._trial
+        assert trial is not None
+        self._trial = self._window = None
+        best = self.best
+        if best is trial and more:
+            tried = {self.own, *(each.candidate for each in self.trials)}
+            self._waiting = [*neighbours(trial.candidate, tried), *self._waiting]
+        self.chosen = self.own if best is None else best.candidate
+        self._after(more)
+
+    def _after(self, more: bool = True) -> None:
+        tried = {each.candidate for each in self.trials}
+        self._waiting = [each for each in self._waiting if each.settings not in tried]
+        if not self._waiting or not more or len(self.trials) >= MOST:
+            self._conclude()
+        else:
+            self._write()
+
+    @property
+    def best(self) -> Trial | None:
+        """The last that was proven: each is tried against the best before it."""
+        return next((each for each in reversed(self.trials) if each.outcome == "proven"), None)
+
+    def _conclude(self) -> None:
+        best = self.best
+        if best is None:
+            self.chosen = self.own
+            self._decide("nothing that was tried is certain to be faster: the loader keeps its own settings")
+        elif self._dry:
+            self.chosen = self.own
+            self._decide(f"{self._words(best)} is faster; put back, as asked")
+        else:
+            self._window = Window(self.chosen, left_out(self.chosen, 10**9))
+            self._decide(f"{self._words(best)} is faster, and stays")
+
+    def _words(self, best: Trial) -> str:
+        return ", ".join(f"{name}={value}" for name, value in best.candidate.changed_from(self.own).items())
+
+    def _decide(self, said: str) -> None:
+        self.decided, self.said, self._waiting = True, said, []
+        self._write()
+
+    @property
+    def _own_rates(self) -> list[float]:
+        return [rate for trial in self.trials for rate in trial.rates.get(self.own, ())]
+
+    # Afterwards.
+
+    def _watch(self, iterator: Switching, now: int) -> None:
+        assert self._window is not None
+        slow = self._window.rate < BELOW * median(self._own_rates)
+        self._below_since = (self._below_since or now) if slow else 0
+        self._window = Window(self.chosen, 0)
+        if slow and now - self._below_since >= LONG_NS:
+            self._window = None
+            self.chosen = self.own
+            iterator.switch(self.own)
+            self._decide("the loop became slower than with the loader's own settings: they are back")
+
+    def _write(self) -> None:
+        self._written_ns = self._clock()
+        self._record.write(self.loader(), self.own, self.chosen, self.decided, self.said, self.trials)
+
+
+def _forks(loader: Any) -> bool:
+    import multiprocessing
+
+    context = getattr(loader, "multiprocessing_context", None)
+    method = context.get_start_method() if context is not None else multiprocessing.get_start_method(allow_none=True)
+    return method in (None, "fork")
