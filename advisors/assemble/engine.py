@@ -1,4 +1,4 @@
-"""Applies every rule to a loader and ranks what they find."""
+"""Applies every rule to a loader and makes a plan of what they find."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from dataclasses import replace
 
 from ..case.case import Advice, Case, Unmeasured
 from ..rules import Rule, all_rules
-from ..schema.report_model import LoaderReport, Range, Recommendation
-
-# A recommendation is made only where at least this is gained in all likelihood, or where it is about correctness.
-LEAST_GAIN = 1.03
+from ..schema.report_model import LoaderReport, Recommendation
+from .plan import LEAST_GAIN, Option, capped, free, option, plan_of
 
 
 def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
-    """The case's report with recommendations (best first), rejected advice, and what could not be judged.
+    """The case's report with recommendations (in the order of the plan), rejected advice, and what could not be judged.
 
     A rule that fails costs its own advice, never the report: the failure becomes a note.
     """
-    recommended: list[Recommendation] = []
+    options: list[Option] = []
     rejected: list[Recommendation] = []
     unmeasured: dict[str, str] = {}
     notes = list(case.report.notes)
@@ -32,16 +30,19 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
             if isinstance(outcome, Unmeasured):
                 unmeasured[rule.name] = outcome.reason
             else:
-                place(outcome.recommendation(rule.name, rule.kind), outcome, case, recommended, rejected)
-    # Wrong training and a crash ahead come before speed: a faster loop over the wrong data helps nobody.
-    recommended.sort(key=lambda item: (item.kind == "speed", -item.predicted.mid))
+                recommended: list[Recommendation] = []
+                found = outcome.recommendation(rule.name, rule.kind, rule.effort)
+                place(found, outcome, case, recommended, rejected)
+                options += [option(each, outcome.predicted, outcome.copies) for each in recommended]
+    ordered, plan = plan_of(case, options)
     rejected.sort(key=lambda item: item.predicted.mid)
     return replace(
         case.report,
-        recommendations=tuple(recommended),
+        recommendations=ordered,
         rejected=tuple(rejected),
         unmeasured=unmeasured,
         notes=tuple(notes),
+        plan=plan,
     )
 
 
@@ -55,7 +56,7 @@ def place(
         return
     if case.report.verdict == "too-short":
         return
-    found = replace(found, predicted=capped(found.predicted, _headroom(case.report.headroom, advice.copies)))
+    found = replace(found, predicted=capped(found.predicted, free(case.report.headroom, advice.copies)))
     if advice.rejected:
         rejected.append(found)
     elif case.report.verdict == "compute-bound" and not advice.copies:
@@ -65,18 +66,3 @@ def place(
     elif found.predicted.mid > LEAST_GAIN:
         why = "The gain is not certain enough to recommend it: it may be nothing. " + found.why
         rejected.append(replace(found, why=why))
-
-
-def _headroom(loading: float | None, copies: float) -> float | None:
-    """The factor if loading were free, and with it this share of a step."""
-    if loading is None or not copies:
-        return loading
-    return 1 / max(1e-3, 1 / loading - copies)
-
-
-def capped(predicted: Range, headroom: float | None) -> Range:
-    """The range, held below what free loading would give (unknown: as it is)."""
-    if headroom is None:
-        return predicted
-    top = max(headroom, 1.0)
-    return Range(min(predicted.low, top), min(predicted.mid, top), min(predicted.high, top))

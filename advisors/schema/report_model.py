@@ -16,6 +16,7 @@ SCHEMA = 1
 Scalar = str | int | float | bool | None
 Verdict = Literal["input-bound", "compute-bound", "balanced", "too-short"]
 Confidence = Literal["high", "medium", "low"]
+Effort = Literal["one argument", "a few lines", "a conversion"]
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,36 @@ class Recommendation:
     caveat: str | None
     doc: str | None
     kind: Literal["speed", "correctness", "safety"] = "speed"
+    effort: Effort | None = None  # None in reports written before there were plans
+
+
+@dataclass(frozen=True)
+class PlanStep:
+    """A recommendation to follow: `advice` is its place in `recommendations`, from 0.
+
+    `together` is what this step and all before it do, `computing_share` the part of the time the loop then computes.
+    """
+
+    advice: int
+    together: Range
+    computing_share: float | None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A recommendation that the plan does without, and why."""
+
+    advice: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The recommendations in the order in which to follow them, predicted together, and where to stop."""
+
+    steps: tuple[PlanStep, ...]
+    left_out: tuple[LeftOut, ...]
+    stop: str | None  # a sentence on what is left after the last step; None where that is not known
 
 
 @dataclass(frozen=True)
@@ -331,6 +362,12 @@ class LoaderReport:
     code: Code | None = None  # None in reports written before stacks were recorded
     transforms: tuple[TransformTime, ...] = ()
     storage: StorageSummary | None = None
+    plan: Plan | None = None  # None where nothing is recommended, and in reports written before there were plans
+
+    @property
+    def lost_s(self) -> float:
+        """Seconds that loading cost this loop: what free loading would save."""
+        return (self.wall_s or 0.0) * (1 - 1 / max(1.0, self.headroom) if self.headroom is not None else 1.0)
 
 
 @dataclass(frozen=True)
@@ -419,6 +456,16 @@ class Report:
     overhead: Overhead
     notes: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # what this torch kept from being measured: to be read before any figure
+
+    @property
+    def costliest(self) -> tuple[LoaderReport, ...]:
+        """The loaders, the one whose loading costs most first."""
+        return tuple(sorted(self.loaders, key=lambda each: -each.lost_s))
+
+    @property
+    def plan(self) -> Plan | None:
+        """What to do first of all: the plan of the loader that costs most, of those that have one."""
+        return next((each.plan for each in self.costliest if each.plan is not None), None)
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON text; `Report.from_json` gives an equal report back."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...case.case import Case
+from ...schema.report_model import Effort
 from .function_code import (
     chunks_code,
     columns_code,
@@ -38,6 +39,10 @@ class Remedy:
     caveat: str
     code: Callable[[Case, Hot], str]
     once: bool = False
+
+    @property
+    def effort(self) -> Effort:
+        return "a conversion" if self.once or self.title.startswith("Store ") else "a few lines"
 
 
 def remedy_of(hot: Hot) -> Remedy:

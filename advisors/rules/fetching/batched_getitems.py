@@ -42,6 +42,7 @@ from ...schema.report_model import Range
 
 NAME = "batched-getitems"
 KIND = "speed"
+EFFORT = "a few lines"
 
 # docs/causes.md, "Sample by sample from memory".
 SAMPLE_US = 50.0
@@ -229,7 +230,7 @@ def _hugging_face(case: Case, sample_us: float, share: float) -> Iterator[Outcom
     ):
         return
     # docs/causes.md, "Hugging Face formatting": gains reach a thousandfold, and depend on the format already set.
-    predicted = case.predict(fetch=(0.05, 0.9), collate=(0.02, 0.3), num_workers=case.num_workers)
+    predicted = case.predict(fetch=(0.05, 0.9), collate=(0.02, 0.3))
     yield Advice(
         title="Read each batch as tensors straight from Arrow",
         why=(

@@ -41,6 +41,7 @@ from ...schema.report_model import CodeStage
 
 NAME = "hot-function"
 KIND = "speed"
+EFFORT = "a few lines"
 
 # Below this a sample is not made, only looked up: other rules speak of that.
 LEAST_SAMPLE_US = 20.0
@@ -132,6 +133,7 @@ def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
         predicted=predicted,
         code=remedy.code(case, hot) if form is None else form.code,
         caveat=remedy.caveat,
+        effort=remedy.effort,
     )
 
 

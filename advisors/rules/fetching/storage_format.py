@@ -39,6 +39,7 @@ from ...storage.files import few_files, listed
 
 NAME = "storage-format"
 KIND = "speed"
+EFFORT = "a conversion"
 
 # Less of fetch than this is no real part: packing would gain 1.2 at the most, if all of it went away.
 LEAST_READING = 0.3

@@ -30,6 +30,7 @@ from ...schema.figures import figure, us
 
 NAME = "rank-imbalance"
 KIND = "speed"
+EFFORT = "a few lines"
 
 # Between the ranks' cost a batch: docs/causes.md, "Ranks of unlike cost".
 SPREAD = 1.3

@@ -30,6 +30,7 @@ from ...stage_model.verdict import first_of_epoch
 
 NAME = "sampler"
 KIND = "speed"
+EFFORT = "a few lines"
 
 INDEX_SHARE = 0.10
 MANY_SAMPLES = 10_000_000  # docs/causes.md, "Permutations"

@@ -33,6 +33,7 @@ from ...schema.report_model import Range
 
 NAME = "num-workers"
 KIND = "speed"
+EFFORT = "one argument"
 
 CANDIDATES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 # loadtune: the fewest workers within 2 % of the best trial.

@@ -1,0 +1,205 @@
+"""From a list of advice to a plan: what to do first, what steps come to together, what is left out, where to stop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..case.case import SAME, Case, Predicted
+from ..schema.figures import percent
+from ..schema.report_model import Effort, LeftOut, Plan, PlanStep, Range, Recommendation, Scalar
+from ..whatif.together import Excluded, together
+
+# The least that a step is worth making for.
+LEAST_GAIN = 1.03
+# A smaller effort is preferred to a greater one where it gains at least this part of what that does (of its logarithm).
+NEARLY = 0.8
+# A loop that computes for this part of its time is left alone: at most a quarter is still to be gained.
+COMPUTES = 0.8
+# More than this of the time is said to be all of it.
+NEARLY_ALL = 0.975
+
+EFFORTS: tuple[Effort, ...] = ("one argument", "a few lines", "a conversion")
+
+
+@dataclass(frozen=True)
+class Option:
+    """A recommendation with what the model was asked for it: None where it was predicted in another way."""
+
+    advice: Recommendation
+    changes: Mapping[str, Any] | None
+    copies: float
+
+    @property
+    def effort(self) -> int:
+        return EFFORTS.index(self.advice.effort) if self.advice.effort is not None else len(EFFORTS)
+
+
+def option(advice: Recommendation, predicted: Range, copies: float) -> Option:
+    return Option(advice, predicted.changes if isinstance(predicted, Predicted) else None, copies)
+
+
+def plan_of(case: Case, options: Sequence[Option]) -> tuple[tuple[Recommendation, ...], Plan | None]:
+    """The recommendations in the order of the plan, those that it leaves out last; and the plan.
+
+    Wrong training and a crash ahead come before speed: a faster loop over the wrong data helps nobody.
+    """
+    if not options:
+        return (), None
+    due = [each for each in options if each.advice.kind != "speed"]
+    maker = _Maker(case, [each for each in options if each.advice.kind == "speed"], len(due))
+    maker.make()
+    steps = [PlanStep(n, SAME, None) for n in range(len(due))]
+    for n, (_, reached) in enumerate(maker.taken, len(due)):
+        steps.append(PlanStep(n, reached, maker.computing(n - len(due) + 1)))
+    ordered = [*due, *(each for each, _ in maker.taken), *(each for each, _ in maker.left)]
+    left = tuple(LeftOut(n, why) for n, (_, why) in enumerate(maker.left, len(steps)))
+    return tuple(each.advice for each in ordered), Plan(tuple(steps), left, maker.stop())
+
+
+class _Maker:
+    """The steps about speed taken so far, each with what is reached by then, and what is left out."""
+
+    def __init__(self, case: Case, options: Sequence[Option], before: int) -> None:
+        self._case = case
+        self._open = sorted(options, key=lambda each: -each.advice.predicted.mid)
+        self._before = before  # steps that are not about speed
+        self._known: dict[tuple[int, ...], Range] = {}
+        self.taken: list[tuple[Option, Range]] = []
+        self.left: list[tuple[Option, str]] = []
+
+    @property
+    def _done(self) -> list[Option]:
+        return [each for each, _ in self.taken]
+
+    @property
+    def _reached(self) -> float:
+        return self.taken[-1][1].mid if self.taken else 1.0
+
+    def make(self) -> None:
+        while self._open:
+            self._leave_out()
+            if not self._open:
+                return
+            chosen = self._choice()
+            self._open.remove(chosen)
+            self.taken.append((chosen, self._predicted([*self._done, chosen])))
+
+    def _leave_out(self) -> None:
+        """What the steps made so far exclude, or what is not worth making after them."""
+        kept = []
+        share = self.computing(len(self.taken))
+        last = self._before + len(self.taken)
+        for each in self._open:
+            rival = self._rival(each)
+            if rival is not None:
+                self.left.append((each, rival))
+            elif self.taken and self._predicted([*self._done, each]).mid < LEAST_GAIN * self._reached:
+                self.left.append((each, f"brings nothing more after {last}"))
+            elif self.taken and share is not None and share >= COMPUTES and each.effort:
+                self.left.append((each, f"not worth it after {last}: the loop then {_computes(share)}"))
+            else:
+                kept.append(each)
+        self._open = kept
+
+    def _rival(self, option: Option) -> str | None:
+        """Which step excludes this one, in words."""
+        for number, each in enumerate(self._done, self._before + 1):
+            why = excludes(each, option)
+            if why is not None:
+                return f"instead of {number}: {why}"
+        return None
+
+    def _choice(self) -> Option:
+        """The next step: what gains most, or what takes less effort and is needed anyway, or gains nearly as much."""
+        best = max(self._open, key=lambda each: self._predicted([*self._done, each]).mid)
+        most = self._gain([best])
+        for each in sorted(self._open, key=lambda each: (each.effort, -self._gain([each]))):
+            if each.effort >= best.effort:
+                break
+            if self._gain([each]) >= NEARLY * most or (
+                excludes(each, best) is None and self._gain([best, each]) >= most + math.log(LEAST_GAIN)
+            ):
+                return each
+        return best
+
+    def _gain(self, more: list[Option]) -> float:
+        """The logarithm of what these add to the steps made so far."""
+        return math.log(max(1e-9, self._predicted([*self._done, *more]).mid / self._reached))
+
+    def _predicted(self, options: list[Option]) -> Range:
+        key = tuple(sorted(map(id, options)))
+        if key not in self._known:
+            self._known[key] = self._made(options)
+        return self._known[key]
+
+    def _made(self, options: list[Option]) -> Range:
+        if len(options) == 1:
+            return options[0].advice.predicted
+        asked: dict[str, Any] = {}
+        for each in options:
+            asked = together(asked, each.changes or {})
+        found: Range = self._case.predict(**asked) if asked else SAME
+        for each in options:
+            if each.changes is None:
+                own = each.advice.predicted
+                found = Range(found.low * own.low, found.mid * own.mid, found.high * own.high)
+        return capped(found, self._top(options))
+
+    def _top(self, options: Sequence[Option]) -> float | None:
+        return free(self._case.report.headroom, sum(each.copies for each in options))
+
+    def computing(self, steps: int) -> float | None:
+        """The part of the time the loop computes after so many steps; None where that is not known."""
+        top = self._top(self._done[:steps])
+        reached = self.taken[steps - 1][1].mid if steps else 1.0
+        return min(1.0, reached / top) if top is not None else None
+
+    def stop(self) -> str | None:
+        share = self.computing(len(self.taken))
+        if not self.taken or share is None:
+            return None
+        if share >= COMPUTES:
+            return f"After that the loop {_computes(share)}: stop there."
+        return f"After that the loop still waits {percent(1 - share)} of the time; no further change is known."
+
+
+def _computes(share: float) -> str:
+    return "computes nearly all of the time" if share >= NEARLY_ALL else f"computes {percent(share)} of the time"
+
+
+def excludes(one: Option, other: Option) -> str | None:
+    """Why both cannot be made, in words; None where they can."""
+    for name, value in other.advice.change.params.items():
+        if name in one.advice.change.params and one.advice.change.params[name] != value:
+            return f"both set {name}"
+    if one.advice.effort == other.advice.effort == "a conversion":
+        return "both store the data anew"
+    try:
+        together(_asked(one), _asked(other))
+    except Excluded as why:
+        return str(why)
+    return None
+
+
+def _asked(option: Option) -> dict[str, Any]:
+    params: Mapping[str, Scalar] = option.advice.change.params
+    workers = {"num_workers": params["num_workers"]} if isinstance(params.get("num_workers"), int) else {}
+    return {**workers, **(option.changes or {})}
+
+
+def free(loading: float | None, copies: float) -> float | None:
+    """The factor if loading were free, and with it this share of a step."""
+    if loading is None or not copies:
+        return loading
+    return 1 / max(1e-3, 1 / loading - copies)
+
+
+def capped(predicted: Range, headroom: float | None) -> Range:
+    """The range, held below what free loading would give (unknown: as it is)."""
+    if headroom is None:
+        return predicted
+    top = max(headroom, 1.0)
+    return Range(min(predicted.low, top), min(predicted.mid, top), min(predicted.high, top))
