@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -64,7 +65,7 @@ def _report_after(directory: Path | None) -> None:
     if directory is not None:
         from ..advisors.assemble.build_report import build_report
         from ..profiler.run.run_reader import open_run
-        from ..reports.text.text import render_text
+        from ..reports.text.brief import AFTER_RUN, render_brief
 
         try:
             report = build_report(open_run(directory))
@@ -72,7 +73,7 @@ def _report_after(directory: Path | None) -> None:
             click.echo(f"loaderscope: {error}", err=True)
             return
         if report.loaders:
-            show(render_text, report, stream=sys.stderr)
+            show(partial(render_brief, most=AFTER_RUN), report, stream=sys.stderr)
             return
         why = report.missing
     for sentence in why or ("the script iterated over no DataLoader",):

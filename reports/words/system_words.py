@@ -17,6 +17,29 @@ def system_rows(system: SystemSummary) -> list[tuple[str, str]]:
     return list(_lines(system))
 
 
+def machine_line(s: SystemSummary) -> str | None:
+    """The machine in a few words: what may have limited the run. None where nothing was sampled."""
+    parts = []
+    if s.cores_logical is not None:
+        cores = plural(s.cores_logical, "core", "cores")
+        if s.effective_cpus is not None and s.effective_cpus != s.cores_logical:
+            cores += f" ({s.effective_cpus:g} for each training process)"
+        busy = f" {percent(s.cpu_busy_mean_share)} busy" if s.cpu_busy_mean_share is not None else ""
+        parts.append(cores + busy)
+    if s.cpu_stolen_mean_share is not None and s.cpu_stolen_mean_share >= 0.01:
+        parts.append(f"{percent(s.cpu_stolen_mean_share)} stolen")
+    if s.throttled_share:
+        parts.append(f"throttled {percent(s.throttled_share)} of the time")
+    if s.mem_available_min_bytes is not None:
+        parts.append(f"{size(s.mem_available_min_bytes)} of memory free")
+    busy_gpus = [gpu.util_mean_share for gpu in s.gpus if gpu.util_mean_share is not None]
+    if busy_gpus:
+        parts.append(f"{plural(len(s.gpus), 'GPU', 'GPUs')} {percent(sum(busy_gpus) / len(busy_gpus))} in use")
+    if s.disk_read_bytes_s is not None and s.disk_read_bytes_s >= 1e6:
+        parts.append(f"disk {size(s.disk_read_bytes_s)}/s")
+    return f"The machine: {', '.join(parts)}." if parts else None
+
+
 def _lines(s: SystemSummary) -> Iterator[tuple[str, str]]:
     cpu = []
     if s.cpu_busy_mean_share is not None:
