@@ -70,7 +70,8 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None, 
 
             content = fitted(render_advice, report, number, output=output)
         else:
-            content = fitted(partial(render_report, full=full or probe is not None), format_, report, recorded, output=output)
+            render = partial(render_report, full=full or probe is not None)  # what was tried stands in the evidence
+            content = fitted(render, format_, report, recorded, output=output)
     deliver(content, output)
     return 0
 

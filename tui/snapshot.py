@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..advisors.schema.report_model import Code, LoaderReport, Recommendation, StorageSummary, TransformTime
 from ..profiler.run.follow import Place
 from ..profiler.run.history import Course
+from ..reports.words.plan_words import PlanRow
 from .facts.flow import Node, Pace, Queue
 from .facts.lanes import Lanes
 from .facts.machine import Machine
@@ -63,6 +64,8 @@ class AdviceView:
     code: Code | None = None
     transforms: tuple[TransformTime, ...] = ()
     storage: StorageSummary | None = None
+    plan: tuple[PlanRow, ...] = ()  # the recommendations in words
+    summary: str | None = None  # of the plan; where nothing is advised, why
 
 
 @dataclass(frozen=True, eq=False)  # holds arrays: two are the same only if they are one

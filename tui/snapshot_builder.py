@@ -13,6 +13,8 @@ from ..profiler.base.metadata import clean
 from ..profiler.run.follow import Follower, Place
 from ..profiler.run.missing_figures import missing_figures
 from ..profiler.run.run import LoaderRun, ProcessRun, Run
+from ..reports.words.plan_words import plan_rows, plan_summary
+from ..reports.words.sentences import nothing_to_change
 from .facts.flow import nodes, pace, queue
 from .facts.lanes import lanes
 from .facts.machine import machine
@@ -100,7 +102,8 @@ def advice_of(run: Run, place: Place) -> AdviceView:
     report: LoaderReport = found[0]
     return AdviceView(
         report.recommendations, report.rejected, report.unmeasured, report.batches, ready=True,
-        code=report.code, transforms=report.transforms, storage=report.storage,
+        code=report.code, transforms=report.transforms, storage=report.storage, plan=tuple(plan_rows(report)),
+        summary=plan_summary(report) if report.recommendations else nothing_to_change(report),
     )  # fmt: skip
 
 
