@@ -58,7 +58,7 @@ class SnapshotBuilder:
             for loader in process.loaders
         )
         chosen = next((n for n, choice in enumerate(choices) if choice.place == place), 0)
-        state = follower.state if follower.state == "removed" else run.state
+        state = follower.state if follower.state == "removed" else run.outcome
         snapshot = Snapshot(
             run.id, run.argv, state, choices, chosen, notes=run.notes, missing=missing_figures(run), advice=advice
         )

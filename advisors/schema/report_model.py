@@ -25,7 +25,7 @@ class RunInfo:
 
     id: str
     path: str
-    state: Literal["live", "finished", "crashed", "unknown"]
+    state: Literal["live", "finished", "interrupted", "crashed", "unknown"]  # interrupted: by Ctrl-C
     created_unix_ns: int | None
     wall_s: float | None
     argv: tuple[str, ...]

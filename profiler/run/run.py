@@ -92,6 +92,7 @@ class ProcessRun:
     loaders: tuple[LoaderRun, ...]
     workers: Columns = field(repr=False)
     notes: tuple[str, ...]
+    ended_by: str | None = None  # "KeyboardInterrupt" where that ended the program
     rank_source: str | None = None  # who told the rank: "torch.distributed", "sampler", or a launcher
     cpus: frozenset[int] = field(default=frozenset(), repr=False)  # those of `affinity`; empty where not known
 
@@ -152,6 +153,12 @@ class Run:
     processes: tuple[ProcessRun, ...]
     systems: tuple[SystemRun, ...]
     notes: tuple[str, ...]
+
+    @property
+    def outcome(self) -> Literal["live", "finished", "interrupted", "crashed", "unknown"]:
+        """`state`, but "interrupted" of a finished run that Ctrl-C ended."""
+        stopped = any(process.ended_by == KeyboardInterrupt.__name__ for process in self.processes)
+        return "interrupted" if stopped and self.state == "finished" else self.state
 
     @property
     def loaders(self) -> tuple[LoaderRun, ...]:

@@ -21,6 +21,8 @@ LEAST_CAUSE = 0.0005
 # Causes named in a line.
 LEAST_NAMED, MOST_NAMED = 0.05, 4
 LEAST_WAITED = 0.01
+# What fetching does is told from this part of the waiting on.
+LEAST_FETCHED = 0.1
 # Below these widths the percentiles, the bars and the explanations go; from the last one on these are longer.
 PERCENTILES_FROM = LABEL + 4 * FIGURE
 BARS_FROM = 58
@@ -136,6 +138,9 @@ def waiting_sentences(loader: LoaderReport) -> Iterator[str]:
         )
         if work:
             yield f"While the loop waited, the workers were {work} of that time."
+    fetched = max(waiting.work.get("fetch", 0.0), waiting.causes["fetch"].share if "fetch" in waiting.causes else 0.0)
+    if fetched < LEAST_FETCHED:
+        return
     idle = waiting.fetch_idle_share
     no_core = waiting.fetch_core_wait_share
     if idle is not None and idle >= 0.05 and no_core is not None:

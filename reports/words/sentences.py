@@ -93,7 +93,7 @@ _LIMITS = {
     "pin": "copying to page-locked memory",
     "startup": "starting, at the first batch of each epoch",
 }
-NO_CORE_FROM = 0.2
+LIMITS_FROM, NO_CORE_FROM = 0.3, 0.2
 
 
 def what_limits(loader: LoaderReport) -> str:
@@ -103,9 +103,13 @@ def what_limits(loader: LoaderReport) -> str:
         return ""
     shares = {name: cause.share for name, cause in waiting.causes.items() if name in _LIMITS}
     for name, share in waiting.work.items():  # divides the waiting for workers, and names again what they made then
-        shares[name] = max(share, shares.get(name, 0.0))
+        if name in _LIMITS:
+            shares[name] = max(share, shares.get(name, 0.0))
     name, share = max(shares.items(), key=lambda item: item[1], default=("", 0.0))
-    if share < 0.3 or name not in _LIMITS:
+    busy = waiting.causes.get("workers-busy")
+    if share < LIMITS_FROM and busy is not None and busy.share >= LIMITS_FROM:
+        return f"What limits are the workers: {percent(busy.share)} of the waiting, none was free."
+    if share < LIMITS_FROM:
         return ""
     core = waiting.fetch_core_wait_share
     cores = ""

@@ -79,10 +79,8 @@ def _lines(s: SystemSummary) -> Iterator[tuple[str, str]]:
     if s.disk_read_bytes_s is not None:
         reads.append(f"disk {size(s.disk_read_bytes_s)}/s read")
     if s.read_all_bytes:
-        from_disk = ""
-        if s.read_disk_bytes is not None:
-            from_disk = f", {percent(min(1.0, s.read_disk_bytes / s.read_all_bytes))} of it from disk"
-        reads.append(f"training read {size(s.read_all_bytes)}{from_disk}")
+        disk = f", {size(s.read_disk_bytes)} came from disk" if s.read_disk_bytes is not None else ""
+        reads.append(f"all processes, imports included: {size(s.read_all_bytes)} read by calls{disk}")
     if s.net_recv_bytes_s is not None and s.net_recv_bytes_s >= 1e6:
         reads.append(f"network {size(s.net_recv_bytes_s)}/s received")
     if reads:

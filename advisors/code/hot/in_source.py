@@ -63,6 +63,13 @@ def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:
 
 def _no_stacks(case: Case, sample_us: float) -> str:
     code = case.report.code
+    seen = code.stages["fetch"].samples if code is not None and "fetch" in code.stages else 0
+    if seen:
+        samples = "samples of fetch are" if seen > 1 else "sample of fetch is"
+        return (
+            f"{seen} stack {samples} too few to tell what takes {us(sample_us)} a sample: record for longer, or run "
+            "`loaderscope stacks` while it trains"
+        )
     reason = f" ({code.reason})" if code is not None and code.reason else ""
     return (
         f"stacks were not recorded{reason}, so what takes the {us(sample_us)} a sample inside fetch is not known: run "

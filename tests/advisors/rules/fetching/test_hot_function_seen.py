@@ -348,7 +348,7 @@ def test_what_is_hardly_waited_for_is_advised_on_only_if_that_gains(tmp_path: Pa
 def test_few_samples_prove_nothing(tmp_path: Path) -> None:
     reason = unmeasured(NAME, seen(case(tmp_path), (f"{GETITEM} > deepcopy std/copy.py:146", 20)))
 
-    assert "stacks were not recorded" in reason
+    assert "20 stack samples of fetch are too few to tell" in reason
 
 
 def test_a_little_waiting_does_not_hide_what_computes(tmp_path: Path) -> None:
