@@ -161,9 +161,10 @@ class _Maker:
         share = self.computing(len(self.taken))
         if not self.taken or share is None:
             return None
+        after = f"After step {self._before + len(self.taken)} the loop"
         if share >= COMPUTES:
-            return f"After that the loop {_computes(share)}: stop there."
-        return f"After that the loop still waits {percent(1 - share)} of the time; no further change is known."
+            return f"{after} {_computes(share)}: stop there."
+        return f"{after} still waits {percent(1 - share)} of the time; no further change is known."
 
 
 def _computes(share: float) -> str:

@@ -11,7 +11,7 @@ from ...profiler.base.metadata import clean
 from ...profiler.run.run import LoaderRun, Run
 from ..words.glosses import CAUSES, GLOSSES
 from ..words.matching import recorded
-from ..words.plan_words import plan_rows, plan_summary
+from ..words.plan_words import plan_cells, plan_rows, plan_summary
 from ..words.rows import advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
 from ..words.sentences import (
     headroom_sentence,
@@ -90,6 +90,7 @@ def _view(
         "tiles": _tiles(loader),
         "nothing": nothing_to_change(loader),
         "recommendations": [(advice_row(row.advice), row) for row in plan_rows(loader)],
+        "steps": plan_cells(loader),
         "plan": plan_summary(loader),
         "rejected": [advice_row(each) for each in loader.rejected],
         "unmeasured": [(clean(rule, 60), clean(reason, 300)) for rule, reason in loader.unmeasured.items()],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.metadata import clean
 from ..words.inside import basis_text, code_stages, hottest, inside_notes, transform_rows
-from ..words.plan_words import PlanRow, plan_rows, plan_summary
+from ..words.plan_words import PlanRow, plan_cells, plan_rows, plan_summary
 from ..words.rows import AdviceRow, advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
 from ..words.sentences import headroom_sentence, nothing_to_change, overhead_sentence, throughput_line
 from ..words.storage_words import storage_rows
@@ -71,6 +71,8 @@ def _advice(loader: LoaderReport, several: bool) -> Iterator[str]:
     of, plain = (f" ({escaped(title)})", f" ({title})") if several else ("", "")
     if loader.recommendations:
         yield f"### What to change{of}\n"
+    if len(loader.recommendations) > 1:
+        yield table(("step", "what to do", "gain", "effort", "left out"), plan_cells(loader))
     summary = plan_summary(loader)
     if summary:
         yield f"**{escaped(summary)}**\n"

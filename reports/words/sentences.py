@@ -92,6 +92,7 @@ _LIMITS = {
     "unpack": "unpacking batches in the main process",
     "pin": "copying to page-locked memory",
     "startup": "starting, at the first batch of each epoch",
+    "other": "starting, and the bookkeeping of the DataLoader itself",
 }
 LIMITS_FROM, NO_CORE_FROM = 0.3, 0.2
 

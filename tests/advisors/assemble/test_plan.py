@@ -52,7 +52,7 @@ def test_an_argument_that_gains_nearly_as_much_comes_before_a_conversion(case: C
     assert done == ["workers"]
     assert plan.steps[0].computing_share == pytest.approx(1.0)
     assert plan.left_out[0].why == "brings nothing more after 1"
-    assert plan.stop == "After that the loop computes nearly all of the time: stop there."
+    assert plan.stop == "After step 1 the loop computes nearly all of the time: stop there."
 
 
 def test_what_gains_much_more_is_not_put_off_for_what_it_excludes(case: Case) -> None:
@@ -81,7 +81,7 @@ def test_a_loop_that_computes_most_of_the_time_is_not_converted(case: Case) -> N
     done, plan = titles(case, workers, third, stored)
     assert done == ["workers", "third"]
     assert plan.left_out[0].why == "not worth it after 2: the loop then computes 94 % of the time"
-    assert plan.stop == "After that the loop computes 94 % of the time: stop there."
+    assert plan.stop == "After step 2 the loop computes 94 % of the time: stop there."
 
 
 def test_what_is_wrong_comes_before_what_is_slow(case: Case) -> None:
@@ -90,7 +90,7 @@ def test_what_is_wrong_comes_before_what_is_slow(case: Case) -> None:
     done, plan = titles(case, workers, order)
     assert done == ["order", "workers"]
     assert plan.steps[0].together == Range(1.0, 1.0, 1.0)
-    assert plan.stop == "After that the loop still waits 75 % of the time; no further change is known."
+    assert plan.stop == "After step 2 the loop still waits 75 % of the time; no further change is known."
 
 
 def test_a_gain_that_no_model_foretold_is_multiplied(case: Case) -> None:
