@@ -112,7 +112,7 @@ PRINTS = (
     (r"rules num-workers", r"What it looks for"),
     (r"rules", r"num-workers"),
     (r"list", OLDER[:13]),
-    (r"demo", r"What to change|faster"),
+    (r"demo", r"What to do|faster"),
     (r"doctor", r"py-spy|torch"),
 )
 

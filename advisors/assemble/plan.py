@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..case.case import SAME, Case, Predicted
 from ..schema.figures import percent
-from ..schema.report_model import Effort, LeftOut, Plan, PlanStep, Range, Recommendation, Scalar
+from ..schema.report_model import Effort, LeftOut, LoaderReport, Plan, PlanStep, Range, Recommendation, Scalar
 from ..whatif.together import Excluded, together
 
 # The least that a step is worth making for.
@@ -55,8 +55,20 @@ def plan_of(case: Case, options: Sequence[Option]) -> tuple[tuple[Recommendation
     for n, (_, reached) in enumerate(maker.taken, len(due)):
         steps.append(PlanStep(n, reached, maker.computing(n - len(due) + 1)))
     ordered = [*due, *(each for each, _ in maker.taken), *(each for each, _ in maker.left)]
-    left = tuple(LeftOut(n, why) for n, (_, why) in enumerate(maker.left, len(steps)))
+    left = tuple(replace(why, advice=n) for n, (_, why) in enumerate(maker.left, len(steps)))
     return tuple(each.advice for each in ordered), Plan(tuple(steps), left, maker.stop())
+
+
+def with_more(report: LoaderReport, more: Sequence[Recommendation]) -> LoaderReport:
+    """The report with advice that is not about speed put before all other, in its plan too."""
+    if not more:
+        return report
+    old, by = report.plan or Plan((), (), None), len(more)
+    steps = [PlanStep(n, SAME, None) for n in range(by)] + [replace(s, advice=s.advice + by) for s in old.steps]
+    left = tuple(replace(each, advice=each.advice + by, step=each.step + by) for each in old.left_out)
+    return replace(
+        report, recommendations=(*more, *report.recommendations), plan=replace(old, steps=tuple(steps), left_out=left)
+    )
 
 
 class _Maker:
@@ -68,7 +80,7 @@ class _Maker:
         self._before = before  # steps that are not about speed
         self._known: dict[tuple[int, ...], Range] = {}
         self.taken: list[tuple[Option, Range]] = []
-        self.left: list[tuple[Option, str]] = []
+        self.left: list[tuple[Option, LeftOut]] = []
 
     @property
     def _done(self) -> list[Option]:
@@ -91,25 +103,25 @@ class _Maker:
         """What the steps made so far exclude, or what is not worth making after them."""
         kept = []
         share = self.computing(len(self.taken))
-        last = self._before + len(self.taken)
+        last = self._before + len(self.taken) - 1
         for each in self._open:
             rival = self._rival(each)
             if rival is not None:
                 self.left.append((each, rival))
             elif self.taken and self._predicted([*self._done, each]).mid < LEAST_GAIN * self._reached:
-                self.left.append((each, f"brings nothing more after {last}"))
+                self.left.append((each, LeftOut(0, last, False, "it brings nothing more")))
             elif self.taken and share is not None and share >= COMPUTES and each.effort:
-                self.left.append((each, f"not worth it after {last}: the loop then {_computes(share)}"))
+                self.left.append((each, LeftOut(0, last, False, f"the loop then {_computes(share)}")))
             else:
                 kept.append(each)
         self._open = kept
 
-    def _rival(self, option: Option) -> str | None:
-        """Which step excludes this one, in words."""
-        for number, each in enumerate(self._done, self._before + 1):
+    def _rival(self, option: Option) -> LeftOut | None:
+        """Which step excludes this one."""
+        for place, each in enumerate(self._done, self._before):
             why = excludes(each, option)
             if why is not None:
-                return f"instead of {number}: {why}"
+                return LeftOut(0, place, True, why)
         return None
 
     def _choice(self) -> Option:
@@ -161,10 +173,9 @@ class _Maker:
         share = self.computing(len(self.taken))
         if not self.taken or share is None:
             return None
-        after = f"After step {self._before + len(self.taken)} the loop"
         if share >= COMPUTES:
-            return f"{after} {_computes(share)}: stop there."
-        return f"{after} still waits {percent(1 - share)} of the time; no further change is known."
+            return f"the loop {_computes(share)}: stop there."
+        return f"the loop still waits {percent(1 - share)} of the time; no further change is known."
 
 
 def _computes(share: float) -> str:

@@ -158,9 +158,14 @@ class PlanStep:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A recommendation that the plan does without, and why."""
+    """A recommendation that the plan does without: `why`, and because of which step (the place of its recommendation).
+
+    `excluded`: both cannot be made; else it is not worth making after that step.
+    """
 
     advice: int
+    step: int
+    excluded: bool
     why: str
 
 
@@ -170,7 +175,7 @@ class Plan:
 
     steps: tuple[PlanStep, ...]
     left_out: tuple[LeftOut, ...]
-    stop: str | None  # a sentence on what is left after the last step; None where that is not known
+    stop: str | None  # how it is after the last step: "the loop …"; None where that is not known
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from .markup import ENTITIES, bullets, escaped, fenced, table
 # GitHub refuses a comment of more than 65,536 characters; what is around this report needs room too.
 MAX_BYTES = 60_000
 MAX_LOADERS = 32
+MAX_STEPS = 12
 MAX_HOT = 8  # functions and lines a stage
 MAX_OWN = 3
 
@@ -72,7 +73,7 @@ def _advice(loader: LoaderReport, several: bool) -> Iterator[str]:
     if loader.recommendations:
         yield f"### What to change{of}\n"
     if len(loader.recommendations) > 1:
-        yield table(("step", "what to do", "gain", "effort", "left out"), plan_cells(loader))
+        yield table(("step", "what to do", "gain", "effort", "left out"), plan_cells(loader)[:MAX_STEPS])
     summary = plan_summary(loader)
     if summary:
         yield f"**{escaped(summary)}**\n"

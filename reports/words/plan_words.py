@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...advisors.schema.report_model import LoaderReport, Recommendation
+from ...advisors.schema.report_model import LeftOut, LoaderReport, Recommendation
 from ...profiler.base.metadata import clean
 from .advice_words import effect_text, predicted_text
 
@@ -26,7 +26,7 @@ class PlanRow:
 
 def plan_rows(loader: LoaderReport) -> list[PlanRow]:
     """The recommendations in the order of the plan; without one (an older report), as they are listed."""
-    left = {each.advice: each.why for each in loader.plan.left_out} if loader.plan is not None else {}
+    left = {each.advice: _why(each) for each in loader.plan.left_out} if loader.plan is not None else {}
     reached = {each.advice: each.together for each in loader.plan.steps} if loader.plan is not None else {}
     found, speed = [], 0
     for place, each in enumerate(loader.recommendations):
@@ -37,9 +37,12 @@ def plan_rows(loader: LoaderReport) -> list[PlanRow]:
             if speed:
                 effect = f"with {'what is' if speed > 1 else 'the step'} before {predicted_text(reached[place])}"
             speed += 1
-        why = clean(left[place], 200) if place in left else None
-        found.append(PlanRow(place + 1, each, effect, each.effort or "", why))
+        found.append(PlanRow(place + 1, each, effect, each.effort or "", left.get(place)))
     return found
+
+
+def _why(each: LeftOut) -> str:
+    return f"{'instead of' if each.excluded else 'not after'} {each.step + 1}: {clean(each.why, 200)}"
 
 
 def plan_cells(loader: LoaderReport) -> list[tuple[str, str, str, str, str]]:
@@ -62,8 +65,8 @@ def plan_summary(loader: LoaderReport) -> str | None:
         numbers = [str(each.advice + 1) for each in steps]
         named = f"{', '.join(numbers[:-1])} and {numbers[-1]}"
         parts.append(f"{named} together {predicted_text(steps[-1].together)}.")
-    if plan.stop:
-        parts.append(clean(plan.stop, 200))
+    if plan.stop and plan.steps:
+        parts.append(f"After step {plan.steps[-1].advice + 1} {clean(plan.stop, 200)}")
     return " ".join(parts) or None
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from loaderscope.advisors.assemble.plan import Option, option, plan_of
+from loaderscope.advisors.assemble.plan import Option, option, plan_of, with_more
 from loaderscope.advisors.case.case import Advice, Case
-from loaderscope.advisors.schema.report_model import Effort, Plan, Range
+from loaderscope.advisors.schema.report_model import Effort, LeftOut, Plan, Range
 from loaderscope.advisors.whatif.together import Excluded, together
+from loaderscope.reports.words.plan_words import plan_summary
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import main_loop
 
@@ -51,8 +52,8 @@ def test_an_argument_that_gains_nearly_as_much_comes_before_a_conversion(case: C
     done, plan = titles(case, stored, workers)
     assert done == ["workers"]
     assert plan.steps[0].computing_share == pytest.approx(1.0)
-    assert plan.left_out[0].why == "brings nothing more after 1"
-    assert plan.stop == "After step 1 the loop computes nearly all of the time: stop there."
+    assert plan.left_out == (LeftOut(1, 0, False, "it brings nothing more"),)
+    assert plan.stop == "the loop computes nearly all of the time: stop there."
 
 
 def test_what_gains_much_more_is_not_put_off_for_what_it_excludes(case: Case) -> None:
@@ -60,7 +61,7 @@ def test_what_gains_much_more_is_not_put_off_for_what_it_excludes(case: Case) ->
     one = made(case, "one worker", "one argument", params={"num_workers": 1}, num_workers=1)  # 1.25
     done, plan = titles(case, one, batched)
     assert done == ["batched"]
-    assert plan.left_out[0].why == "instead of 1: both set num_workers"
+    assert plan.left_out == (LeftOut(1, 0, True, "both set num_workers"),)
 
 
 def test_steps_are_predicted_together(case: Case) -> None:
@@ -80,8 +81,8 @@ def test_a_loop_that_computes_most_of_the_time_is_not_converted(case: Case) -> N
     stored = made(case, "stored", "a conversion", fetch=0.9)
     done, plan = titles(case, workers, third, stored)
     assert done == ["workers", "third"]
-    assert plan.left_out[0].why == "not worth it after 2: the loop then computes 94 % of the time"
-    assert plan.stop == "After step 2 the loop computes 94 % of the time: stop there."
+    assert plan.left_out == (LeftOut(2, 1, False, "the loop then computes 94 % of the time"),)
+    assert plan.stop == "the loop computes 94 % of the time: stop there."
 
 
 def test_what_is_wrong_comes_before_what_is_slow(case: Case) -> None:
@@ -90,7 +91,7 @@ def test_what_is_wrong_comes_before_what_is_slow(case: Case) -> None:
     done, plan = titles(case, workers, order)
     assert done == ["order", "workers"]
     assert plan.steps[0].together == Range(1.0, 1.0, 1.0)
-    assert plan.stop == "After step 2 the loop still waits 75 % of the time; no further change is known."
+    assert plan.stop == "the loop still waits 75 % of the time; no further change is known."
 
 
 def test_a_gain_that_no_model_foretold_is_multiplied(case: Case) -> None:
@@ -104,7 +105,7 @@ def test_two_conversions_are_alternatives(case: Case) -> None:
     shards = made(case, "shards", "a conversion", fetch=0.5)
     stored = made(case, "stored", "a conversion", fetch=0.4)
     done, plan = titles(case, shards, stored)
-    assert done == ["stored"] and plan.left_out[0].why == "instead of 1: both store the data anew"
+    assert done == ["stored"] and plan.left_out[0].why == "both store the data anew"
 
 
 def test_changes_of_one_stage() -> None:
@@ -117,6 +118,18 @@ def test_changes_of_one_stage() -> None:
     ):
         with pytest.raises(Excluded, match="both"):
             together(one, other)
+
+
+def test_advice_from_elsewhere_comes_before_all(case: Case) -> None:
+    """Places in the plan move with it."""
+    workers = made(case, "workers", "one argument", num_workers=4)
+    ordered, plan = plan_of(case, [workers, made(case, "stored", "a conversion", fetch=0.05)])
+    wrong = made(case, "wrong", "a few lines", kind="correctness").advice
+    found = with_more(replace(case.report, recommendations=ordered, plan=plan), [wrong])
+    assert found.plan is not None and plan is not None
+    assert [found.recommendations[each.advice].title for each in found.plan.steps] == ["wrong", "workers"]
+    assert found.plan.left_out == (LeftOut(2, 1, False, "it brings nothing more"),)
+    assert plan_summary(found) == "After step 2 the loop computes nearly all of the time: stop there."
 
 
 def test_without_advice_there_is_no_plan(case: Case) -> None:

@@ -33,8 +33,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
             PlanStep(1, Range(1.2, 1.35, 1.41), 0.6),
             PlanStep(2, Range(1.3, 1.42, 1.44), 0.85),
         ),
-        left_out=(LeftOut(3, "not worth it after 3: the loop then computes 85 % of the time"),),
-        stop="After step 3 the loop computes 85 % of the time: stop there.",
+        left_out=(LeftOut(3, 2, False, "the loop then computes 85 % of the time"),),
+        stop="the loop computes 85 % of the time: stop there.",
     )
     return replace(found, loaders=(replace(found.loaders[0], recommendations=steps, plan=plan),))
 
@@ -74,7 +74,7 @@ def test_all_that_matters_is_there(report: Report) -> None:
     told = " ".join(text.split())
     for words in (
         "1. safety: Leave room in /dev/shm", "num_workers=8,", "2. Use 8 workers ×1.4 (1.2–1.4) one argument",
-        "with the step before ×1.42 (1.30–1.44) a few lines", "×1.4 (1.2–1.4) by itself not worth it after 3",
+        "with the step before ×1.42 (1.30–1.44) a few lines", "×1.4 (1.2–1.4) by itself not after 3",
         "2 and 3 together ×1.42 (1.30–1.44). After step 3 the loop computes 85 % of the time: stop there.",
         "wait ", "fetch ", "Waiting came to", "The machine: 16 cores 55 % busy", "Recording cost ", "--advice 2",
     ):  # fmt: skip
