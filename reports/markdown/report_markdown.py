@@ -16,6 +16,7 @@ from .markup import ENTITIES, bullets, escaped, fenced, table
 
 # GitHub refuses a comment of more than 65,536 characters; what is around this report needs room too.
 MAX_BYTES = 60_000
+SMALL = 1000
 MAX_LOADERS = 32
 MAX_STEPS = 12
 MAX_HOT = 8  # functions and lines a stage
@@ -26,15 +27,15 @@ def render_markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:
     """GitHub-flavoured Markdown of at most `max_bytes` UTF-8 bytes: what does not fit is left out, and it says so."""
     left_out = "\n> Some parts did not fit here: `loaderscope report --format html` has them all.\n"
     room = max_bytes - len(left_out.encode())
-    kept, whole = [], True
-    for part in _parts(report):
-        bytes_ = len(part.encode("utf-8", "replace")) + 1
-        if bytes_ <= room:
-            kept.append(part)
-            room -= bytes_
-        else:
-            whole = False
-    return "\n".join(kept) + ("" if whole else left_out)
+    parts = list(_parts(report))
+    sizes = [len(part.encode("utf-8", "replace")) + 1 for part in parts]
+    kept = set()
+    for at in sorted(range(len(parts)), key=lambda at: (sizes[at] > SMALL, at)):  # a long one never costs a short one
+        if sizes[at] <= room:
+            kept.add(at)
+            room -= sizes[at]
+    shown = "\n".join(part for at, part in enumerate(parts) if at in kept)
+    return shown + ("" if len(kept) == len(parts) else left_out)
 
 
 def _parts(report: Report) -> Iterator[str]:
