@@ -12,7 +12,7 @@ from rich.text import Text
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.metadata import clean
 from ..words.plan_words import PlanRow, plan_rows, plan_summary
-from ..words.sentences import headroom_sentence, nothing_to_change, overhead_line
+from ..words.sentences import headroom_sentence, nothing_to_change, overhead_line, throughput_line
 from ..words.system_words import machine_line
 from ..words.units import plural
 from .advice_text import code_block, what_it_does, what_to_change
@@ -89,6 +89,7 @@ def _first(loader: LoaderReport, width: int, form: _Form) -> Iterator[Renderable
     yield indented(clean(loader.basis.sentence), "bold")
     if loader.verdict != "too-short":
         yield indented(headroom_sentence(loader))
+    yield one_line(throughput_line(loader), width, "dim")
     yield from _advice(loader, width, form)
     if form.least is not None and any(stage.count for stage in loader.stages.values()):
         yield heading("Where each batch's time goes")

@@ -98,6 +98,9 @@ def _reading(loader: LoaderReport) -> Iterator[str]:
             for told in re.findall(rf"[{name[0]}{name[0].upper()}]{name[1:]}(?: them)? (?:is )?([\d.<]+ %)", each.why):
                 if told != percent(share):
                     yield f"{each.title}: {name} {told} beside {percent(share)}"
+    for each in (*loader.recommendations, *loader.rejected):
+        if "the rest is reading it" in each.why and (storage.reading_share or 0.0) < 0.5:
+            yield f"{each.title}: reading, which is {percent(storage.reading_share)} of fetch"
     nothing = not storage.opens_per_sample and not storage.read_bytes_per_sample and not storage.disk_bytes_per_sample
     if nothing and not storage.containers and (storage.reading_share or 0.0) > 0.01:
         yield f"reading is {percent(storage.reading_share)} of fetch, and nothing was read"

@@ -107,6 +107,7 @@ def test_the_lint_finds_what_it_is_for(tmp_path: Path) -> None:
     advised = with_advice.loaders[0].recommendations
     code, storage = inside_samples.CODE, inside_samples.STORAGE
     waits = replace(advised[0], why="A batch takes 74.7 ms to make, computing, and one worker cannot keep up.")
+    sleeps = replace(advised[0], why="A sample takes 2.40 ms: the rest is reading it (×1.00 if the call were free).")
     packs = replace(advised[0], rule="storage-format", why="Decoding is 90 % and reading 64 % of fetch: at most ×2.")
     plan = with_advice.loaders[0].plan
     assert plan is None
@@ -116,6 +117,7 @@ def test_the_lint_finds_what_it_is_for(tmp_path: Path) -> None:
         ("beside a headroom of 1.10", {"recommendations": advised[:1], "headroom": 1.1}),
         ("computing, where", {"rejected": (waits,)}),
         ("reading 64 % beside 3.0 %", {"storage": storage, "rejected": (packs,)}),
+        ("reading, which is 3.0 % of fetch", {"storage": storage, "rejected": (sleeps,)}),
         ("are shown", {"code": code, "unmeasured": {"hot-function": "stacks were not recorded"}}),
         ("advice without a plan", {"recommendations": advised[:1]}),
     ):
