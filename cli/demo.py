@@ -25,12 +25,12 @@ def demo_verb(quick: bool) -> int:
     from ..demo import run_demo
 
     bad, good = run_demo(quick, lambda line: click.echo(line, err=True), track=tracked)
+    from ..reports.text.brief import render_brief
     from ..reports.text.demo_text import render_speedup
-    from ..reports.text.text import render_text
 
     for title, report in (("1. A badly configured loader", bad), ("2. A good one", good)):
         deliver(f"\n{title}\n")
-        show(render_text, report)
+        show(render_brief, report)
     deliver(render_speedup(bad, good))
     return 0
 

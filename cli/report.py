@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ..profiler.base.errors import UsageError
 from .output import deliver, fitted, need_file, output_option
 from .progress import steps
 
@@ -32,7 +34,9 @@ _WHOLE = ("perfetto", "speedscope", "parquet")
     metavar="MODULE:NAME",
     help="A function of yours that returns the DataLoader: faster ways to fetch are tried on it, compared and timed.",
 )
-def report_verb(run: str, format_: str, output: Path | None, probe: str | None) -> int:
+@click.option("--full", is_flag=True, help="Text: all that is known, not only what matters.")
+@click.option("--advice", "number", type=click.IntRange(1), metavar="N", help="Text: this piece of advice, in full.")
+def report_verb(run: str, format_: str, output: Path | None, probe: str | None, full: bool, number: int | None) -> int:
     """Show where the time of a recorded run went, and what to change.
 
     RUN is "latest" (the default), an id as `loaderscope list` shows it, the beginning of one, or a path. A run that is
@@ -41,6 +45,8 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
     \b
     Examples:
       loaderscope report
+      loaderscope report --full
+      loaderscope report --advice 2
       loaderscope report --format html -o report.html
       loaderscope report --probe train:make_loader     (tries the advice)
       loaderscope report 20250131-0915 --format md | gh issue comment 7 -F -
@@ -50,6 +56,8 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
     """
     from ..reports.formats import FILE_ONLY, render_report
 
+    if (full or number is not None) and format_ != "text":
+        raise UsageError(f"--full and --advice are for text: {format_} has all of it")
     need_file(format_, output, FILE_ONLY.get(format_, ""))
     with steps("reading the run", "looking for causes", "drawing") as step:
         from ..advisors.assemble.build_report import build_report
@@ -61,7 +69,13 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None) 
         step()
         report = build_report(recorded, probes=_probed(recorded, probe) if probe is not None else None)
         step()
-        content = fitted(render_report, format_, report, recorded, output=output)
+        if number is not None:
+            from ..reports.text.advice_text import render_advice
+
+            content = fitted(render_advice, report, number, output=output)
+        else:
+            render = partial(render_report, full=full or probe is not None)  # what was tried stands in the evidence
+            content = fitted(render, format_, report, recorded, output=output)
     deliver(content, output)
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -32,7 +33,7 @@ def report_after(directory: Path | None) -> None:
         from ..advisors.assemble.build_report import build_report
         from ..advisors.assemble.job import open_job
         from ..profiler.base.host import host_name
-        from ..reports.text.text import render_text
+        from ..reports.text.brief import AFTER_RUN, render_brief
 
         try:
             run = open_job(directory)
@@ -46,7 +47,7 @@ def report_after(directory: Path | None) -> None:
             click.echo(f"loaderscope: {error}", err=True)
             return
         if report.loaders:
-            show(render_text, report, stream=sys.stderr)
+            show(partial(render_brief, most=AFTER_RUN), report, stream=sys.stderr)
             return
         why = report.missing
     for sentence in why or ("the script iterated over no DataLoader",):

@@ -24,12 +24,18 @@ Content = str | bytes | dict[str, bytes]
 
 
 def render_report(
-    format_: str, report: Report, run: Run, width: int = FILE_WIDTH, color: bool = False, unicode: bool = True
+    format_: str,
+    report: Report,
+    run: Run,
+    width: int = FILE_WIDTH,
+    color: bool = False,
+    unicode: bool = True,
+    full: bool = True,
 ) -> Content:
     """The report as "parquet": the files of a folder; in any other format of the command line's: a text.
 
-    `width`, `color` and `unicode` are for people's text alone. Raises UsageError where an optional package
-    is missing, or where a run holds nothing of what is asked for.
+    `width`, `color`, `unicode` and `full` (all that is known, not only what matters) are for people's text alone.
+    Raises UsageError where an optional package is missing, or where a run holds nothing of what is asked for.
     """
     if format_ == "json":
         from .export.json_report import render_json
@@ -55,6 +61,10 @@ def render_report(
         from .export.parquet import render_parquet
 
         return render_parquet(report, run)
+    if not full:
+        from .text.brief import render_brief
+
+        return render_brief(report, width, color, unicode)
     from .text.text import render_text
 
     return render_text(report, width, color, unicode)

@@ -115,7 +115,7 @@ PRINTS = (
     (r"list .*parquet", r"PAR1"),
     (r"list", OLDER[:13]),
     (r"merge", r"loaderscope report"),
-    (r"demo", r"What to change|faster"),
+    (r"demo", r"What to do|faster"),
     (r"doctor", r"py-spy|torch"),
 )
 

@@ -16,6 +16,7 @@ SCREENS = ("Overview", "Advice", "Workers", "System", "Batches", "Code")
 
 _ENDINGS = {
     "finished": "the run has ended",
+    "interrupted": "the run was interrupted (Ctrl-C)",
     "crashed": "the run died: all it recorded until then is here",
     "removed": "the run's directory was removed: this is what was seen last",
     "unreadable": "the run cannot be read",

@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical, VerticalScroll
+from textual.events import Resize
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -18,6 +19,9 @@ from .facts.spread import STAGES
 from .panel import Panel
 from .snapshot import AdviceView, Snapshot
 from .stack_requests import Taken
+
+# Rows from which the overview has room for a queue with its course, and columns for two panels beside each other.
+ROOMY_FROM, BROAD_FROM = 32, 116
 
 
 class View(Container):
@@ -35,9 +39,9 @@ class Overview(View):
 
     DEFAULT_CSS = """
     Overview { overflow-y: auto; }
-    Overview #changes { min-height: 4; }
+    Overview #changes { min-height: 4; max-height: 12; }
     Overview #verdict { height: 4; text-wrap: wrap; }
-    Overview #middle { height: 5; }
+    Overview #middle { height: 1fr; min-height: 5; }
     Overview #flow { height: 6; }
     Overview #pace { height: 1fr; }
     Overview #queue { height: 1; border: none; }
@@ -53,6 +57,11 @@ class Overview(View):
             yield Panel("Where waiting came from", overview.waiting, id="waiting")
         yield Panel("Pipeline", overview.pipeline, id="flow")
         yield Panel("What to change", overview.advice, id="changes")
+
+    def on_resize(self, event: Resize) -> None:
+        """By the room of its own: a script's output may lie beside or below it."""
+        self.set_class(event.size.height >= ROOMY_FROM, "-roomy")
+        self.set_class(event.size.width >= BROAD_FROM, "-broad")
 
 
 class Advice(View):
@@ -222,14 +231,13 @@ class Code(View):
 
 # By the size of the terminal, whose classes are the screen's.
 SIZES = """
-.-tall #middle { height: 1fr; }
-.-tall #queue { height: 6; border-top: solid $secondary; }
-.-wide.-tall #waiting { display: block; height: 1fr; width: 2fr; }
-.-wide.-tall #course { width: 3fr; }
+Overview.-roomy #queue { height: 6; border-top: solid $secondary; }
+Overview.-roomy.-broad #waiting { display: block; height: 1fr; width: 2fr; }
+Overview.-roomy.-broad #course { width: 3fr; }
 .-wide #spreads { grid-size: 4 1; }
 .-wide.-tall #spreads { grid-size: 2 2; }
-.-wide #verdict { height: 3; }
-.-tall #changes { height: 12; }
+Overview.-broad #verdict { height: 3; }
+Overview.-roomy #changes { height: 12; }
 .-wide #inside { layout: horizontal; }
 .-wide #functions { width: 3fr; }
 .-wide #beside { width: 2fr; }

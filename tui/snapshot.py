@@ -9,6 +9,7 @@ from ..advisors.schema.report_model import Code, LoaderReport, Recommendation, S
 from ..profiler.run.follow import Place
 from ..profiler.run.history import Course
 from ..profiler.run.rank_waits import RankWait
+from ..reports.words.plan_words import PlanRow
 from .facts.flow import Node, Pace, Queue
 from .facts.lanes import Lanes
 from .facts.machine import Machine
@@ -64,6 +65,8 @@ class AdviceView:
     code: Code | None = None
     transforms: tuple[TransformTime, ...] = ()
     storage: StorageSummary | None = None
+    plan: tuple[PlanRow, ...] = ()  # the recommendations in words
+    summary: str | None = None  # of the plan; where nothing is advised, why
 
 
 @dataclass(frozen=True, eq=False)  # holds arrays: two are the same only if they are one

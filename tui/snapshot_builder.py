@@ -14,6 +14,8 @@ from ..profiler.run.follow import Follower, Place
 from ..profiler.run.missing_figures import missing_figures
 from ..profiler.run.rank_waits import RankWaits
 from ..profiler.run.run import LoaderRun, ProcessRun, Run
+from ..reports.words.plan_words import plan_rows, plan_summary
+from ..reports.words.sentences import nothing_to_change
 from .facts.flow import nodes, pace, queue
 from .facts.lanes import lanes
 from .facts.machine import machine
@@ -58,7 +60,7 @@ class SnapshotBuilder:
             for loader in process.loaders
         )
         chosen = next((n for n, choice in enumerate(choices) if choice.place == place), 0)
-        state = follower.state if follower.state == "removed" else run.state
+        state = follower.state if follower.state == "removed" else run.outcome
         snapshot = Snapshot(
             run.id, run.argv, state, choices, chosen, notes=run.notes, missing=missing_figures(run), advice=advice
         )
@@ -104,7 +106,8 @@ def advice_of(run: Run, place: Place) -> AdviceView:
     report: LoaderReport = found[0]
     return AdviceView(
         report.recommendations, report.rejected, report.unmeasured, report.batches, ready=True,
-        code=report.code, transforms=report.transforms, storage=report.storage,
+        code=report.code, transforms=report.transforms, storage=report.storage, plan=tuple(plan_rows(report)),
+        summary=plan_summary(report) if report.recommendations else nothing_to_change(report),
     )  # fmt: skip
 
 

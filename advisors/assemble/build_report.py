@@ -242,7 +242,7 @@ def _run_info(run: Run) -> RunInfo:
     return RunInfo(
         id=run.id,
         path=os.fsencode(run.path).decode(errors="replace"),  # JSON has no place for other bytes
-        state=run.state,
+        state=run.outcome,
         created_unix_ns=run.created_unix_ns,
         wall_s=_run_wall_s(run),
         argv=run.argv,

@@ -1,4 +1,4 @@
-"""Applies every rule to a loader and ranks what they find."""
+"""Applies every rule to a loader and makes a plan of what they find."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from dataclasses import replace
 from ..case.case import Advice, Case, Unmeasured
 from ..case.code_text import told_by_hand
 from ..rules import Rule, all_rules
-from ..schema.report_model import LoaderReport, Range, Recommendation
-
-# A recommendation is made only where at least this is gained in all likelihood, or where it is about correctness.
-LEAST_GAIN = 1.03
+from ..schema.report_model import LoaderReport, Recommendation
+from .plan import LEAST_GAIN, Option, capped, headrooms, option, plan_of
 
 
 def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
-    """The case's report with recommendations (best first), rejected advice, and what could not be judged.
+    """The case's report with recommendations (in the order of the plan), rejected advice, and what could not be judged.
 
     A rule that fails costs its own advice, never the report: the failure becomes a note.
     """
-    recommended: list[Recommendation] = []
+    options: list[Option] = []
     rejected: list[Recommendation] = []
     unmeasured: dict[str, str] = {}
     notes = list(case.report.notes)
@@ -33,16 +31,19 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
             if isinstance(outcome, Unmeasured):
                 unmeasured[rule.name] = outcome.reason
             else:
-                place(outcome.recommendation(rule.name, rule.kind), outcome, case, recommended, rejected)
-    # Wrong training and a crash ahead come before speed: a faster loop over the wrong data helps nobody.
-    recommended.sort(key=lambda item: (item.kind == "speed", -item.predicted.mid))
+                recommended: list[Recommendation] = []
+                found = outcome.recommendation(rule.name, rule.kind, rule.effort)
+                place(found, outcome, case, recommended, rejected)
+                options += [option(each, outcome.predicted, outcome.copies) for each in recommended]
+    ordered, plan = plan_of(case, options)
     rejected.sort(key=lambda item: item.predicted.mid)
     return replace(
         case.report,
-        recommendations=tuple(recommended),
+        recommendations=ordered,
         rejected=tuple(rejected),
         unmeasured=unmeasured,
         notes=tuple(notes),
+        plan=plan,
     )
 
 
@@ -58,7 +59,7 @@ def place(
         return
     if case.report.verdict == "too-short":
         return
-    found = replace(found, predicted=capped(found.predicted, *_headrooms(case.report, advice.copies)))
+    found = replace(found, predicted=capped(found.predicted, *headrooms(case.report, advice.copies)))
     if advice.rejected:
         rejected.append(found)
     elif case.report.verdict == "compute-bound" and not advice.copies:
@@ -68,21 +69,3 @@ def place(
     elif found.predicted.mid > LEAST_GAIN:
         why = "The gain is not certain enough to recommend it: it may be nothing. " + found.why
         rejected.append(replace(found, why=why))
-
-
-def _headrooms(report: LoaderReport, copies: float) -> tuple[float | None, float | None]:
-    """The factor if loading were free, and with it `copies`, a share of a step: as measured, and the least it is within
-    the interval of what was lost. None: not known."""
-    if report.headroom is None:
-        return None, None
-    left, basis = 1 / report.headroom - copies, report.basis
-    unsure = (basis.stall_share or 0.0) - (basis.stall_share_low or 0.0) if basis.stall_share is not None else 0.0
-    return 1 / max(1e-3, left), 1 / max(1e-3, left + max(0.0, unsure))
-
-
-def capped(predicted: Range, headroom: float | None, least: float | None) -> Range:
-    """The range, held below what free loading would give (unknown: as it is): surely, at its lower end."""
-    if headroom is None or least is None:
-        return predicted
-    top = max(headroom, 1.0)
-    return Range(min(predicted.low, max(least, 1.0)), min(predicted.mid, top), min(predicted.high, top))

@@ -19,6 +19,7 @@ from ..schema.rank_model import Ranks, SlowestRank
 from ..schema.report_model import HotSpot, LoaderReport, Recommendation
 from ..stacks.code_summary import place_of
 from ..stage_model.ranks import Member, ranks_of
+from .plan import with_more
 
 # What takes this part of a stage is the reason for it.
 MOST = 0.5
@@ -99,7 +100,7 @@ def with_advice_of_others(section: LoaderReport, others: Sequence[LoaderReport])
             if each.kind != "speed" and each.rule not in told:
                 told.add(each.rule)
                 more.append(replace(each, why=f"In rank {other.rank}: {each.why}"))
-    return replace(section, recommendations=(*more, *section.recommendations))
+    return with_more(section, more)
 
 
 def _with_code(slowest: SlowestRank, cause: str, section: LoaderReport, loader: LoaderRun) -> SlowestRank:

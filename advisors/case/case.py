@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...profiler.inspect.inspection import Inspection, Part
 from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
-from ..schema.report_model import Change, LoaderReport, Range, Recommendation, Scalar, SystemSummary
+from ..schema.report_model import Change, Effort, LoaderReport, Range, Recommendation, Scalar, SystemSummary
 from .code_text import with_imports
 
 if TYPE_CHECKING:
@@ -18,6 +18,19 @@ if TYPE_CHECKING:
 Kind = Literal["speed", "correctness", "safety"]
 
 SAME = Range(1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted(Range):
+    """A range, equal to any other with its figures, that knows what change it is of: so that changes can be predicted
+    together."""
+
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Range) and (self.low, self.mid, self.high) == (other.low, other.mid, other.high)
+
+    __hash__ = Range.__hash__
 
 
 @dataclass(frozen=True)
@@ -66,10 +79,11 @@ class Case:
     def has_device(self) -> bool:
         return self.process.device is not None
 
-    def predict(self, **changes: Any) -> Range:
+    def predict(self, **changes: Any) -> Predicted:
         """What changes would do to the loop (see `WhatIf.predict`); only where enough was measured, see `whatif`."""
         assert self.whatif is not None
-        return self.whatif.predict(**changes)
+        found = self.whatif.predict(**changes)
+        return Predicted(found.low, found.mid, found.high, changes)
 
     def mean_us(self, stage: str) -> float | None:
         """Mean time of a stage a batch in µs, None where it was not measured."""
@@ -116,22 +130,24 @@ class Advice:
     rejected: bool = False
     kind: Kind | None = None  # None: the rule's own
     copies: float = 0.0
+    effort: Effort | None = None  # None: the rule's own
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "code", with_imports(self.code))
 
-    def recommendation(self, rule: str, kind: Kind) -> Recommendation:
+    def recommendation(self, rule: str, kind: Kind, effort: Effort | None = None) -> Recommendation:
         return Recommendation(
             rule=rule,
             title=self.title,
             why=self.why,
             evidence=dict(self.evidence),
-            predicted=self.predicted,
+            predicted=Range(self.predicted.low, self.predicted.mid, self.predicted.high),
             measured=self.measured,
             change=Change(dict(self.params), self.code),
             caveat=self.caveat,
             doc=f"loaderscope rules {rule}",
             kind=self.kind or kind,
+            effort=self.effort or effort,
         )
 
 

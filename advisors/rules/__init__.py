@@ -2,6 +2,7 @@
 
     NAME = "num-workers"            its public id
     KIND = "speed"                  or "correctness", "safety": then it speaks whatever the verdict
+    EFFORT = "one argument"         or "a few lines", "a conversion": what following its advice takes
     def examine(case: Case) -> Iterator[Advice | Unmeasured]
 
 and a docstring that `loaderscope rules NAME` prints: what it looks for, why it matters, what to change, when not to.
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..case.case import Case, Kind, Outcome
+from ..schema.report_model import Effort
 
 # Rule → the room it lies in. In the order in which rules of equal gain are listed.
 _ROOMS = {
@@ -55,10 +57,11 @@ class _Examine(Protocol):
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: its public id, its kind, its documentation, and the function that applies it."""
+    """One rule: its public id, its kind, what following it takes, its documentation, and what applies it."""
 
     name: str
     kind: Kind
+    effort: Effort
     doc: str
     examine: _Examine
 
@@ -75,7 +78,7 @@ def rule(name: str) -> Rule:
     module = importlib.import_module(f".{_ROOMS[name]}.{name.replace('-', '_')}", __name__)
     if name != module.NAME:
         raise AssertionError(f"{module.__name__} calls itself {module.NAME}")
-    return Rule(name, module.KIND, inspect.cleandoc(module.__doc__ or ""), module.examine)
+    return Rule(name, module.KIND, module.EFFORT, inspect.cleandoc(module.__doc__ or ""), module.examine)
 
 
 def all_rules() -> tuple[Rule, ...]:

@@ -17,6 +17,7 @@ SCHEMA = 1
 Scalar = str | int | float | bool | None
 Verdict = Literal["input-bound", "compute-bound", "balanced", "too-short"]
 Confidence = Literal["high", "medium", "low"]
+Effort = Literal["one argument", "a few lines", "a conversion"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class RunInfo:
 
     id: str
     path: str
-    state: Literal["live", "finished", "crashed", "unknown"]
+    state: Literal["live", "finished", "interrupted", "crashed", "unknown"]  # interrupted: by Ctrl-C
     created_unix_ns: int | None
     wall_s: float | None
     argv: tuple[str, ...]
@@ -144,6 +145,41 @@ class Recommendation:
     kind: Literal["speed", "correctness", "safety"] = "speed"
     measured_range: Range | None = None
     measured_s: float | None = None  # how long it was tried
+    effort: Effort | None = None  # None in reports written before there were plans
+
+
+@dataclass(frozen=True)
+class PlanStep:
+    """A recommendation to follow: `advice` is its place in `recommendations`, from 0.
+
+    `together` is what this step and all before it do, `computing_share` the part of the time the loop then computes.
+    """
+
+    advice: int
+    together: Range
+    computing_share: float | None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A recommendation that the plan does without: `why`, and because of which step (the place of its recommendation).
+
+    `excluded`: both cannot be made; else it is not worth making after that step.
+    """
+
+    advice: int
+    step: int
+    excluded: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The recommendations in the order in which to follow them, predicted together, and where to stop."""
+
+    steps: tuple[PlanStep, ...]
+    left_out: tuple[LeftOut, ...]
+    stop: str | None  # how it is after the last step: "the loop …"; None where that is not known
 
 
 @dataclass(frozen=True)
@@ -339,6 +375,12 @@ class LoaderReport:
     transforms: tuple[TransformTime, ...] = ()
     storage: StorageSummary | None = None
     ranks: Ranks | None = None  # None where one rank alone had it, or none
+    plan: Plan | None = None  # None where nothing is recommended, and in reports written before there were plans
+
+    @property
+    def lost_s(self) -> float:
+        """Seconds that loading cost this loop: what free loading would save."""
+        return (self.wall_s or 0.0) * (1 - 1 / max(1.0, self.headroom) if self.headroom is not None else 1.0)
 
 
 @dataclass(frozen=True)
@@ -427,6 +469,16 @@ class Report:
     overhead: Overhead
     notes: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # what this torch kept from being measured: to be read before any figure
+
+    @property
+    def costliest(self) -> tuple[LoaderReport, ...]:
+        """The loaders, the one whose loading costs most first."""
+        return tuple(sorted(self.loaders, key=lambda each: -each.lost_s))
+
+    @property
+    def plan(self) -> Plan | None:
+        """What to do first of all: the plan of the loader that costs most, of those that have one."""
+        return next((each.plan for each in self.costliest if each.plan is not None), None)
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON text; `Report.from_json` gives an equal report back."""

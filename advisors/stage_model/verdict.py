@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +20,8 @@ COMPUTE_BOUND_BELOW = 0.05
 INPUT_BOUND_FROM = 0.10
 # An epoch start worth a note of its own: docs/causes.md, "Workers started anew".
 EPOCH_START_NOTED_FROM = 0.05
+# Of a loop that free loading would make this much faster at most, it is said how little that is.
+LITTLE_TO_GAIN = 1.2
 # Fewer steady batches make no verdict: the run was too short.
 MINIMUM_BATCHES = 20
 # Below this many steady batches a verdict is never called "high" confidence (five batches a block).
@@ -124,7 +127,8 @@ def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
     if by_starts:
         found = "input-bound"
     confidence = _confidence(count, _place(low) == _place(high))
-    sentence = _sentence(found, share, starts if by_starts else None, lost.kind)
+    little = (headroom(loader, lost) or math.inf) < LITTLE_TO_GAIN
+    sentence = _sentence(found, share, starts if by_starts else None, lost.kind, little)
     return found, Basis(sentence, confidence, count, share, low, high, starts, lost.kind)
 
 
@@ -151,12 +155,13 @@ def _confidence(count: int, clear: bool) -> Confidence:
     return "high" if count >= HIGH_CONFIDENCE_BATCHES else "medium"
 
 
-def _sentence(found: Verdict, share: float, starts: float | None, kind: Literal["stall", "wait"]) -> str:
+def _sentence(found: Verdict, share: float, starts: float | None, kind: Literal["stall", "wait"], little: bool) -> str:
     who = "The device stood idle, waiting for data," if kind == "stall" else "The training loop waited for data"
     if starts is not None:
         return f"Epoch starts cost {starts * 100:.0f} % of the time: each begins with a long wait for its first batch."
     if found == "input-bound":
-        return f"{who} {share * 100:.0f} % of the time: faster loading would speed up training."
+        gain = "faster loading would gain little." if little else "faster loading would speed up training."
+        return f"{who} {share * 100:.0f} % of the time: {gain}"
     if found == "compute-bound":
         return f"{who} only {_small(share)} of the time: loading is not what limits training."
     return f"{who} {share * 100:.0f} % of the time: loading costs a little, and there is little to gain."

@@ -23,6 +23,8 @@ from .files import containers_of, dataset_bytes, is_stored
 
 OPEN_US = 12.0
 COPY_BYTES_PER_US = 10_000.0
+# Fewer bytes and page faults a sample than these are the process's own: no sample is read with them.
+LEAST_BYTES, LEAST_FAULTS = 16.0, 0.01
 # Of what is read, less than this from the disk: the page cache gives it all.
 FROM_CACHE = 0.01
 
@@ -162,7 +164,10 @@ def _split(
         return "what fetching reads was not measured: neither looked at nor sampled"
     io = waiting_share(1 - cpu, core_wait_ratio(run, process, loader, in_main=not loader.num_workers))
     assert io is not None
-    reads = any((told.opens, told.read, told.disk, told.faults))
+    seen = (told.read or 0.0) >= LEAST_BYTES or (told.disk or 0.0) >= LEAST_BYTES
+    reads = bool(told.opens) or seen or (told.faults or 0.0) >= LEAST_FAULTS
+    # Who sleeps by his own code waits for nothing that is read.
+    reads = reads and not any("sleep" in part.names for part in loader.inspection.parts)
     copied_us = (told.opens or 0.0) * OPEN_US + (told.read or 0.0) / COPY_BYTES_PER_US
     copying = min(cpu, copied_us / max(told.sample_us, 1e-3))
     waited = io if reads and not _all_cached(told, mounts) else 0.0

@@ -103,6 +103,7 @@ class ProcessRun:
     loaders: tuple[LoaderRun, ...]
     workers: Columns = field(repr=False)
     notes: tuple[str, ...]
+    ended_by: str | None = None  # "KeyboardInterrupt" where that ended the program
     rank_source: str | None = None  # who told the rank: "torch.distributed", "sampler", or a launcher
     cpus: frozenset[int] = field(default=frozenset(), repr=False)  # those of `affinity`; empty where not known
     # Its loaders in totals, as it left them when it ended: where ranks are many, `loaders` of most are not read.
@@ -165,6 +166,12 @@ class Run:
     processes: tuple[ProcessRun, ...]
     systems: tuple[SystemRun, ...]
     notes: tuple[str, ...]
+
+    @property
+    def outcome(self) -> Literal["live", "finished", "interrupted", "crashed", "unknown"]:
+        """`state`, but "interrupted" of a finished run that Ctrl-C ended."""
+        stopped = any(process.ended_by == KeyboardInterrupt.__name__ for process in self.processes)
+        return "interrupted" if stopped and self.state == "finished" else self.state
 
     @property
     def loaders(self) -> tuple[LoaderRun, ...]:

@@ -170,6 +170,8 @@ class Session:
         would be printed; the end is written all the same."""
         for _ in range(INTERRUPTIONS):
             try:
+                if getattr(sys, "last_type", None) is KeyboardInterrupt:  # what the interpreter has printed just now
+                    self.facts["ended_by"] = KeyboardInterrupt.__name__
                 self.finish()
                 return
             except BaseException:

@@ -11,6 +11,7 @@ from ...profiler.base.metadata import clean
 from ...profiler.run.run import LoaderRun, Run
 from ..words.glosses import CAUSES, GLOSSES
 from ..words.matching import recorded
+from ..words.plan_words import plan_cells, plan_rows, plan_summary
 from ..words.ranks import rank_rows, rank_sentences
 from ..words.rows import advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
 from ..words.sentences import (
@@ -39,7 +40,9 @@ def render_html(report: Report, run: Run) -> str:
     several = len(report.loaders) > 1
     room = Room(len(report.loaders))
     with np.errstate(all="ignore"):  # damaged columns may hold any number
-        pairs = list(zip(report.loaders, recorded(report, run), strict=True))[:MAX_LOADERS]
+        # The one that costs most first.
+        both = sorted(zip(report.loaders, recorded(report, run), strict=True), key=lambda pair: -pair[0].lost_s)
+        pairs = both[:MAX_LOADERS]
         views = [
             _view(f"loader{number}", loader, found[1] if found else None, several, number < MAX_PLOTTED, room)
             for number, (loader, found) in enumerate(pairs)
@@ -89,7 +92,9 @@ def _view(
         "throughput": throughput_line(loader),
         "tiles": _tiles(loader),
         "nothing": nothing_to_change(loader),
-        "recommendations": [advice_row(each) for each in loader.recommendations],
+        "recommendations": [(advice_row(row.advice), row) for row in plan_rows(loader)],
+        "steps": plan_cells(loader),
+        "plan": plan_summary(loader),
         "rejected": [advice_row(each) for each in loader.rejected],
         "unmeasured": [(clean(rule, 60), clean(reason, 300)) for rule, reason in loader.unmeasured.items()],
         "groups": list(stage_groups(loader)),

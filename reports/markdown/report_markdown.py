@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.metadata import clean
 from ..words.inside import basis_text, code_stages, hottest, inside_notes, transform_rows
+from ..words.plan_words import PlanRow, plan_cells, plan_rows, plan_summary
 from ..words.ranks import HEAD, rank_rows, rank_sentences
 from ..words.rows import AdviceRow, advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
-from ..words.sentences import headroom_sentence, overhead_sentence, throughput_line
+from ..words.sentences import headroom_sentence, nothing_to_change, overhead_sentence, throughput_line
 from ..words.storage_words import storage_rows
 from ..words.system_words import system_rows
 from .markup import ENTITIES, bullets, escaped, fenced, table
 
 # GitHub refuses a comment of more than 65,536 characters; what is around this report needs room too.
 MAX_BYTES = 60_000
+SMALL = 1000
 MAX_LOADERS = 32
+MAX_STEPS = 12
 MAX_HOT = 8  # functions and lines a stage
 MAX_OWN = 3
 
@@ -25,20 +28,20 @@ def render_markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:
     """GitHub-flavoured Markdown of at most `max_bytes` UTF-8 bytes: what does not fit is left out, and it says so."""
     left_out = "\n> Some parts did not fit here: `loaderscope report --format html` has them all.\n"
     room = max_bytes - len(left_out.encode())
-    kept, whole = [], True
-    for part in _parts(report):
-        bytes_ = len(part.encode("utf-8", "replace")) + 1
-        if bytes_ <= room:
-            kept.append(part)
-            room -= bytes_
-        else:
-            whole = False
-    return "\n".join(kept) + ("" if whole else left_out)
+    parts = list(_parts(report))
+    sizes = [len(part.encode("utf-8", "replace")) + 1 for part in parts]
+    kept = set()
+    for at in sorted(range(len(parts)), key=lambda at: (sizes[at] > SMALL, at)):  # a long one never costs a short one
+        if sizes[at] <= room:
+            kept.add(at)
+            room -= sizes[at]
+    shown = "\n".join(part for at, part in enumerate(parts) if at in kept)
+    return shown + ("" if len(kept) == len(parts) else left_out)
 
 
 def _parts(report: Report) -> Iterator[str]:
     several = len(report.loaders) > 1
-    shown = report.loaders[:MAX_LOADERS]
+    shown = report.costliest[:MAX_LOADERS]
     for sentence in report.missing:
         yield f"> **{escaped(sentence)}**\n"
     for loader in shown:
@@ -75,8 +78,16 @@ def _advice(loader: LoaderReport, several: bool) -> Iterator[str]:
     of, plain = (f" ({escaped(title)})", f" ({title})") if several else ("", "")
     if loader.recommendations:
         yield f"### What to change{of}\n"
-    for number, each in enumerate(loader.recommendations, 1):
-        yield _recommendation(number, advice_row(each))
+    if len(loader.recommendations) > 1:
+        yield table(("step", "what to do", "gain", "effort", "left out"), plan_cells(loader)[:MAX_STEPS])
+    summary = plan_summary(loader)
+    if summary:
+        yield f"**{escaped(summary)}**\n"
+    for row in plan_rows(loader):
+        yield _recommendation(row, advice_row(row.advice))
+    nothing = None if loader.recommendations else nothing_to_change(loader)
+    if nothing:
+        yield f"**{escaped(nothing)}**\n"
     if loader.rejected:
         rows = [advice_row(each) for each in loader.rejected]
         cells = [(row.title, row.effect, row.why, row.rule) for row in rows]
@@ -86,10 +97,15 @@ def _advice(loader: LoaderReport, several: bool) -> Iterator[str]:
         yield _folded(f"Not judged{plain}", table(("rule", "what it would need to know"), cells2))
 
 
-def _recommendation(number: int, row: AdviceRow) -> str:
+def _recommendation(step: PlanRow, row: AdviceRow) -> str:
     kind = f"{row.kind}: " if row.kind != "speed" else ""
-    effect = f" — {escaped(row.effect)}" if row.effect else ""
-    lines = [f"**{number}. {kind}{escaped(row.title)}**{effect} (rule {escaped(row.rule)})\n", escaped(row.why), ""]
+    told = ", ".join(filter(None, (step.effect, step.left_out or step.effort)))
+    effect = f" — {escaped(told)}" if told else ""
+    lines = [
+        f"**{step.number}. {kind}{escaped(row.title)}**{effect} (rule {escaped(row.rule)})\n",
+        escaped(row.why),
+        "",
+    ]
     if row.evidence:
         lines += [table(("evidence", ""), row.evidence)]
     if row.code:

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ...advisors.schema.report_model import LoaderReport, Recommendation
+from ...advisors.schema.report_model import LoaderReport, Recommendation, Report
+from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ..words.advice_words import effect_text
+from ..words.plan_words import PlanRow, plan_rows, plan_summary
 from ..words.reasons import by_reason
 from ..words.sentences import nothing_to_change
 from .layout import hanging, heading, indented
+from .terminal import fitting_width, printed
 
 # Of a text that comes from the run; code is shown whole.
 MAX_CODE_LINE = 100_000
@@ -22,12 +25,29 @@ BODY = 5  # where text begins, after "  1. "
 MARKS = {"correctness": "bold red", "safety": "bold yellow"}
 
 
+def render_advice(report: Report, number: int, width: int = 80, color: bool = False, unicode: bool = True) -> str:
+    """One recommendation in full, of each loader that has so many. Raises UsageError where none has."""
+    parts: list[RenderableType] = []
+    for loader in report.costliest:
+        for row in plan_rows(loader):
+            if row.number == number:
+                parts += [Text(clean(loader.name, 60), style="bold"), *advice_in_full(row)]
+    if not parts:
+        most = max((len(each.recommendations) for each in report.loaders), default=0)
+        raise UsageError(f"there is no advice {number}: " + (f"it has {most}" if most else "nothing is advised"))
+    return printed(parts[:-1], fitting_width(width), color, unicode)
+
+
 def advice_lines(loader: LoaderReport) -> Iterator[RenderableType]:
     """Everything the rules said of a loader, each part under its heading, an empty line after each."""
     if loader.recommendations:
         yield heading("What to change")
-        for number, each in enumerate(loader.recommendations, 1):
-            yield from _recommendation(number, each)
+        for row in plan_rows(loader):
+            yield from advice_in_full(row)
+        summary = plan_summary(loader)
+        if summary:
+            yield indented(summary, "bold")
+            yield Text("")
     else:
         nothing = nothing_to_change(loader)
         if nothing:
@@ -44,8 +64,10 @@ def advice_lines(loader: LoaderReport) -> Iterator[RenderableType]:
         yield Text("")
 
 
-def _recommendation(number: int, advice: Recommendation) -> Iterator[RenderableType]:
-    yield hanging(f"{number}.", _title(advice))
+def advice_in_full(row: PlanRow) -> Iterator[RenderableType]:
+    """One recommendation with its evidence and its code, an empty line after it."""
+    advice = row.advice
+    yield hanging(f"{row.number}.", advice_title(row))
     yield indented(clean(advice.why), by=BODY)
     if advice.evidence:
         yield indented(_evidence(advice.evidence), "dim", by=BODY)
@@ -58,16 +80,30 @@ def _recommendation(number: int, advice: Recommendation) -> Iterator[RenderableT
     yield Text("")
 
 
-def _title(advice: Recommendation) -> Text:
-    title = Text(style="bold")
+def advice_title(row: PlanRow) -> Text:
+    """What to change, what that does, what it takes, and by which rule."""
+    rule = Text(f"  [{clean(row.advice.rule, 40)}]", style="dim")
+    return Text.assemble(what_to_change(row), what_it_does(row), rule)
+
+
+def what_to_change(row: PlanRow) -> Text:
+    advice = row.advice
+    title = Text()
     if advice.kind in MARKS:
         title.append(f"{advice.kind}: ", style=MARKS[advice.kind])
-    title.append(clean(advice.title, 200))
-    effect = effect_text(advice)
+    return title.append(clean(advice.title, 200), style="dim" if row.left_out else "bold")
+
+
+def what_it_does(row: PlanRow, brief: bool = False) -> Text:
+    """Its effect, and the effort it takes, or why the plan does without it."""
+    effect, last = row.effect, row.left_out or row.effort
+    if brief:
+        effect = effect.removeprefix("predicted ")
+        last = last.partition(":")[0]
+    found = Text()
     if effect:
-        title.append(f"  {effect}", style="green")
-    title.append(f"  [{clean(advice.rule, 40)}]", style="not bold dim")
-    return title
+        found.append(f"  {effect}", style="green")
+    return found.append(f"  {last}" if last else "")
 
 
 def _rejected(advice: Recommendation) -> Text:

@@ -52,7 +52,7 @@ def inside_lines(loader: LoaderReport, width: int) -> Iterator[RenderableType]:
 
 def _worth_showing(loader: LoaderReport, code: Code) -> Iterator[tuple[str, CodeStage]]:
     """Fetch, and collate where it matters; another stage only if neither was seen."""
-    seen = [(name, stage) for name, stage in code_stages(code) if stage.hot or stage.lines]
+    seen = [(name, stage) for name, stage in code_stages(code) if any(hottest(stage, LINES, OWN_LINES))]
     times = {name: (s.total_s or 0.0) for name, s in loader.stages.items() if name in ("fetch", "collate")}
     making = sum(times.values())
     shown = False

@@ -24,6 +24,17 @@ def indented(text: str | Text, style: str = "", by: int = INDENT) -> Padding:
     return Padding(text if isinstance(text, Text) else Text(text, style=style), (0, 0, 0, by))
 
 
+def one_line(text: str | Text, width: int, style: str = "", by: int = INDENT, tail: Text | None = None) -> Text:
+    """A line of at most `width` columns; `text` ends in … where it has no room beside its `tail`, which is kept."""
+    found = Text(text, style=style) if isinstance(text, str) else text.copy()
+    room = max(10, width - by - (tail.cell_len if tail is not None else 0))
+    found.truncate(room, overflow="ellipsis")
+    line = Text.assemble(" " * by, found, tail or "")
+    line.truncate(width, overflow="ellipsis")
+    line.no_wrap = True
+    return line
+
+
 def hanging(marker: str, text: Text, by: int = INDENT) -> Table:
     """A paragraph beside its marker ("1.", "·"), all its lines beginning at one column."""
     table = Table.grid(padding=(0, 1))

@@ -1,4 +1,4 @@
-"""The report for a terminal: the verdict first, then where the time went. A pure function of the `Report`."""
+"""The report in full for a terminal: the verdict first, then where the time went. A pure function of the `Report`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STYLES = {"input-bound": "bold red", "balanced": "bold yellow", "compute-bound":
 
 
 def render_text(report: Report, width: int = 80, color: bool = False, unicode: bool = True) -> str:
-    """The report as text of at most `width` columns, with ANSI colours if `color`, in ASCII unless `unicode`.
+    """All of the report as text of at most `width` columns, with ANSI colours if `color`, in ASCII unless `unicode`.
 
     Only lines of code to paste may be longer: they are never wrapped. Texts that come from the run are shown as they
     are, never as markup, and without control characters.
@@ -40,8 +40,8 @@ def render_text(report: Report, width: int = 80, color: bool = False, unicode: b
 def _parts(report: Report, width: int) -> Iterator[RenderableType]:
     for sentence in report.missing:
         yield Text(clean(sentence), style="bold red")
-    for loader in report.loaders[:MAX_LOADERS]:
-        yield from _loader(loader, report.run, width, several=len(report.loaders) > 1)
+    for loader in report.costliest[:MAX_LOADERS]:
+        yield from _loader(loader, width, several=len(report.loaders) > 1)
     if len(report.loaders) > MAX_LOADERS:
         yield Text(f"… and {len(report.loaders) - MAX_LOADERS} more loaders: --format json has them all")
     if not report.loaders:
@@ -57,20 +57,12 @@ def _parts(report: Report, width: int) -> Iterator[RenderableType]:
         yield heading("Notes")
         yield from bullets(report.notes)
     yield Text("")
-    yield _run_line(report.run)
+    yield run_line(report.run)
 
 
-def _loader(loader: LoaderReport, run: RunInfo, width: int, several: bool) -> Iterator[RenderableType]:
-    style = STYLES[loader.verdict]
-    title = Text.assemble(("● ", style), (loader.verdict, style), "  ", (clean(loader.name, 60), "bold"))
-    use = use_of(loader)
-    if use is not None:
-        title.append(f"  {use}")
-    whose = who(loader, several)
-    if whose is not None:
-        title.append(f"  {whose}", style="dim")
+def _loader(loader: LoaderReport, width: int, several: bool) -> Iterator[RenderableType]:
     yield Rule(style="dim", characters="─")
-    yield title
+    yield title_line(loader, several)
     yield Text("")
     yield indented(clean(loader.basis.sentence), "bold")
     if loader.verdict != "too-short":
@@ -101,6 +93,19 @@ def _loader(loader: LoaderReport, run: RunInfo, width: int, several: bool) -> It
         yield Text("")
 
 
+def title_line(loader: LoaderReport, several: bool) -> Text:
+    """The verdict, the loader's name, and what it is for."""
+    style = STYLES[loader.verdict]
+    title = Text.assemble(("● ", style), (loader.verdict, style), "  ", (clean(loader.name, 60), "bold"))
+    use = use_of(loader)
+    if use is not None:
+        title.append(f"  {use}")
+    whose = who(loader, several)
+    if whose is not None:
+        title.append(f"  {whose}", style="dim")
+    return title
+
+
 def _config(loader: LoaderReport) -> str:
     config = loader.config
     numbers = ("batch_size", "num_workers", "prefetch_factor")
@@ -112,7 +117,8 @@ def _config(loader: LoaderReport) -> str:
     return " · ".join(parts)
 
 
-def _run_line(run: RunInfo) -> Text:
+def run_line(run: RunInfo) -> Text:
+    """Which run this is."""
     parts = [f"run {clean(run.id, 60)}", run.state]
     if run.processes > 1:
         parts.append(f"{run.processes} processes")

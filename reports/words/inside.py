@@ -14,6 +14,8 @@ from .units import count, duration, micros, percent, plural, rate, span
 
 # The stages in the order of the pipeline, as `CodeStage`s are named.
 STAGES = ("fetch", "collate", "pack", "pin", "wait", "compute")
+# Shares of fewer samples say nothing: of 10, a half may be a fifth or four fifths.
+LEAST_SAMPLES = 10
 # Below this share a function is no reason for anything.
 LEAST_TOLD = 0.02
 
@@ -90,6 +92,8 @@ def told_by_lines(row: HotRow) -> bool:
 
 def hottest(stage: CodeStage, lines: int, own: int) -> tuple[list[HotRow], list[HotRow]]:
     """The hottest functions and the user's own lines, together at most `lines`."""
+    if stage.samples < LEAST_SAMPLES:
+        return [], []
     functions = [row for row in hot_rows(stage, LEAST_TOLD) if not told_by_lines(row)][:lines]
     mine = [row for row in own_lines(stage, functions) if row.fraction >= LEAST_TOLD][:own]
     return functions[: lines - len(mine)], mine

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ...advisors.schema.report_model import LoaderReport, Overhead
 from ...profiler.base.metadata import clean
+from .advice_words import effect_text
+from .plan_words import may_help
 from .units import count, duration, factor, micros, percent, plural, rate, size, span
 
 # Capacity → the words for it in "… can make 31 batches/s".
@@ -19,6 +21,10 @@ CAPACITIES = {
 }
 
 
+# Headroom this much above that of the steady batches is at the starts of epochs.
+STARTS_ABOVE = 1.1
+
+
 def headroom_sentence(loader: LoaderReport) -> str:
     """How much faster free loading would be, and how sure that is."""
     basis = loader.basis
@@ -28,7 +34,9 @@ def headroom_sentence(loader: LoaderReport) -> str:
     elif loader.headroom < 1.005:
         parts.append("Headroom: none, free loading would not be faster.")
     else:
-        parts.append(f"Headroom: at most {factor(loader.headroom)} faster, if loading were free.")
+        steady = 1 / max(1e-3, 1 - (basis.stall_share or 0.0))
+        starts = " and every start" if loader.headroom > STARTS_ABOVE * steady else ""
+        parts.append(f"Headroom: at most {factor(loader.headroom)} as fast, if loading{starts} were free.")
     spread = ""
     if basis.stall_share_low is not None and basis.stall_share_high is not None:
         spread = f", {span(basis.stall_share_low, basis.stall_share_high)}"
@@ -61,12 +69,54 @@ def _words(capacity: str) -> str:
 
 
 def nothing_to_change(loader: LoaderReport) -> str | None:
-    """What to say where nothing is advised; None where too little is known to say it."""
+    """What to say where nothing is advised, and what limits then; None where too little is known to say it."""
     if loader.verdict == "compute-bound":
         return "Nothing to gain from the loader: faster loading would not speed up training."
     if loader.verdict == "too-short" or not (loader.rejected or loader.unmeasured):
         return None  # too little seen, or no rule was asked
-    return "No change was found that is certain to help."
+    certain = "No change was found that is certain to help"
+    candidate = next(may_help(loader), None)
+    if candidate is not None:
+        certain += f"; what may: {clean(candidate.title, 100)}, {effect_text(candidate)}"
+    return f"{certain}. {what_limits(loader)}".rstrip()
+
+
+# Cause of waiting, or work of workers → what then limits.
+_LIMITS = {
+    "fetch": "the data set's own work (fetch)",
+    "collate": "joining samples to batches (collate)",
+    "pack": "handing batches over (pack)",
+    "index": "drawing indices",
+    "hand-over": "handing batches over from the workers",
+    "queue": "taking batches from the queue",
+    "unpack": "unpacking batches in the main process",
+    "pin": "copying to page-locked memory",
+    "startup": "starting, at the first batch of each epoch",
+    "other": "starting, and the bookkeeping of the DataLoader itself",
+}
+LIMITS_FROM, NO_CORE_FROM = 0.3, 0.2
+
+
+def what_limits(loader: LoaderReport) -> str:
+    """'What limits is the data set's own work (fetch): 83 % of the waiting.' Nothing where nothing stands out."""
+    waiting = loader.waiting
+    if waiting is None:
+        return ""
+    shares = {name: cause.share for name, cause in waiting.causes.items() if name in _LIMITS}
+    for name, share in waiting.work.items():  # divides the waiting for workers, and names again what they made then
+        if name in _LIMITS:
+            shares[name] = max(share, shares.get(name, 0.0))
+    name, share = max(shares.items(), key=lambda item: item[1], default=("", 0.0))
+    busy = waiting.causes.get("workers-busy")
+    if share < LIMITS_FROM and busy is not None and busy.share >= LIMITS_FROM:
+        return f"What limits are the workers: {percent(busy.share)} of the waiting, none was free."
+    if share < LIMITS_FROM:
+        return ""
+    core = waiting.fetch_core_wait_share
+    cores = ""
+    if name == "fetch" and core is not None and core >= NO_CORE_FROM:
+        cores = f"; {percent(core)} of its time it waits for a free core"
+    return f"What limits is {_LIMITS[name]}, {percent(share)} of the waiting{cores}."
 
 
 def throughput_line(loader: LoaderReport) -> str:
@@ -84,6 +134,17 @@ def throughput_line(loader: LoaderReport) -> str:
     if loader.bytes_per_batch is not None:
         parts.append(f"{size(loader.bytes_per_batch)} a batch")
     return " · ".join(parts)
+
+
+def overhead_line(overhead: Overhead) -> str | None:
+    """The same in a few words; None where nothing is known of it."""
+    parts = []
+    if overhead.per_batch_us is not None:
+        share = f" ({percent(overhead.share_of_step)} of a step)" if overhead.share_of_step is not None else ""
+        parts.append(f"{micros(overhead.per_batch_us)} a batch{share}")
+    if overhead.sampler_cpu_share is not None:
+        parts.append(f"sampler {percent(overhead.sampler_cpu_share)} of a core")
+    return f"Recording cost {', '.join(parts)}." if parts else None
 
 
 def overhead_sentence(overhead: Overhead) -> str:

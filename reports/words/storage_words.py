@@ -36,18 +36,24 @@ def storage_rows(storage: StorageSummary | None) -> list[tuple[str, str]]:
 
 
 def _storage(s: StorageSummary) -> Iterator[tuple[str, str]]:
-    files = "; ".join(filter(None, (_files(s), _cached(s))))
+    files = "; ".join(filter(None, (_files(s), _cached(s)))) if _reads(s) else ""
     if files:
         yield "read", files
     parts = (("reading", s.reading_share), ("decoding", s.decoding_share), ("the rest", s.other_share))
     known = [f"{name} {percent(share)}" for name, share in parts if share is not None]
-    if known:
+    if known and files:  # of what lies in memory, nothing is read or decoded
         yield "fetch is", ", ".join(known)
     if s.containers:
         yield "in use", ", ".join(_first(_container(c.kind, c.path, c.bytes) for c in s.containers))
     whole = "; ".join(filter(None, (_fits(s), _epochs(s.epochs))))
     if whole:
         yield "data set", whole
+
+
+def _reads(s: StorageSummary) -> bool:
+    """Whether anything was seen read: a file opened, or bytes."""
+    bytes_ = max(s.read_bytes_per_sample or 0.0, s.disk_bytes_per_sample or 0.0)
+    return bool(s.opens_per_sample) or bool(s.containers) or bytes_ >= 1
 
 
 def _files(s: StorageSummary) -> str:

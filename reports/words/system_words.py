@@ -17,6 +17,29 @@ def system_rows(system: SystemSummary) -> list[tuple[str, str]]:
     return list(_lines(system))
 
 
+def machine_line(s: SystemSummary) -> str | None:
+    """The machine in a few words: what may have limited the run. None where nothing was sampled."""
+    parts = []
+    if s.cores_logical is not None:
+        cores = plural(s.cores_logical, "core", "cores")
+        if s.effective_cpus is not None and s.effective_cpus != s.cores_logical:
+            cores += f" ({s.effective_cpus:g} for each training process)"
+        busy = f" {percent(s.cpu_busy_mean_share)} busy" if s.cpu_busy_mean_share is not None else ""
+        parts.append(cores + busy)
+    if s.cpu_stolen_mean_share is not None and s.cpu_stolen_mean_share >= 0.01:
+        parts.append(f"{percent(s.cpu_stolen_mean_share)} stolen")
+    if s.throttled_share:
+        parts.append(f"throttled {percent(s.throttled_share)} of the time")
+    if s.mem_available_min_bytes is not None:
+        parts.append(f"{size(s.mem_available_min_bytes)} of memory free")
+    busy_gpus = [gpu.util_mean_share for gpu in s.gpus if gpu.util_mean_share is not None]
+    if busy_gpus:
+        parts.append(f"{plural(len(s.gpus), 'GPU', 'GPUs')} {percent(sum(busy_gpus) / len(busy_gpus))} in use")
+    if s.disk_read_bytes_s is not None and s.disk_read_bytes_s >= 1e6:
+        parts.append(f"disk {size(s.disk_read_bytes_s)}/s")
+    return f"The machine: {', '.join(parts)}." if parts else None
+
+
 def _lines(s: SystemSummary) -> Iterator[tuple[str, str]]:
     cpu = []
     if s.cpu_busy_mean_share is not None:
@@ -56,10 +79,8 @@ def _lines(s: SystemSummary) -> Iterator[tuple[str, str]]:
     if s.disk_read_bytes_s is not None:
         reads.append(f"disk {size(s.disk_read_bytes_s)}/s read")
     if s.read_all_bytes:
-        from_disk = ""
-        if s.read_disk_bytes is not None:
-            from_disk = f", {percent(min(1.0, s.read_disk_bytes / s.read_all_bytes))} of it from disk"
-        reads.append(f"training read {size(s.read_all_bytes)}{from_disk}")
+        disk = f", {size(s.read_disk_bytes)} came from disk" if s.read_disk_bytes is not None else ""
+        reads.append(f"all processes, imports included: {size(s.read_all_bytes)} read by calls{disk}")
     if s.net_recv_bytes_s is not None and s.net_recv_bytes_s >= 1e6:
         reads.append(f"network {size(s.net_recv_bytes_s)}/s received")
     if reads:

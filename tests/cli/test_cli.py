@@ -52,8 +52,20 @@ def command(*args: str, cwd: Path | None = None, **env: str) -> subprocess.Compl
 def test_report_shows_the_run_by_any_of_its_names(run: RunBuilder, name: str, capsys: Capture) -> None:
     assert main(["report", name]) == 0
     out = capsys.readouterr().out
-    assert "input-bound" in out.splitlines()[1]
+    assert "input-bound" in out.splitlines()[0]
     assert RUN_ID in out
+
+
+def test_report_in_ten_seconds_in_full_and_one_piece_of_advice(run: RunBuilder, capsys: Capture) -> None:
+    assert main(["report"]) == 0
+    brief = capsys.readouterr().out
+    assert main(["report", "--full"]) == 0
+    full = capsys.readouterr().out
+    assert len(brief.splitlines()) <= 40 and "What recording cost" in full and "What recording cost" not in brief
+    assert main(["report", "--advice", "9"]) == 2
+    assert "there is no advice 9" in capsys.readouterr().err
+    assert main(["report", "--full", "--format", "json"]) == 2
+    assert "--full and --advice are for text: json has all of it" in capsys.readouterr().err
 
 
 def test_report_as_json_is_a_report(run: RunBuilder, capsys: Capture) -> None:
@@ -62,7 +74,7 @@ def test_report_as_json_is_a_report(run: RunBuilder, capsys: Capture) -> None:
     assert report.loaders[0].batches == 60
 
 
-@pytest.mark.parametrize(("format_", "begin"), [("text", "─"), ("json", "{")])
+@pytest.mark.parametrize(("format_", "begin"), [("text", "● input-bound"), ("json", "{")])
 def test_report_into_a_file(run: RunBuilder, tmp_path: Path, capsys: Capture, format_: str, begin: str) -> None:
     target = tmp_path / "report.out"
     assert main(["report", "-o", str(target), "--format", format_]) == 0
@@ -85,7 +97,7 @@ def test_colours_and_width_follow_the_environment(
     out = capsys.readouterr().out
     assert "\x1b" not in out
     # Code to paste is never wrapped: it is left out here.
-    prose = out.partition("What to change")[0] + out.partition("Where each batch's time goes")[2]
+    prose = out.partition("What to do")[0] + out.partition("Where each batch's time goes")[2]
     assert max(map(len, prose.splitlines())) <= 60
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from textual.pilot import Pilot
 
@@ -14,6 +14,7 @@ from loaderscope.advisors.schema.report_model import Change, Range, Recommendati
 from loaderscope.profiler.run.follow import Follower, Place
 from loaderscope.profiler.run.run import Run
 from loaderscope.tui.app import Dashboard, Fresh
+from loaderscope.tui.live import LiveDashboard
 from loaderscope.tui.reader import Post, Reader
 from loaderscope.tui.snapshot import AdviceView
 from loaderscope.tui.themes import DARK
@@ -98,6 +99,34 @@ def sampled(run: RunBuilder, samples: int = 30) -> None:
         core=[{"t_ns": T0 + n * step, "busy_pct": [(13 * n + 17 * k) % 101 for k in range(8)]} for n in range(samples)],
         reasons={"gpus": "no NVIDIA driver on this machine"},
     )  # fmt: skip
+
+
+class StillScript:
+    """A script that has written a line and goes on."""
+
+    argv = ("train.py",)
+    code = None
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._written = [b"epoch 1\r\n"]
+
+    def read(self) -> bytes:
+        return self._written.pop() if self._written else b""
+
+    def resize(self, rows: int, columns: int) -> None:
+        """No terminal."""
+
+    def wait(self) -> int:
+        return 0
+
+
+def live_dashboard(path: Path) -> LiveDashboard:
+    """That of `run --live`, whose reader waits to be told."""
+    app = LiveDashboard(cast("Any", StillScript(path)))
+    app.reader = Told(Follower(path), app._post, advise=advise)
+    app.theme = DARK.name
+    return app
 
 
 class Told(Reader):

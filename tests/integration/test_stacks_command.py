@@ -92,6 +92,6 @@ def test_a_live_run_is_asked_and_answers(live: Path, tmp_path: Path) -> None:
     assert found["profiles"][0]["name"].startswith("fetch: worker 0 (process ")
     assert 0 < found["profiles"][0]["endValue"] < 3
 
-    report = command(live, "report")
+    report = command(live, "report", "--full")
     assert report.returncode == 0
     assert "Inside fetch" in report.stdout and "yours decode  train.py:" in report.stdout

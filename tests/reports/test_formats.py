@@ -37,7 +37,7 @@ def fails(capsys: Capture, *args: str) -> str:
 @pytest.mark.parametrize(
     ("format_", "begin", "module"),
     [("md", "## Pictures", "json"), ("perfetto", '{"traceEvents":[', "json"), ("html", "<!DOCTYPE html>", "plotly"),
-     ("text", "─", "rich"), ("json", "{", "json")],
+     ("text", "●", "rich"), ("json", "{", "json")],
 )  # fmt: skip
 @pytest.mark.parametrize("into", ["file", "pipe"])
 def test_report(runs: Path, tmp_path: Path, capsys: Capture, format_: str, begin: str, module: str, into: str) -> None:

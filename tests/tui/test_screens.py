@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from builders import RunBuilder
-from dashboard_samples import HOSTILE, dashboard, refresh, sampled, train
+from dashboard_samples import HOSTILE, dashboard, live_dashboard, refresh, sampled, train
 from loaderscope.tui.bars import SCREENS
+from loaderscope.tui.panel import Panel
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = os.environ.get("LOADERSCOPE_UPDATE_GOLDEN") == "1"
@@ -48,6 +49,33 @@ def test_screens(size: tuple[int, int], runs_dir: Path) -> None:
             path.parent.mkdir(exist_ok=True)
             path.write_text(svg)
         assert svg == path.read_text(), f"{path.name} has changed: look at it, then update it"
+
+
+async def overview_beside_output(path: Path, size: tuple[int, int]) -> tuple[str, list[str]]:
+    """The first screen of `run --live` as SVG, and the rows of Pace that are seen."""
+    app = live_dashboard(path)
+    async with app.run_test(size=size) as pilot:
+        await refresh(app, pilot)
+        panel = app.query_one("#pace", Panel)
+        seen = panel.region.intersection(app.query_one("#view0").region)
+        rows = panel.render().plain.splitlines()[: seen.height - 1] if panel.display else []
+        svg = re.sub(r"@font-face \{.*?\}\s*", "", app.export_screenshot(), flags=re.DOTALL)
+    return svg, rows
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (130, 42), (200, 60)], ids="{0[0]}x{0[1]}".format)
+def test_pace_has_its_rows_beside_the_output_of_a_script(size: tuple[int, int], runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    train(run)
+    sampled(run)
+    svg, rows = asyncio.run(overview_beside_output(run.path, size))
+    assert [row.split("  ")[0] for row in rows if row[:1].isalpha()] == ["batches/s", "samples/s", "wait share"]
+    words = text_of(svg)
+    assert "epoch 1" in words and all(label in words for label in ("batches/s", "samples/s", "wait share"))
+    path = GOLDEN / f"live_{size[0]}.svg"
+    if UPDATE:
+        path.write_text(svg)
+    assert svg == path.read_text(), f"{path.name} has changed: look at it, then update it"
 
 
 def test_nothing_of_the_run_is_markup(runs_dir: Path) -> None:

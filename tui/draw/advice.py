@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from ...advisors.schema.report_model import Recommendation
+from ...reports.words.plan_words import PlanRow
 from ...reports.words.units import bar, factor
 from ..snapshot import AdviceView
 from .marks import BAD, DIM, FAIR, GOOD, SECOND, line, lines, text
@@ -50,7 +51,9 @@ def detail(advice: AdviceView, id_: str | None, width: int) -> Content:
         return line(("Advice is being worked out…", DIM))
     found = recommendation(advice, id_)
     if found is not None:
-        return _detail(found, rejected=(id_ or "").startswith("no:"), width=width)
+        kind, _, rest = (id_ or "").partition(":")
+        row = advice.plan[int(rest)] if kind == "yes" and int(rest) < len(advice.plan) else None
+        return _detail(found, rejected=kind == "no", width=width, row=row)
     kind, _, rest = (id_ or "").partition(":")
     if kind == "unknown" and rest:
         return lines(
@@ -62,11 +65,15 @@ def detail(advice: AdviceView, id_: str | None, width: int) -> Content:
                 _more(rest),
             ]
         )
-    return line(("No change is likely to make this loop faster, and none was found that it needs.", DIM))
+    return line((text(advice.summary or "Nothing is advised.", 400), DIM))
 
 
-def _detail(r: Recommendation, rejected: bool, width: int) -> Content:
-    rows = [line((text(r.title), "bold")), _gain(r, rejected), line(""), line(text(r.why, 4000))]
+def _detail(r: Recommendation, rejected: bool, width: int, row: PlanRow | None) -> Content:
+    rows = [line((text(r.title), "bold")), _gain(r, rejected)]
+    if row is not None:
+        told = ", ".join(filter(None, (row.effect, row.left_out or row.effort)))
+        rows += [line(("in the plan ", DIM), f"step {row.number}: " if not row.left_out else "", told)] if told else []
+    rows += [line(""), line(text(r.why, 4000))]
     if r.evidence:
         rows += [line(""), line(("Evidence", "bold underline"))]
         wide = max(len(text(name, 40)) for name in r.evidence)

@@ -15,7 +15,15 @@ SECOND = "$text-accent"
 DIM = "dim"
 
 VERDICTS = {"input-bound": BAD, "balanced": FAIR, "compute-bound": GOOD, "too-short": MARK}
-STATES = {"live": GOOD, "finished": MARK, "crashed": BAD, "removed": BAD, "unreadable": BAD, "unknown": FAIR}
+STATES = {
+    "live": GOOD,
+    "finished": MARK,
+    "interrupted": FAIR,
+    "crashed": BAD,
+    "removed": BAD,
+    "unreadable": BAD,
+    "unknown": FAIR,
+}
 
 EIGHTHS_UP = " ▁▂▃▄▅▆▇█"
 

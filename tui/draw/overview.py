@@ -7,7 +7,7 @@ from textual.content import Content
 from ...advisors.schema.report_model import LoaderReport, Recommendation
 from ...reports.words.units import bar, count, duration, factor, micros, percent, rate
 from ..facts.flow import Node
-from ..snapshot import Snapshot
+from ..snapshot import AdviceView, Snapshot
 from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, VERDICTS, course, fitted, line, lines, text
 
 WAITING = "Waiting for the first batch: nothing has been recorded yet."
@@ -146,25 +146,31 @@ def advice(s: Snapshot, width: int, height: int) -> Content:
         return line((text(found.problem), BAD))
     if not found.ready:
         return line(("working it out…" if s.loader is not None else "–", DIM))
+    said = [line((text(found.summary, 300), "bold" if found.recommendations else DIM))] if found.summary else []
     if not found.recommendations:
-        return line(("Nothing to change: no change is likely to make this loop faster.", DIM if s.loader else ""))
+        return lines(said or [line(("–", DIM))])
     room = max(1, height)
-    if room >= 2 * len(found.recommendations):
-        return lines([row for n, each in enumerate(found.recommendations, 1) for row in _with_reason(n, each, width)])
-    shown = [_line(number, each, width) for number, each in enumerate(found.recommendations, 1)]
+    rows = list(enumerate(found.recommendations))
+    if room >= 2 * len(rows) + len(said):
+        return lines([each for n, r in rows for each in _with_reason(n, r, found, width)] + said)
+    shown = [_line(n, r, found, width) for n, r in rows]
+    if room > len(shown):
+        shown += said
     if len(shown) > room:
         shown = [*shown[: room - 1], line((f"… and {len(shown) - room + 1} more: press 2", DIM))]
     return lines(shown)
 
 
-def _line(number: int, each: Recommendation, width: int) -> Content:
-    gain = gain_of(each)
-    title = fitted(text(each.title), max(8, width - 40))
-    return line((f"{number:>2} ", DIM), (f"{gain:<15}", f"bold {GOOD}"), (f"{text(each.rule, 20):<20} ", SECOND), title)
+def _line(n: int, each: Recommendation, found: AdviceView, width: int) -> Content:
+    left_out = found.plan[n].left_out if n < len(found.plan) else None
+    told = f"{text(each.title)}: {left_out}" if left_out else text(each.title)
+    gain = (f"{gain_of(each):<15}", DIM if left_out else f"bold {GOOD}")
+    return line((f"{n + 1:>2} ", DIM), gain, (f"{text(each.rule, 20):<20} ", SECOND), fitted(told, max(8, width - 40)))
 
 
-def _with_reason(number: int, each: Recommendation, width: int) -> list[Content]:
-    return [_line(number, each, width), line((f"   {fitted(text(each.why), max(8, width - 3))}", DIM))]
+def _with_reason(n: int, each: Recommendation, found: AdviceView, width: int) -> list[Content]:
+    why = fitted(text(each.why), max(8, width - 3))
+    return [_line(n, each, found, width), line((f"   {why}", DIM))]
 
 
 def gain_of(each: Recommendation) -> str:

@@ -9,7 +9,7 @@ from ....profiler.inspect.inspection import Part
 from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.code_text import identifier
 from ...case.fetching import fetch_idle_share, fetch_share, file_suffix, held, names_used
-from ...schema.figures import count, percent, us
+from ...schema.figures import percent, us
 from ..loader_code import dataset_class
 from ..template import code_from
 from .element_code import CAVEAT, elements_code, elements_of
@@ -65,13 +65,16 @@ def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:
 
 def _no_stacks(case: Case, sample_us: float) -> str:
     code = case.report.code
+    seen = code.stages["fetch"].samples if code is not None and "fetch" in code.stages else 0
+    if seen:
+        samples = "samples of fetch are" if seen > 1 else "sample of fetch is"
+        return (
+            f"{seen} stack {samples} too few to tell what takes {us(sample_us)} a sample: record for longer, or run "
+            "`loaderscope stacks` while it trains"
+        )
     reason = f" ({code.reason})" if code is not None and code.reason else ""
-    stage = code.stages.get("fetch") if code is not None else None
-    lacking = f"stacks were not recorded{reason}"
-    if stage is not None and stage.samples:
-        lacking = f"only {count(stage.samples)} stack samples of fetch were taken"
     return (
-        f"{lacking}, so what takes the {us(sample_us)} a sample inside fetch is not known: run "
+        f"stacks were not recorded{reason}, so what takes the {us(sample_us)} a sample inside fetch is not known: run "
         "`loaderscope stacks` while it trains, or record a run of a few seconds with LOADERSCOPE_STACKS=eager"
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...case.case import Case
+from ...schema.report_model import Effort
 from .element_code import CAVEAT as ELEMENTS_CAVEAT
 from .element_code import elements_code
 from .frame_rows import CAVEAT as ROWS_CAVEAT
@@ -41,6 +42,10 @@ class Remedy:
     caveat: str
     code: Callable[[Case, Hot], str]
     once: bool = False
+
+    @property
+    def effort(self) -> Effort:
+        return "a conversion" if self.once or self.title.startswith("Store ") else "a few lines"
 
 
 def remedy_of(hot: Hot) -> Remedy:

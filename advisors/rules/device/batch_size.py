@@ -29,6 +29,7 @@ from ...schema.report_model import Range
 
 NAME = "batch-size"
 KIND = "speed"
+EFFORT = "one argument"
 
 # Above it the fixed cost is spread over enough samples to be small beside them.
 TINY = 4

@@ -31,6 +31,7 @@ from ...stage_model.measured import mean
 
 NAME = "h2d-copies"
 KIND = "speed"
+EFFORT = "a few lines"
 
 # docs/causes.md, "Pageable copies", and "Where the usual advice is wrong", 4.
 COPY_SHARE = 0.05

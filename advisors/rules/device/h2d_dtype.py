@@ -31,6 +31,7 @@ from ...schema.figures import percent, size
 
 NAME = "h2d-dtype"
 KIND = "speed"
+EFFORT = "a few lines"
 
 # Of a step, handing over and copying: docs/causes.md, "Floats where bytes would do".
 MOVED_SHARE = 0.05

@@ -28,6 +28,7 @@ from ...schema.figures import figure, percent, size, us
 
 NAME = "pin-memory"
 KIND = "speed"
+EFFORT = "one argument"
 
 # Copies below this part of a step are not worth a change (docs/causes.md, "Pageable copies").
 COPY_SHARE = 0.05

@@ -42,6 +42,7 @@ from ...schema.report_model import Range
 
 NAME = "batched-getitems"
 KIND = "speed"
+EFFORT = "a few lines"
 
 # docs/causes.md, "Sample by sample from memory".
 SAMPLE_US = 50.0
@@ -229,7 +230,7 @@ def _hugging_face(case: Case, sample_us: float, share: float) -> Iterator[Outcom
     ):
         return
     # docs/causes.md, "Hugging Face formatting": gains reach a thousandfold, and depend on the format already set.
-    predicted = case.predict(fetch=(0.05, 0.9), collate=(0.02, 0.3), num_workers=case.num_workers)
+    predicted = case.predict(fetch=(0.05, 0.9), collate=(0.02, 0.3))
     yield Advice(
         title="Read each batch as tensors straight from Arrow",
         why=(
@@ -244,18 +245,27 @@ def _hugging_face(case: Case, sample_us: float, share: float) -> Iterator[Outcom
     )
 
 
+def _rest(case: Case) -> str:
+    """What a sample that takes long is made of."""
+    if (fetch_idle_share(case) or 0.0) <= FETCH_WAITS:
+        return "decoding or computing it"
+    storage = case.report.storage
+    seen = storage.reading_share if storage is not None else None
+    reads = seen >= FETCH_WAITS if seen is not None else file_suffix(case) is not None
+    return "reading it" if reads else "waiting, for I/O, locks and the like"
+
+
 def _rejected(case: Case, sample_us: float) -> Iterator[Outcome]:
     """Where a sample is decoded or read: at most the call itself would be saved."""
     if case.report.verdict == "compute-bound" or sample_us <= 2 * CALL_US:
         return
     saved = min(0.5, CALL_US / sample_us)
     predicted = case.predict(fetch=(1 - saved, 1.0))
-    does = "reading" if (fetch_idle_share(case) or 0.0) > FETCH_WAITS else "decoding or computing"
     yield Advice(
         title="__getitems__ would not help",
         why=(
             f"A sample takes {us(sample_us)}, of which asking for it one by one is at most {us(CALL_US)}: the rest is "
-            f"{does} it ({times(predicted.mid)} if the call were free)."
+            f"{_rest(case)} ({times(predicted.mid)} if the call were free)."
         ),
         evidence={"fetch a sample": us(sample_us), "a call of dataset[i]": f"at most {us(CALL_US)}"},
         predicted=predicted,

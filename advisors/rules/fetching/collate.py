@@ -39,6 +39,7 @@ from ...schema.figures import percent, us
 
 NAME = "collate"
 KIND = "speed"
+EFFORT = "a few lines"
 
 MAKING_SHARE = 0.20
 WAITING_SHARE = 0.15

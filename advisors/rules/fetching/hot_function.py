@@ -45,6 +45,7 @@ from ...stacks.code_summary import wilson
 
 NAME = "hot-function"
 KIND = "speed"
+EFFORT = "a few lines"
 
 # Below this a sample is not made, only looked up: other rules speak of that.
 LEAST_SAMPLE_US = 20.0
@@ -140,6 +141,7 @@ def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
         predicted=predicted,
         code=remedy.code(case, hot) if form is None else form.code,
         caveat=remedy.caveat,
+        effort=remedy.effort,
     )
 
 

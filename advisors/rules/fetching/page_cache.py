@@ -34,6 +34,7 @@ from ...storage.files import length_of
 
 NAME = "page-cache"
 KIND = "speed"
+EFFORT = "a conversion"
 
 # docs/causes.md, "A data set larger than the page cache".
 AGAIN = 0.7

@@ -39,6 +39,7 @@ from ...storage.files import few_files, listed
 
 NAME = "storage-format"
 KIND = "speed"
+EFFORT = "a conversion"
 
 # Less of fetch than this is no real part: packing would gain 1.2 at the most, if all of it went away.
 LEAST_READING = 0.3
@@ -96,18 +97,26 @@ def _container(case: Case, wrong: Finding) -> Advice:
 
 @dataclass(frozen=True)
 class _Work:
-    """Shares of what fetching does while it has a core: waiting for one is no work, and grows and shrinks with it."""
+    """Shares of what fetching does while it has a core: waiting for one is no work, and grows and shrinks with it.
+
+    They are told as parts of all of fetch, as every figure of the report.
+    """
 
     reading: float
     decoding: float
     other: float
     core: float  # share of fetch that waits for a core
 
+    def part(self, share: float) -> str:
+        """One of them as a part of all of fetch."""
+        return percent(share * (1 - self.core))
+
     @property
     def of(self) -> str:
-        """What the shares are of."""
-        told = f" (it waits for a core {percent(self.core)} of its time)" if self.core >= TOLD_CORE_WAIT else ""
-        return f"of the work of fetch{told}" if told else "of fetch"
+        """What the parts are of."""
+        if self.core < TOLD_CORE_WAIT:
+            return "of fetch"
+        return f"of fetch, which waits for a core {percent(self.core)} of its time"
 
 
 def _work(case: Case, storage: StorageSummary, reading: float) -> _Work:
@@ -132,7 +141,7 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
         return Advice(
             title="Packing files that are read from memory gains little",
             why=(
-                f"All files come from the page cache of this machine: reading is {percent(work.reading)} {work.of}, "
+                f"All files come from the page cache of this machine: reading is {work.part(work.reading)} {work.of}, "
                 f"but no disk is waited for. One file instead of many can gain at most {times(most.high)}, and on "
                 "local disks 0.92 to 1.03 is reported."
             ),
@@ -149,7 +158,7 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
         title=layout.title,
         why=(
             f"Each sample opens {figure(storage.opens_per_sample or 0.0)} files, and reading them is "
-            f"{percent(work.reading)} {work.of}, decoding {percent(work.decoding)}. {layout.why}"
+            f"{work.part(work.reading)}, decoding {work.part(work.decoding)} {work.of}. {layout.why}"
         ),
         evidence={**evidence, **layout.evidence},
         predicted=case.predict(fetch=left),
@@ -204,11 +213,11 @@ def _by_idle(case: Case, idle: float) -> Iterator[Outcome]:
 def _rejected(case: Case, work: _Work, evidence: dict[str, str]) -> Advice:
     predicted = case.predict(fetch=1 - work.reading)
     why = (
-        f"Decoding is {percent(work.decoding)} {work.of} and reading {percent(work.reading)}: packing the files can "
-        f"gain at most {times(predicted.high)}."
+        f"Decoding is {work.part(work.decoding)} and reading {work.part(work.reading)} {work.of}: packing the files "
+        f"can gain at most {times(predicted.high)}."
     )
     if work.other > max(work.decoding, work.reading):
-        why += f" What fetching waits for, {percent(work.other)} of it, is not the files."
+        why += f" What fetching waits for, {work.part(work.other)} of it, is not the files."
     return Advice(
         title="Packing the files into another format would not help",
         why=why,

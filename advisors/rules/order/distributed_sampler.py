@@ -35,6 +35,7 @@ from ...schema.report_model import Range
 
 NAME = "distributed-sampler"
 KIND = "correctness"
+EFFORT = "a few lines"
 
 # Samples a rank draws in an epoch, of the data set: sharded it is 1 / ranks.
 WHOLE = 0.9

@@ -31,6 +31,7 @@ from ...schema.report_model import Range
 
 NAME = "drop-last"
 KIND = "correctness"
+EFFORT = "one argument"
 
 SLOWER = 3.0
 LEAST_EPOCHS = 2

@@ -36,6 +36,7 @@ from ...schema.report_model import Range
 
 NAME = "iterable-sharding"
 KIND = "correctness"
+EFFORT = "a few lines"
 
 # Batches of each worker and epoch that carry a digest of their contents.
 COMPARED = 2

@@ -28,6 +28,7 @@ from ...schema.rank_model import RankFigures
 
 NAME = "rank-imbalance"
 KIND = "speed"
+EFFORT = "a few lines"
 
 # Between the ranks' cost a batch: docs/causes.md, "Ranks of unlike cost".
 SPREAD = 1.3

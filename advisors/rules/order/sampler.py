@@ -31,6 +31,7 @@ from ...whatif.costs import DRAWN_AS_ARRAY
 
 NAME = "sampler"
 KIND = "speed"
+EFFORT = "a few lines"
 
 INDEX_SHARE = 0.10
 MANY_SAMPLES = 10_000_000  # docs/causes.md, "Permutations"

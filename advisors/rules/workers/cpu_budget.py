@@ -29,6 +29,7 @@ from ...schema.figures import count, figure, percent, us
 
 NAME = "cpu-budget"
 KIND = "speed"
+EFFORT = "one argument"
 
 THROTTLED = 0.05
 # loadtune: the fewest workers within 2 % of the best.

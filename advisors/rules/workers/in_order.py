@@ -30,6 +30,7 @@ from ...schema.figures import percent, us
 
 NAME = "in-order"
 KIND = "speed"
+EFFORT = "one argument"
 
 # Part of all waiting during which a later batch lay ready. Below it, little is to be won by taking that one.
 BLOCKED_SHARE = 0.2

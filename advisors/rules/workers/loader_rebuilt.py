@@ -34,6 +34,7 @@ from ...stage_model.stages import startup_ns
 
 NAME = "loader-rebuilt"
 KIND = "speed"
+EFFORT = "a few lines"
 
 LEAST_PASS = 5.0
 LEAST_PASSES = 20

@@ -33,6 +33,7 @@ from ...schema.report_model import Range
 
 NAME = "num-workers"
 KIND = "speed"
+EFFORT = "one argument"
 
 CANDIDATES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 # loadtune: the fewest workers within 2 % of the best trial.
@@ -113,7 +114,7 @@ def _advice(case: Case, pick: int, effect: Range, making: float) -> Advice:
     elif pick > now:
         title = f"Use {pick} workers" if pick > 1 else "Use a worker"
         share = cpu_over_wall(case)
-        waits = share is not None and share < LATENCY_BOUND_BELOW and not contended(case)
+        waits = share is not None and share < LATENCY_BOUND_BELOW
         kind = "mostly waiting, not computing" if waits else "computing"
         why = f"A batch takes {us(making)} to make, {kind}, and "
         why += "all of it inside the training loop." if not now else f"{now} worker{'s' * (now > 1)} cannot keep up."
@@ -158,6 +159,9 @@ def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -
     if now >= USUAL or usual in (now, pick) or (pick > now and usual > pick and not _worse(case, usual, effects)):
         return
     effect = effects.get(usual) or case.predict(num_workers=usual)
+    if effect.mid >= NO_GAIN and effects[pick].mid <= NO_GAIN:
+        yield _uncertain(case, usual, effect, making)
+        return
     if effect.mid >= (NO_GAIN if pick <= now else 1.0):
         return
     cost = hand_over_us(case)
@@ -174,6 +178,20 @@ def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -
     yield Advice(
         title=f"num_workers={usual} would not help",
         why=why,
+        evidence=_evidence(case, making),
+        predicted=effect,
+        code=loader_code(case, num_workers=usual),
+        params={"num_workers": usual},
+        rejected=True,
+    )
+
+
+def _uncertain(case: Case, usual: int, effect: Range, making: float) -> Advice:
+    """What the model foretells and CPUs speak against is said, and not advised."""
+    return Advice(
+        title=f"Use {usual} workers",
+        why=f"The gain is not certain enough to recommend it: making batches takes CPU time, and this process has "
+        f"{figure(case.cpus or 0)} CPUs.",
         evidence=_evidence(case, making),
         predicted=effect,
         code=loader_code(case, num_workers=usual),

@@ -31,6 +31,7 @@ from ...stage_model.verdict import first_of_epoch
 
 NAME = "persistent-workers"
 KIND = "speed"
+EFFORT = "one argument"
 
 # First batches above this part of the time: docs/causes.md, "Workers started anew".
 START_SHARE = 0.05

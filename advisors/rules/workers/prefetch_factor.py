@@ -27,6 +27,7 @@ from ...schema.figures import figure, percent, size, us
 
 NAME = "prefetch-factor"
 KIND = "speed"
+EFFORT = "one argument"
 
 CANDIDATES = (4, 8, 16, 32)
 # loadtune: the smallest within 2 % of the best.

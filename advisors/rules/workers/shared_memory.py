@@ -30,6 +30,7 @@ from ...schema.report_model import Range
 
 NAME = "shared-memory"
 KIND = "safety"
+EFFORT = "one argument"
 
 FULL = 0.8  # docs/causes.md, "Shared memory and descriptors"
 # The usual soft limit of Linux distributions (RLIMIT_NOFILE), where the process's own was not recorded.

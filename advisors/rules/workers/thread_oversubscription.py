@@ -36,6 +36,7 @@ from ...schema.figures import count, figure, percent
 
 NAME = "thread-oversubscription"
 KIND = "speed"
+EFFORT = "a few lines"
 
 # A forked worker has three threads of its own: its loop, its queue's feeder, and torch's. A spawned one imports NumPy
 # anew, whose BLAS starts its threads then, used or not: at least one more.

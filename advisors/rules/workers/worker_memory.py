@@ -34,6 +34,7 @@ from ...schema.figures import count, size
 
 NAME = "worker-memory"
 KIND = "safety"
+EFFORT = "a few lines"
 
 LEAST_SLOPE = 1_000_000 / 60  # bytes a second: what fills 16 GB in eleven days
 LEAST_GROWTH = 50_000_000

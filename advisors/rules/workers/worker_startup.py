@@ -33,6 +33,7 @@ from ...stage_model.stages import startup_ns
 
 NAME = "worker-startup"
 KIND = "speed"
+EFFORT = "a few lines"
 
 SLOW_START_US = 1e6
 START_SHARE = 0.05

@@ -34,6 +34,7 @@ from ...schema.figures import count, percent, size, us
 
 NAME = "worker-transfer"
 KIND = "speed"
+EFFORT = "a few lines"
 
 WAITING_SHARE = 0.15
 # docs/causes.md, "Many tiny tensors".

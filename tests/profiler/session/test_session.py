@@ -13,6 +13,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 import loaderscope
+from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.profiler.session import session
 from loaderscope.profiler.session.rundir import create_run
 
@@ -66,6 +67,14 @@ def test_at_exit_an_interrupt_does_not_keep_the_end_from_being_noted(monkeypatch
     monkeypatch.setattr(opened, "flush", interrupted)
     opened.finish_at_exit()
     assert facts(opened)["ended_clock_ns"] > 0
+
+
+def test_what_ctrl_c_ended_says_so(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "last_type", KeyboardInterrupt, raising=False)
+    opened = open_one()
+    opened.finish_at_exit()
+    assert facts(opened)["ended_by"] == "KeyboardInterrupt"
+    assert open_run(opened.run_directory).outcome == "interrupted"
 
 
 def test_after_its_end_the_next_loop_opens_a_run_of_its_own(runs_dir: Path) -> None:

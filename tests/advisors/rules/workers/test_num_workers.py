@@ -103,6 +103,16 @@ def test_waiting_for_a_core_is_not_latency(tmp_path: Path) -> None:
     assert num_workers.most_workers(case) == 2
 
 
+def test_what_the_model_foretells_beyond_the_cpus_is_said(tmp_path: Path) -> None:
+    """`predict(num_workers=4)` and the report are of one mind."""
+    whatif = by_count(n0=0.7, n1=1.0, n2=1.02, n4=1.34)
+    case = case_of(tmp_path, worker_loop(100), whatif=whatif, process={"affinity": 2},
+                   config=workers_config())  # fmt: skip
+    found = rejection(NAME, case)
+    assert (found.title, found.predicted.mid) == ("Use 4 workers", 1.34)
+    assert "not certain enough" in found.why and "has 2 CPUs" in found.why
+
+
 def test_without_a_model_nothing_is_said(tmp_path: Path) -> None:
     assert outcomes(NAME, replace(case_of(tmp_path, main_loop(100, fetch=30.0)), whatif=None)) == []
 

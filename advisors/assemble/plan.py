@@ -1,0 +1,220 @@
+"""From a list of advice to a plan: what to do first, what steps come to together, what is left out, where to stop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..case.case import SAME, Case, Predicted
+from ..schema.figures import percent
+from ..schema.report_model import Effort, LeftOut, LoaderReport, Plan, PlanStep, Range, Recommendation, Scalar
+from ..whatif.together import Excluded, together
+
+# The least that a step is worth making for.
+LEAST_GAIN = 1.03
+# A smaller effort is preferred to a greater one where it gains at least this part of what that does (of its logarithm).
+NEARLY = 0.8
+# A loop that computes for this part of its time is left alone: at most a quarter is still to be gained.
+COMPUTES = 0.8
+# More than this of the time is said to be all of it.
+NEARLY_ALL = 0.975
+
+EFFORTS: tuple[Effort, ...] = ("one argument", "a few lines", "a conversion")
+
+
+@dataclass(frozen=True)
+class Option:
+    """A recommendation with what the model was asked for it: None where it was predicted in another way."""
+
+    advice: Recommendation
+    changes: Mapping[str, Any] | None
+    copies: float
+
+    @property
+    def effort(self) -> int:
+        return EFFORTS.index(self.advice.effort) if self.advice.effort is not None else len(EFFORTS)
+
+
+def option(advice: Recommendation, predicted: Range, copies: float) -> Option:
+    return Option(advice, predicted.changes if isinstance(predicted, Predicted) else None, copies)
+
+
+def plan_of(case: Case, options: Sequence[Option]) -> tuple[tuple[Recommendation, ...], Plan | None]:
+    """The recommendations in the order of the plan, those that it leaves out last; and the plan.
+
+    Wrong training and a crash ahead come before speed: a faster loop over the wrong data helps nobody.
+    """
+    if not options:
+        return (), None
+    due = [each for each in options if each.advice.kind != "speed"]
+    maker = _Maker(case, [each for each in options if each.advice.kind == "speed"], len(due))
+    maker.make()
+    steps = [PlanStep(n, SAME, None) for n in range(len(due))]
+    for n, (_, reached) in enumerate(maker.taken, len(due)):
+        steps.append(PlanStep(n, reached, maker.computing(n - len(due) + 1)))
+    ordered = [*due, *(each for each, _ in maker.taken), *(each for each, _ in maker.left)]
+    left = tuple(replace(why, advice=n) for n, (_, why) in enumerate(maker.left, len(steps)))
+    return tuple(each.advice for each in ordered), Plan(tuple(steps), left, maker.stop())
+
+
+def with_more(report: LoaderReport, more: Sequence[Recommendation]) -> LoaderReport:
+    """The report with advice that is not about speed put before all other, in its plan too."""
+    if not more:
+        return report
+    old, by = report.plan or Plan((), (), None), len(more)
+    steps = [PlanStep(n, SAME, None) for n in range(by)] + [replace(s, advice=s.advice + by) for s in old.steps]
+    left = tuple(replace(each, advice=each.advice + by, step=each.step + by) for each in old.left_out)
+    return replace(
+        report, recommendations=(*more, *report.recommendations), plan=replace(old, steps=tuple(steps), left_out=left)
+    )
+
+
+class _Maker:
+    """The steps about speed taken so far, each with what is reached by then, and what is left out."""
+
+    def __init__(self, case: Case, options: Sequence[Option], before: int) -> None:
+        self._case = case
+        self._open = sorted(options, key=lambda each: -each.advice.predicted.mid)
+        self._before = before  # steps that are not about speed
+        self._known: dict[tuple[int, ...], Range] = {}
+        self.taken: list[tuple[Option, Range]] = []
+        self.left: list[tuple[Option, LeftOut]] = []
+
+    @property
+    def _done(self) -> list[Option]:
+        return [each for each, _ in self.taken]
+
+    @property
+    def _reached(self) -> float:
+        return self.taken[-1][1].mid if self.taken else 1.0
+
+    def make(self) -> None:
+        while self._open:
+            self._leave_out()
+            if not self._open:
+                return
+            chosen = self._choice()
+            self._open.remove(chosen)
+            self.taken.append((chosen, self._predicted([*self._done, chosen])))
+
+    def _leave_out(self) -> None:
+        """What the steps made so far exclude, or what is not worth making after them."""
+        kept = []
+        share = self.computing(len(self.taken))
+        last = self._before + len(self.taken) - 1
+        for each in self._open:
+            rival = self._rival(each)
+            if rival is not None:
+                self.left.append((each, rival))
+            elif self.taken and self._predicted([*self._done, each]).mid < LEAST_GAIN * self._reached:
+                self.left.append((each, LeftOut(0, last, False, "it brings nothing more")))
+            elif self.taken and share is not None and share >= COMPUTES and each.effort:
+                self.left.append((each, LeftOut(0, last, False, f"the loop then {_computes(share)}")))
+            else:
+                kept.append(each)
+        self._open = kept
+
+    def _rival(self, option: Option) -> LeftOut | None:
+        """Which step excludes this one."""
+        for place, each in enumerate(self._done, self._before):
+            why = excludes(each, option)
+            if why is not None:
+                return LeftOut(0, place, True, why)
+        return None
+
+    def _choice(self) -> Option:
+        """The next step: what gains most, or what takes less effort and is needed anyway, or gains nearly as much."""
+        best = max(self._open, key=lambda each: self._predicted([*self._done, each]).mid)
+        most = self._gain([best])
+        for each in sorted(self._open, key=lambda each: (each.effort, -self._gain([each]))):
+            if each.effort >= best.effort:
+                break
+            if self._gain([each]) >= NEARLY * most or (
+                excludes(each, best) is None and self._gain([best, each]) >= most + math.log(LEAST_GAIN)
+            ):
+                return each
+        return best
+
+    def _gain(self, more: list[Option]) -> float:
+        """The logarithm of what these add to the steps made so far."""
+        return math.log(max(1e-9, self._predicted([*self._done, *more]).mid / self._reached))
+
+    def _predicted(self, options: list[Option]) -> Range:
+        key = tuple(sorted(map(id, options)))
+        if key not in self._known:
+            self._known[key] = self._made(options)
+        return self._known[key]
+
+    def _made(self, options: list[Option]) -> Range:
+        if len(options) == 1:
+            return options[0].advice.predicted
+        asked: dict[str, Any] = {}
+        for each in options:
+            asked = together(asked, each.changes or {})
+        found: Range = self._case.predict(**asked) if asked else SAME
+        for each in options:
+            if each.changes is None:
+                own = each.advice.predicted
+                found = Range(found.low * own.low, found.mid * own.mid, found.high * own.high)
+        return capped(found, *self._tops(options))
+
+    def _tops(self, options: Sequence[Option]) -> tuple[float | None, float | None]:
+        return headrooms(self._case.report, sum(each.copies for each in options))
+
+    def computing(self, steps: int) -> float | None:
+        """The part of the time the loop computes after so many steps; None where that is not known."""
+        top, _ = self._tops(self._done[:steps])
+        reached = self.taken[steps - 1][1].mid if steps else 1.0
+        return min(1.0, reached / top) if top is not None else None
+
+    def stop(self) -> str | None:
+        share = self.computing(len(self.taken))
+        if not self.taken or share is None:
+            return None
+        if share >= COMPUTES:
+            return f"the loop {_computes(share)}: stop there."
+        return f"the loop still waits {percent(1 - share)} of the time; no further change is known."
+
+
+def _computes(share: float) -> str:
+    return "computes nearly all of the time" if share >= NEARLY_ALL else f"computes {percent(share)} of the time"
+
+
+def excludes(one: Option, other: Option) -> str | None:
+    """Why both cannot be made, in words; None where they can."""
+    for name, value in other.advice.change.params.items():
+        if name in one.advice.change.params and one.advice.change.params[name] != value:
+            return f"both set {name}"
+    if one.advice.effort == other.advice.effort == "a conversion":
+        return "both store the data anew"
+    try:
+        together(_asked(one), _asked(other))
+    except Excluded as why:
+        return str(why)
+    return None
+
+
+def _asked(option: Option) -> dict[str, Any]:
+    params: Mapping[str, Scalar] = option.advice.change.params
+    workers = {"num_workers": params["num_workers"]} if isinstance(params.get("num_workers"), int) else {}
+    return {**workers, **(option.changes or {})}
+
+
+def headrooms(report: LoaderReport, copies: float) -> tuple[float | None, float | None]:
+    """The factor if loading were free, and with it `copies`, a share of a step: as measured, and the least it is within
+    the interval of what was lost. None: not known."""
+    if report.headroom is None:
+        return None, None
+    left, basis = 1 / report.headroom - copies, report.basis
+    unsure = (basis.stall_share or 0.0) - (basis.stall_share_low or 0.0) if basis.stall_share is not None else 0.0
+    return 1 / max(1e-3, left), 1 / max(1e-3, left + max(0.0, unsure))
+
+
+def capped(predicted: Range, headroom: float | None, least: float | None) -> Range:
+    """The range, held below what free loading would give (unknown: as it is): surely, at its lower end."""
+    if headroom is None or least is None:
+        return predicted
+    top = max(headroom, 1.0)
+    return Range(min(predicted.low, max(least, 1.0)), min(predicted.mid, top), min(predicted.high, top))

@@ -1,0 +1,157 @@
+"""What must not stand in one report: statements that contradict each other, or that say nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from loaderscope.advisors.schema.report_model import LoaderReport, Report
+from loaderscope.reports.markdown.report_markdown import render_markdown
+from loaderscope.reports.text.brief import render_brief
+from loaderscope.reports.text.text import render_text
+from loaderscope.reports.words.sentences import headroom_sentence, nothing_to_change
+from loaderscope.reports.words.units import percent
+
+LITTLE, MUCH = 1.2, 1.3
+NO_ADVICE = "No change was found"
+
+
+def contradictions(report: Report) -> list[str]:
+    """All that is wrong with a report, by itself and as it is shown; nothing where it is right."""
+    found = [f"{each.name}: {wrong}" for each in report.loaders for rule in _OF_A_LOADER for wrong in rule(each)]
+    for name, text in (
+        ("brief", render_brief(report)),
+        ("full", render_text(report)),
+        ("markdown", render_markdown(report)),
+    ):
+        found += [f"{name}: {wrong}" for wrong in _of_a_text(report, re.sub(r"\s+", " ", text))]
+    return found
+
+
+def _verdict_and_headroom(loader: LoaderReport) -> Iterator[str]:
+    """Much to gain, and little: whatever the words."""
+    sentence, headroom = loader.basis.sentence, loader.headroom
+    starts = "every start" in headroom_sentence(loader) if loader.verdict != "too-short" else False
+    if headroom is None or loader.verdict == "too-short":
+        return
+    if re.search("little|not what limits", sentence) and headroom > MUCH and not starts:
+        yield f"{sentence!r} beside a headroom of {headroom:.2f}"
+    if "would speed up" in sentence and headroom < LITTLE:
+        yield f"{sentence!r} beside a headroom of {headroom:.2f}"
+
+
+def _no_gain_above_free_loading(loader: LoaderReport) -> Iterator[str]:
+    for each in loader.recommendations:
+        p = each.predicted
+        if not 0 <= p.low <= p.mid <= p.high:
+            yield f"{each.title}: {p} is no range"
+        copies = each.rule in ("h2d-copies", "h2d-dtype", "pin-memory")
+        if each.kind == "speed" and loader.headroom is not None and not copies and p.high > loader.headroom * 1.001:
+            yield f"{each.title}: {p.high:.2f} beside a headroom of {loader.headroom:.2f}"
+
+
+def _plan_and_advice(loader: LoaderReport) -> Iterator[str]:
+    plan = loader.plan
+    if (plan is None) != (not loader.recommendations):
+        yield "a plan without advice, or advice without a plan"
+    if plan is None:
+        return
+    if sorted(each.advice for each in (*plan.steps, *plan.left_out)) != list(range(len(loader.recommendations))):
+        yield "a recommendation is not in the plan, or twice"
+    speed = [each for each in plan.steps if loader.recommendations[each.advice].kind == "speed"]
+    if speed and speed[0].together != loader.recommendations[speed[0].advice].predicted:
+        yield "the first step promises one thing by itself and another in the plan"
+    reached = [each.together.mid for each in speed]
+    if reached != sorted(reached):
+        yield f"steps that take back what others gained: {reached}"
+    last = speed[-1].computing_share if speed else None
+    if plan.stop and last is not None:
+        told = [float(each) for each in re.findall(r"([\d.]+) %", plan.stop)]
+        true = (last if "computes" in plan.stop else 1 - last) * 100
+        if any(abs(each - true) > 1 for each in told):
+            yield f"{plan.stop!r} where the loop computes {last:.0%}"
+
+
+def _computing_and_waiting(loader: LoaderReport) -> Iterator[str]:
+    """'computing' said of fetching that mostly waits, and the other way round."""
+    waiting = loader.waiting
+    if waiting is None or waiting.fetch_idle_share is None:
+        return
+    idle = waiting.fetch_idle_share - (waiting.fetch_core_wait_share or 0.0)
+    for each in (*loader.recommendations, *loader.rejected):
+        if "to make, computing" in each.why and idle > 0.5:
+            yield f"{each.title}: computing, where {idle:.0%} of fetch waits"
+        if "mostly waiting" in each.why and idle < 0.5:
+            yield f"{each.title}: waiting, where {idle:.0%} of fetch waits"
+
+
+def _reading(loader: LoaderReport) -> Iterator[str]:
+    """One share of reading and of decoding in advice and in the summary; nothing of what lies in memory is read."""
+    storage = loader.storage
+    if storage is None:
+        return
+    for name, share in (("reading", storage.reading_share), ("decoding", storage.decoding_share)):
+        for each in (*loader.recommendations, *loader.rejected):
+            if each.rule != "storage-format" or share is None:
+                continue
+            for told in re.findall(rf"[{name[0]}{name[0].upper()}]{name[1:]}(?: them)? (?:is )?([\d.<]+ %)", each.why):
+                if told != percent(share):
+                    yield f"{each.title}: {name} {told} beside {percent(share)}"
+    for each in (*loader.recommendations, *loader.rejected):
+        if "the rest is reading it" in each.why and (storage.reading_share or 0.0) < 0.5:
+            yield f"{each.title}: reading, which is {percent(storage.reading_share)} of fetch"
+    nothing = not storage.opens_per_sample and not storage.read_bytes_per_sample and not storage.disk_bytes_per_sample
+    if nothing and not storage.containers and (storage.reading_share or 0.0) > 0.01:
+        yield f"reading is {percent(storage.reading_share)} of fetch, and nothing was read"
+
+
+def _stacks(loader: LoaderReport) -> Iterator[str]:
+    seen = loader.code is not None and any(stage.samples for stage in loader.code.stages.values())
+    if seen and "stacks were not recorded" in loader.unmeasured.get("hot-function", ""):
+        yield "stacks were not recorded, and are shown"
+
+
+def _what_limits(loader: LoaderReport) -> Iterator[str]:
+    said = nothing_to_change(loader)
+    if loader.recommendations or said is None or loader.verdict != "input-bound" or loader.waiting is None:
+        return
+    clear = max([*(c.share for c in loader.waiting.causes.values()), *loader.waiting.work.values()], default=0.0)
+    if clear >= 0.9 and "What limits" not in said and "unknown" not in loader.waiting.causes:
+        yield f"{said!r}: without what limits then"
+
+
+def _waiting_adds_up(loader: LoaderReport) -> Iterator[str]:
+    waiting = loader.waiting
+    if waiting is not None and waiting.total_s > 0:
+        total = sum(each.share for each in waiting.causes.values())
+        if abs(total - 1) > 0.02:
+            yield f"causes of waiting add up to {total:.0%}"
+
+
+_OF_A_LOADER: tuple[Callable[[LoaderReport], Iterator[str]], ...] = (
+    _verdict_and_headroom, _no_gain_above_free_loading, _plan_and_advice, _computing_and_waiting, _reading, _stacks,
+    _what_limits, _waiting_adds_up,
+)  # fmt: skip
+
+
+def _of_a_text(report: Report, text: str) -> Iterator[str]:
+    for low, high in re.findall(r"\((\d+)–(\d+) %\)", text):
+        if int(high) - int(low) > 75:
+            yield f"a share of ({low}–{high} %) says nothing"
+    if "no file opened" in text:
+        yield "no file opened: nothing to tell"
+    if re.search(r"[\d.]+ % of it from disk", text) and "from the page cache" in text:
+        yield "from disk, and from the page cache"
+    alone = len(report.loaders) == 1
+    if alone and NO_ADVICE in text and report.loaders[0].recommendations:
+        yield f"{NO_ADVICE}, and advice"
+    if "finished" in text and report.run.state == "interrupted":
+        yield "finished, and interrupted"
+    yield from (f"{word} is no figure" for word in ("nan %", "inf %", "×nan", "×inf") if word in text)
+
+
+def one_loader(report: Report, **changed: object) -> Report:
+    """The report with its first loader changed, for tests of the lint itself."""
+    first = replace(report.loaders[0], **changed)  # type: ignore[arg-type]
+    return replace(report, loaders=(first, *report.loaders[1:]))

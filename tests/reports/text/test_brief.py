@@ -1,0 +1,124 @@
+"""The report in ten seconds: how many lines it may take, what is in them, and what is left to `--full`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from loaderscope.advisors.schema.report_model import Change, LeftOut, Plan, PlanStep, Range, Report
+from loaderscope.profiler.base.errors import UsageError
+from loaderscope.reports.text.advice_text import render_advice
+from loaderscope.reports.text.brief import AFTER_RUN, MORE_LINES, MOST_LINES, render_brief
+from report_samples import advice, full_report, full_run, hostile_report
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """One loader with a plan: two steps about speed, one that is left out, and advice that is not about speed."""
+    found = full_report(full_run(tmp_path_factory.mktemp("brief")))
+    safe = next(each for each in found.loaders[0].recommendations if each.kind == "safety")
+    steps = (
+        safe,
+        replace(advice(), effort="one argument"),
+        advice("Fetch each batch with one look-up", rule="batched-getitems", effort="a few lines"),
+        advice("Store the arrays in one file that is mapped into memory", effort="a conversion"),
+    )
+    plan = Plan(
+        steps=(
+            PlanStep(0, Range(1.0, 1.0, 1.0), None),
+            PlanStep(1, Range(1.2, 1.35, 1.41), 0.6),
+            PlanStep(2, Range(1.3, 1.42, 1.44), 0.85),
+        ),
+        left_out=(LeftOut(3, 2, False, "the loop then computes 85 % of the time"),),
+        stop="the loop computes 85 % of the time: stop there.",
+    )
+    return replace(found, loaders=(replace(found.loaders[0], recommendations=steps, plan=plan),))
+
+
+def with_code(report: Report, lines: int) -> Report:
+    (loader,) = report.loaders
+    code = "\n".join(f"line_{n} = {n}" for n in range(lines))
+    first = replace(loader.recommendations[1], change=Change({}, code))
+    plan = Plan(tuple(replace(s, advice=max(0, s.advice - 1)) for s in loader.plan.steps[1:]), (), None)  # type: ignore[union-attr]
+    return replace(report, loaders=(replace(loader, recommendations=(first, *loader.recommendations[2:]), plan=plan),))
+
+
+@pytest.mark.parametrize("most", [MOST_LINES, AFTER_RUN])
+@pytest.mark.parametrize("loaders", [1, 2, 5, 40])
+@pytest.mark.parametrize("code", [1, 8, 16, 80])
+def test_it_fits(report: Report, most: int, loaders: int, code: int) -> None:
+    several = replace(with_code(report, code), notes=("the run is still going on: these are the figures so far",) * 5)
+    several = replace(several, loaders=several.loaders * loaders)
+    lines = render_brief(several, 80, most=most).splitlines()
+    assert len(lines) <= most + MORE_LINES * (min(loaders, 32) - 1)
+    assert max(map(cell_len, lines)) <= 80
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+@pytest.mark.parametrize("hostile", [False, True])
+def test_nothing_is_wider_and_nothing_is_obeyed(report: Report, width: int, hostile: bool) -> None:
+    text = render_brief(hostile_report(report) if hostile else report, width)
+    code = "print('|')", "script", "    "
+    assert all(cell_len(line) <= width or any(each in line for each in code) for line in text.splitlines())
+    assert all(line.isprintable() for line in text.splitlines())
+
+
+def test_all_that_matters_is_there(report: Report) -> None:
+    text = render_brief(report)
+    lines = text.splitlines()
+    assert lines[0].startswith("● input-bound  ImageNet")
+    told = " ".join(text.split())
+    for words in (
+        "1. safety: Leave room in /dev/shm", "num_workers=8,", "2. Use 8 workers ×1.4 (1.2–1.4) one argument",
+        "with the step before ×1.42 (1.30–1.44) a few lines", "×1.4 (1.2–1.4) by itself not after 3",
+        "2 and 3 together ×1.42 (1.30–1.44). After step 3 the loop computes 85 % of the time: stop there.",
+        "wait ", "fetch ", "Waiting came to", "The machine: 16 cores 55 % busy", "Recording cost ", "--advice 2",
+    ):  # fmt: skip
+        assert words in told or words.replace("×1.4 (1.2–1.4)", "×1.35 (1.22–1.41)") in told, (words, text)
+    for left_out in ("not judged", "not measured", "Notes", "used by", "drawing indices"):
+        assert left_out not in told
+
+
+def test_code_is_shown_in_full_or_named(report: Report) -> None:
+    short, long = render_brief(with_code(report, 14)), render_brief(with_code(report, 60))
+    assert all(f"line_{n} = {n}" in short for n in range(14))
+    assert "line_" not in long and "Its code, 60 lines: loaderscope report --advice 1" in long
+
+
+def test_one_piece_of_advice_in_full(report: Report) -> None:
+    text = render_advice(with_code(report, 60), 1)
+    assert text.startswith("ImageNet\n") and all(f"     line_{n} = {n}" in text for n in range(60))
+    assert "effective CPUs 16 cores" in text and "But: Each worker holds 120 MB." in text
+    with pytest.raises(UsageError, match="there is no advice 9: it has 4"):
+        render_advice(report, 9)
+
+
+def test_the_loader_that_costs_most_comes_first(report: Report) -> None:
+    (loader,) = report.loaders
+    cheap = replace(loader, name="validation", headroom=1.01)
+    dear = replace(loader, name="training", headroom=3.0)
+    text = render_brief(replace(report, loaders=(cheap, dear)))
+    assert text.index("training") < text.index("validation")
+    assert replace(report, loaders=(cheap, dear)).plan == loader.plan
+
+
+def test_colours_add_nothing_but_colours(report: Report) -> None:
+    colored = render_brief(report, color=True)
+    assert "\x1b[" in colored
+    plain = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", colored).splitlines()]
+    assert plain == render_brief(report).splitlines()
+
+
+def test_a_report_of_before_there_were_plans(report: Report) -> None:
+    """Its advice is told in its order, nothing of what it comes to together."""
+    old = replace(report.loaders[0], plan=None)
+    text = render_brief(replace(report, loaders=(old,)))
+    assert "together" not in text and "1. safety" in text and "4. Store the arrays" in text
+
+
+def test_nothing_recorded(tmp_path: Path, report: Report) -> None:
+    assert "no loader was recorded" in render_brief(replace(report, loaders=()))
