@@ -246,7 +246,7 @@ def show(results: Mapping[str, dict[str, Any]], summary: Mapping[str, Any]) -> N
     from rich.table import Table
 
     console = Console(stderr=True)
-    table = Table("case", "verdict", "first advice", "predicted", "measured", "", title="Known answers")
+    table = Table("case", "verdict", "first advice", "predicted", "measured", "", title="Cases")
     for name, found in results.items():
         table.add_row(name, *row(found))
     console.print(table)
@@ -254,8 +254,9 @@ def show(results: Mapping[str, dict[str, Any]], summary: Mapping[str, Any]) -> N
     for name, found in summary["rules"].items():
         rules.add_row(name, *(str(found[key]) for key in ("first", "precision", "planted", "recall")))
     console.print(rules)
-    for key in ("first_right_share", "missed", "false_alarms", "forbidden", "failed", "prediction", "pass"):
-        console.print(f"{key}: {summary[key]}", markup=False)
+    for key in ("first_right_share", "missed", "false_alarms", "forbidden", "failed", "prediction", "device", "pass"):
+        if key in summary:
+            console.print(f"{key}: {summary[key]}", markup=False)
 
 
 def row(found: Mapping[str, Any]) -> tuple[str, ...]:
@@ -333,27 +334,41 @@ def conclude(benchmark: str, options: argparse.Namespace, done: Mapping[str, Any
         tell(f"Kept as {store(options.store / benchmark.replace('_', '-'), text, options.quick)}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a few cases, judged but not measured")
-    parser.add_argument("--no-measure", action="store_true", help="judge the advice only")
-    parser.add_argument("--only", choices=CASES, action="append", help="this case; may be given again")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
-    add_patience(parser)
-    options = parser.parse_args()
+def parser(doc: str | None, cases: Iterable[str]) -> argparse.ArgumentParser:
+    """The options that all benchmarks of such cases have."""
+    found = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--quick", action="store_true", help="a few cases, judged but not measured")
+    found.add_argument("--only", choices=cases, action="append", metavar="CASE", help="this case; may be given again")
+    found.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
+    found.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
+    add_patience(found)
+    return found
+
+
+def known_answers(
+    benchmark: str,
+    doc: str | None,
+    cases: Mapping[str, Case],
+    judge: Callable[[Case, bool], dict[str, Any]],
+    summarised: Callable[[Mapping[str, dict[str, Any]]], dict[str, Any]],
+    **facts: Any,
+) -> int:
+    """A benchmark of planted causes, from its options to what it prints and its exit code."""
+    asked = parser(doc, cases)
+    asked.add_argument("--no-measure", action="store_true", help="judge the advice only")
+    options = asked.parse_args()
     done = judged(
-        CASES,
+        cases,
         options,
-        lambda case: judge(case, measured=not (options.no_measure or options.quick)),
+        lambda case: judge(case, not (options.no_measure or options.quick)),
         lambda case: {"causes": list(case.causes)},
         lambda found: [line(row(found))],
     )
     summary = summarised(done["results"])
     show(done["results"], summary)
-    conclude("known_answers", options, done, summary=summary)
+    conclude(benchmark, options, done, summary=summary, **facts)
     return 0 if summary["pass"] else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(known_answers("known_answers", __doc__, CASES, judge, summarised))

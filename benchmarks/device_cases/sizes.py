@@ -7,35 +7,45 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from known_cases.case import HABITS, Case, Training
+from known_cases.case import HABITS, Training
 
-from .stage import SIDE, device, floats, sending, training
+from .case import OnDevice
+from .stage import device, floats, sending, training, until_done
 
 
-def pinned_small(pin_memory: bool = True) -> Training:
+def pinned_small(pin_memory: bool = True, megabytes: float = 0.004) -> Training:
     """Pinning 4 kB takes longer than it saves: the crossover lies above such batches."""
-    return training(floats(0.004), sending(0.05, non_blocking=True), 0.0, pin_memory=pin_memory)
+    return training(floats(megabytes), sending(0.05, non_blocking=True), 0.0, pin_memory=pin_memory)
 
 
-def tiny(batch_size: int = 2) -> Training:
+def pinned_less_small(pin_memory: bool = True) -> Training:
+    return pinned_small(pin_memory, megabytes=0.012)
+
+
+def tiny(batch_size: int = 2, width: int = 256, spin_ms: float = 0.05) -> Training:
     """A step of the device takes as long for 2 samples as for 16."""
     module = device()
-    data = TensorDataset(torch.rand(960, 256), torch.rand(960))
+    data = TensorDataset(torch.rand(1920, width), torch.rand(1920))
 
     def step(batch: Any) -> None:
         batch[0].to("standin", non_blocking=True)
-        module.spin(0.05)
+        module.spin(spin_ms)
 
-    def block(loader: Any) -> Any:
-        yield from loader
-        module.synchronize()
+    return Training(DataLoader(data, batch_size=batch_size), step, size=batch_size, block=until_done)
 
-    return Training(DataLoader(data, batch_size=batch_size), step, size=batch_size, block=block)
 
+def less_tiny(batch_size: int = 4) -> Training:
+    return tiny(batch_size, width=64, spin_ms=0.1)
+
+
+UNPINNED, OTHERS = {"pin_memory": False}, tuple(rule for rule in HABITS if rule != "pin-memory")
+TINY = ("batch-size", "batched-getitems")
 
 CASES = (
-    Case("pinned-small", "4 kB batches, page-locked one by one in the loop", pinned_small, ("pin-memory",),
-         {"pin_memory": False}, tuple(rule for rule in HABITS if rule != "pin-memory"), quick=True, side=SIDE),
-    Case("tiny", "batches of 2 samples", tiny, ("batch-size", "batched-getitems"), {"batch_size": 16}, HABITS,
-         side=SIDE),
+    OnDevice("pinned-small", "4 kB batches, page-locked one by one in the loop", pinned_small, ("pin-memory",),
+             UNPINNED, OTHERS, quick=True),
+    OnDevice("pinned-less-small", "12 kB batches likewise", pinned_less_small, ("pin-memory",), UNPINNED, OTHERS,
+             held_out=True),
+    OnDevice("tiny", "batches of 2 samples", tiny, TINY, {"batch_size": 16}, HABITS),
+    OnDevice("less-tiny", "batches of 4 samples", less_tiny, TINY, {"batch_size": 32}, HABITS, held_out=True),
 )  # fmt: skip
