@@ -8,6 +8,7 @@ from typing import Protocol
 from ..base import batch_record
 from ..lanes.lane import Window
 from .accelerator import Event
+from .waits import Watch
 
 # Copies of one batch that are bracketed by events of their own; of batches with more, one in SPARSE is.
 MAX_TIMED_COPIES = 16
@@ -18,6 +19,8 @@ MOST_TIMED_COPIES = 512
 
 class Marking(Protocol):
     """What a batch needs of its clock (`device_clock.DeviceClock`)."""
+
+    watch: Watch | None
 
     def mark(self) -> Event | None: ...
 
@@ -50,6 +53,8 @@ class HandedOver:
         self.written = False
 
     def before_copy(self) -> Event | None:
+        if self._clock.watch is not None:
+            self._clock.watch.copied()
         if not self.timed or self.copies >= MOST_TIMED_COPIES:
             return None
         return self._clock.mark()

@@ -25,6 +25,7 @@ from ..inspect.inspection import Inspection
 from ..lanes.columns import Columns
 from ..lanes.compacted import Compacted
 from ..stacks.stack_samples import StackCapture
+from .device_steps import DeviceSteps
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class LoaderRun:
     inspection: Inspection = field(default=Inspection(), repr=False)
     looks: SampledFetches = field(default=SampledFetches(), repr=False)
     bare: str | None = None  # why its workers could not be measured
+    device_steps: DeviceSteps | None = None  # None: none of its steps on a device were looked at
 
     @property
     def count(self) -> int:

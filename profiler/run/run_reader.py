@@ -25,6 +25,7 @@ from ..lanes.lane_reader import read_header, segments
 from ..session.gaps import reasons_of_bare_worker, told_by_worker
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
+from .device_steps import read_device_steps
 from .epoch_ends import EXHAUSTED, with_ends
 from .host_ranks import with_ranks_counted
 from .run import GpuInfo, LoaderRun, ProcessRun, Run, SystemRun
@@ -246,6 +247,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
         inspection=read_inspection(data),
         looks=read_sampled_fetches(path, index, kind, reasons),
         bare=bare,
+        device_steps=read_device_steps(data),
     )
 
 
