@@ -55,10 +55,10 @@ def place(
         return
     if case.report.verdict == "too-short":
         return
-    found = replace(found, predicted=capped(found.predicted, _headroom(case.report.headroom, advice.copies)))
+    found = replace(found, predicted=capped(found.predicted, _headroom(case.report.headroom, advice.beside_loading)))
     if advice.rejected:
         rejected.append(found)
-    elif case.report.verdict == "compute-bound" and not advice.copies:
+    elif case.report.verdict == "compute-bound" and not advice.beside_loading:
         return  # the verdict says it all: loading is not what limits training
     elif found.predicted.low > LEAST_GAIN:
         recommended.append(found)
@@ -67,11 +67,11 @@ def place(
         rejected.append(replace(found, why=why))
 
 
-def _headroom(loading: float | None, copies: float) -> float | None:
+def _headroom(loading: float | None, beside: float) -> float | None:
     """The factor if loading were free, and with it this share of a step."""
-    if loading is None or not copies:
+    if loading is None or not beside:
         return loading
-    return 1 / max(1e-3, 1 / loading - copies)
+    return 1 / max(1e-3, 1 / loading - beside)
 
 
 def capped(predicted: Range, headroom: float | None) -> Range:

@@ -33,7 +33,7 @@ def pageable_large(pinned: bool = False) -> Training:
 
 
 def pageable_workers(pinned: bool = False) -> Training:
-    return pageable(pinned, megabytes=4.0, spin_ms=3.0, load_ms=8.0, num_workers=1)
+    return pageable(pinned, megabytes=4.0, spin_ms=3.0, load_ms=8.0, num_workers=1, persistent_workers=True)
 
 
 def blocking(waited: bool = True, megabytes: float = 4.0, spin_ms: float = 5.0, load_ms: float = 7.0) -> Training:

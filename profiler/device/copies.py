@@ -35,6 +35,7 @@ _by_memory: dict[int, Copied] = {}
 _memory_of: dict[int, list[int]] = {}
 _originals: dict[str, Any] = {}
 
+_OFTEN = {"non_blocking"}
 _Copied = Callable[..., "tuple[Any, bool] | None"]
 
 
@@ -190,6 +191,9 @@ class _Copying(Method):
 def _to(self: Any, *args: Any, **kwargs: Any) -> tuple[Any, bool] | None:
     if not _observable(self):
         return None
+    if len(args) == 1 and type(args[0]) in (str, torch.device) and kwargs.keys() <= _OFTEN:  # as most people copy
+        kind = args[0].partition(":")[0] if type(args[0]) is str else args[0].type
+        return (self, bool(kwargs.get("non_blocking", False))) if kind in _kinds else None
     other = args[0] if args else kwargs.get("tensor")
     if other is not None and inherits(type(other), torch.Tensor):
         onto_device = device_of(other) in _kinds

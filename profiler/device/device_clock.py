@@ -129,6 +129,7 @@ class DeviceClock:
             batch, self._open = self._open, None
             if batch is not None:
                 copies.leave(batch)
+                batch.write_copies()
                 batch.left = event
                 self._pending.append(batch)
                 self._read()

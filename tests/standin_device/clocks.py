@@ -58,8 +58,8 @@ class OwnTime:
         self._shift_ns += round(milliseconds * 1e6)
 
     @contextmanager
-    def working(self) -> Iterator[None]:
-        """The stand-in is at work: no time passes but what it says."""
+    def working(self, call: bool = True) -> Iterator[None]:
+        """The stand-in is at work: no time passes but what it says, and what a `call` of it takes."""
         if self._stopped_at_ns is not None:
             yield
             return
@@ -67,5 +67,5 @@ class OwnTime:
         try:
             yield
         finally:
-            self._shift_ns += self._stopped_at_ns + self._call_ns - time.thread_time_ns()
+            self._shift_ns += self._stopped_at_ns + self._call_ns * call - time.thread_time_ns()
             self._stopped_at_ns = None

@@ -49,6 +49,10 @@ class Work:
     blocking: bool = False
 
 
+def _at_work(call: bool = True) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 class Engine:
     """The device's side of things. Streams are numbers; 0 is the default one."""
 
@@ -56,7 +60,7 @@ class Engine:
         self.spec = spec
         self.clock = clock
         # Around what the stand-in computes in the place of the device.
-        self.working: Callable[[], AbstractContextManager[None]] = getattr(clock, "working", nullcontext)
+        self.working: Callable[..., AbstractContextManager[None]] = getattr(clock, "working", _at_work)
         self.account: list[Work] = []
         self.synchronised = Counter[str]()  # how often the host waited for the device, by what made it wait
         self._lock = threading.Lock()

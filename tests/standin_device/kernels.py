@@ -47,14 +47,14 @@ class Kernels:
             own.impl("_copy_from", self._timed(self.copy), key)
         own.impl("empty_strided", self._timed(self.empty), "PrivateUse1")
         own.impl("_pin_memory", self._timed(self.pin), "CPU")
-        own.impl("is_pinned", self._timed(self.is_pinned), "CPU")
+        own.impl("is_pinned", self._timed(self.is_pinned, call=False), "CPU")
         return [rest, own]
 
-    def _timed(self, function: Any) -> Any:
+    def _timed(self, function: Any, **options: bool) -> Any:
         """The function as the program sees it: what the CPU needs for it is not what the device does."""
 
         def timed(*args: Any, **kwargs: Any) -> Any:
-            with self._module.engine.working():
+            with self._module.engine.working(**options):
                 return function(*args, **kwargs)
 
         return timed
