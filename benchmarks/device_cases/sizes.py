@@ -48,6 +48,10 @@ def less_tiny(batch_size: int = 4) -> Training:
     return tiny(batch_size, width=64, spin_ms=0.1)
 
 
+def three(batch_size: int = 3) -> Training:
+    return tiny(batch_size, width=128, spin_ms=0.2)
+
+
 UNPINNED, OTHERS = {"pin_memory": False}, tuple(rule for rule in HABITS if rule != "pin-memory")
 TINY = ("batch-size", "batched-getitems")
 
@@ -57,5 +61,6 @@ CASES = (
     OnDevice("pinned-less-small", "four of 10 kB likewise", pinned_less_small, ("pin-memory",), UNPINNED, OTHERS,
              held_out=True),
     OnDevice("tiny", "batches of 2 samples", tiny, TINY, {"batch_size": 16}, HABITS),
-    OnDevice("less-tiny", "batches of 4 samples", less_tiny, TINY, {"batch_size": 32}, HABITS, held_out=True),
+    OnDevice("less-tiny", "batches of 4 samples", less_tiny, TINY, {"batch_size": 32}, HABITS),
+    OnDevice("three", "batches of 3 samples", three, TINY, {"batch_size": 24}, HABITS, held_out=True),
 )  # fmt: skip

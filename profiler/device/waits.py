@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+import weakref
 from collections.abc import Callable
 from threading import get_ident
 from types import FrameType
@@ -26,7 +27,8 @@ MOST_NS = 60_000_000_000
 MAX_PLACES = 16
 
 _CALLS = ("item", "cpu", "tolist", "__float__", "__int__", "__bool__")
-_watch: Watch | None = None
+# Goes away with the loop's iterator, or by its time limit.
+_watch: weakref.ref[Watch] | None = None
 
 
 class Watch:
@@ -45,24 +47,20 @@ class Watch:
     def begin(self) -> bool:
         """False where another loop is being looked at."""
         global _watch
-        if _watch is not None:
+        other = _current()
+        if other is not None and now_ns() < other._until_ns:
             return False
         import torch
 
-        _watch = self
+        _watch = weakref.ref(self)
         for name in _CALLS:
             if name not in vars(torch.Tensor):  # somebody else's wrapper stays as it is
                 setattr(torch.Tensor, name, _Waiting(name, getattr(torch.Tensor, name)))
         return True
 
     def end(self) -> None:
-        global _watch
-        import torch
-
-        for name in _CALLS:
-            if type(vars(torch.Tensor).get(name)) is _Waiting:
-                delattr(torch.Tensor, name)
-        _watch = None
+        if _current() in (self, None):
+            _take_away()
 
     def handed_over(self) -> None:
         self._handed_on = self._stream() if self._stream is not None else None
@@ -116,6 +114,20 @@ class Watch:
         return {"steps": self.steps, "aside_share": self.aside / self.copies if known else None, "waits": waits}
 
 
+def _current() -> Watch | None:
+    return _watch() if _watch is not None else None
+
+
+def _take_away() -> None:
+    global _watch
+    import torch
+
+    _watch = None
+    for name in _CALLS:
+        if type(vars(torch.Tensor).get(name)) is _Waiting:
+            delattr(torch.Tensor, name)
+
+
 class _Waiting(Method):
     __slots__ = ("__doc__", "_name")
 
@@ -126,7 +138,10 @@ class _Waiting(Method):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         import torch
 
-        original, watch = self._original, _watch
-        if watch is None or torch.compiler.is_compiling():
+        original, watch = self._original, _current()
+        if torch.compiler.is_compiling():
+            return original(*args, **kwargs)
+        if watch is None:
+            _take_away()
             return original(*args, **kwargs)
         return watch.called(self._name, as_asked(original, (*args, *kwargs.values())), args, kwargs)

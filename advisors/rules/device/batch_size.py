@@ -40,6 +40,7 @@ TIMES = 8
 GROWS = {"index": (0.02, 0.5), "collate": (0.03, 0.5), "transfer": (0.05, 0.5), "compute": (0.3, 1.0)}
 # On a device, kernels for so few samples take mostly what a launch takes, and a copy what any copy takes.
 ON_DEVICE = {"compute": (0.02, 0.5), "h2d": (0.02, 0.5)}
+SHORT_US = 500.0  # some kernels and a copy, each of which takes microseconds however little it does
 SIZES = (2, 4, 8, 16)  # times as large, in the table
 # Of fetching, a fixed time a batch: the calls and the list around the samples (in the same loops it grew by 0.44).
 FETCH_FIXED_US = (1.0, 5.0)
@@ -60,6 +61,8 @@ def examine(case: Case) -> Iterator[Outcome]:
     }
     if not case.num_workers:
         parts["torch's own lines"] = max(0.0, (case.median_us("wait") or 0.0) - fetch - sum(parts.values()))
+    if case.has_device and (case.median_us("compute_device") or 0.0) < SHORT_US:
+        parts["the device's step"] = case.median_us("compute_device") or 0.0
     overhead = sum(parts.values())
     if overhead <= fetch or (case.report.verdict == "compute-bound" and not case.has_device):
         return

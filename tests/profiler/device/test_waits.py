@@ -76,16 +76,15 @@ def test_copies_on_a_stream_of_their_own(device: Any, runs_dir: Path) -> None:
 
 
 def test_a_loop_that_is_left_takes_the_wrappers_along(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waits, "MOST_NS", 0)  # a time limit
     for number, batch in enumerate(loader := watched()):
         batch.to("standin")
         if number == waits.FIRST + 1:
             break
     assert not untouched()
-    monkeypatch.setattr(waits, "MOST_NS", 0)
-    assert waits._watch is not None
-    waits._watch._until_ns = 0
     torch.ones(2).to("standin").tolist()
     assert untouched()
+    monkeypatch.undo()
     for batch in loader:
         batch.to("standin").tolist()
     assert untouched()
