@@ -17,6 +17,7 @@ from typing import Any
 
 from ..base.clock import now_ns
 from ..guard.error_origin import is_ours
+from ..guard.static_access import unseen
 from ..inspect.uses import place_of, users_frame
 from .wrapped import Method, as_asked, device_of
 
@@ -77,7 +78,11 @@ class Watch:
 
     def called(self, name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the method gives, with a note of how long that took."""
-        if self._inside or get_ident() != self._thread or not args or device_of(args[0]) != self._kind:
+        if self._inside or get_ident() != self._thread or not args:
+            return call(*args, **kwargs)
+        with unseen():
+            waits = device_of(args[0]) == self._kind
+        if not waits:
             return call(*args, **kwargs)
         began = now_ns()
         self._inside = True  # `print` reads values by other methods of these

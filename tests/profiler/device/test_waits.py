@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 import loaderscope
 from loaderscope.profiler.device import waits
 from loaderscope.profiler.run.device_steps import DeviceSteps, read_device_steps
+from torch_modes import seen_by_modes
 
 CALLS = ("item", "cpu", "tolist", "__float__", "__int__", "__bool__")
 
@@ -64,6 +65,18 @@ def test_what_is_read_is_the_same_and_so_are_errors(device: Any) -> None:
 
     found = [values(batch.to("standin")) for batch in watched()]
     assert found == [values(torch.ones(300).to("standin"))] * 16 and untouched()
+
+
+def test_modes_of_the_program_see_what_they_see_bare(device: Any) -> None:
+    there = torch.ones(2).to("standin")
+
+    def found() -> list[Any]:
+        with seen_by_modes() as seen:
+            there[0].item(), there.tolist(), float(there[1])
+        return seen
+
+    bare = found()
+    assert bare and [found() for _ in watched()] == [bare] * 16
 
 
 def test_copies_on_a_stream_of_their_own(device: Any, runs_dir: Path) -> None:
