@@ -67,6 +67,7 @@ format: $(READY) ## let the linter and the formatter repair what they can
 bench: $(READY) ## measure what recording costs (keep the machine otherwise idle)
 	@$(BIN)/python benchmarks/overhead.py --store benchmarks/results
 	@$(BIN)/python benchmarks/stacks_cost.py --store benchmarks/results
+	@$(BIN)/python benchmarks/device_cost.py --store benchmarks/results
 
 bench-advice: $(READY) ## known answers, the device, prediction error, seed workloads (an hour; keep the machine idle)
 	@$(BIN)/python benchmarks/known_answers.py --store benchmarks/results
