@@ -93,9 +93,13 @@ def expect(batch: Copied, data: Any) -> None:
 
 def leave(batch: Copied) -> None:
     """The thread it was handed over in goes on to another; another thread may still copy it."""
-    for thread, other in list(_by_thread.items()):
-        if other is batch:
-            _by_thread.pop(thread, None)
+    thread = get_ident()
+    if _by_thread.get(thread) is batch:
+        _by_thread.pop(thread, None)
+    elif batch in _by_thread.values():
+        for thread, other in list(_by_thread.items()):
+            if other is batch:
+                _by_thread.pop(thread, None)
 
 
 def forget(batch: Copied) -> None:
