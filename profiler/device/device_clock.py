@@ -12,6 +12,7 @@ has its copies counted all the same; times then stay None, with the reason.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
@@ -167,6 +168,8 @@ class DeviceClock:
         self._forget()
         if self.read_rest():
             _ended.append((os.getpid(), self))
+            atexit.unregister(read_ended)
+            atexit.register(read_ended)  # the program may end with this epoch
 
     def read_rest(self) -> bool:
         """Read what is done; whether anything is left."""
