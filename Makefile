@@ -67,10 +67,12 @@ format: $(READY) ## let the linter and the formatter repair what they can
 bench: $(READY) ## measure what recording costs (keep the machine otherwise idle)
 	@$(BIN)/python benchmarks/overhead.py --store benchmarks/results
 	@$(BIN)/python benchmarks/stacks_cost.py --store benchmarks/results
+	@$(BIN)/python benchmarks/device_cost.py --store benchmarks/results
 
-bench-advice: $(READY) ## known answers, prediction error, seed workloads (an hour; keep the machine idle)
+bench-advice: $(READY) ## known answers, the device, prediction error, seed workloads (an hour; keep the machine idle)
 	@$(BIN)/python benchmarks/known_answers.py --store benchmarks/results
 	@$(BIN)/python benchmarks/inside.py --measure --store benchmarks/results
+	@$(BIN)/python benchmarks/device.py --store benchmarks/results
 	@$(BIN)/python benchmarks/prediction.py --store benchmarks/results
 	@$(BIN)/python benchmarks/seeds.py --store benchmarks/results
 

@@ -3,7 +3,8 @@
     python benchmarks/device.py [--quick] [--no-measure] [--only CASE] [--json FILE] [--store FOLDER]
 
 Cases are judged as those of known_answers.py. Besides, the figures recorded of the device are compared with the
-stand-in's own account, batch by batch, and its synchronisations are counted with and without recording.
+stand-in's own account, and its synchronisations are counted with and without recording. A third of the cases is held
+out: nothing was chosen by them.
 
 All figures are the stand-in's: they say nothing of any GPU. Prints JSON on standard output and tables on standard
 error. Exit code 0: the goals are reached; 1: not all.
@@ -11,79 +12,100 @@ error. Exit code 0: the goals are reached; 1: not all.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from device_cases import CASES
-from known_answers import conclude as told
-from known_answers import judge, judged, line, row, show, summarised
+from device_cases.case import OnDevice
+from known_answers import causes_parser, judge, known_answers, summarised
+from known_cases.case import Case
+from loaderscope.profiler.run.run import LoaderRun
 from loaderscope.profiler.run.run_reader import open_run
-from quiet import add_patience
 
 FIGURE_BOUND = 0.05
+GAIN_BOUND = 0.15
+LEAST_INSIDE = 0.75
 FIRST_BATCHES = 4  # the device is noticed in them
 
 
 def figures(folder: Path, recorded: dict[str, Any]) -> dict[str, Any]:
     """Recorded sums against the account's, over the batches that have both; and synchronisations added a block."""
-    truth, waits = recorded.pop("truth"), recorded["synchronised_a_block"]
-    batches = open_run(next(folder.glob("2*"))).loaders[-1].batches
+    account, waits = recorded.pop("account"), recorded["synchronised_a_block"]
     found = {}
-    for name, values in truth.items():
-        got = batches[name][: len(values)]
-        both = [k for k in range(FIRST_BATCHES, len(got)) if got[k] >= 0]
-        ours, theirs = sum(int(got[k]) for k in both), sum(values[k] for k in both)
-        found[name] = {
-            "batches": len(both),
-            "recorded_ms": round(ours / 1e6, 3),
-            "true_ms": round(theirs / 1e6, 3),
-            "error": round(ours / theirs - 1, 4) if theirs else None,
-        }
+    for loader in open_run(next(folder.glob("2*"))).loaders:
+        for name, true in truth(account, loader).items():
+            got = loader.batches[name]
+            both = np.flatnonzero((got >= 0) & (true >= 0) & (np.arange(len(got)) >= FIRST_BATCHES))
+            each = found.setdefault(name, {"batches": 0, "recorded_ms": 0.0, "true_ms": 0.0})
+            each["batches"] += len(both)
+            each["recorded_ms"] += round(float(got[both].sum()) / 1e6, 3)
+            each["true_ms"] += round(float(true[both].sum()) / 1e6, 3)
+    for each in found.values():
+        each["error"] = off(each)
     return {"figures": found, "synchronised_added": waits["recorded"] - waits["bare"]}
 
 
-def held(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Over all cases together: errors are of sums, so that a time of next to nothing counts as that."""
-    done = [found for found in results.values() if "figures" in found]
-    names = done[0]["figures"] if done else ()
-    errors = {}
-    for name in names:
-        ours, theirs = (sum(found["figures"][name][key] for found in done) for key in ("recorded_ms", "true_ms"))
-        errors[name] = round(ours / theirs - 1, 4) if theirs else None
-    added = sum(found["synchronised_added"] for found in done)
-    return {
-        "errors": errors,
-        "synchronised_added": added,
-        "pass": added == 0 and all(abs(error or 0.0) <= FIGURE_BOUND for error in errors.values()),
+def off(figure: Mapping[str, float]) -> float | None:
+    return round(figure["recorded_ms"] / figure["true_ms"] - 1, 4) if figure["true_ms"] else None
+
+
+def truth(account: list[Any], loader: LoaderRun) -> dict[str, Any]:
+    """A batch, by the account: time of its copies, idle time of the default stream while it was waited for, and that
+    stream's time from its hand-over to the next call of next()."""
+    entered = loader.batches["t_ns"]
+    handed = entered + loader.batches["wait_ns"]
+    left = handed + loader.batches["compute_ns"]
+    copies = np.array([work[2:] for work in account if work[0] == "h2d"], np.int64).reshape(-1, 3)
+    of_stream = np.array([work[2:] for work in account if work[1] == 0], np.int64).reshape(-1, 3)
+
+    def reached(t_ns: Any) -> Any:
+        """When the stream has done all that was issued until then."""
+        ends = np.concatenate(([0], np.maximum.accumulate(of_stream[:, 2])))
+        return np.maximum(t_ns, ends[np.searchsorted(of_stream[:, 0], t_ns)])
+
+    took = np.concatenate(([0], np.cumsum(copies[:, 2] - copies[:, 1])))
+    until, since = (took[np.searchsorted(copies[:, 0], t)] for t in (left, handed))
+    known = loader.batches["compute_ns"] >= 0
+    found = {
+        "h2d_ns": until - since,
+        "stall_ns": handed - np.minimum(handed, reached(entered)),
+        "compute_device_ns": reached(left) - reached(handed),
     }
+    return {name: np.where(known, values, -1) for name, values in found.items()}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a few cases, judged but not measured")
-    parser.add_argument("--no-measure", action="store_true", help="judge the advice only")
-    parser.add_argument("--only", choices=CASES, action="append", help="this case; may be given again")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
-    add_patience(parser)
-    options = parser.parse_args()
-    done = judged(
-        CASES,
-        options,
-        lambda case: judge(case, not (options.no_measure or options.quick), figures),
-        lambda case: {"causes": list(case.causes)},
-        lambda found: [line(row(found)), str(found.get("figures", ""))],
-    )
-    summary = {**summarised(done["results"]), "device": held(done["results"])}
-    summary["pass"] = summary["pass"] and summary["device"]["pass"]
-    show(done["results"], summary)
-    print(f"against the account: {summary['device']}", file=sys.stderr)
-    told("device", options, done, device="the stand-in of docs/standin.md", summary=summary)
-    return 0 if summary["pass"] else 1
+def judged(case: Case, measured: bool) -> dict[str, Any]:
+    assert isinstance(case, OnDevice)
+    return {**judge(case, measured, figures), "held_out": case.held_out}
+
+
+def concluded(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Errors of figures are of sums over all cases, so that a time of next to nothing counts as that."""
+    summary = summarised(results)
+    done = [found for found in results.values() if "figures" in found]
+    errors = {}
+    for name in done[0]["figures"] if done else ():
+        sums = {key: sum(found["figures"][name][key] for found in done) for key in ("recorded_ms", "true_ms")}
+        errors[name] = off(sums)
+    held_out = summarised({name: found for name, found in results.items() if found.get("held_out")})
+    summary["held_out"] = {key: held_out[key] for key in ("planted", "healthy", "first_right_share", "prediction")}
+    added = sum(found["synchronised_added"] for found in done)
+    gains = summary["prediction"]
+    reached = {
+        "figures": all(abs(error or 0.0) <= FIGURE_BOUND for error in errors.values()),
+        "synchronised": added == 0,
+        "gains": (gains["median_error"] or 0.0) <= GAIN_BOUND and (gains["inside_share"] or 1.0) >= LEAST_INSIDE,
+    }
+    summary["device"] = {"errors": errors, "synchronised_added": added, "reached": reached}
+    summary["pass"] = summary["pass"] and all(reached.values())
+    return summary
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    device = "the stand-in of docs/standin.md"
+    options = causes_parser(__doc__, CASES).parse_args()
+    sys.exit(known_answers("device", options, CASES, judged, concluded, device=device))

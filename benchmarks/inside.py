@@ -16,7 +16,6 @@ and tables on standard error. Exit code 0: the goals are reached; 1: not all.
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import subprocess
@@ -29,7 +28,7 @@ from statistics import median
 from typing import Any
 
 from inside_side import INSIDE
-from known_answers import CaseFailed, answer, conclude, judged, line
+from known_answers import CaseFailed, answer, conclude, judged, line, parser
 from known_cases.hot_case import Hot
 from known_cases.storage_case import Layout
 from loaderscope.advisors.assemble.build_report import build_report
@@ -37,7 +36,6 @@ from loaderscope.advisors.schema.report_model import LoaderReport
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.profiler.session.rundir import create_run
 from loaderscope.profiler.session.session import RUN_VARIABLE
-from quiet import add_patience
 
 SIDE = Path(__file__).with_name("inside_side.py")
 BURSTS = "LOADERSCOPE_STACKS"
@@ -191,16 +189,11 @@ def row(found: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a few cases")
-    parser.add_argument("--measure", action="store_true", help="measure the better alternatives too")
-    parser.add_argument("--short", action="store_true", help="runs of three seconds, as a user's first try")
-    parser.add_argument("--only", choices=INSIDE, action="append", metavar="CASE", help="this case; may be given again")
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="where files are made")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER/inside, by the date")
-    add_patience(parser)
-    options = parser.parse_args()
+    asked = parser(__doc__, INSIDE)
+    asked.add_argument("--measure", action="store_true", help="measure the better alternatives too")
+    asked.add_argument("--short", action="store_true", help="runs of three seconds, as a user's first try")
+    asked.add_argument("--data", type=Path, metavar="FOLDER", help="where files are made")
+    options = asked.parse_args()
     done = judged(
         INSIDE,
         options,

@@ -286,7 +286,7 @@ def show(results: Mapping[str, dict[str, Any]], summary: Mapping[str, Any]) -> N
     from rich.table import Table
 
     console = Console(stderr=True)
-    table = Table("case", "verdict", "first advice", "predicted", "measured", "", title="Known answers")
+    table = Table("case", "verdict", "first advice", "predicted", "measured", "", title="Cases")
     for name, found in results.items():
         table.add_row(name, *row(found))
     console.print(table)
@@ -294,8 +294,9 @@ def show(results: Mapping[str, dict[str, Any]], summary: Mapping[str, Any]) -> N
     for name, found in summary["rules"].items():
         rules.add_row(name, *(str(found[key]) for key in ("first", "precision", "planted", "recall")))
     console.print(rules)
-    for key in ("first_right_share", "missed", "false_alarms", "forbidden", "failed", "prediction", "pass"):
-        console.print(f"{key}: {summary[key]}", markup=False)
+    for key in ("first_right_share", "missed", "false_alarms", "forbidden", "failed", "prediction", "device", "pass"):
+        if key in summary:
+            console.print(f"{key}: {summary[key]}", markup=False)
 
 
 def row(found: Mapping[str, Any]) -> tuple[str, ...]:
@@ -388,37 +389,63 @@ def neighbour() -> Iterator[None]:
         busy.wait()
 
 
+def parser(doc: str | None, cases: Iterable[str] | None = None) -> argparse.ArgumentParser:
+    """The options that all benchmarks of such cases have. Without `cases`, --only takes any name."""
+    found = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--quick", action="store_true", help="a few cases, judged but not measured")
+    found.add_argument("--only", choices=cases, action="append", metavar="CASE", help="this case; may be given again")
+    found.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
+    found.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
+    add_patience(found)
+    return found
+
+
+def known_answers(
+    benchmark: str,
+    options: argparse.Namespace,
+    cases: Mapping[str, Case],
+    judge: Callable[[Case, bool], dict[str, Any]],
+    summarised: Callable[[Mapping[str, dict[str, Any]]], dict[str, Any]],
+    **facts: Any,
+) -> int:
+    """A benchmark of planted causes, from its options (`asked_for`) to what it prints and its exit code."""
+    done = judged(
+        cases,
+        options,
+        lambda case: judge(case, not (options.no_measure or options.quick)),
+        lambda case: {"causes": list(case.causes)},
+        lambda found: [line(row(found))],
+    )
+    summary = summarised(done["results"])
+    show(done["results"], summary)
+    conclude(benchmark, options, done, summary=summary, **facts)
+    return 0 if summary["pass"] else 1
+
+
+def causes_parser(doc: str | None, cases: Iterable[str] | None = None) -> argparse.ArgumentParser:
+    """`parser`, with the option to measure nothing."""
+    asked = parser(doc, cases)
+    asked.add_argument("--no-measure", action="store_true", help="judge the advice only")
+    return asked
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a few cases, judged but not measured")
-    parser.add_argument("--no-measure", action="store_true", help="judge the advice only")
-    parser.add_argument("--only", metavar="CASE", action="append", help="this case; may be given again")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
-    parser.add_argument("--held-out", type=int, metavar="SEED", help="cases drawn from this seed instead")
-    parser.add_argument("--count", type=int, default=30, metavar="N", help="how many of them (%(default)s)")
-    parser.add_argument("--cores", type=int, metavar="N", help="bind all processes to so many cores")
-    parser.add_argument("--neighbour", action="store_true", help="beside a program that keeps one core busy")
-    add_patience(parser)
-    options = parser.parse_args()
+    asked = causes_parser(__doc__)
+    asked.add_argument("--held-out", type=int, metavar="SEED", help="cases drawn from this seed instead")
+    asked.add_argument("--count", type=int, default=30, metavar="N", help="how many of them (%(default)s)")
+    asked.add_argument("--cores", type=int, metavar="N", help="bind all processes to so many cores")
+    asked.add_argument("--neighbour", action="store_true", help="beside a program that keeps one core busy")
+    options = asked.parse_args()
     if options.cores is not None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: max(1, options.cores)])
     cases = CASES if options.held_out is None else held_out(options.held_out, options.count)
     if unknown := set(options.only or ()) - cases.keys():
-        parser.error(f"there is no case {', '.join(sorted(unknown))}")
-    with neighbour() if options.neighbour else nullcontext():
-        done = judged(
-            cases,
-            options,
-            lambda case: judge(case, measured=not (options.no_measure or options.quick)),
-            lambda case: {"causes": list(case.causes)},
-            lambda found: [line(row(found))],
-        )
-    summary = summarised(done["results"])
-    show(done["results"], summary)
+        asked.error(f"there is no case {', '.join(sorted(unknown))}")
     drawn = {"held_out": options.held_out, "cores": options.cores, "neighbour": options.neighbour}
-    conclude("known_answers", options, done, summary=summary, **(drawn if options.held_out is not None else {}))
-    return 0 if summary["pass"] else 1
+    with neighbour() if options.neighbour else nullcontext():
+        return known_answers(
+            *("known_answers", options, cases, judge, summarised), **(drawn if options.held_out is not None else {})
+        )
 
 
 if __name__ == "__main__":

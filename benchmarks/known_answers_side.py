@@ -27,15 +27,17 @@ MEASURE_S = 3.0
 LEAST_ROUNDS, MOST_ROUNDS = 3, 15
 LONG_ROUND_S = 6.0  # rounds as long as this are not repeated: spawning workers takes seconds
 
+seconds_now = time.perf_counter  # device_side.py has a clock of its own
+
 
 def block(training: Training) -> tuple[int, float]:
     """One block: the number of batches, and seconds."""
     batches, step = 0, training.step
-    began = time.perf_counter()
+    began = seconds_now()
     for batch in training.batches():
         step(batch)
         batches += 1
-    return batches, time.perf_counter() - began
+    return batches, seconds_now() - began
 
 
 def record(case: Case) -> dict[str, Any]:
@@ -48,11 +50,11 @@ def watched(training: Training, least_blocks: int, seconds: float) -> dict[str, 
 
     training.loader = loaderscope.watch(training.loader)
     batches = blocks = 0
-    began = time.perf_counter()
-    while blocks < least_blocks or time.perf_counter() - began < seconds:
+    began = seconds_now()
+    while blocks < least_blocks or seconds_now() - began < seconds:
         batches += block(training)[0]
         blocks += 1
-    return {"batches": batches, "blocks": blocks, "seconds": round(time.perf_counter() - began, 2)}
+    return {"batches": batches, "blocks": blocks, "seconds": round(seconds_now() - began, 2)}
 
 
 def samples_per_s(training: Training) -> float:
@@ -94,15 +96,15 @@ def in_turn(
     for training in trainings.values():
         block(training)
     order = list(trainings)
-    began = time.perf_counter()
+    began = seconds_now()
     rounds = 0
-    while rounds < LEAST_ROUNDS or (rounds < most_rounds and time.perf_counter() - began < seconds):
+    while rounds < LEAST_ROUNDS or (rounds < most_rounds and seconds_now() - began < seconds):
         for name in order:
             rates[name].append(samples_per_s(trainings[name]))
             gc.collect()
         order.reverse()
         rounds += 1
-        if world == 1 and time.perf_counter() - began > long_round_s * rounds:
+        if world == 1 and seconds_now() - began > long_round_s * rounds:
             break
     first, *others = trainings
     ratios = {name: [other / base for base, other in zip(rates[first], rates[name], strict=True)] for name in others}

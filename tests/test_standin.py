@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import time
 from typing import Any
 
 import pytest
@@ -184,3 +186,37 @@ def test_loaders_pin(device: Any) -> None:
         loader = DataLoader(torch.ones(8, 4), batch_size=4, pin_memory=True, num_workers=workers)
         assert all(batch.is_pinned() for batch in loader)
     assert not any(batch.is_pinned() for batch in DataLoader(torch.ones(8, 4), batch_size=4))
+
+
+def test_in_its_own_time_only_the_program_counts(standin_on: Any) -> None:
+    clock = standin.OwnTime(call_us=3.0)
+    device = standin_on(GB_S, clock)
+    source = pinned(1_000_000)
+    began, cpu = clock.now_ns(), clock.cpu_ns()
+    time.sleep(0.05)  # of the machine's time, as if another program had the core
+    assert clock.now_ns() - began < 20 * MS
+    clock.compute(7)
+    began, cpu = clock.now_ns(), clock.cpu_ns()
+    source.to("standin")  # waited for, without waiting: 1 ms and 10 µs on the link
+    took, computed = clock.now_ns() - began, clock.cpu_ns() - cpu
+    assert took - computed == pytest.approx(1.01 * MS, abs=5_000)
+    (work,) = device.engine.account
+    assert work.end_ns - work.start_ns == 1.01 * MS
+    began = clock.now_ns()
+    with device.engine.working():
+        sum(range(100_000))  # what the stand-in computes in the place of the device
+    assert clock.now_ns() - began < MS
+
+
+def test_blocks_of_page_locked_memory_are_locked_once(standin_on: Any, clock: SetClock) -> None:
+    spec = dataclasses.replace(GB_S, pin_us=1.0, pin_gb_s=1e9, lock_us=1000.0)
+    standin_on(spec, clock)
+
+    def took_us(nbytes: int) -> float:
+        began = clock.now_ns()
+        torch.ones(nbytes // 4).pin_memory()  # given back at once
+        return (clock.now_ns() - began) / 1e3
+
+    assert [round(took_us(nbytes)) for nbytes in (3_000, 4_000, 4_096, 5_000)] == [1001, 1, 1, 1001]
+    held = torch.ones(1000).pin_memory()
+    assert round(took_us(4_000)) == 1001 and held.is_pinned()

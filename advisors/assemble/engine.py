@@ -34,7 +34,7 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
                 recommended: list[Recommendation] = []
                 found = outcome.recommendation(rule.name, rule.kind, rule.effort)
                 place(found, outcome, case, recommended, rejected)
-                options += [option(each, outcome.predicted, outcome.copies) for each in recommended]
+                options += [option(each, outcome.predicted, outcome.beside_loading) for each in recommended]
     ordered, plan = plan_of(case, options)
     rejected.sort(key=lambda item: item.predicted.mid)
     return replace(
@@ -59,10 +59,10 @@ def place(
         return
     if case.report.verdict == "too-short":
         return
-    found = replace(found, predicted=capped(found.predicted, *headrooms(case.report, advice.copies)))
+    found = replace(found, predicted=capped(found.predicted, *headrooms(case.report, advice.beside_loading)))
     if advice.rejected:
         rejected.append(found)
-    elif case.report.verdict == "compute-bound" and not advice.copies:
+    elif case.report.verdict == "compute-bound" and not advice.beside_loading:
         return  # the verdict says it all: loading is not what limits training
     elif found.predicted.low > LEAST_GAIN:
         recommended.append(found)

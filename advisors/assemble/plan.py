@@ -30,15 +30,15 @@ class Option:
 
     advice: Recommendation
     changes: Mapping[str, Any] | None
-    copies: float
+    beside_loading: float
 
     @property
     def effort(self) -> int:
         return EFFORTS.index(self.advice.effort) if self.advice.effort is not None else len(EFFORTS)
 
 
-def option(advice: Recommendation, predicted: Range, copies: float) -> Option:
-    return Option(advice, predicted.changes if isinstance(predicted, Predicted) else None, copies)
+def option(advice: Recommendation, predicted: Range, beside_loading: float) -> Option:
+    return Option(advice, predicted.changes if isinstance(predicted, Predicted) else None, beside_loading)
 
 
 def plan_of(case: Case, options: Sequence[Option]) -> tuple[tuple[Recommendation, ...], Plan | None]:
@@ -161,7 +161,7 @@ class _Maker:
         return capped(found, *self._tops(options))
 
     def _tops(self, options: Sequence[Option]) -> tuple[float | None, float | None]:
-        return headrooms(self._case.report, sum(each.copies for each in options))
+        return headrooms(self._case.report, sum(each.beside_loading for each in options))
 
     def computing(self, steps: int) -> float | None:
         """The part of the time the loop computes after so many steps; None where that is not known."""
@@ -202,12 +202,12 @@ def _asked(option: Option) -> dict[str, Any]:
     return {**workers, **(option.changes or {})}
 
 
-def headrooms(report: LoaderReport, copies: float) -> tuple[float | None, float | None]:
-    """The factor if loading were free, and with it `copies`, a share of a step: as measured, and the least it is within
+def headrooms(report: LoaderReport, beside: float) -> tuple[float | None, float | None]:
+    """The factor if loading were free, and with it `beside`, a share of a step: as measured, and the least it is within
     the interval of what was lost. None: not known."""
     if report.headroom is None:
         return None, None
-    left, basis = 1 / report.headroom - copies, report.basis
+    left, basis = 1 / report.headroom - beside, report.basis
     unsure = (basis.stall_share or 0.0) - (basis.stall_share_low or 0.0) if basis.stall_share is not None else 0.0
     return 1 / max(1e-3, left), 1 / max(1e-3, left + max(0.0, unsure))
 

@@ -100,6 +100,16 @@ class Case:
         found = self.report.stages.get(stage)
         return found.share if found is not None else None
 
+    @property
+    def copying_share(self) -> float | None:
+        """Of a step of a batch whose copies were timed (of many small ones, few are): its copies, on the device or in
+        the calls that make them, whichever is longer. None where none were timed."""
+        copying = [us for us in (self.mean_us("h2d"), self.mean_us("h2d_host")) if us is not None]
+        # The program may run ahead of the device.
+        by_whom = (("wait", "compute"), ("stall", "compute_device"))
+        step_us = max(sum(self.mean_us(part) or 0.0 for part in parts) for parts in by_whom)
+        return max(copying) / step_us if self.mean_us("h2d") is not None and step_us else None
+
     def waited_for(self, *causes: str) -> float:
         """Share of all waiting with these causes (see advisors.stage_model.waiting.CAUSES and `work`), 0 if unknown."""
         waiting = self.report.waiting
@@ -115,8 +125,8 @@ class Advice:
     `evidence` maps a name to "value unit". `predicted` is the factor on batches a second end to end (`SAME` for
     correctness and safety rules that do not change speed). `code` gets the imports it lacks. With `rejected`, the same
     words say why the change would not help, or would hurt. The engine rejects a speed finding whose gain is not certain
-    enough by itself. `copies` is the share of a step that copies to the device take which the program waits for, where
-    the finding is about them: training that computes all the time may still wait for those.
+    enough by itself. `beside_loading` is the share of a step that the finding is about, beside loading (copies to the
+    device, say): training that computes all the time may still win that.
     """
 
     title: str
@@ -129,7 +139,7 @@ class Advice:
     measured: float | None = None
     rejected: bool = False
     kind: Kind | None = None  # None: the rule's own
-    copies: float = 0.0
+    beside_loading: float = 0.0
     effort: Effort | None = None  # None: the rule's own
 
     def __post_init__(self) -> None:

@@ -42,6 +42,7 @@ _ROOMS = {
     "pin-memory": "device",
     "h2d-copies": "device",
     "h2d-dtype": "device",
+    "host-sync": "device",
     "batch-size": "device",
     "drop-last": "order",
     "rank-imbalance": "order",

@@ -23,6 +23,7 @@ MODEL_ERROR: dict[str, tuple[float, float]] = {
     "multiprocessing_context": (0.06, 0.35),
     "stage": (0.03, 0.15),
     "cpus": (0.06, 0.20),
+    "together": (0.03, 0.15),
     # Main computes with several threads beside more or fewer workers: on busy cores each parallel region may wait for
     # a thread that was put aside, which is not simulated (docs/causes.md, "Waiting for a core").
     "intra_op": (0.30, 0.30),

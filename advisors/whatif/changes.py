@@ -11,6 +11,7 @@ from typing import Any, cast
 from ...profiler.base.errors import UsageError
 from . import costs
 from .costs import START_METHODS, StartMethod
+from .device_work import Together
 from .workload import Workload
 
 ARGUMENTS = (
@@ -21,12 +22,14 @@ ARGUMENTS = (
     "persistent_workers",
     "multiprocessing_context",
 )
+# How the program and the device work together.
+TOGETHER = ("non_blocking", "synchronous", "copy_stream")
 # Factors on a stage's time; `transfer` is pack, hand-over and unpack together, `draw` what is drawn once an epoch (as
 # much as `index` where nothing is said of it).
 STAGES = ("index", "draw", "fetch", "collate", "transfer", "unpack", "pin", "h2d", "compute", "startup")
 # A stage's new mean time a batch, in µs.
 TIMES = {"index_us": "index", "fetch_us": "fetch", "collate_us": "collate"}
-NAMES = (*ARGUMENTS, *STAGES, *TIMES, "cpus")
+NAMES = (*ARGUMENTS, *TOGETHER, *STAGES, *TIMES, "cpus")
 
 MOST_WORKERS = 1024
 MOST_PREFETCH = 1024
@@ -46,6 +49,7 @@ class Plan:
     persistent_workers: bool
     start_method: StartMethod
     cpus: float
+    together: Together | None = None  # None: no device that was timed
     factors: Mapping[str, float] = field(default_factory=dict)
     constants_ns: Mapping[str, float] = field(default_factory=dict)
 
@@ -77,6 +81,7 @@ def as_measured(workload: Workload) -> Plan:
         workload.persistent_workers,
         workload.start_method,
         workload.cpus,
+        workload.on_device.together if workload.on_device is not None else None,
     )
 
 
@@ -91,11 +96,14 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
     pairs: dict[str, Pair] = {}
     constants: dict[str, Pair] = {}
     cpus: Pair = (base.cpus, base.cpus)
+    asked: dict[str, bool] = {}
     for name, value in changes.items():
         if name not in NAMES:
             raise UsageError(f"predict() does not know {name!r}: it takes {', '.join(NAMES)}")
         if name in ARGUMENTS:
             made = _with_argument(made, name, value, workload)
+        elif name in TOGETHER:
+            asked[name] = _truth(name, value)
         elif name == "cpus":
             low, high = _pair(name, value, least=0.01)
             cpus = (high, low)
@@ -114,6 +122,7 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
         pairs["draw"] = pairs["index"]
     elif "draw" not in changes and "index_us" in changes:
         pairs["draw"] = costs.DRAWN_AS_ARRAY
+    made = _with_device(base, made, asked)
     kinds = _kinds(base, made) | _stage_kinds(workload, made, pairs)
     if cpus != (base.cpus, base.cpus):
         kinds.add("cpus")
@@ -145,13 +154,35 @@ def _with_argument(plan: Plan, name: str, value: Any, workload: Workload) -> Pla
         if value not in START_METHODS:
             raise UsageError(f"multiprocessing_context must be one of {', '.join(START_METHODS)}, not {_shown(value)}")
         return replace(plan, start_method=cast("StartMethod", value))
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} must be True or False, not {_shown(value)}")
+    value = _truth(name, value)
     if name == "in_order":
         return replace(plan, in_order=value)
     if name == "persistent_workers":
         return replace(plan, persistent_workers=value)
     return replace(plan, pin_memory=value and workload.device)  # torch pins nothing where there is no device
+
+
+def _with_device(base: Plan, made: Plan, asked: Mapping[str, bool]) -> Plan:
+    together = base.together
+    if together is None:
+        return made
+    if "non_blocking" in asked:
+        blocking = not asked["non_blocking"]
+        together = replace(together, blocking=blocking, asked_blocking=blocking)
+    if made.pin_memory != base.pin_memory:
+        together = together.pinned(made.pin_memory)
+    together = replace(
+        together,
+        synchronous=asked.get("synchronous", together.synchronous),
+        aside=asked.get("copy_stream", together.aside),
+    )
+    return replace(made, together=together)
+
+
+def _truth(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be True or False, not {_shown(value)}")
+    return value
 
 
 def _kinds(base: Plan, made: Plan) -> set[str]:
@@ -161,7 +192,9 @@ def _kinds(base: Plan, made: Plan) -> set[str]:
         away = "to_workers" if not base.num_workers else "from_workers" if not made.num_workers else "num_workers"
         kinds.add(away)
     if made.pin_memory != base.pin_memory:
-        kinds.add("pin_memory")
+        kinds.add("pin_memory" if base.together is None else "together")
+    if made.together != base.together:
+        kinds.add("together")
     if not made.num_workers or not base.num_workers:
         return kinds  # the other arguments mean nothing without workers
     for name in ("prefetch_factor", "in_order", "persistent_workers"):

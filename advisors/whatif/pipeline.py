@@ -153,6 +153,7 @@ def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Con
         draw=index.tolist(),
         compute_cpu=compute_cpu.tolist(),
         compute_idle=compute_idle.tolist(),
+        **_on_device(w, plan, rows),
     )
 
 
@@ -163,15 +164,32 @@ def _left(work: Floats, before: Floats) -> float:
 
 
 def _compute(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Contention) -> tuple[Floats, Floats]:
-    """Main's computing, divided as its CPU time says: all of it CPU where that was not measured."""
-    h2d = w.h2d_ns[rows]
+    """Main's computing, divided as its CPU time says: all of it CPU where that was not measured. On a device that was
+    timed, what main itself does in a step."""
+    share = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores)
+    if w.on_device is not None:
+        calls = w.on_device.call_ns[rows] * (1 - min(1.0, plan.factor("h2d")))
+        compute = (w.on_device.issue_ns[rows] - calls) * plan.factor("compute")
+        cpu = np.minimum(compute, w.compute_ns[rows] * share)
+        return cpu, compute - cpu
+    compute = (w.compute_ns[rows] + w.h2d_ns[rows] * (_copying(w, plan) - 1.0)).clip(0) * plan.factor("compute")
+    return compute * share, compute * w.compute_idle_share * contention.compute
+
+
+def _copying(w: Workload, plan: Plan) -> float:
+    """The factor on the time of copies."""
     pinned = 1.0
     if plan.pin_memory != w.pin_memory and "h2d" not in plan.factors:
         low, high = costs.PINNED_H2D
         pinned = (low + high) / 2 if plan.pin_memory else 2 / (low + high)
-    compute = (w.compute_ns[rows] + h2d * (pinned * plan.factor("h2d") - 1.0)).clip(0) * plan.factor("compute")
-    share = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores)
-    return compute * share, compute * w.compute_idle_share * contention.compute
+    return pinned * plan.factor("h2d")
+
+
+def _on_device(w: Workload, plan: Plan, rows: npt.NDArray[np.int64]) -> dict[str, list[float]]:
+    if w.on_device is None:
+        return {}
+    copy, kernel = w.on_device.copy_ns[rows] * _copying(w, plan), w.on_device.kernel_ns[rows] * plan.factor("compute")
+    return {"copy": copy.tolist(), "kernel": kernel.tolist()}
 
 
 def _setting(w: Workload, plan: Plan) -> Setting:
@@ -196,6 +214,7 @@ def _setting(w: Workload, plan: Plan) -> Setting:
         cold_ns=0.0 if resumed else w.cold_ns * plan.factor("startup"),
         hop_ns=costs.TASK_HOP_NS * w.speed * plan.factor("transfer"),
         more_tasks=False,
+        device=plan.together,
     )
 
 

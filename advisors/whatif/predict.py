@@ -48,8 +48,10 @@ class WhatIf:
 
         DataLoader arguments by their names (`num_workers=4`, `multiprocessing_context="spawn"`), factors on stages
         (`fetch=0.5`: half the time), `fetch_us`, `collate_us` and `index_us` as a new mean time a batch, and `cpus`,
-        cores. A pair (low, high) says that the change's own effect is uncertain. A stage that takes no time in this
-        run changes nothing. Raises UsageError for an unknown name or a value that cannot be meant.
+        cores. On a device: `non_blocking` copies, copies on a stream of their own (`copy_stream`), and whether the end
+        of each step is waited for (`synchronous`). A pair (low, high) says that the change's own effect is uncertain. A
+        stage that takes no time in this run changes nothing. Raises UsageError for an unknown name or a value that
+        cannot be meant.
         """
         asked = plans(self.workload, changes, self._fitted[0].fetch)
         if not asked.kinds:
@@ -95,6 +97,9 @@ class WhatIf:
         """The factor if loading cost nothing at all."""
         contention = self._fitted[0]
         w = self.workload
+        if w.on_device is not None and plan.together is not None:
+            free = w.on_device.free_ns(plan.together, plan.factor("h2d"), plan.factor("compute"))
+            return OVER_FREE * w.measured_batch_ns / free if free > 0 else math.inf
         share = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores)
         compute = float((w.compute_ns * (share + w.compute_idle_share * contention.compute)).mean())
         compute -= float(w.h2d_ns.mean()) * max(0.0, 1 - plan.factor("h2d"))
@@ -116,8 +121,8 @@ class WhatIf:
             return contention, found
         idle = float((w.fetch_idle_ns + w.collate_idle_ns)[rows].mean())
         work = idle + float((w.fetch_cpu_ns + w.collate_cpu_ns)[rows].mean())
-        compute = float(w.compute_ns[rows].mean())
-        compute_idle = compute * w.compute_idle_share
+        compute = math.inf if w.on_device is not None else float(w.compute_ns[rows].mean())
+        compute_idle = float(w.compute_ns[rows].mean()) * w.compute_idle_share
         own = own_pack_ns(w, rows)  # a part of the simulated work, and none of the measured
         for _ in range(TRIES):
             over_work, over_compute = found.work_ns - own - work, found.compute_ns - compute

@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-WORKER_IDLE, WORKER_CPU, ARRIVE, PIN_CPU, RECEIVE, LOOP_IDLE, LOOP_CPU, TASK = range(8)
+from .device_work import Together
+
+WORKER_IDLE, WORKER_CPU, ARRIVE, PIN_CPU, RECEIVE, LOOP_IDLE, LOOP_CPU, TASK, LOOP_LEFT = range(9)
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,13 @@ class Times:
     draw: Sequence[float]  # main: drawing the indices, for the tasks sent at the start
     compute_cpu: Sequence[float]
     compute_idle: Sequence[float]
+    copy: Sequence[float] = ()  # on the device, where there is one
+    kernel: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """One simulated epoch, ns. `ends` is when each step of the loop was over, from `iter()`."""
+    """One simulated epoch, ns. `ends` is when each step was over, on the device too, from `iter()`."""
 
     ends: list[float]
     work_ns: float  # Σ over tasks worked on, from fetch's beginning to its end
@@ -55,6 +59,32 @@ class Setting:
     cold_ns: float
     hop_ns: float
     more_tasks: bool  # the epoch goes on after what is simulated
+    device: Together | None = None  # None: there is none, or it was not timed
+
+
+class _Device:
+    """What the device has been given until now, and when it will have done that."""
+
+    def __init__(self, times: Times, together: Together | None) -> None:
+        self._copy, self._kernel, self._together = times.copy, times.kernel, together
+        self._link = self.done = 0.0
+
+    def given(self, row: int, t: float) -> float:
+        """A batch was handed over at `t`: its copies and kernels are issued. When the program goes on."""
+        together = self._together
+        if together is None:
+            return t
+        if together.aside:
+            self._link = copied = max(self._link, t) + self._copy[row]
+        else:
+            self.done = copied = max(self.done, t) + self._copy[row]
+        goes_on = copied if together.blocking else t
+        self.done = max(self.done, copied, goes_on) + self._kernel[row]
+        return goes_on
+
+    def left(self, t: float) -> float:
+        """The program has done its part of the step at `t`: when it asks for the next batch."""
+        return max(t, self.done) if self._together is not None and self._together.synchronous else t
 
 
 def alone(times: Times, setting: Setting, first: int, count: int) -> Epoch:
@@ -62,12 +92,13 @@ def alone(times: Times, setting: Setting, first: int, count: int) -> Epoch:
     slow = max(1.0, 1.0 / setting.cpus)
     slow_compute = max(1.0, setting.compute_weight / setting.cpus)
     t, computing, ends = setting.start_ns, 0.0, []
+    device = _Device(times, setting.device)
     for k in range(first, first + count):
-        loading = (times.work_cpu[k] + times.receive[k] + times.pin_cpu[k]) * slow + times.work_idle[k]
+        t += (times.work_cpu[k] + times.receive[k] + times.pin_cpu[k]) * slow + times.work_idle[k]
         compute = times.compute_cpu[k] * slow_compute + times.compute_idle[k]
         computing += compute
-        t += loading + compute
-        ends.append(t)
+        t = device.left(device.given(k, t) + compute)
+        ends.append(max(t, device.done))
     return Epoch(ends, 0.0, 0, computing)
 
 
@@ -80,6 +111,7 @@ def epoch(times: Times, setting: Setting, first: int, count: int) -> Epoch:
     work_cpu, work_idle, send, receive = times.work_cpu, times.work_idle, times.send, times.receive
     pin_cpu, compute_cpu, compute_idle = times.pin_cpu, times.compute_cpu, times.compute_idle
     rows = len(work_cpu)
+    device = _Device(times, setting.device)
     tasks = 1 << 60 if setting.more_tasks else count
     hop = setting.hop_ns
     timed: list[tuple[float, int, int]] = []
@@ -148,8 +180,9 @@ def epoch(times: Times, setting: Setting, first: int, count: int) -> Epoch:
                 row = (first + handed) % rows
                 compute_begun = t
                 step = "busy"
-                if compute_idle[row] > 0:
-                    heappush(timed, (t + compute_idle[row], LOOP_IDLE, row))
+                idle = device.given(row, t) - t + compute_idle[row]
+                if idle > 0:
+                    heappush(timed, (t + idle, LOOP_IDLE, row))
                 else:
                     heappush(running, (v + compute_cpu[row], LOOP_CPU, row))
                     demand += weight_of_compute
@@ -199,11 +232,11 @@ def epoch(times: Times, setting: Setting, first: int, count: int) -> Epoch:
                 heappush(running, (v + compute_cpu[who], LOOP_CPU, who))
                 demand += weight_of_compute
             else:
-                ends.append(t)
-                compute_total += t - compute_begun
-                step = "next"
+                heappush(timed, (device.left(t), LOOP_LEFT, who))
         elif what == LOOP_CPU:
-            ends.append(t)
+            heappush(timed, (device.left(t), LOOP_LEFT, who))
+        elif what == LOOP_LEFT:
+            ends.append(max(t, device.done))
             compute_total += t - compute_begun
             step = "next"
         elif what == ARRIVE and pin:

@@ -16,6 +16,7 @@ from ..stage_model.summary import effective_cpus
 from ..stage_model.verdict import MINIMUM_BATCHES
 from . import costs
 from .costs import StartMethod
+from .device_work import DeviceWork, device_work
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,6 +90,7 @@ class Workload:
     speed: float  # times of this machine / times of the reference machine
     draw_ns: float = 0.0  # once an epoch: what the first batch's drawing takes longer than others', as of a permutation
     turn_share: Floats | float = field(default=0.0, repr=False)  # of idle time, spent while the feeder thread packed
+    on_device: DeviceWork | None = None  # None: no device that was timed
 
     @property
     def rows(self) -> int:
@@ -171,6 +173,9 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     start, stop = _start_ns(loader, workers, head & usable, c, epoch), _stop_ns(loader, workers, speed)
     epoch_batches = _epoch_batches(loader)
     inner = float(np.mean((c["wait_ns"] + c["compute_ns"])[usable & ~head]))
+    on_device = device_work(loader, rows[steady])
+    # The program may be far ahead of the device, which has the last word on how fast the loop is.
+    by_device = on_device.step_ns if on_device is not None else 0.0
     compute_cores = _compute_cores(run, process, loader, wait, s["compute_ns"], in_main)
     compute_idle = waiting_share(
         1.0 - min(1.0, 1.0 if compute_cores is None else compute_cores),
@@ -201,8 +206,8 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         compute_cores=compute_cores,
         compute_idle_share=compute_idle or 0.0,
         receive_ns=receive,
-        measured_batch_ns=_epoch_time_ns(loader, stop) or inner + start / epoch_batches,
-        measured_inner_ns=inner,
+        measured_batch_ns=max(by_device, _epoch_time_ns(loader, stop) or inner + start / epoch_batches),
+        measured_inner_ns=max(by_device, inner),
         start_ns=start,
         stop_ns=stop,
         cold_ns=_cold_ns(made, fresh & usable, epoch, steady) if workers else 0.0,
@@ -212,6 +217,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         speed=speed,
         draw_ns=_draw_ns(c["index_ns"], head, epoch, steady) * in_main_ready,
         turn_share=turns,
+        on_device=on_device,
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from known_cases.case import Case
+from . import copying, healthy, sizes, waiting
+from .case import OnDevice
 
-from . import copying, healthy, sizes
-
-CASES: dict[str, Case] = {case.name: case for module in (copying, sizes, healthy) for case in module.CASES}
+CASES: dict[str, OnDevice] = {case.name: case for module in (copying, waiting, sizes, healthy) for case in module.CASES}

@@ -1,4 +1,5 @@
-"""Copies that cost too much: out of ordinary memory, waited for, many and small, in a type too wide."""
+"""Copies that cost too much: out of ordinary memory, waited for, many and small, in a type too wide, in the way of
+computing."""
 
 from __future__ import annotations
 
@@ -6,41 +7,41 @@ from typing import Any
 
 import torch
 
-from known_cases.case import HABITS, Case, Training
+from known_cases.case import HABITS, Training
 
-from .stage import SIDE, device, floats, sending, training
+from .case import OnDevice
+from .stage import device, floats, sending, training, until_done
 
 OTHER_HABITS = tuple(rule for rule in HABITS if rule != "pin-memory")
 
 
-def plain(
-    pin_memory: bool, non_blocking: bool, megabytes: float = 4.0, spin_ms: float = 4.0, load_ms: float = 6.0
-) -> Training:
-    return training(floats(megabytes), sending(spin_ms, non_blocking), load_ms, pin_memory=pin_memory)
+def pageable(
+    pinned: bool = False, asked: bool = False, megabytes: float = 4.0, spin_ms: float = 4.0, load_ms: float = 6.0,
+    **options: Any,
+) -> Training:  # fmt: skip
+    """`asked`: for copies that do not wait, which out of ordinary memory wait all the same."""
+    step = sending(spin_ms, non_blocking=pinned or asked)
+    return training(floats(megabytes), step, load_ms, pin_memory=pinned, **options)
 
 
-def pageable(pin_memory: bool = False, non_blocking: bool = False) -> Training:
-    return plain(pin_memory, non_blocking)
+def pageable_asked(pinned: bool = False) -> Training:
+    return pageable(pinned, asked=True, megabytes=6.0, spin_ms=3.0, load_ms=5.0)
 
 
-def pageable_asked(pin_memory: bool = False) -> Training:
-    return plain(pin_memory, non_blocking=True)
+def pageable_large(pinned: bool = False) -> Training:
+    return pageable(pinned, megabytes=8.0, spin_ms=8.0, load_ms=4.0)
 
 
-def pageable_large(pin_memory: bool = False, non_blocking: bool = False) -> Training:
-    return plain(pin_memory, non_blocking, megabytes=8.0, spin_ms=8.0, load_ms=4.0)
+def pageable_workers(pinned: bool = False) -> Training:
+    return pageable(pinned, megabytes=4.0, spin_ms=3.0, load_ms=8.0, num_workers=1, persistent_workers=True)
 
 
-def pageable_workers(pin_memory: bool = False, non_blocking: bool = False) -> Training:
-    return training(floats(4.0), sending(3.0, non_blocking), 8.0, pin_memory=pin_memory, num_workers=1)
+def blocking(waited: bool = True, megabytes: float = 4.0, spin_ms: float = 5.0, load_ms: float = 7.0) -> Training:
+    return training(floats(megabytes), sending(spin_ms, non_blocking=not waited), load_ms, pin_memory=True)
 
 
-def blocking(non_blocking: bool = False) -> Training:
-    return plain(True, non_blocking, spin_ms=5.0, load_ms=7.0)
-
-
-def blocking_large(non_blocking: bool = False) -> Training:
-    return plain(True, non_blocking, megabytes=8.0, spin_ms=8.0, load_ms=10.0)
+def blocking_large(waited: bool = True) -> Training:
+    return blocking(waited, megabytes=8.0, spin_ms=8.0, load_ms=10.0)
 
 
 def many_small(packed: bool = False, count: int = 200, depth: int = 1) -> Training:
@@ -89,46 +90,72 @@ class Pictures(torch.utils.data.Dataset[Any]):
         return picture if self.as_bytes else picture.float() / 255
 
 
-def wide(as_bytes: bool = False, batch_size: int = 16, pin_memory: bool = True) -> Training:
-    module = device()
-
-    def step(batch: torch.Tensor) -> None:
-        batch.to("standin", non_blocking=True)
-        module.spin(1.0)
-
-    def block(loader: Any) -> Any:
-        yield from loader
-        module.synchronize()
-
-    loader = torch.utils.data.DataLoader(Pictures(as_bytes), batch_size=batch_size, pin_memory=pin_memory)
-    return Training(loader, step, size=batch_size, block=block)
+def wide(as_bytes: bool = False, batch_size: int = 16) -> Training:
+    step = sending(1.0, non_blocking=True)
+    loader = torch.utils.data.DataLoader(Pictures(as_bytes), batch_size=batch_size, pin_memory=True)
+    return Training(loader, step, size=batch_size, block=until_done)
 
 
 def wide_large(as_bytes: bool = False) -> Training:
     return wide(as_bytes, batch_size=32)
 
 
-PIN = {"pin_memory": True, "non_blocking": True}
-FORBIDDEN = OTHER_HABITS
+def in_the_way(
+    aside: bool = False, megabytes: float = 8.0, spin_ms: float = 6.0, load_ms: float = 1.0, **options: Any
+) -> Training:
+    """Copied by the stream that computes; `aside`: on one of its own, under the kernels of the batch before."""
+    module = device()
+    made = training(floats(megabytes), lambda batch: module.spin(spin_ms), load_ms, pin_memory=True, **options)
+    side = module.Stream()
+
+    def block(loader: Any) -> Any:
+        ahead = None
+        for batch in loader:
+            with module.stream(side):
+                copied = batch.to("standin", non_blocking=True)
+            if ahead is not None:
+                yield ahead
+            module.current_stream().wait_stream(side)
+            ahead = copied
+        yield ahead
+        module.synchronize()
+
+    if aside:
+        made.block = block
+    else:
+        made.step = sending(spin_ms, non_blocking=True)
+    return made
+
+
+def in_the_way_large(aside: bool = False) -> Training:
+    return in_the_way(aside, megabytes=14.0, spin_ms=9.0, load_ms=2.0)
+
+
+PINNED, ASIDE = {"pinned": True}, {"aside": True}
 
 CASES = (
-    Case("pageable", "4 MB batches out of ordinary memory, waited for", pageable, ("pin-memory",), PIN, FORBIDDEN,
-         quick=True, side=SIDE),
-    Case("pageable-asked", "the same with non_blocking=True, which does nothing there", pageable_asked,
-         ("pin-memory",), {"pin_memory": True}, FORBIDDEN, side=SIDE),
-    Case("pageable-large", "8 MB batches out of ordinary memory", pageable_large, ("pin-memory",), PIN, FORBIDDEN,
-         side=SIDE),
-    Case("pageable-workers", "the same, made by a worker", pageable_workers, ("pin-memory",), PIN, FORBIDDEN,
-         side=SIDE),
-    Case("blocking", "page-locked memory, but each copy is waited for", blocking, ("h2d-copies",),
-         {"non_blocking": True}, HABITS, quick=True, side=SIDE),
-    Case("blocking-large", "the same with 8 MB", blocking_large, ("h2d-copies",), {"non_blocking": True}, HABITS,
-         side=SIDE),
-    Case("many-small", "200 tensors of 1 kB, copied one by one", many_small, ("h2d-copies",), {"packed": True}, HABITS,
-         quick=True, side=SIDE),
-    Case("many-smaller", "60 of them, nested more deeply", many_smaller, ("h2d-copies",), {"packed": True}, HABITS,
-         side=SIDE),
-    Case("wide", "float32 pictures where their 8 bits would do", wide, ("h2d-dtype",), {"as_bytes": True},
-         OTHER_HABITS, quick=True, side=SIDE),
-    Case("wide-large", "the same, 32 a batch", wide_large, ("h2d-dtype",), {"as_bytes": True}, OTHER_HABITS, side=SIDE),
+    OnDevice("pageable", "4 MB batches out of ordinary memory, waited for", pageable, ("pin-memory",), PINNED,
+             OTHER_HABITS, quick=True),
+    OnDevice("pageable-asked", "6 MB, with non_blocking=True, which does nothing there", pageable_asked,
+             ("pin-memory",), PINNED, OTHER_HABITS),
+    OnDevice("pageable-large", "8 MB batches out of ordinary memory", pageable_large, ("pin-memory",), PINNED,
+             OTHER_HABITS, held_out=True),
+    OnDevice("pageable-workers", "4 MB, made by a worker", pageable_workers, ("pin-memory",), PINNED, OTHER_HABITS,
+             own_time=False),
+    OnDevice("blocking", "page-locked memory, but each copy is waited for", blocking, ("h2d-copies",),
+             {"waited": False}, HABITS, quick=True),
+    OnDevice("blocking-large", "the same with 8 MB", blocking_large, ("h2d-copies",), {"waited": False}, HABITS,
+             held_out=True),
+    OnDevice("many-small", "200 tensors of 1 kB, copied one by one", many_small, ("h2d-copies",), {"packed": True},
+             HABITS, quick=True),
+    OnDevice("many-smaller", "60 of them, nested more deeply", many_smaller, ("h2d-copies",), {"packed": True}, HABITS,
+             held_out=True),
+    OnDevice("wide", "float32 pictures where their 8 bits would do", wide, ("h2d-dtype",), {"as_bytes": True},
+             OTHER_HABITS, quick=True),
+    OnDevice("wide-large", "the same, 32 a batch", wide_large, ("h2d-dtype",), {"as_bytes": True}, OTHER_HABITS,
+             held_out=True),
+    OnDevice("in-the-way", "copies of 8 MB by the stream that computes", in_the_way, ("h2d-copies",), ASIDE, HABITS,
+             quick=True),
+    OnDevice("in-the-way-large", "the same with 14 MB", in_the_way_large, ("h2d-copies",), ASIDE, HABITS,
+             held_out=True),
 )  # fmt: skip

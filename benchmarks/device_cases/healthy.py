@@ -2,63 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from functools import partial
 
 import torch
 
-from known_cases.case import ANY, Case, Training
+from known_cases.case import ANY, Training
 
-from .stage import SIDE, device, floats, sending, training
+from .case import OnDevice
+from .copying import in_the_way
+from .stage import device, floats, sending, training
+from .waiting import NOW_AND_THEN, item
 
 
-def overlapped() -> Training:
-    return training(floats(4.0), sending(12.0, non_blocking=True), 3.0, pin_memory=True)
+def overlapped(spin_ms: float = 60.0, megabytes: float = 4.0) -> Training:
+    return training(floats(megabytes), sending(spin_ms, non_blocking=True), 3.0, pin_memory=True)
 
 
-def small_pageable() -> Training:
+def small_pageable(megabytes: float = 0.1) -> Training:
     """Copies out of ordinary memory, too small to matter."""
-    return training(floats(0.1), sending(8.0, non_blocking=False), 1.0)
-
-
-def synchronous() -> Training:
-    """A loss read each step, by a program whose data is there at once."""
-    module = device()
-
-    def step(batch: torch.Tensor) -> None:
-        there = batch.to("standin", non_blocking=True)
-        module.spin(8.0)
-        there[0, 0].item()
-
-    return training(floats(0.5), step, 0.0, pin_memory=True)
-
-
-def prefetched() -> Training:
-    """Copied one batch ahead on a side stream, under the kernels of the batch before."""
-    module = device()
-    made = training(floats(4.0), lambda batch: module.spin(8.0), 1.0, pin_memory=True)
-    side = module.Stream()
-
-    def block(loader: Any) -> Iterator[Any]:
-        ahead = None
-        for batch in loader:
-            with module.stream(side):
-                copied = batch.to("standin", non_blocking=True)
-            if ahead is not None:
-                yield ahead
-            module.current_stream().wait_stream(side)
-            ahead = copied
-        yield ahead
-        module.synchronize()
-
-    made.block = block
-    return made
-
-
-def workers() -> Training:
-    return training(
-        floats(2.0), sending(10.0, non_blocking=True), 3.0, pin_memory=True, num_workers=1, persistent_workers=True
-    )
+    return training(floats(megabytes), sending(8.0, non_blocking=False), 1.0)
 
 
 def few_tensors() -> Training:
@@ -72,11 +34,24 @@ def few_tensors() -> Training:
     return training(lambda k: {name: torch.rand(16, 1000) for name in "abcd"}, step, 1.0, pin_memory=True)
 
 
+def workers() -> Training:
+    return training(
+        floats(0.5), sending(10.0, non_blocking=True), 3.0, pin_memory=True, num_workers=1, persistent_workers=True
+    )
+
+
+def healthy(name: str, about: str, build: object, **more: bool) -> OnDevice:
+    return OnDevice(name, about, build, forbidden=(ANY,), **more)  # type: ignore[arg-type]
+
+
 CASES = (
-    Case("overlapped", "page-locked, not waited for, device busy", overlapped, forbidden=(ANY,), quick=True, side=SIDE),
-    Case("small-pageable", "100 kB a batch out of ordinary memory", small_pageable, forbidden=(ANY,), side=SIDE),
-    Case("synchronous", "a loss read each step", synchronous, forbidden=(ANY,), side=SIDE),
-    Case("prefetched", "copied ahead on a side stream", prefetched, forbidden=(ANY,), quick=True, side=SIDE),
-    Case("workers", "made by a worker, page-locked by a thread", workers, forbidden=(ANY,), side=SIDE),
-    Case("few-tensors", "four tensors a batch", few_tensors, forbidden=(ANY,), side=SIDE),
-)  # fmt: skip
+    healthy("overlapped", "page-locked, not waited for, device busy", overlapped, quick=True),
+    healthy("overlapped-long", "the same, longer", partial(overlapped, 100.0, 8.0), held_out=True),
+    healthy("small-pageable", "100 kB a batch out of ordinary memory", small_pageable),
+    healthy("smaller-pageable", "20 kB a batch", partial(small_pageable, 0.02), held_out=True),
+    healthy("synchronous", "a loss read each step, of batches that are there at once", partial(item, 1, 8.0, 0.0)),
+    healthy("logged", "a loss read now and then", partial(item, NOW_AND_THEN, 8.0, 3.0), quick=True),
+    healthy("prefetched", "copied ahead on a side stream", partial(in_the_way, True, 4.0, 8.0), quick=True),
+    healthy("workers", "made by a worker, page-locked by a thread", workers, own_time=False),
+    healthy("few-tensors", "four tensors a batch", few_tensors, held_out=True),
+)

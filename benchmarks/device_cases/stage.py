@@ -17,13 +17,13 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 import standin_device
 
-SIDE = "device_side.py"
 # Slow enough for what Python takes to issue work to be small beside it.
 SPEC = standin_device.Spec(
-    link_gb_s=2.0, pageable_gb_s=0.8, copy_us=20.0, kernel_us=20.0, pin_us=50.0, pin_gb_s=8.0, lend=True
+    link_gb_s=2.0, pageable_gb_s=0.8, copy_us=20.0, kernel_us=20.0, pin_us=50.0, pin_gb_s=8.0, lock_us=1000.0, lend=True
 )
 BATCHES = 60
 
+clock: standin_device.OwnTime | None = None  # None: the machine's
 _switched_on: Any = None
 
 
@@ -31,13 +31,21 @@ def device(spec: standin_device.Spec = SPEC) -> Any:
     """`torch.standin`, switched on once a process and already in use."""
     global _switched_on
     if _switched_on is None:
-        _switched_on = standin_device.switch_on(spec)
+        _switched_on = standin_device.switch_on(spec, clock)
         _switched_on.init()
     return _switched_on
 
 
+def load(milliseconds: float) -> None:
+    """Making a batch takes so long: computing, in the process's own time; else waiting, which takes nobody's core."""
+    if clock is not None:
+        clock.compute(milliseconds)
+    elif milliseconds:
+        time.sleep(milliseconds / 1e3)
+
+
 class Batches(Dataset[Any]):
-    """Whole batches, each made in `load_ms` of sleep: the host's cores do nothing meanwhile."""
+    """Whole batches, each made in `load_ms`."""
 
     def __init__(self, make: Callable[[int], Any], load_ms: float, count: int = BATCHES) -> None:
         self.made = [make(k) for k in range(4)]
@@ -48,8 +56,7 @@ class Batches(Dataset[Any]):
         return self.count
 
     def __getitem__(self, index: int) -> Any:
-        if self.load_ms:
-            time.sleep(self.load_ms / 1e3)
+        load(self.load_ms)
         return self.made[index % len(self.made)]
 
 
@@ -57,18 +64,19 @@ def floats(megabytes: float) -> Callable[[int], torch.Tensor]:
     return lambda k: torch.rand(16, round(megabytes * 1e6 / 64))
 
 
+def until_done(loader: Any) -> Any:
+    """A block of batches, which ends when the device has done all of it."""
+    yield from loader
+    device().synchronize()
+
+
 def training(
     make: Callable[[int], Any], step: Callable[[Any], None], load_ms: float, size: float = 16, **options: Any
 ) -> Training:
-    """A loop over such batches. A block ends when the device has done all of it."""
-    module = device()
+    """A loop over such batches."""
+    device()
     loader = DataLoader(Batches(make, load_ms), batch_size=None, **options)
-
-    def block(loader: Any) -> Any:
-        yield from loader
-        module.synchronize()
-
-    return Training(loader, step, size=size, block=block)
+    return Training(loader, step, size=size, block=until_done)
 
 
 def sending(spin_ms: float, non_blocking: bool) -> Callable[[Any], None]:

@@ -32,6 +32,8 @@ class Accelerator:
         index = getattr(module, "current_device", None) or getattr(general, "current_device_index", None)
         self.current_device: Callable[[], int] = index or (lambda: 0)
         self.capturing: Callable[[], bool] = getattr(module, "is_current_stream_capturing", None) or (lambda: False)
+        # The current stream, None where the backend does not tell.
+        self.stream: Callable[[], Any] | None = getattr(module, "current_stream", None)
         self._event: Callable[..., Event] | None = getattr(module, "Event", None)
         if self._event is None and hasattr(torch, "Event") and general is not None:
             self._event = lambda enable_timing: torch.Event(kind, enable_timing=enable_timing)

@@ -9,17 +9,16 @@ scalar moved in the training step does not pass for data.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from contextlib import suppress
 from threading import get_ident
-from types import MethodType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..base.clock import now_ns
 from ..guard.error_origin import is_ours
 from ..guard.static_access import inherits, plain_tensor, unseen
 from .batch_storages import storages_of
+from .wrapped import Method, as_asked, device_of
 
 if TYPE_CHECKING:
     import torch
@@ -36,6 +35,7 @@ _by_memory: dict[int, Copied] = {}
 _memory_of: dict[int, list[int]] = {}
 _originals: dict[str, Any] = {}
 
+_OFTEN = {"non_blocking"}
 _Copied = Callable[..., "tuple[Any, bool] | None"]
 
 
@@ -60,7 +60,7 @@ def install(kind: str) -> None:
         # Somebody else's wrapper stays as it is; a backend's own method in Python calls `to`.
         if original is not None and name not in vars(torch.Tensor):
             _originals[name] = original
-            setattr(torch.Tensor, name, _Method(original, copied))
+            setattr(torch.Tensor, name, _Copying(original, copied))
 
 
 def uninstall() -> None:
@@ -93,9 +93,13 @@ def expect(batch: Copied, data: Any) -> None:
 
 def leave(batch: Copied) -> None:
     """The thread it was handed over in goes on to another; another thread may still copy it."""
-    for thread, other in list(_by_thread.items()):
-        if other is batch:
-            _by_thread.pop(thread, None)
+    thread = get_ident()
+    if _by_thread.get(thread) is batch:
+        _by_thread.pop(thread, None)
+    elif batch in _by_thread.values():
+        for thread, other in list(_by_thread.items()):
+            if other is batch:
+                _by_thread.pop(thread, None)
 
 
 def forget(batch: Copied) -> None:
@@ -153,46 +157,21 @@ def _found(call: tuple[Any, ...], named: dict[str, Any], copied: _Copied) -> _Fo
         return None  # arguments that torch itself will refuse, say
 
 
-# Stands for a method of tensors, whose documentation it has. In sets and dictionaries the two are one: there subclasses
-# look up what they are asked about, be it the method itself or, for a module imported meanwhile, what stood for it.
-class _Method:
-    __slots__ = ("__doc__", "_copied", "_original")
+class _Copying(Method):
+    __slots__ = ("__doc__", "_copied")
 
     def __init__(self, original: Any, copied: _Copied) -> None:
-        self.__doc__ = original.__doc__
-        self._original = original
+        super().__init__(original)
         self._copied = copied
 
-    def __get__(self, tensor: Any, owner: Any = None) -> Any:
-        return self if tensor is None else MethodType(self, tensor)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._original, name)
-
-    def __eq__(self, other: object) -> bool:
-        return other is self or other is self._original
-
-    def __hash__(self) -> int:
-        return hash(self._original)
-
-    def __repr__(self) -> str:
-        return repr(self._original)
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        original = call = self._original
+        original = self._original
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
         found = None
         listening = _by_thread or _by_memory
-        everything = (*args, *kwargs.values())
-        if torch._C._has_torch_function(everything):
-            # Those asked are told of the method: C would look it up by its name, and tell them of what stands for it.
-            tensors = tuple(each for each in everything if inherits(type(each), torch.Tensor))
-            call = functools.partial(torch.overrides.handle_torch_function, original, tensors)
-            if listening:
-                with unseen():
-                    found = _found(args, kwargs, self._copied)
-        elif listening and torch._C._len_torch_dispatch_stack():
+        call = as_asked(original, (*args, *kwargs.values()))
+        if listening and (call is not original or torch._C._len_torch_dispatch_stack()):
             with unseen():
                 found = _found(args, kwargs, self._copied)
         elif listening:
@@ -216,9 +195,12 @@ class _Method:
 def _to(self: Any, *args: Any, **kwargs: Any) -> tuple[Any, bool] | None:
     if not _observable(self):
         return None
+    if len(args) == 1 and type(args[0]) in (str, torch.device) and kwargs.keys() <= _OFTEN:  # as most people copy
+        kind = args[0].partition(":")[0] if type(args[0]) is str else args[0].type
+        return (self, bool(kwargs.get("non_blocking", False))) if kind in _kinds else None
     other = args[0] if args else kwargs.get("tensor")
     if other is not None and inherits(type(other), torch.Tensor):
-        onto_device = _kind_of(other) in _kinds
+        onto_device = device_of(other) in _kinds
         non_blocking = bool(kwargs.get("non_blocking", args[1] if len(args) > 1 else False))
     else:
         rest = {k: v for k, v in kwargs.items() if k != "copy"}
@@ -235,11 +217,6 @@ def _named(self: Any, *args: Any, **kwargs: Any) -> tuple[Any, bool] | None:
 
 
 def _copy(self: Any, src: Any, *args: Any, **kwargs: Any) -> tuple[Any, bool] | None:
-    if not _observable(src) or _kind_of(self) not in _kinds:
+    if not _observable(src) or device_of(self) not in _kinds:
         return None
     return src, bool(kwargs.get("non_blocking", args[0] if args else False))
-
-
-def _kind_of(tensor: Any) -> str:
-    """The kind of device it lies on."""
-    return str(tensor.device.type) if plain_tensor(tensor) else ""

@@ -12,16 +12,19 @@ has its copies counted all the same; times then stay None, with the reason.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..base.clock import now_ns
 from ..guard.error_origin import is_ours
+from ..inspect.inspect_loader import inspection_wanted
 from ..lanes.lane import Lane
 from . import copies
 from .accelerator import Accelerator, Event, in_use
 from .handed_over import MAX_TIMED_COPIES, SPARSE, HandedOver
+from .waits import FIRST, Watch
 
 if TYPE_CHECKING:
     from ..session.session import Session
@@ -34,6 +37,8 @@ LATE = 4
 MAX_ENDED = 16
 # The reasons of a loader that say why there is nothing of the device, and why of pinning.
 REASON, PINNED_REASON = "h2d", "h2d_pinned"
+# Where a loader's JSON says what was seen of the steps that were looked at closely.
+DEVICE_STEPS = "device_steps"
 
 
 def device_clock(step: Timed) -> DeviceClock | None:
@@ -87,7 +92,11 @@ class Noting(Protocol):
     @property
     def session(self) -> Session | None: ...
 
+    facts: dict[str, Any]
+
     def note(self, metric: str, reason: str) -> None: ...
+
+    def write(self) -> None: ...
 
 
 class DeviceClock:
@@ -105,6 +114,7 @@ class DeviceClock:
         self._t_entered = 0
         self._many = False  # the last batch had more copies than are timed one by one
         self._batches = 0
+        self.watch: Watch | None = None  # while this loop's steps are looked at closely
         self._lacks = device.lacks  # why nothing is timed
         if self._lacks is not None:
             self._untimed(self._lacks)
@@ -120,9 +130,12 @@ class DeviceClock:
             batch, self._open = self._open, None
             if batch is not None:
                 copies.leave(batch)
+                batch.write_copies()
                 batch.left = event
                 self._pending.append(batch)
                 self._read()
+            if self.watch is not None and self.watch.over():
+                self._looked()
             if _ended:
                 read_ended()
         except Exception as error:
@@ -132,6 +145,9 @@ class DeviceClock:
         """The batch has been handed over; its record is number `n` of the lane's window."""
         try:
             self._batches += 1
+            if self._batches == FIRST and DEVICE_STEPS not in self._step.recorder.facts:
+                watch = Watch(self._device.kind, self._device.stream)
+                self.watch = watch if watch.begin() else None
             timed = not self._many or self._batches % SPARSE == 0
             wait_ns = now_ns() - self._t_entered
             batch = HandedOver(self, lane.window, lane.at(n), wait_ns, timed)
@@ -142,6 +158,8 @@ class DeviceClock:
             if len(self._recent) > LATE:
                 copies.forget(self._recent.popleft())
             copies.expect(batch, data)
+            if self.watch is not None:
+                self.watch.handed_over()
         except Exception as error:
             self._off(error)
 
@@ -150,6 +168,8 @@ class DeviceClock:
         self._forget()
         if self.read_rest():
             _ended.append((os.getpid(), self))
+            atexit.unregister(read_ended)
+            atexit.register(read_ended)  # the program may end with this epoch
 
     def read_rest(self) -> bool:
         """Read what is done; whether anything is left."""
@@ -160,7 +180,19 @@ class DeviceClock:
             return False
         return bool(self._pending)
 
+    def _looked(self) -> None:
+        """The steps that were to be looked at are over."""
+        watch, self.watch = self.watch, None
+        if watch is not None:
+            watch.end()
+            recorder = self._step.recorder
+            recorder.facts[DEVICE_STEPS] = watch.found(with_source=inspection_wanted())
+            recorder.write()
+
     def _forget(self) -> None:
+        watch, self.watch = self.watch, None
+        if watch is not None:
+            watch.end()
         while self._recent:
             copies.forget(self._recent.popleft())
 

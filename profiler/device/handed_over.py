@@ -8,6 +8,7 @@ from typing import Protocol
 from ..base import batch_record
 from ..lanes.lane import Window
 from .accelerator import Event
+from .waits import Watch
 
 # Copies of one batch that are bracketed by events of their own; of batches with more, one in SPARSE is.
 MAX_TIMED_COPIES = 16
@@ -18,6 +19,8 @@ MOST_TIMED_COPIES = 512
 
 class Marking(Protocol):
     """What a batch needs of its clock (`device_clock.DeviceClock`)."""
+
+    watch: Watch | None
 
     def mark(self) -> Event | None: ...
 
@@ -31,7 +34,7 @@ class HandedOver:
 
     __slots__ = (
         "_clock", "at", "blocking", "bytes", "copies", "copying_ns", "entered_before", "events", "handed", "host_ns",
-        "left", "measured", "pinned", "timed", "wait_ns", "window", "written",
+        "left", "left_behind", "measured", "pinned", "timed", "wait_ns", "window", "written",
     )  # fmt: skip
 
     def __init__(self, clock: Marking, window: Window | None, at: int, wait_ns: int, timed: bool) -> None:
@@ -47,9 +50,11 @@ class HandedOver:
         self.copies = self.bytes = self.host_ns = self.blocking = 0
         self.pinned: int | None = 0
         self.measured = self.copying_ns = 0  # copies of which the events were read, and what they came to
-        self.written = False
+        self.written = self.left_behind = False
 
     def before_copy(self) -> Event | None:
+        if self._clock.watch is not None:
+            self._clock.watch.copied()
         if not self.timed or self.copies >= MOST_TIMED_COPIES:
             return None
         return self._clock.mark()
@@ -64,7 +69,15 @@ class HandedOver:
         self.host_ns += host_ns
         self.pinned = None if pinned is None or self.pinned is None else self.pinned + pinned
         self.blocking += blocking
-        if self.window is not None:
+        if self.left_behind:
+            self.write_copies()
+        if pinned is None:
+            self._clock.no_pinning()
+
+    def write_copies(self) -> None:
+        """Write what is known of its copies: when the loop has gone on, and of each that another thread makes then."""
+        self.left_behind = True
+        if self.window is not None and self.copies:
             at = self.at
             patches = [
                 batch_record.COPIES.patch(at, self.copies),
@@ -77,8 +90,6 @@ class HandedOver:
         if self.written:
             self.written = False
             self._clock.read_again(self)
-        if pinned is None:
-            self._clock.no_pinning()
 
     def read(self) -> list[Event]:
         """Write what its events say, all of which have been reached; gives those that may be used again."""

@@ -91,6 +91,18 @@ def use_now(shuffle: bool | None = None) -> Use:
     return Use(phase or _by_gradients(shuffle), place, framework, tuple(key[:MAX_KEY]))
 
 
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the user's own code from there on, None where there is none."""
+    for _ in range(MAX_FRAMES):
+        if frame is None:
+            break
+        package, users = _owner(frame.f_code.co_filename)
+        if package is None and users:
+            return frame
+        frame = frame.f_back
+    return None
+
+
 @functools.lru_cache(maxsize=4096)
 def _owner(file: str) -> tuple[str | None, bool]:
     """(the installed package that the code of this file belongs to, whether it is the user's own)."""

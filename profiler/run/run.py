@@ -25,6 +25,7 @@ from ..inspect.inspection import Inspection
 from ..lanes.columns import Columns
 from ..lanes.compacted import Compacted
 from ..stacks.stack_samples import StackCapture
+from .device_steps import DeviceSteps
 from .loader_summary import LoaderSummary
 from .tuning import Tuned
 
@@ -49,6 +50,7 @@ class LoaderRun:
     looks: SampledFetches = field(default=SampledFetches(), repr=False)
     bare: str | None = None  # why its workers could not be measured
     tuning: Tuned | None = field(default=None, repr=False)  # None: its settings were not tuned
+    device_steps: DeviceSteps | None = None  # None: none of its steps on a device were looked at
 
     @property
     def count(self) -> int:

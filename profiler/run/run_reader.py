@@ -26,6 +26,7 @@ from ..session.gaps import reasons_of_bare_worker, told_by_worker
 from ..session.start_sampler import system_stem
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
+from .device_steps import read_device_steps
 from .epoch_ends import EXHAUSTED, with_ends
 from .host_ranks import with_ranks_counted
 from .loader_summary import read_summaries, summary_of
@@ -284,6 +285,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
         looks=read_sampled_fetches(path, index, kind, reasons),
         bare=bare,
         tuning=tuning,
+        device_steps=read_device_steps(data),
     )
 
 

@@ -105,7 +105,7 @@ def _loader(pid: int, name: str, loader: LoaderRun, process: ProcessRun, window:
     sent: dict[int, tuple[int, int]] = {}  # row → thread, and when the worker had done its last with it
     waited: dict[int, tuple[int, int]] = {}
     for tid, track in enumerate(window.tracks(), 1):
-        label = f"device ({clean(process.device or 'unknown', 60)})" if track.kind == "device" else track.name
+        label = f"{track.name} ({clean(process.device or 'unknown', 60)})" if track.kind == "device" else track.name
         yield _meta(pid, tid, "thread_name", name=label)
         yield _meta(pid, tid, "thread_sort_index", sort_index=tid)
         yield from _track(pid, tid, track, shift, facts)

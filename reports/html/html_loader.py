@@ -110,8 +110,8 @@ def _time_line(key: str, window: Window) -> Iterator[Figure]:
         for slices in track.slices:
             label = plain(label_of(slices.stage))
             trace = data.setdefault(slices.stage, {
-                "type": "bar", "orientation": "h", "name": label, "x": [], "y": [], "base": [], "width": [],
-                "customdata": [],
+                "type": "bar", "orientation": "h", "name": label, "x": [], "y": [], "base": [], "customdata": [],
+                "width": 0.3 if track.kind == "sending" else 0.8,  # packing goes on beside fetching: both show
                 "marker": {"color": COLORS.get(slices.stage, "#838b94"), "line": _border(slices.stage)},
                 "hovertemplate": "batch %{customdata[0]}<br>%{fullData.name} %{customdata[1]} ms<extra></extra>",
             })  # fmt: skip
@@ -119,11 +119,9 @@ def _time_line(key: str, window: Window) -> Iterator[Figure]:
             trace["x"] += figures(slices.length_ns / 1e9 * scale)
             trace["base"] += figures((slices.start_ns - begin) / 1e9 * scale, 8)
             trace["y"] += [row] * count
-            # Packing goes on beside fetching: a thin bar shows both.
-            trace["width"] += [0.3 if track.kind == "sending" else 0.8] * count
             trace["customdata"] += [list(pair) for pair in zip(slices.row.tolist(), figures(slices.length_ns / 1e6, 4),
                                                                strict=True)]  # fmt: skip
-    order = ("wait", "compute", "fetch", "collate", "pack", "index", "unpack", "pin", "h2d", "compute_device")
+    order = ("wait", "compute", "fetch", "collate", "pack", "index", "unpack", "pin", "stall", "h2d", "compute_device")
     first = max(0, len(window.rows) - SHOWN_AT_FIRST)
     shown = [(int(window.start[first]) - begin) / 1e9 * scale, end_s * scale]
     guessed = any(not track.exact for track in tracks)

@@ -56,6 +56,8 @@ class Window:
         t, wait = table["t_ns"][newest], table["wait_ns"][newest]
         sane = (t >= 0) & (t < _LATEST_NS) & (wait >= 0) & (wait < _LONGEST_NS)
         self._table, self._newest, self._sane = table, newest, sane
+        steps = loader.device_steps
+        self._aside = steps is not None and (steps.aside_share or 0.0) > 0.5
         self.rows: Ints = np.flatnonzero(sane).astype(np.int64) + newest.start
         self.start: Ints = t[sane].astype(np.int64)
         self.wait: Ints = wait[sane].astype(np.int64)
@@ -86,7 +88,7 @@ class Window:
 
     def tracks(self) -> tuple[Track, ...]:
         """Every track on which something was measured."""
-        found = [*self._main(), *self._workers(), self._pin_thread(), self._device()]
+        found = [*self._main(), *self._workers(), self._pin_thread(), *self.device()]
         return tuple(track for track in found if track.slices)
 
     def _slices(self, stage: str, start: Ints, length: Ints, where: Flags) -> Iterator[Slices]:
@@ -137,13 +139,23 @@ class Window:
         slices += self._slices("pin", start + unpack, self.lengths("pin_ns"), self.pinned)
         return Track("pin thread", "pin", tuple(slices), exact=False)
 
-    def _device(self) -> Track:
-        copy, compute = self.lengths("h2d_ns"), self.lengths("compute_device_ns")
-        known = (copy >= 0) | (compute >= 0)
-        start = _one_after_the_other(self.handed, copy.clip(0) + compute.clip(0), known)
-        slices = [*self._slices("h2d", start, copy, known)]
-        slices += self._slices("compute_device", start + copy.clip(0), compute, known)
-        return Track("device", "device", tuple(slices), exact=False)
+    def device(self) -> tuple[Track, ...]:
+        """Steps one after another, none before its batch was handed over. A copy is the step's first part, or has a
+        track of its own where it has a stream of its own. While the device stood still, it waited for that batch."""
+        copy, step, stall = (self.lengths(name) for name in ("h2d_ns", "compute_device_ns", "stall_ns"))
+        known = (copy >= 0) | (step >= 0)
+        within = np.zeros_like(copy) if self._aside else copy.clip(0)
+        start = _one_after_the_other(self.handed, np.maximum(within, step).clip(0), known)
+        copied = _one_after_the_other(self.handed, copy.clip(0), known) if self._aside else start
+        copies = tuple(self._slices("h2d", copied, copy, known))
+        slices = [*self._slices("stall", start - stall.clip(0), np.where(stall > 0, stall, -1), known)]
+        slices += () if self._aside else copies
+        slices += self._slices(
+            "compute_device", start + within, np.where(step >= 0, (step - within).clip(0), -1), known
+        )
+        found = [Track("device", "device", tuple(slices), exact=False)]
+        found += [Track("device copies", "device", copies, exact=False)] if self._aside else []
+        return tuple(track for track in found if track.slices)
 
 
 def _one_after_the_other(start: Ints, length: Ints, where: Flags) -> Ints:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from .backend import missing, switch_off, switch_on
-from .engine import Clock, Engine, Spec, Work
+from .clocks import Clock, OwnTime, WallClock
+from .engine import Engine, Spec, Work
 
-__all__ = ["Clock", "Engine", "Spec", "Work", "missing", "switch_off", "switch_on"]
+__all__ = ["Clock", "Engine", "OwnTime", "Spec", "WallClock", "Work", "missing", "switch_off", "switch_on"]

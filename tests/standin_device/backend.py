@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from .engine import Clock, Engine, Spec, WallClock
+from .clocks import Clock, WallClock
+from .engine import Engine, Spec
 
 _module: Any = None
 _kernels: Any = None

@@ -7,11 +7,12 @@ known by then; whoever must wait for it sleeps until then. The account is theref
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+
+from .clocks import Clock
 
 
 @dataclass(frozen=True)
@@ -26,28 +27,11 @@ class Spec:
     device_gb_s: float = 1000.0  # and what it takes for the bytes it touches
     queue: int = 1024  # kernels and copies that may be under way; whoever issues more waits
     memory_bytes: int = 8 << 30
-    pin_us: float = 20.0  # page-locked memory is taken from a cache: a copy, on the CPU
+    pin_us: float = 20.0  # page-locked memory out of the cache: a copy, on the CPU
     pin_gb_s: float = 6.0
+    lock_us: float = 0.0  # and what locking anew takes besides, where the cache has no block of that size
     timed_events: bool = True
     lend: bool = False  # all copies to the device share the program's memory: it must not write to a batch again
-
-
-class Clock(Protocol):
-    def now_ns(self) -> int: ...
-
-    def sleep_until(self, t_ns: int) -> None: ...
-
-
-class WallClock:
-    """The clock of this machine."""
-
-    def now_ns(self) -> int:
-        return time.monotonic_ns()  # as the profiler's
-
-    def sleep_until(self, t_ns: int) -> None:
-        while (left_ns := t_ns - self.now_ns()) > 0:
-            # The last moment is waited for awake: a sleep ends some 60 µs late.
-            time.sleep(max(0, left_ns - 200_000) / 1e9)
 
 
 @dataclass(frozen=True)
@@ -65,12 +49,18 @@ class Work:
     blocking: bool = False
 
 
+def _at_work(call: bool = True) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 class Engine:
     """The device's side of things. Streams are numbers; 0 is the default one."""
 
     def __init__(self, spec: Spec, clock: Clock) -> None:
         self.spec = spec
         self.clock = clock
+        # Around what the stand-in computes in the place of the device.
+        self.working: Callable[..., AbstractContextManager[None]] = getattr(clock, "working", _at_work)
         self.account: list[Work] = []
         self.synchronised = Counter[str]()  # how often the host waited for the device, by what made it wait
         self._lock = threading.Lock()

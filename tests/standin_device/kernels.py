@@ -6,6 +6,7 @@ the CPU's own code would take apart by strides (views) are named, since a tensor
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import torch
@@ -28,23 +29,35 @@ class Kernels:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._memory: Memory = module.memory
-        self._pinned: dict[int, Any] = {}  # address of page-locked memory: a weak reference to its storage
+        # Address of page-locked memory: a weak reference to its storage, and the size of its block. Blocks by size.
+        self._pinned: dict[int, tuple[Any, int]] = {}
+        self._cache = Counter[int]()
         self._libraries = self._registered()
 
     def _registered(self) -> list[torch.library.Library]:
         rest, own = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
-        rest.fallback(self.run, "PrivateUse1")
+        run = self._timed(self.run)
+        rest.fallback(run, "PrivateUse1")
         for name in _VIEWS:
-            own.impl(name, _bound(self.run, _operator(name)), "PrivateUse1")
+            own.impl(name, _bound(run, _operator(name)), "PrivateUse1")
         for name, meant in _OTHERWISE_NAMED.items():
-            own.impl(name, _bound(self.run, _operator(meant)), "PrivateUse1")
-        own.impl("convolution_backward_overrideable", self._convolution_backward, "PrivateUse1")
+            own.impl(name, _bound(run, _operator(meant)), "PrivateUse1")
+        own.impl("convolution_backward_overrideable", self._timed(self._convolution_backward), "PrivateUse1")
         for key in ("PrivateUse1", "CPU"):
-            own.impl("_copy_from", self.copy, key)
-        own.impl("empty_strided", self.empty, "PrivateUse1")
-        own.impl("_pin_memory", self.pin, "CPU")
-        own.impl("is_pinned", self.is_pinned, "CPU")
+            own.impl("_copy_from", self._timed(self.copy), key)
+        own.impl("empty_strided", self._timed(self.empty), "PrivateUse1")
+        own.impl("_pin_memory", self._timed(self.pin), "CPU")
+        own.impl("is_pinned", self._timed(self.is_pinned, call=False), "CPU")
         return [rest, own]
+
+    def _timed(self, function: Any, **options: bool) -> Any:
+        """The function as the program sees it: what the CPU needs for it is not what the device does."""
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            with self._module.engine.working(**options):
+                return function(*args, **kwargs)
+
+        return timed
 
     def run(self, operator: Any, *args: Any, **kwargs: Any) -> Any:
         """Any operator."""
@@ -126,23 +139,39 @@ class Kernels:
     # Page-locked memory: ordinary memory that is marked.
 
     def pin(self, tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
+        """Into a block of the caching allocator's: locking one anew takes long, and is done once a block."""
         engine = self._module.engine
         if not self._module.on:
             raise RuntimeError("Cannot access accelerator device when none is available.")
         began_ns = engine.clock.now_ns()
         made = tensor.clone(memory_format=torch.contiguous_format)
         storage = made.untyped_storage()
-        self._pinned[storage.data_ptr()] = storage._weak_ref()
-        engine.clock.sleep_until(began_ns + round(engine.spec.pin_us * 1e3 + made.nbytes / engine.spec.pin_gb_s))
+        block = 1 << max(0, made.nbytes - 1).bit_length()
+        took_us = engine.spec.pin_us + (0.0 if self._cached(block) else engine.spec.lock_us)
+        self._pinned[storage.data_ptr()] = (storage._weak_ref(), block)
+        engine.clock.sleep_until(began_ns + round(took_us * 1e3 + made.nbytes / engine.spec.pin_gb_s))
         return made
+
+    def _cached(self, block: int) -> bool:
+        """Takes a block of this size out of the cache, if there is one."""
+        for place, (weak, _) in list(self._pinned.items()):
+            if torch.UntypedStorage._expired(weak):
+                self._free(place)
+        found = self._cache[block] > 0
+        self._cache[block] -= found
+        return found
+
+    def _free(self, place: int) -> None:
+        weak, block = self._pinned.pop(place)
+        torch.UntypedStorage._free_weak_ref(weak)
+        self._cache[block] += 1
 
     def is_pinned(self, tensor: torch.Tensor, device: Any = None) -> bool:
         place = tensor.untyped_storage().data_ptr()
-        weak = self._pinned.get(place)
-        if weak is None:
+        if place not in self._pinned:
             return False
-        if torch.UntypedStorage._expired(weak):
-            torch.UntypedStorage._free_weak_ref(self._pinned.pop(place))
+        if torch.UntypedStorage._expired(self._pinned[place][0]):
+            self._free(place)
             return False
         return True
 

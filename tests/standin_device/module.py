@@ -101,7 +101,8 @@ class Module:
     def spin(self, milliseconds: float) -> None:
         """A kernel that takes so long, on the current stream."""
         self.init()
-        self.engine.kernel(self.stream_number(), milliseconds * 1e6, "spin")
+        with self.engine.working():
+            self.engine.kernel(self.stream_number(), milliseconds * 1e6, "spin")
 
     def memory_allocated(self, device: Any = None) -> int:
         return self.memory.allocated()
@@ -158,8 +159,10 @@ class Event:
 
     def record(self, stream: Stream | None = None) -> None:
         self._module.init()
-        number = self._module.stream_number() if stream is None else stream.number
-        self.at_ns = self._module.engine.reached_ns(number)
+        engine = self._module.engine
+        with engine.working():
+            number = self._module.stream_number() if stream is None else stream.number
+            self.at_ns = engine.reached_ns(number)
 
     def query(self) -> bool:
         return self.at_ns <= self._module.engine.clock.now_ns()

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from textual.content import Content
 
 from ...reports.words.units import UNKNOWN, duration, percent, size
-from ..facts.lanes import BLOCKED, COLLATE, COMPUTE, FETCH, HAND_OVER, WAIT, Lane
+from ..facts.lanes import BLOCKED, COLLATE, COMPUTE, COPY, FETCH, HAND_OVER, STILL, WAIT, Lane
 from ..snapshot import Snapshot
 from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, Part, fitted, line, lines
 
@@ -19,7 +19,10 @@ KINDS: dict[int, tuple[str, str, str]] = {
     COMPUTE: ("█", GOOD, "compute"),
     WAIT: ("░", BAD, "wait"),
     BLOCKED: ("!", BAD, "head of line"),
+    COPY: ("▚", SECOND, "copy"),
+    STILL: ("x", BAD, "no work"),
 }
+_OF_DEVICES = (COPY, STILL)
 IDLE = ("·", DIM)
 
 # A cell is idle unless something filled at least this part of it; then the largest part names it.
@@ -69,14 +72,16 @@ def timeline(s: Snapshot, width: int, height: int, zoom: float = 1.0) -> Content
 def legend(s: Snapshot, width: int, height: int) -> Content:
     """What the marks mean."""
     parts: list[str | Part] = []
-    for mark, style, name in KINDS.values():
+    found = s.loader.lanes if s.loader is not None else None
+    device = found is not None and any(lane.device for lane in found.lanes)
+    for mark, style, name in (each for kind, each in KINDS.items() if device or kind not in _OF_DEVICES):
         parts += [(mark * 2, style), f" {name}  "]
     parts += [(IDLE[0] * 2, IDLE[1]), " idle"]
     return line(*parts)
 
 
 def _who(lane: Lane, wide: bool) -> str:
-    name = "loop" if lane.worker is None else f"w{lane.worker}"
+    name = lane.device or ("loop" if lane.worker is None else f"w{lane.worker}")
     cpu = f"{lane.cpu_cores:.2f}" if lane.cpu_cores is not None else UNKNOWN
     memory = size(lane.memory_bytes)
     found = f"{name:<6}{lane.pid if lane.pid is not None else UNKNOWN:>8}{percent(lane.busy_share):>7}{cpu:>6}"

@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from ...profiler.lanes.columns import Columns
 from ...profiler.run.run import LoaderRun, Run
+from ...reports.words.timeline import Track, Window
 
 # What a lane may be doing; the order is that of the drawing.
-FETCH, COLLATE, HAND_OVER, WAIT, BLOCKED, COMPUTE = range(6)
+FETCH, COLLATE, HAND_OVER, WAIT, BLOCKED, COMPUTE, COPY, STILL = range(8)
+_ON_DEVICE = {"h2d": COPY, "compute_device": COMPUTE, "stall": STILL}
 
 # Newest batches drawn, at most; at 10,000 batches a second that is still more than a screen resolves.
 MAX_BATCHES = 4096
@@ -27,7 +29,8 @@ Times = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Lane:
-    """One worker, or the loop (worker None). `starts`, `ends` (ns) and `kinds` are its intervals, in no order.
+    """One worker, or the loop (worker None), or what a `device` did, by its name. `starts`, `ends` (ns) and `kinds` are
+    its intervals, in no order.
 
     CPU is in cores over the last samples. `busy_share` is of the stretch from its first to its last interval.
     """
@@ -42,6 +45,7 @@ class Lane:
     starts: Times
     ends: Times
     kinds: npt.NDArray[np.int8]
+    device: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +83,7 @@ def lanes(run: Run, loader: LoaderRun) -> Lanes | None:
     for number in numbers.tolist():
         mine = worked & (c["worker"] == number)
         found.append(_worker(number, {name: values[mine] for name, values in c.items()}, processes))
+    found += [_device(track) for track in Window(loader, MAX_BATCHES).device()]
     end = int((c["t_ns"] + c["wait_ns"].clip(0) + c["compute_ns"].clip(0))[-1])
     span = _span(c, len(numbers))
     waited = float(c["wait_ns"].clip(0).sum())
@@ -175,6 +180,17 @@ def _worker(number: int, c: dict[str, Any], processes: Columns | None) -> Lane:
     pid = int(c["worker_pid"][-1])
     busy = min(1.0, worked / span) if span > 0 else None
     return _lane(number, pid if pid > 0 else None, len(at), starts, ends, kinds, processes, busy)
+
+
+def _device(track: Track) -> Lane:
+    starts = np.concatenate([slices.start_ns for slices in track.slices])
+    ends = np.concatenate([slices.start_ns + slices.length_ns for slices in track.slices])
+    kinds = np.concatenate([np.full(len(slices.row), _ON_DEVICE[slices.stage], np.int8) for slices in track.slices])
+    span, worked = int(ends.max() - starts.min()), int((ends - starts)[kinds != STILL].sum())
+    batches = max(len(slices.row) for slices in track.slices)
+    busy = min(1.0, worked / span) if span > 0 else None
+    name = "device" if track.name == "device" else "copies"
+    return Lane(None, None, batches, busy, None, None, "", starts, ends, kinds, name)
 
 
 def _lane(

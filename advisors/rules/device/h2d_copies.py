@@ -1,22 +1,24 @@
-"""Copies to the device that are many and small, that wait, or whose pinning came to nothing.
+"""Copies to the device that are many and small, that wait, that are in the way, or whose pinning came to nothing.
 
 What it looks for
     On a device, copies that take at least 5 % of the step (COPY_SHARE; the time of the calls in the training process
     counts too), and of them: more than 8 a batch with less than 256 kB each (MANY, SMALL_BYTES); or, with
-    pin_memory=True, copies made without non_blocking=True; or copies that were not pinned although the option is on.
+    pin_memory=True, copies made without non_blocking=True, copies that were not pinned although the option is on, or
+    copies that a busy device makes between its steps, on the stream that computes.
 
 Why it matters
     Each copy costs a call and a start-up on the bus of some ten microseconds, however small it is. A blocking copy
     makes the training process wait for it, though the device could compute meanwhile. Batches of a class of your own
-    are not pinned unless the class has a pin_memory method: the option is then silently without effect.
+    are not pinned unless the class has a pin_memory method: the option is then silently without effect. A stream does
+    one thing after another: a copy on it makes the next kernel wait, though link and kernels could work side by side.
 
 What to change
     Pack small tensors into one and split it on the device (or use a TensorDict); copy with non_blocking=True; give the
-    batch class a pin_memory method.
+    batch class a pin_memory method; copy the next batch on a stream of its own while the device computes.
 
 When not to
-    A "CUDA prefetcher" on top gains about nothing where copies are below 5 % of the step. Blocking copies out of
-    ordinary memory stay blocking whatever the flag says: pin first (see pin-memory).
+    A "CUDA prefetcher" (the last of these) gains about nothing where copies are below 5 % of the step. Blocking copies
+    out of ordinary memory stay blocking whatever the flag says: pin first (see pin-memory).
 """
 
 from __future__ import annotations
@@ -39,10 +41,10 @@ MANY = 8.0
 SMALL_BYTES = 256e3
 # Parts of all copies from which they are called blocking, or not pinned.
 MOST = 0.5
-# Factors on the copies' time: packed (docs/causes.md, "Many tiny tensors": 1.25 to 1.67 on all of a step that
-# copies dominate), hidden behind computing, from page-locked memory.
-PACKED = (0.2, 0.7)
-HIDDEN = (0.1, 0.8)
+# Packing, on the host: µs a tensor, bytes a µs, and what the one copy that is left takes of all the copies before (this
+# many of them). Together some ten times less than small copies take, on a machine that copies them fast half.
+PACK_TENSOR_US, PACK_BYTES_A_US, LEFT_COPIES = (0.5, 5.0), (20e3, 2e3), (0.5, 2.0)
+# Factor on the copies' time from page-locked memory.
 PINNED = (0.3, 0.8)
 
 
@@ -50,10 +52,10 @@ def examine(case: Case) -> Iterator[Outcome]:
     if not case.has_device or case.whatif is None:
         return
     batches = case.loader.batches
-    if not batches.measured("h2d_copies") or case.share("h2d") is None:
+    share = case.copying_share
+    if not batches.measured("h2d_copies") or share is None:
         yield Unmeasured("the copies to the device were not timed: device events were not available")
         return
-    share = max(case.share("h2d") or 0.0, case.share("h2d_host") or 0.0)
     copies = mean(case.loader.batches["h2d_copies"])
     if share < COPY_SHARE or not copies:
         return
@@ -70,13 +72,23 @@ def examine(case: Case) -> Iterator[Outcome]:
             why=f"A batch goes to the device in {count(copies)} copies of {size(nbytes / copies)}: their number costs "
             "more than their bytes.",
             evidence=evidence,
-            predicted=case.predict(h2d=PACKED),
-            copies=share,
+            predicted=case.predict(h2d=_packed(case, copies, nbytes)),
+            beside_loading=share,
             code=code_from("crossing", "to_device"),
             caveat="Tensors of other types each make one more copy.",
         )
     elif case.config.get("pin_memory") is True:
         yield from _pinned(case, copies, share, evidence)
+
+
+def _packed(case: Case, copies: float, nbytes: float) -> tuple[float, float]:
+    """Factors on the time of a batch's copies if they were one."""
+    now_us = max(1.0, case.mean_us("h2d") or 0.0, case.mean_us("h2d_host") or 0.0)
+    low, high = (
+        min(1.0, (copies * tensor + nbytes / rate + left * now_us / copies) / now_us)
+        for tensor, rate, left in zip(PACK_TENSOR_US, PACK_BYTES_A_US, LEFT_COPIES, strict=True)
+    )
+    return low, high
 
 
 def _pinned(case: Case, copies: float, share: float, evidence: dict[str, str]) -> Iterator[Outcome]:
@@ -88,7 +100,7 @@ def _pinned(case: Case, copies: float, share: float, evidence: dict[str, str]) -
             "pinned only by their own method.",
             evidence={**evidence, "pinned copies": f"{figure(pinned)} of {figure(copies)}"},
             predicted=case.predict(h2d=PINNED),
-            copies=share,
+            beside_loading=share,
             code=_PIN_METHOD + loader_code(case, pin_memory=True) + "\n",
         )
     elif blocking is not None and blocking > MOST * copies:
@@ -96,15 +108,62 @@ def _pinned(case: Case, copies: float, share: float, evidence: dict[str, str]) -
             title="Copy with non_blocking=True",
             why="The batch lies in page-locked memory, but each copy makes the training process wait for its end.",
             evidence={**evidence, "blocking copies": f"{figure(blocking)} of {figure(copies)}"},
-            predicted=case.predict(h2d=HIDDEN),
-            copies=share,
+            predicted=case.predict(non_blocking=True),
+            beside_loading=share,
             code="# in the loop, for each tensor of the batch\nx = x.to(device, non_blocking=True)\n",
             caveat="Do not write to the batch's memory on the CPU before the copy is done.",
         )
+    elif _on_the_computing_stream(case):
+        yield Advice(
+            title="Copy the next batch on a stream of its own while the device computes",
+            why="The device copies each batch between two steps, by the stream that computes: neither waits for the "
+            "other on a stream of its own.",
+            evidence=evidence,
+            predicted=case.predict(copy_stream=True),
+            beside_loading=share,
+            code=_AHEAD,
+            caveat="Two batches are on the device at once.",
+        )
+
+
+def _on_the_computing_stream(case: Case) -> bool:
+    steps = case.loader.device_steps
+    return steps is not None and steps.aside_share is not None and steps.aside_share < MOST
 
 
 _PIN_METHOD = """# in the class of the batch:
 #     def pin_memory(self):
 #         self.x = self.x.pin_memory()  # and so on, for each tensor it holds
 #         return self
+"""
+
+_AHEAD = """import torch
+from torch.utils._pytree import tree_map
+
+
+def copied_ahead(loader, device):
+    module = torch.get_device_module(device)
+    computing, copying = module.current_stream(), module.Stream()
+
+    def there(value):
+        return value.to(device, non_blocking=True) if isinstance(value, torch.Tensor) else value
+
+    def used(value):
+        if isinstance(value, torch.Tensor):
+            value.record_stream(computing)  # its memory is not given away before the step is done with it
+        return value
+
+    ahead = None
+    for batch in loader:
+        with module.stream(copying):
+            copied = tree_map(there, batch)
+        if ahead is not None:
+            yield ahead
+        computing.wait_stream(copying)
+        ahead = tree_map(used, copied)
+    if ahead is not None:
+        yield ahead
+
+
+# for batch in copied_ahead(loader, device): ...
 """

@@ -54,8 +54,9 @@ def examine(case: Case) -> Iterator[Outcome]:
         return
     # Main and workers hand over; several workers pack at once, so a step sees a part of it.
     packed = (case.share("pack") or 0.0) / max(1, case.num_workers) + (case.share("unpack") or 0.0)
-    copied = max(case.share("h2d") or 0.0, case.share("h2d_host") or 0.0) + (case.share("pin") or 0.0)
-    moved = (packed if case.num_workers else 0.0) + (copied if case.has_device else 0.0)
+    copied = (case.copying_share or case.share("h2d_host") or 0.0) if case.has_device else 0.0
+    pinned = (case.share("pin") or 0.0) if case.has_device else 0.0
+    moved = (packed if case.num_workers else 0.0) + copied + pinned
     if moved < MOVED_SHARE:
         return
     at_source = _made_in_dataset(case)
@@ -63,7 +64,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     if case.num_workers:
         changes["transfer"] = FEWER_BYTES
     if case.has_device:
-        changes["h2d"] = FEWER_BYTES
+        changes["h2d"] = changes["pin"] = FEWER_BYTES
     nbytes = leaf.nbytes or 0
     yield Advice(
         title="Send pictures as uint8, and make floats of them on the device",
@@ -77,6 +78,7 @@ def examine(case: Case) -> Iterator[Outcome]:
             "moving batches": f"{percent(moved)} of the step",
         },
         predicted=case.predict(**changes),
+        beside_loading=copied,
         code=_code_at_source(case, leaf) if at_source else _code(case, leaf),
         caveat=None
         if at_source

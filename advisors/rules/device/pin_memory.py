@@ -21,10 +21,12 @@ When not to
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ...case.case import SAME, Advice, Case, Outcome, Unmeasured
 from ...code.loader_code import loader_code
 from ...schema.figures import figure, percent, size, us
+from ...stage_model.measured import mean
 
 NAME = "pin-memory"
 KIND = "speed"
@@ -36,9 +38,13 @@ UNPACK_SHARE = 0.10
 PIN_SHARE = 0.05
 # Copies that came from page-locked memory, of all: above it there is nothing to pin.
 PINNED_ALREADY = 0.5
-# What is left of the time of pageable copies when they are pinned: 6 to 12 GB/s become 12 to 50 (PCIe 3 to 5).
-PINNED_COPY = (0.3, 0.8)
-# Pinning a smaller batch costs more in calls than it saves in copying (docs/causes.md, "Pageable copies").
+# What is left of the time of pageable copies when they are pinned: they run two to four times as fast, on links that
+# are slow beside memory somewhat less.
+PINNED_COPY = (0.25, 0.65)
+# Without pinning, a byte takes as much longer: what links do in a µs at most, and buffers of drivers at least. A small
+# copy takes most of its time for being one, page-locked or not.
+MORE_BYTES_A_US = (12e3, 1e3)
+# Pinning a smaller tensor costs more in calls than it saves in copying (docs/causes.md, "Pageable copies").
 SMALL_BYTES = 64_000
 
 
@@ -80,11 +86,11 @@ def _on(case: Case) -> Iterator[Outcome]:
         copies is not None
         and copies > COPY_SHARE
         and (pinned is None or pinned < PINNED_ALREADY)
-        and (a_batch is None or a_batch >= SMALL_BYTES)
+        and (a_batch is None or a_batch >= SMALL_BYTES * max(1.0, mean(case.loader.batches["h2d_copies"]) or 0.0))
     )
     if not (by_copies or by_unpacking):
         return
-    changes = {"h2d": PINNED_COPY} if by_copies else {}
+    changes: dict[str, Any] = {"h2d": PINNED_COPY, "non_blocking": True} if by_copies else {}
     reasons = []
     if by_copies:
         reasons.append(f"Copies to the device take {percent(copies or 0)} of the step, out of ordinary memory.")
@@ -95,7 +101,7 @@ def _on(case: Case) -> Iterator[Outcome]:
         why=" ".join(reasons),
         evidence=_evidence(case),
         predicted=case.predict(pin_memory=True, **changes),
-        copies=(copies or 0.0) if by_copies else 0.0,
+        beside_loading=(copies or 0.0) if by_copies else 0.0,
         code=loader_code(case, pin_memory=True) + _COPY,
         params={"pin_memory": True},
         caveat="The thread that pins shares Python's lock with the training loop. Do not write to a batch's memory on "
@@ -111,8 +117,8 @@ def _off(case: Case) -> Iterator[Outcome]:
     waited = case.waited_for("pin") * (case.share("wait") or 0.0)
     if pin is None or copy is None or waited < PIN_SHARE or pin <= copy:
         return
-    # Without pinning the copies are as much slower as pinned ones are faster.
-    slower = (1 / PINNED_COPY[1], 1 / PINNED_COPY[0])
+    extra = [(case.report.bytes_per_batch or 0.0) / rate for rate in MORE_BYTES_A_US]
+    slower = (1 + extra[0] / copy, 1 + extra[1] / copy)
     yield Advice(
         title="Do not pin memory: it costs more than it gains",
         why=f"Pinning takes {us(pin)} a batch and the copies it speeds up {us(copy)}; the loop waits for it "

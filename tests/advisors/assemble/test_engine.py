@@ -22,7 +22,7 @@ def found_case(tmp_path: Path) -> Case:
 
 def placed(case: Case, copies: float, verdict: str, headroom: float | None) -> Recommendation | None:
     case = replace(case, report=replace(case.report, verdict=verdict, headroom=headroom))  # type: ignore[arg-type]
-    advice = Advice("title", "why", {}, Range(1.2, 1.5, 3.0), "x = 1\n", copies=copies)
+    advice = Advice("title", "why", {}, Range(1.2, 1.5, 3.0), "x = 1\n", beside_loading=copies)
     recommended: list[Recommendation] = []
     place(advice.recommendation("h2d-copies", "speed"), advice, case, recommended, [])
     return recommended[0] if recommended else None

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from loaderscope.profiler.device import copies
+from torch_modes import seen_by_modes
 
 
 class Listener:
@@ -167,29 +166,17 @@ def test_tensors_that_dispatch_themselves_are_left_alone(listener: Any) -> None:
 
 
 def test_modes_of_the_program_see_nothing_of_ours(listener: Any) -> None:
-    class Functions(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(func)
-            return func(*args, **(kwargs or {}))
-
-    class Dispatched(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(func)
-            return func(*args, **(kwargs or {}))
-
-    seen: list[Any] = []
     batch = {"x": torch.ones(X)}
     there = torch.empty(X, device="meta")
 
     def copied() -> list[Any]:
-        seen.clear()
-        with Functions(), Dispatched():
+        with seen_by_modes() as seen:
             batch["x"].to("meta")
             batch["x"].to(there)
             there.copy_(batch["x"])
-        return list(seen)
+        return seen
 
-    with Functions(), Dispatched():
+    with seen_by_modes() as seen:
         copies.expect(listener, batch)
     assert seen == []
     recorded = copied()

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, TensorDataset
 
 import loaderscope
 from loaderscope.profiler.inspect.inspect_batch import inspect_batch, padding_share, whole_255ths
 from loaderscope.profiler.inspect.inspection import Inspection, Leaf, read_inspection
+from torch_modes import seen_by_modes
 
 Pair = namedtuple("Pair", "left right")
 
@@ -135,20 +134,8 @@ def test_a_large_batch_is_sampled() -> None:
 
 
 def test_no_torch_mode_sees_us() -> None:
-    seen = []
-
-    class Functions(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(func)
-            return func(*args, **(kwargs or {}))
-
-    class Dispatch(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(func)
-            return func(*args, **(kwargs or {}))
-
     batch = [torch.zeros(4, 3, requires_grad=True), torch.zeros(4, 2, dtype=torch.bfloat16)]
-    with Functions(), Dispatch():
+    with seen_by_modes() as seen:
         found = inspect_batch(batch)
     assert found["leaves"][0]["whole_255ths"] is False
     assert seen == []

@@ -21,8 +21,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import (
     BatchSampler,
     ConcatDataset,
@@ -39,6 +37,7 @@ from torch.utils.data import (
 import loaderscope
 from loaderscope.profiler.inspect.inspect_loader import inspect_loader
 from loaderscope.profiler.inspect.inspection import Inspection, Part, read_inspection
+from torch_modes import seen_by_modes
 
 
 def look(loader: Any) -> Inspection:
@@ -316,20 +315,8 @@ def test_a_dict_of_its_own_making_is_left_alone() -> None:
 
 
 def test_no_torch_mode_sees_us() -> None:
-    seen = []
-
-    class Functions(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(func)
-            return func(*args, **(kwargs or {}))
-
-    class Dispatch(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(func)
-            return func(*args, **(kwargs or {}))
-
     loader = DataLoader(TensorDataset(torch.zeros(4, 3), torch.zeros(4)))
-    with Functions(), Dispatch():
+    with seen_by_modes() as seen:
         found = inspect_loader(loader)
     assert found["dataset"]["attributes"][0]["nbytes"] == 64
     assert seen == []

@@ -115,7 +115,7 @@ def test_slices_are_what_was_recorded(run: Run, events: list[Event]) -> None:
 
 def test_guessed_places_say_so(events: list[Event]) -> None:
     guessed = {e["name"] for e in events if e["ph"] == "X" and "place" in e["args"]}
-    assert guessed == {"unpack", "pin", "copy", "device"}
+    assert guessed == {"unpack", "pin", "copy", "device", "stall"}
 
 
 def test_an_arrow_leads_from_worker_to_main_for_each_batch(events: list[Event]) -> None:

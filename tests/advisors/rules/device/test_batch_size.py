@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,25 @@ def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:
 )
 def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> None:
     assert outcomes(NAME, case(tmp_path, **options)) == []
+
+
+def test_a_device_gets_a_table_of_sizes(tmp_path: Path) -> None:
+    # As much of fetching as of the rest in the program; but the device's short step hardly grows, either.
+    columns = {"compute_device_ns": 100 * US, "stall_ns": 10 * US, "fetch_us": 45.0, "collate_us": 25.0}
+    seen = case(tmp_path, process={"device": "cuda:0"}, **columns)
+    seen = replace(seen, loader=replace(seen.loader, config={**seen.config, "dataset_len": 20_000}))
+
+    found = advice(NAME, seen)
+
+    assert found.beside_loading == 1.0  # fewer launches and copies come on top of loading
+    table = {name: value for name, value in found.evidence.items() if name.startswith("batches of")}
+    assert list(table) == [f"batches of {size}" for size in (2, 4, 8, 16, 32)]
+    # 10,000 batches at 100 a second; a quarter as fast, four times as large batches take as long.
+    assert table["batches of 2"].startswith("1 min 40 s an epoch") and table["batches of 8"].startswith(
+        "1 min 40 s an epoch"
+    )
+    whatif: Any = seen.whatif
+    assert whatif.asked[0]["compute"] == (pytest.approx(1.02), pytest.approx(1.5))
 
 
 def test_a_device_without_events_cannot_be_judged(tmp_path: Path) -> None:

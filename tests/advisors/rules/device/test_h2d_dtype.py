@@ -67,9 +67,10 @@ def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:
 def test_on_a_device_the_copy_shrinks_too(tmp_path: Path) -> None:
     seen = case(tmp_path, leaf(), workers=0, device="cuda:0", h2d_ns=900 * US)
 
-    advice(NAME, seen)
+    found = advice(NAME, seen)
 
-    assert asked(seen) == [{"h2d": (0.25, 0.5)}]
+    assert asked(seen) == [{"h2d": (0.25, 0.5), "pin": (0.25, 0.5)}]
+    assert found.beside_loading > 0.05  # training that computes all the time waits for its copies
 
 
 def test_the_users_collate_function_stays_in_use(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_on_for_pageable_copies(tmp_path: Path) -> None:
     assert arguments(found.code)["pin_memory"] == "True"
     assert "non_blocking=True" in found.code
     assert found.evidence["speed of the copies"] == "19 GB/s"
-    assert case.whatif.asked == [{"pin_memory": True, "h2d": (0.3, 0.8)}]  # type: ignore[union-attr]
+    assert case.whatif.asked == [{"pin_memory": True, "h2d": (0.25, 0.65), "non_blocking": True}]  # type: ignore[union-attr]
 
 
 def test_on_moves_unpacking_to_a_thread(tmp_path: Path) -> None:

@@ -1,0 +1,109 @@
+"""What a device does of a loop, and how the program and the device wait for each other, as far as that was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ...profiler.run.run import LoaderRun
+
+Floats = npt.NDArray[np.float64]
+
+# Of a batch's copies, those that must be waited for, or issued elsewhere, for the loop to count as such a one.
+MOST = 0.5
+
+
+@dataclass(frozen=True)
+class Together:
+    """How the program and the device work together. `blocking`: it waits for the copies; `asked_blocking`: it would
+    from page-locked memory, too. `synchronous`: it waits for the end of each step. `aside`: copies go to a stream of
+    their own, beside computing."""
+
+    blocking: bool
+    asked_blocking: bool
+    synchronous: bool
+    aside: bool
+
+    def pinned(self, on: bool) -> Together:
+        """As it is with page-locked batches, or without: copies out of ordinary memory are always waited for."""
+        return replace(self, blocking=self.asked_blocking if on else True)
+
+
+@dataclass(frozen=True)
+class DeviceWork:
+    """A value a steady batch, ns: `copy` and `kernel` are the device's time, `issue` the program's own in a step, less
+    what it waited for the device; `call` is what of `issue` are the calls that copy."""
+
+    together: Together
+    copy_ns: Floats = field(repr=False)
+    kernel_ns: Floats = field(repr=False)
+    issue_ns: Floats = field(repr=False)
+    call_ns: Floats = field(repr=False)
+    step_ns: float  # mean, by the device: from one hand-over to the next
+
+    def free_ns(self, together: Together, copy: float, kernel: float) -> float:
+        """Mean of a step if batches were there at once, with these factors on copying and on computing."""
+        copying, issue = self.copy_ns * copy, self.issue_ns - self.call_ns * (1 - min(1.0, copy))
+        kernels = self.kernel_ns * kernel
+        device = np.maximum(copying, kernels) if together.aside else copying + kernels
+        return float(np.maximum(issue * kernel + copying * together.blocking, device).mean())
+
+
+def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork | None:
+    """Of these rows of the loader's batches; None where the device was not timed."""
+    c = {
+        name: loader.batches[name][steady].astype(np.float64)
+        for name in ("t_ns", "wait_ns", "compute_ns", "compute_device_ns", "stall_ns", "h2d_ns", "h2d_host_ns",
+                     "h2d_copies", "h2d_pinned", "h2d_blocking")
+    }  # fmt: skip
+    if not np.any(c["compute_device_ns"] >= 0):
+        return None
+    device, copy, host = (_filled(c[name]) for name in ("compute_device_ns", "h2d_ns", "h2d_host_ns"))
+    copies = c["h2d_copies"].clip(0).sum()
+    steps = loader.device_steps
+    aside = steps is not None and (steps.aside_share or 0.0) > MOST
+    asked = _share(c["h2d_blocking"], copies) > MOST
+    pinned = c["h2d_pinned"] >= 0
+    ordinary = bool(pinned.any()) and _share(c["h2d_pinned"], copies) < MOST
+    blocking = bool(copies and (asked or ordinary))
+    handed = c["t_ns"] + c["wait_ns"]
+    waited = sum(wait.mean_ns * wait.a_step for wait in steps.every_step) if steps is not None else 0.0
+    calls = host
+    issue = c["compute_ns"] - waited
+    if blocking:
+        behind = _behind(handed, device)
+        calls = (host - copy - behind).clip(0)
+        issue = issue - (host - calls)
+    issue = issue.clip(0)
+    stall = c["stall_ns"]
+    known = (stall >= 0) & (c["compute_device_ns"] >= 0)
+    return DeviceWork(
+        together=Together(blocking, asked, waited > 0, aside),
+        copy_ns=copy,
+        kernel_ns=device if aside else (device - copy).clip(0),
+        issue_ns=issue,
+        call_ns=np.minimum(calls, issue),
+        step_ns=float((stall + c["compute_device_ns"])[known].mean()) if known.any() else 0.0,
+    )
+
+
+def _filled(values: Floats) -> Floats:
+    """What was measured of some batches only stands for the others, too."""
+    known = values >= 0
+    filled: Floats = np.where(known, values, values[known].mean() if known.any() else 0.0)
+    return filled
+
+
+def _share(values: Floats, copies: float) -> float:
+    return float(values.clip(0).sum() / copies) if copies else 0.0
+
+
+def _behind(handed: Floats, took: Floats) -> Floats:
+    """How much the device still had to do of earlier steps when each batch was handed over: it does one after another,
+    none before it was given."""
+    before = np.concatenate(([0.0], np.cumsum(took)[:-1]))
+    begun = np.maximum.accumulate(handed - before) + before
+    left: Floats = begun - handed
+    return left

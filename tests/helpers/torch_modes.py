@@ -1,0 +1,29 @@
+"""Torch's modes, of which a program may have one active: they see every call and every operator inside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+@contextmanager
+def seen_by_modes() -> Iterator[list[Any]]:
+    """What a function mode and a dispatch mode are told of in this block, in order."""
+    seen: list[Any] = []
+
+    class Functions(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    class Dispatched(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with Functions(), Dispatched():
+        yield seen

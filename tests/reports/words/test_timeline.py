@@ -1,0 +1,60 @@
+"""Where the device's work is drawn: beside the loop's, from lengths alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import MS, RunBuilder, loop
+from loaderscope.profiler.run.device_steps import DeviceSteps
+from loaderscope.profiler.run.run import LoaderRun, Run
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.reports.words.timeline import Window
+from loaderscope.tui.facts.lanes import COMPUTE, COPY, STILL, lanes
+
+LOAD, HOST, COPIED, STEP = 6, 1, 2, 5  # ms; the device's step has the copy in it
+
+
+def recorded(path: Path) -> Run:
+    run = RunBuilder(path / "runs")
+    columns = {"h2d_ns": COPIED * MS, "compute_device_ns": STEP * MS, "stall_ns": (LOAD + HOST - STEP) * MS}
+    run.process(device="cuda:0").loader(loop(8, LOAD, HOST, **columns))
+    return open_run(run.path)
+
+
+@pytest.fixture
+def loader(tmp_path: Path) -> LoaderRun:
+    return recorded(tmp_path).loaders[0]
+
+
+def slices(loader: LoaderRun, track: str) -> dict[str, Any]:
+    (found,) = (each for each in Window(loader, 100).device() if each.name == track)
+    return {each.stage: each for each in found.slices}
+
+
+def test_the_device_stands_still_until_the_batch_it_waits_for(loader: LoaderRun) -> None:
+    found, window = slices(loader, "device"), Window(loader, 100)
+    copy, step, still = found["h2d"], found["compute_device"], found["stall"]
+    assert (copy.start_ns == window.handed).all() and (copy.length_ns == COPIED * MS).all()
+    assert (step.start_ns == window.handed + COPIED * MS).all() and (step.length_ns == (STEP - COPIED) * MS).all()
+    assert (still.start_ns + still.length_ns == window.handed).all() and list(still.row) == list(range(8))
+    assert (still.start_ns[1:] == (step.start_ns + step.length_ns)[:-1]).all()  # it had nothing to do since
+
+
+def test_copies_on_a_stream_of_their_own_have_their_own_track(loader: LoaderRun) -> None:
+    aside = replace(loader, device_steps=DeviceSteps(8, 1.0, ()))
+    assert (slices(aside, "device")["compute_device"].length_ns == STEP * MS).all()
+    assert set(slices(aside, "device copies")) == {"h2d"}
+
+
+def test_the_dashboard_has_a_lane_of_it(tmp_path: Path) -> None:
+    run = recorded(tmp_path)
+    found = lanes(run, run.loaders[0])
+    assert found is not None
+    (lane,) = (each for each in found.lanes if each.device)
+    assert {COMPUTE, COPY, STILL} == set(np.unique(lane.kinds).tolist()) and lane.batches == 8
+    assert lane.busy_share == pytest.approx(STEP / (LOAD + HOST), abs=0.05)
