@@ -125,16 +125,17 @@ def library_of(loader: Any) -> str | None:
 
 def place_of(file: str, line: int) -> str:
     """'train.py:41', of a notebook 'cell 3, line 6'."""
-    cell = _cells().get(file)
+    cell = cell_of(file)
     return f"{os.path.basename(file)}:{line}" if cell is None else f"cell {cell}, line {line}"
 
 
-def _cells() -> dict[str, Any]:
-    """Execution numbers of the notebook's cells, by the file name that IPython has given their code."""
+def cell_of(file: str) -> int | None:
+    """The execution number of the notebook's cell whose code IPython has given this file name; None for other files,
+    and in any process but the notebook's."""
     shell = loaded("IPython.core.interactiveshell").get("InteractiveShell")
     compiler = getattr(getattr(shell, "_instance", None), "compile", None)
     cells = getattr(compiler, "_filename_map", None)
-    return cells if type(cells) is dict else {}
+    return cells.get(file) if type(cells) is dict else None
 
 
 def joined(phases: list[str]) -> str | None:

@@ -265,6 +265,11 @@ class Recorder:
         return self._index
 
     @property
+    def begun(self) -> int:
+        """How many iterations have begun in its session."""
+        return self._epoch
+
+    @property
     def session(self) -> sessions.Session | None:
         return self._session
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,9 +38,10 @@ T = TypeVar("T")
 class _Watched:
     """A watched loader, held weakly, and what is recorded of it."""
 
-    def __init__(self, loader: Any, recorder: Recorder) -> None:
+    def __init__(self, loader: Any, recorder: Recorder, by_all: bool) -> None:
         key = id(loader)
         self.recorder = recorder
+        self.by_all = by_all  # nobody asked for this one
         self.loader = weakref.ref(loader, lambda _: _gone(key))
 
 
@@ -140,6 +141,29 @@ def unwatch(loader: Any = None) -> None:
             _unhook()
 
 
+def watch_all_for_now() -> Callable[[], None]:
+    """As `watch_all`, until what is returned is called: loaders somebody asked for are recorded on."""
+    already = _all
+    watch_all()
+
+    def end() -> None:
+        global _all
+        if already:
+            return
+        with _lock:
+            _all = False
+            for key in [key for key, entry in _watched.items() if entry.by_all]:
+                recorder = _watched.pop(key).recorder
+                recorder.enabled = False
+                release(recorder)
+            _retired.clear()
+            foreign.unhook_all()
+            if not _watched:
+                _unhook()
+
+    return end
+
+
 def is_watched(loader: Any) -> bool:
     """Whether this loader is being recorded."""
     return type(loader) is WatchedIterable or _recorder_of(loader) is not None
@@ -195,7 +219,7 @@ def _register(loader: Any, name: str | None, iterating: bool = False) -> Recorde
         recorder = Recorder(name or _fresh_name(loader), facts, overhead_of)
     recorder.signature = signature
     recorder.loader = weakref.ref(loader)
-    _watched[id(loader)] = _Watched(loader, recorder)
+    _watched[id(loader)] = _Watched(loader, recorder, by_all=iterating)
     return recorder
 
 

@@ -84,7 +84,7 @@ def _view(
         "headroom": headroom_sentence(loader) if told else None,
         "limit": limit_sentence(loader),
         "throughput": throughput_line(loader),
-        "tiles": _tiles(loader),
+        "tiles": tiles_of(loader),
         "nothing": nothing_to_change(loader),
         "recommendations": [advice_row(each) for each in loader.recommendations],
         "rejected": [advice_row(each) for each in loader.rejected],
@@ -100,7 +100,8 @@ def _view(
     }
 
 
-def _tiles(loader: LoaderReport) -> list[tuple[str, str, str]]:
+def tiles_of(loader: LoaderReport) -> list[tuple[str, str, str]]:
+    """(what it is, the figure, how to read it) of what one looks at first."""
     basis = loader.basis
     tiles = []
     if loader.samples_per_s is not None:
