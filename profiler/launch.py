@@ -14,8 +14,8 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -23,6 +23,8 @@ from typing import Any
 from .base.errors import UsageError
 from .session.rundir import create_run, runs_directory
 from .session.session import RUN_VARIABLE
+
+Beside = Callable[[Path], AbstractContextManager[object]]
 
 INJECT = Path(__file__).resolve().parent / "inject"
 
@@ -34,14 +36,16 @@ _TYPED = ("SIGINT", "SIGQUIT")
 _PASSED_ON = (*_TYPED, "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
-def run_command(argv: Sequence[str], runs: Path | None = None) -> tuple[int, Path | None]:
-    """Run a script (`train.py …`), a module (`-m pkg …`) or a command (`torchrun …`), recorded.
+def run_command(argv: Sequence[str], runs: Path | None = None, beside: Beside = nullcontext) -> tuple[int, Path | None]:
+    """Run a script (`train.py …`), a module (`-m pkg …`) or a command (`torchrun …`), recorded; `beside` is given its
+    run directory, and lasts as long as it runs.
 
     Returns its exit code (negative: the signal it died of) and its run directory, None if it recorded nothing.
     Raises UsageError where there is nothing to run or no run directory can be made.
     """
     command, directory = prepare(argv, runs)
-    code = _run(command, environment(directory, os.environ))
+    with beside(directory):
+        code = _run(command, environment(directory, os.environ))
     return code, recorded(directory)
 
 
