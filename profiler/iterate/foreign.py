@@ -11,6 +11,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..guard.error_origin import is_ours
@@ -38,21 +39,19 @@ MOST = 256  # loaders looked after at the same time
 _hooked: dict[type, Any] = {}
 _recorders: dict[int, tuple[weakref.ref[Any], Recorder]] = {}
 _inside = threading.local()
-_enabled = False
+_waiting: list[Callable[[], None]] = []  # each ends the waiting for a module
 
 
 def hook_all(recorder_for: Callable[[Any], Recorder]) -> None:
     """From now on, and as their modules are imported."""
-    global _enabled
-    _enabled = True
     for module, names in KNOWN.items():
-        after_import(module, lambda module=module, names=names: _hook(module, names, recorder_for))  # type: ignore[misc]
+        _waiting.append(after_import(module, partial(_hook, module, names, recorder_for)))
 
 
 def unhook_all() -> None:
     """The classes as they were."""
-    global _enabled
-    _enabled = False
+    while _waiting:
+        _waiting.pop()()
     for cls, original in _hooked.items():
         cls.__iter__ = original  # type: ignore[attr-defined]
     for _, recorder in _recorders.values():
@@ -68,8 +67,6 @@ def package_of(iterable: Any) -> str | None:
 
 
 def _hook(module: str, names: tuple[str, ...], recorder_for: Callable[[Any], Recorder]) -> None:
-    if not _enabled:
-        return
     held = vars(sys.modules[module])
     for name in names:
         cls = held.get(name)

@@ -51,6 +51,7 @@ _watched: dict[int, _Watched] = {}
 _retired: dict[str, Recorder] = {}
 _hooked: dict[type, Any] = {}
 _all = False
+_waiting: list[Callable[[], None]] = []  # each ends the waiting for a kind of loader to be imported
 _names: dict[str, int] = {}
 _lock = threading.RLock()
 
@@ -109,8 +110,7 @@ def watch_all(*, stacks: bool = True) -> None:
             return
         _all = True
         _hook(DataLoader)
-        for family in known_families():
-            family.when_imported(_hook)
+        _waiting.extend([family.when_imported(_hook) for family in known_families()])
         foreign.hook_all(lambda loader: _plain_recorder(loader, None))
         instrument_all_running(lambda iterator: Iteration(_recorder_for_orphan(iterator)))
 
@@ -124,6 +124,7 @@ def unwatch(loader: Any = None) -> None:
     with _lock:
         if loader is None:
             _all = False
+            _await_no_more()
             for entry in list(_watched.values()):
                 entry.recorder.enabled = False
             _watched.clear()
@@ -157,7 +158,7 @@ def watch_all_for_now() -> Callable[[], None]:
                 recorder.enabled = False
                 release(recorder)
             _retired.clear()
-            foreign.unhook_all()
+            _await_no_more()
             if not _watched:
                 _unhook()
 
@@ -331,11 +332,17 @@ def _hook(cls: type) -> None:
         owner._get_iterator = _hooked_get_iterator(original, family)  # type: ignore[attr-defined]
 
 
+def _await_no_more() -> None:
+    """What `watch_all` waits for need not be hooked when it comes; loaders that are none of torch's are let go."""
+    while _waiting:
+        _waiting.pop()()
+    foreign.unhook_all()
+
+
 def _unhook() -> None:
     for owner, original in list(_hooked.items()):
         owner._get_iterator = original  # type: ignore[attr-defined]
         del _hooked[owner]
-    foreign.unhook_all()
     from ..device.copies import uninstall
 
     uninstall()

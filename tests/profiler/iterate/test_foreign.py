@@ -168,3 +168,13 @@ def test_unwatched_it_is_as_before(module: ModuleType) -> None:
     loaderscope.watch_all()
     loaderscope.unwatch()
     assert type(iter(Own(1))).__name__ == "generator"
+
+
+def test_nobody_is_waited_for_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = list(sys.meta_path)
+    monkeypatch.setattr(foreign, "KNOWN", {"not_imported_yet": ("Loader",)})
+    for _ in range(2):
+        loaderscope.watch_all()
+        assert len(sys.meta_path) > len(before)
+        loaderscope.unwatch()
+        assert sys.meta_path == before
