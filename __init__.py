@@ -39,10 +39,12 @@ _HOMES = {
     "LoaderscopeError": "profiler.base.errors",
     "Report": "advisors.schema.report_model",
     "Run": "profiler.run.run",
+    "load_ipython_extension": "integrations.notebook",  # what `%load_ext loaderscope` asks for
     "open_run": "profiler.run.run_reader",
     "predict": "advisors.whatif.predict",
     "report": "advisors.assemble.build_report",
     "tune": "tuning.tune",
+    "unload_ipython_extension": "integrations.notebook",
     "unwatch": "profiler.iterate.watch",
     "watch": "profiler.iterate.watch",
     "watch_all": "profiler.iterate.watch",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,13 +12,23 @@ from ..profiler.base.errors import UsageError
 from .output import need_terminal
 from .script import ScriptCommand, exit_code, report_after
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-@click.command("run", cls=ScriptCommand, options_metavar="[--live] [--quiet] [--runs DIR]")
+    from ..integrations.scalar_backends import Backend
+    from ..profiler.launch import Beside
+
+
+_METRICS = "While it runs, figures go to prometheus:FILE.prom or tensorboard:FOLDER; may be given twice."
+
+
+@click.command("run", cls=ScriptCommand, options_metavar="[--live] [--quiet] [--runs DIR] [--metrics KIND:PATH]")
 @click.option("--live", is_flag=True, help="Show the dashboard while it runs, its output in a pane of its own.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report after the script has ended.")
 @click.option("--runs", type=click.Path(path_type=Path, file_okay=False), help="Folder to record into.")
+@click.option("--metrics", multiple=True, metavar="KIND:PATH", help=_METRICS)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
-def run_verb(live: bool, quiet: bool, runs: Path | None, command: tuple[str, ...]) -> int:
+def run_verb(live: bool, quiet: bool, runs: Path | None, metrics: tuple[str, ...], command: tuple[str, ...]) -> int:
     """Run a script and record every DataLoader it uses.
 
     The script runs as `python SCRIPT ARGS` would run it: its arguments, output and exit code are its own. Child Python
@@ -31,15 +43,32 @@ def run_verb(live: bool, quiet: bool, runs: Path | None, command: tuple[str, ...
     """
     if not command:
         raise UsageError("which script? For example: loaderscope run train.py --lr 0.1")
+    beside = _handing_on(metrics)
     if live:
         need_terminal("run --live", "without --live the script runs just the same")
         from ..tui.live import run_live
 
-        code, directory = run_live(list(command), runs)
+        code, directory = run_live(list(command), runs, beside)
     else:
         from ..profiler.launch import run_command
 
-        code, directory = run_command(list(command), runs)
+        code, directory = run_command(list(command), runs, beside=beside)
     if not quiet:
         report_after(directory)
     return exit_code(code)
+
+
+def _handing_on(wanted: tuple[str, ...]) -> Beside:
+    """What hands the run's figures on while it lasts. Raises UsageError for what cannot be meant."""
+    if not wanted:
+        return nullcontext
+    from ..integrations.scalars import Live, Prometheus, TensorBoard
+
+    kinds: dict[str, Callable[[str], Backend]] = {"prometheus": Prometheus, "tensorboard": TensorBoard}
+    backends: list[Backend] = []
+    for each in wanted:
+        kind, _, path = each.partition(":")
+        if kind not in kinds or not path:
+            raise UsageError(f"--metrics {each} names no place: write prometheus:FILE.prom or tensorboard:FOLDER")
+        backends.append(kinds[kind](path))
+    return lambda directory: Live(lambda: directory, backends)

@@ -1,1 +1,1 @@
-"""Callbacks for those who want Loaderscope in their code; each module imports its framework, nothing else does."""
+"""For those who want Loaderscope in their code: callbacks, a notebook's magic. Each module imports its framework."""

@@ -14,8 +14,8 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -26,6 +26,8 @@ from .session.rundir import runs_directory
 from .session.session import RUN_VARIABLE
 
 BEGIN_VARIABLE = "LOADERSCOPE_BEGIN"
+Beside = Callable[[Path], AbstractContextManager[object]]
+
 INJECT = Path(__file__).resolve().parent / "inject"
 
 # What Python itself would run, executable or not; other executable files (torchrun, a Python) are started as they are.
@@ -37,16 +39,20 @@ _PASSED_ON = (*_TYPED, "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
 def run_command(
-    argv: Sequence[str], runs: Path | None = None, variables: Mapping[str, str] | None = None
+    argv: Sequence[str],
+    runs: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+    beside: Beside = nullcontext,
 ) -> tuple[int, Path | None]:
     """Run a script (`train.py …`), a module (`-m pkg …`) or a command (`torchrun …`), recorded; `variables` are added
-    to its environment.
+    to its environment. `beside` is given its run directory, and lasts as long as it runs.
 
     Returns its exit code (negative: the signal it died of) and its run directory, None if it recorded nothing.
     Raises UsageError where there is nothing to run or no run directory can be made.
     """
     command, directory = prepare(argv, runs)
-    code = _run(command, {**environment(directory, os.environ), **(variables or {})})
+    with beside(directory):
+        code = _run(command, {**environment(directory, os.environ), **(variables or {})})
     return code, recorded(directory)
 
 

@@ -70,6 +70,11 @@ def test_watching_loads_no_user_interface(bare: set[str]) -> None:
     assert not got & {"rich", "click", "textual", "plotly"}
 
 
+def test_live_figures_load_no_tracker_and_no_torch(bare: set[str]) -> None:
+    got = loaded("import loaderscope.integrations.scalars, loaderscope.integrations.notebook") - bare
+    assert not got & {"torch", "tensorboard", "wandb", "mlflow", "opentelemetry", "prometheus_client", "IPython"}
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     import loaderscope
 

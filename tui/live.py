@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import ClassVar
@@ -22,6 +23,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from ..profiler.base.metadata import clean
+from ..profiler.launch import Beside
 from .app import Dashboard
 from .script import Script
 from .scrollback import Scrollback
@@ -162,7 +164,7 @@ class LiveDashboard(Dashboard):
         self.post_message(Wrote())
 
 
-def run_live(argv: Sequence[str], runs: Path | None = None) -> tuple[int, Path | None]:
+def run_live(argv: Sequence[str], runs: Path | None = None, beside: Beside = nullcontext) -> tuple[int, Path | None]:
     """Run a script with the dashboard. Returns what `run_command` does, and raises as it does.
 
     Leaving the dashboard does not end the script: its output then goes to the terminal until it ends.
@@ -174,11 +176,13 @@ def run_live(argv: Sequence[str], runs: Path | None = None) -> tuple[int, Path |
     # the moment between the dashboard's last key and its end would be a cancellation that nobody notices.
     before = signal.signal(signal.SIGINT, lambda number, frame: _interrupt(script, frame))
     try:
-        app.run()
-        app.leave()
-        if app.pump.ident is not None:
-            app.pump.join()
-        return script.wait(), script.recorded()
+        with beside(script.directory):
+            app.run()
+            app.leave()
+            if app.pump.ident is not None:
+                app.pump.join()
+            code = script.wait()
+        return code, script.recorded()
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -46,6 +46,7 @@ _ROOMS = {
     "batch-size": "device",
     "drop-last": "order",
     "rank-imbalance": "order",
+    "dispatch-batches": "order",
     "worker-memory": "workers",
     "shared-memory": "workers",
 }

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal
 
+from ...profiler.base.errors import UsageError
 from .codec import dump, load
 from .rank_model import Ranks
 
@@ -458,6 +460,11 @@ class Overhead:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
+def _shown(module: str, render: str, report: Report) -> Any:
+    """By a renderer of the reports. They stand above what they show, so it is found by name, once it is needed."""
+    return getattr(import_module(f"...reports.{module}", __package__), render)(report)
+
+
 @dataclass(frozen=True)
 class Report:
     """What a run means. `schema` is the version of this format."""
@@ -483,6 +490,20 @@ class Report:
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON text; `Report.from_json` gives an equal report back."""
         return dump(self, indent)
+
+    def __str__(self) -> str:
+        return str(_shown("text.text", "render_text", self))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython shows where it cannot show HTML."""
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the HTML report's first screen; None, thus the text, where jinja2 is missing."""
+        try:
+            return str(_shown("html.first_screen", "render_first_screen", self))
+        except UsageError:
+            return None
 
     @classmethod
     def from_json(cls, text: str) -> Report:

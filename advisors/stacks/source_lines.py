@@ -7,6 +7,7 @@ searched.
 
 from __future__ import annotations
 
+import linecache
 import stat
 from collections.abc import Iterable
 from functools import lru_cache
@@ -15,6 +16,7 @@ from pathlib import Path
 from ...profiler.base.host import host_name
 from ...profiler.base.metadata import clean
 from ...profiler.inspect.inspection import Part
+from ...profiler.inspect.uses import cell_of
 from ...profiler.run.run import LoaderRun, ProcessRun
 
 MAX_FILE_BYTES = 2 << 20
@@ -55,6 +57,8 @@ def _all(part: Part | None) -> Iterable[Part]:
 
 
 def _line_of_file(file: str, line: int, began_ns: int) -> str | None:
+    if cell_of(file) is not None:
+        return linecache.getline(file, line) or None
     if not file.endswith(_SUFFIXES) or not Path(file).is_absolute():
         return None
     try:

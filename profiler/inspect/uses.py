@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from ..guard.static_access import loaded
+from ..guard.static_access import in_class, loaded
 
 TRAINING, VALIDATION, TEST, PREDICTION = "training", "validation", "test", "prediction"
 SANITY_CHECK, EVALUATION = "sanity check", "evaluation"
@@ -60,6 +60,7 @@ class Use:
     place: str | None
     framework: str | None
     key: tuple[str, ...]
+    dispatched: bool = False  # Accelerate's dispatcher iterates, and gives the other ranks their parts of each batch
 
     def same_phase(self, other: Use) -> bool:
         """Whether both are for the same, as far as that is known; a sanity check is a validation's."""
@@ -73,10 +74,12 @@ def use_now(shuffle: bool | None = None) -> Use:
     running: dict[str, set[str]] = {}
     place: str | None = None
     key: list[str] = []
+    dispatched, dispatcher = False, _dispatcher()
     for _ in range(MAX_FRAMES):
         if frame is None:
             break
         code, line, frame = frame.f_code, frame.f_lineno, frame.f_back
+        dispatched = dispatched or code is dispatcher
         file = code.co_filename
         package, users = _owner(file)
         if package is not None:
@@ -88,7 +91,13 @@ def use_now(shuffle: bool | None = None) -> Use:
             place = place or place_of(file, line)
     framework = next((name for name in FRAMEWORKS if name in running), None)
     phase = VALIDATION if key.count("ignite:run") > 1 else _phase(running)  # an engine run by another's handler
-    return Use(phase or _by_gradients(shuffle), place, framework, tuple(key[:MAX_KEY]))
+    return Use(phase or _by_gradients(shuffle), place, framework, tuple(key[:MAX_KEY]), dispatched)
+
+
+def _dispatcher() -> Any:
+    """The code of the dispatcher's loop, which other loaders of Accelerate do not run; None where there is none."""
+    cls = loaded("accelerate.data_loader").get("DataLoaderDispatcher")
+    return getattr(in_class(cls, "__iter__"), "__code__", None) if isinstance(cls, type) else None
 
 
 def users_frame(frame: FrameType | None) -> FrameType | None:
@@ -137,16 +146,17 @@ def library_of(loader: Any) -> str | None:
 
 def place_of(file: str, line: int) -> str:
     """'train.py:41', of a notebook 'cell 3, line 6'."""
-    cell = _cells().get(file)
+    cell = cell_of(file)
     return f"{os.path.basename(file)}:{line}" if cell is None else f"cell {cell}, line {line}"
 
 
-def _cells() -> dict[str, Any]:
-    """Execution numbers of the notebook's cells, by the file name that IPython has given their code."""
+def cell_of(file: str) -> int | None:
+    """The execution number of the notebook's cell whose code IPython has given this file name; None for other files,
+    and in any process but the notebook's."""
     shell = loaded("IPython.core.interactiveshell").get("InteractiveShell")
     compiler = getattr(getattr(shell, "_instance", None), "compile", None)
     cells = getattr(compiler, "_filename_map", None)
-    return cells if type(cells) is dict else {}
+    return cells.get(file) if type(cells) is dict else None
 
 
 def joined(phases: list[str]) -> str | None:

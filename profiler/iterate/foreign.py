@@ -11,10 +11,11 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..guard.error_origin import is_ours
-from ..guard.static_access import in_class, mro
+from ..guard.static_access import in_class, instance_vars, mro
 from ..session import session as sessions
 from ..session.gaps import OTHER_LOADER
 from .imports import after_import
@@ -26,7 +27,10 @@ KNOWN = {
     "fastai.data.load": ("DataLoader",),
     "torchdata.nodes.loader": ("Loader",),
     "grain._src.python.data_loader": ("DataLoader",),
-    "grain._src.python.dataset.dataset": ("MapDataset", "IterDataset"),
+    "grain._src.python.dataset.dataset": ("MapDataset", "_OutputIterDataset"),
+    "spdl.dataloader._dataloader": ("DataLoader",),
+    "spdl.dataloader._pytorch_dataloader": ("PyTorchDataLoader",),
+    "spdl.pipeline._pipeline": ("Pipeline",),
     "nvidia.dali.plugin.base_iterator": ("_DaliBaseIterator",),
     "tensorflow.python.data.ops.dataset_ops": ("DatasetV2",),
 }
@@ -35,21 +39,19 @@ MOST = 256  # loaders looked after at the same time
 _hooked: dict[type, Any] = {}
 _recorders: dict[int, tuple[weakref.ref[Any], Recorder]] = {}
 _inside = threading.local()
-_enabled = False
+_waiting: list[Callable[[], None]] = []  # each ends the waiting for a module
 
 
 def hook_all(recorder_for: Callable[[Any], Recorder]) -> None:
     """From now on, and as their modules are imported."""
-    global _enabled
-    _enabled = True
     for module, names in KNOWN.items():
-        after_import(module, lambda module=module, names=names: _hook(module, names, recorder_for))  # type: ignore[misc]
+        _waiting.append(after_import(module, partial(_hook, module, names, recorder_for)))
 
 
 def unhook_all() -> None:
     """The classes as they were."""
-    global _enabled
-    _enabled = False
+    while _waiting:
+        _waiting.pop()()
     for cls, original in _hooked.items():
         cls.__iter__ = original  # type: ignore[attr-defined]
     for _, recorder in _recorders.values():
@@ -60,28 +62,36 @@ def unhook_all() -> None:
 
 def package_of(iterable: Any) -> str | None:
     """The package of a loader that is known; None for any other iterable."""
-    modules = [cls.__module__ for cls in mro(type(iterable)) if cls.__name__ in KNOWN.get(cls.__module__, ())]
+    modules = [cls.__module__ for cls in mro(type(iterable)) if cls.__module__ in KNOWN]
     return modules[0].partition(".")[0] if modules else None
 
 
 def _hook(module: str, names: tuple[str, ...], recorder_for: Callable[[Any], Recorder]) -> None:
-    if not _enabled:
-        return
     held = vars(sys.modules[module])
     for name in names:
         cls = held.get(name)
-        if isinstance(cls, type) and "__iter__" in vars(cls) and cls not in _hooked:
-            original = _hooked[cls] = vars(cls)["__iter__"]
-            cls.__iter__ = _measuring(original, recorder_for)  # type: ignore[attr-defined]
+        if isinstance(cls, type):
+            _hook_class(cls, recorder_for, known_alone=False)
 
 
-def _measuring(original: Any, recorder_for: Callable[[Any], Recorder]) -> Any:
+def _hook_class(cls: type, recorder_for: Callable[[Any], Recorder], known_alone: bool) -> None:
+    if "__iter__" in vars(cls) and cls not in _hooked:
+        original = _hooked[cls] = vars(cls)["__iter__"]
+        cls.__iter__ = _measuring(original, recorder_for, known_alone)  # type: ignore[attr-defined]
+
+
+def _measuring(original: Any, recorder_for: Callable[[Any], Recorder], known_alone: bool) -> Any:
+    """`known_alone`: of this class, only loaders that were recorded before are; others are what a loader is made of."""
+
     def __iter__(self: Any) -> Any:
-        if getattr(_inside, "one", False) or sessions.in_worker():
-            return original(self)  # what a loader is made of
+        if getattr(_inside, "one", False) or sessions.in_worker() or (known_alone and _known(self) is None):
+            return original(self)
         _inside.one = True
         try:
-            step, iterator = _begun(self, recorder_for), original(self)
+            loader = _meant(self)
+            if loader is not self:
+                _hook_class(type(loader), recorder_for, known_alone=True)
+            step, iterator = _begun(loader, recorder_for), original(self)
         finally:
             _inside.one = False
         return iterator if step is None or iterator is self else step(iterator)
@@ -90,6 +100,12 @@ def _measuring(original: Any, recorder_for: Callable[[Any], Recorder]) -> Any:
     __iter__.__qualname__ = original.__qualname__
     __iter__.__module__ = original.__module__
     return __iter__
+
+
+def _meant(loader: Any) -> Any:
+    """What the user's code iterates over: Grain puts a data set of its own around theirs, the first time."""
+    inner = instance_vars(loader).get("_parents") if type(loader).__name__ == "_OutputIterDataset" else None
+    return inner[0] if type(inner) is tuple and len(inner) == 1 else loader
 
 
 def _begun(loader: Any, recorder_for: Callable[[Any], Recorder]) -> Callable[[Any], Any] | None:
@@ -105,10 +121,15 @@ def _begun(loader: Any, recorder_for: Callable[[Any], Recorder]) -> Callable[[An
         return None
 
 
+def _known(loader: Any) -> Recorder | None:
+    found = _recorders.get(id(loader))
+    return found[1] if found is not None and found[0]() is loader else None
+
+
 def _recorder_of(loader: Any, recorder_for: Callable[[Any], Recorder]) -> Recorder:
-    known = _recorders.get(id(loader))
-    if known is not None and known[0]() is loader:
-        return known[1]
+    known = _known(loader)
+    if known is not None:
+        return known
     recorder = recorder_for(loader)
     key = id(loader)
     _recorders[key] = weakref.ref(loader, lambda _: _recorders.pop(key, None)), recorder

@@ -12,12 +12,14 @@ from types import ModuleType
 from ..guard.error_origin import is_ours
 
 
-def after_import(module: str, call: Callable[[], None]) -> None:
-    """Call `call()` once `module` has been imported; at once if it has been."""
+def after_import(module: str, call: Callable[[], None]) -> Callable[[], None]:
+    """Call `call()` once `module` has been imported; at once if it has been. Returns what ends the waiting."""
+    waiter = _Waiter(module, call)
     if module in sys.modules:
         call()
     else:
-        sys.meta_path.insert(0, _Waiter(module, call))
+        sys.meta_path.insert(0, waiter)
+    return waiter.leave
 
 
 class _Waiter(importlib.abc.MetaPathFinder):
@@ -27,13 +29,17 @@ class _Waiter(importlib.abc.MetaPathFinder):
         self._module = module
         self._call = call
 
+    def leave(self) -> None:
+        """Wait no more."""
+        with suppress(ValueError):
+            sys.meta_path.remove(self)
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != self._module:
             return None
-        with suppress(ValueError):
-            sys.meta_path.remove(self)
+        self.leave()
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
             spec: importlib.machinery.ModuleSpec | None = find(fullname, path, target) if find else None

@@ -122,11 +122,11 @@ class LoaderKind:
         if gap is not None:
             step.recorder.note_gap(gap)
 
-    def when_imported(self, hook: Callable[[type], None]) -> None:
-        """Hook this family's loader class now, or as soon as its module is imported."""
+    def when_imported(self, hook: Callable[[type], None]) -> Callable[[], None]:
+        """Hook this family's loader class now, or as soon as its module is imported; returns what ends the waiting."""
         from .imports import after_import
 
-        after_import(self.kind.module, lambda: hook(getattr(sys.modules[self.kind.module], self.kind.loader)))
+        return after_import(self.kind.module, lambda: hook(getattr(sys.modules[self.kind.module], self.kind.loader)))
 
     def _with_worker(self, cls: type) -> type:
         base = cls.__mro__[1]

@@ -133,6 +133,11 @@ class _WatchedIterator:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._iterator, name)
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        # Who saves a pipeline's state asks first whether this is an iterator of that pipeline.
+        return type(self._iterator)
+
     @staticmethod
     def _record(s: Iteration, t0: int, t1: int, data: Any) -> None:
         lane = s.lane

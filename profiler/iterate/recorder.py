@@ -198,7 +198,7 @@ class Recorder:
         use = self.use = use_now(config.get("shuffle"))
         if use.phase is not None and use.phase not in self._phases:
             self._phases.append(use.phase)
-        told = {"phase": joined(self._phases)}
+        told: dict[str, Any] = {"phase": joined(self._phases), **({"dispatched": True} if use.dispatched else {})}
         for name, value in (("place", use.place), ("framework", use.framework or library_of(config.get("loader")))):
             told[name] = config.get(name) or value
         if any(config.get(name) != value for name, value in told.items()):
@@ -279,6 +279,11 @@ class Recorder:
     def index(self) -> int:
         """Number of the loader in its session."""
         return self._index
+
+    @property
+    def begun(self) -> int:
+        """How many iterations have begun in its session."""
+        return self._epoch
 
     @property
     def session(self) -> sessions.Session | None:

@@ -38,9 +38,10 @@ T = TypeVar("T")
 class _Watched:
     """A watched loader, held weakly, and what is recorded of it."""
 
-    def __init__(self, loader: Any, recorder: Recorder) -> None:
+    def __init__(self, loader: Any, recorder: Recorder, by_all: bool) -> None:
         key = id(loader)
         self.recorder = recorder
+        self.by_all = by_all  # nobody asked for this one
         self.loader = weakref.ref(loader, lambda _: _gone(key))
         self.hand_out: Callable[[Any], Any] | None = None  # what gives the loop its iterators in place of torch's own
 
@@ -52,6 +53,7 @@ _retired: dict[str, Recorder] = {}
 _hooked: dict[type, tuple[Any, LoaderKind | None]] = {}  # the class's own `_get_iterator`, and its family
 _all = False
 _hand_out_each: Callable[[Any], Callable[[Any], Any] | None] | None = None
+_waiting: list[Callable[[], None]] = []  # each ends the waiting for a kind of loader to be imported
 _names: dict[str, int] = {}
 _lock = threading.RLock()
 
@@ -110,8 +112,7 @@ def watch_all(*, stacks: bool = True) -> None:
             return
         _all = True
         _hook(DataLoader)
-        for family in known_families():
-            family.when_imported(_hook)
+        _waiting.extend([family.when_imported(_hook) for family in known_families()])
         foreign.hook_all(lambda loader: _plain_recorder(loader, None))
         instrument_all_running(lambda iterator: Iteration(_recorder_for_orphan(iterator)))
 
@@ -125,6 +126,7 @@ def unwatch(loader: Any = None) -> None:
     with _lock:
         if loader is None:
             _all, _hand_out_each = False, None
+            _await_no_more()
             for entry in list(_watched.values()):
                 entry.recorder.enabled = False
             _watched.clear()
@@ -140,6 +142,29 @@ def unwatch(loader: Any = None) -> None:
             release(entry_.recorder)
         if not _watched and not _all:
             _unhook()
+
+
+def watch_all_for_now() -> Callable[[], None]:
+    """As `watch_all`, until what is returned is called: loaders somebody asked for are recorded on."""
+    already = _all
+    watch_all()
+
+    def end() -> None:
+        global _all
+        if already:
+            return
+        with _lock:
+            _all = False
+            for key in [key for key, entry in _watched.items() if entry.by_all]:
+                recorder = _watched.pop(key).recorder
+                recorder.enabled = False
+                release(recorder)
+            _retired.clear()
+            _await_no_more()
+            if not _watched:
+                _unhook()
+
+    return end
 
 
 def loader_place(loader: Any) -> tuple[Path, int] | None:
@@ -244,7 +269,7 @@ def _register(loader: Any, name: str | None, iterating: bool = False) -> Recorde
         recorder = Recorder(name or _fresh_name(loader), facts, overhead_of)
     recorder.signature = signature
     recorder.loader = weakref.ref(loader)
-    _watched[id(loader)] = _Watched(loader, recorder)
+    _watched[id(loader)] = _Watched(loader, recorder, by_all=iterating)
     return recorder
 
 
@@ -356,11 +381,17 @@ def _hook(cls: type) -> None:
         owner._get_iterator = _hooked_get_iterator(original, family)  # type: ignore[attr-defined]
 
 
+def _await_no_more() -> None:
+    """What `watch_all` waits for need not be hooked when it comes; loaders that are none of torch's are let go."""
+    while _waiting:
+        _waiting.pop()()
+    foreign.unhook_all()
+
+
 def _unhook() -> None:
     for owner, (original, _) in list(_hooked.items()):
         owner._get_iterator = original  # type: ignore[attr-defined]
         del _hooked[owner]
-    foreign.unhook_all()
     from ..device.copies import uninstall
 
     uninstall()

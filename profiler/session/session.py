@@ -68,7 +68,13 @@ def tell(message: str) -> None:
 
 
 class Recording(Protocol):
-    """What records a loader into a session."""
+    """What records a loader into a session. `index` is its number there, `begun` how often it was iterated over."""
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def begun(self) -> int: ...
 
     def close(self) -> None:
         """The session ends."""

@@ -17,6 +17,7 @@ from ...profiler.base.errors import UsageError
 from .html_plot import Figure
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -29,18 +30,9 @@ def fill(template: str, plots: Sequence[Figure] = (), **values: Any) -> str:
 
     Raises UsageError where jinja2 or plotly is not installed.
     """
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ImportError as error:
-        raise UsageError(_MEND.format("jinja2")) from error
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = escaping()
+    from markupsafe import Markup
+
     scripts = [*([_plotly()] if plots else []), (TEMPLATES / "report.js").read_text(encoding="utf-8")]
     return environment.get_template(template).render(
         **values,
@@ -48,6 +40,21 @@ def fill(template: str, plots: Sequence[Figure] = (), **values: Any) -> str:
         scripts=[Markup(script) for script in scripts],
         policy=_policy(scripts),
         figures=_json(plots, Markup),
+    )
+
+
+def escaping() -> Environment:
+    """The templates, which escape every text. Raises UsageError where jinja2 is not installed."""
+    try:
+        import jinja2
+    except ImportError as error:
+        raise UsageError(_MEND.format("jinja2")) from error
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
     )
 
 

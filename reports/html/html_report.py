@@ -90,7 +90,7 @@ def _view(
         "ranks": rank_sentences(loader),
         "spread": rank_rows(loader),
         "throughput": throughput_line(loader),
-        "tiles": _tiles(loader),
+        "tiles": tiles_of(loader),
         "nothing": nothing_to_change(loader),
         "recommendations": [(advice_row(row.advice), row) for row in plan_rows(loader)],
         "steps": plan_cells(loader),
@@ -108,7 +108,8 @@ def _view(
     }
 
 
-def _tiles(loader: LoaderReport) -> list[tuple[str, str, str]]:
+def tiles_of(loader: LoaderReport) -> list[tuple[str, str, str]]:
+    """(what it is, the figure, how to read it) of what one looks at first."""
     basis = loader.basis
     tiles = []
     if loader.samples_per_s is not None:

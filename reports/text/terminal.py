@@ -26,6 +26,7 @@ def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: b
         width=width,
         color_system="standard" if color else None,
         force_terminal=color,
+        force_jupyter=False,  # it would show there what is to be returned
         no_color=not color,
         legacy_windows=False,
         highlight=False,

@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from ...advisors.schema.report_model import Code, CodeStage, HotSpot, LoaderReport, Report, TransformTime
 from ...profiler.base.metadata import clean
+from ...profiler.inspect.uses import cell_of
 from ...profiler.run.run import Run
 from .storage_words import MAX_ROWS, unmeasured_storage
 from .units import count, duration, micros, percent, plural, rate, span
@@ -66,9 +67,13 @@ def hot_row(spot: HotSpot, line: bool = False) -> HotRow:
 
 
 def place(file: str | None, line: int | None) -> str:
-    """'patches.py:41': the file without its folders, as in a traceback read at a glance."""
+    """'patches.py:41': the file without its folders, as in a traceback read at a glance; in the notebook that recorded
+    it, 'cell 3, line 6'."""
     if not file:
         return ""
+    cell = cell_of(file)
+    if cell is not None and line is not None and line > 0:
+        return f"cell {cell}, line {line}"
     name = clean(PurePath(file).name or file, 60)
     return f"{name}:{line}" if line is not None and line > 0 else name
 

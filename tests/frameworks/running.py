@@ -24,7 +24,7 @@ SECONDS = 240
 def needs(*packages: str) -> None:
     """Skips where a framework is not installed."""
     for package in packages:
-        if importlib.util.find_spec(package) is None:
+        if importlib.util.find_spec(package.partition(".")[0]) is None or importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
 
 

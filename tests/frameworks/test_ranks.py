@@ -55,6 +55,18 @@ def test_launchers(packages: tuple[str, ...], command: tuple[str, ...], runs_dir
     assert ranks_told(report) == {0, 1}
 
 
+def test_accelerates_dispatcher_is_known(runs_dir: Path) -> None:
+    """Rank 0 makes the batches of both: the advice is about that, not about ranks that read the same."""
+    needs("accelerate")
+    command = program("accelerate_loop.py", "dispatch")
+    run, report, _ = recorded(runs_dir, "accelerate", "launch", "--multi_gpu", "--num_processes", "2", *command)
+    assert ranks(run) == BOTH
+    assert {(loader.rank, bool(loader.count)) for loader in run.loaders} == {(0, True), (1, False)}
+    assert all(loader.config["dispatched"] for loader in run.loaders)
+    told = {each.rule for loader in report.loaders for each in loader.recommendations}
+    assert "distributed-sampler" not in told
+
+
 @pytest.mark.parametrize("grouped", [True, False], ids=["with a group", "without"])
 def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
     """Each task is started by itself, as srun does; what they record is one run, by the job they belong to."""

@@ -32,6 +32,7 @@ MODULES = (
     "surroundings",
     "many",
     "late",
+    "foreign",
 )
 
 

@@ -19,6 +19,7 @@ class Known(NamedTuple):
 
 ADOPTER = "where the training adopts orphans, the sampler's parent is its child, though no wait finds it"
 SUPERVISOR = "the sampler is an orphan: a supervisor that adopts those sees it end, after the training"
+ITERABLE = "what is put in between a loop and an iterable has a frame"
 PYTHON_FORM = "a hook in Python has a frame; the compiled form has none"
 
 KNOWN: list[Known] = [
@@ -26,6 +27,7 @@ KNOWN: list[Known] = [
     Known(ADOPTER, "children/subreaper-*", r"^(end )?children: bare \[\], watched \['loaderscope', 'python'\]$"),
     Known(SUPERVISOR, "children/supervised", r"^waited for: bare \[0\], watched \[0, 0\]$"),
     Known(PYTHON_FORM, "*", r"(?s)^(traceback( \(\d\))?|stderr): .*/profiler/native/python_\w+\.py", "*-pure"),
+    Known(ITERABLE, "foreign/nodes-error", r"(?s)^stderr: .*/profiler/iterate/plain\.py"),
     Known(PYTHON_FORM, "errors/stack-in-*", "^stack: ", "*-pure"),
 ]
 

@@ -47,7 +47,7 @@ LEAST_BATCHES = 4
 
 def examine(case: Case) -> Iterator[Outcome]:
     config = case.config
-    if case.loader.kind != "dataloader" or config.get("dataset_kind") != "map":
+    if case.loader.kind != "dataloader" or config.get("dataset_kind") != "map" or config.get("dispatched"):
         return
     told = _sampler_names(case)
     distributed = any("Distributed" in name or "Shard" in name for name in told)

@@ -103,7 +103,78 @@ def test_what_it_raises_arrives(module: ModuleType) -> None:
         iter(Broken(3))
 
 
+def test_an_iterator_passes_for_what_it_is(module: ModuleType) -> None:
+    """Who saves a pipeline's state asks that first."""
+
+    class Resumable:
+        left = 3
+
+        def __iter__(self) -> Resumable:
+            return self
+
+        def __next__(self) -> int:
+            self.left -= 1
+            if self.left < 0:
+                raise StopIteration
+            return self.left
+
+        def get_state(self) -> int:
+            return self.left
+
+    class Saved(Own):
+        def __iter__(self) -> Iterator[int]:
+            return Resumable()
+
+    Saved.__module__ = MODULE
+    module.Missing = Saved  # type: ignore[attr-defined]
+    loaderscope.watch_all()
+    iterator = iter(Saved(3))
+    assert type(iterator) is not Resumable, "it is measured"
+    assert isinstance(iterator, Resumable) and next(iterator) == 2 and iterator.get_state() == 2
+
+
+def test_what_is_put_around_a_loader_is_not_the_loader(module: ModuleType, runs_dir: Path) -> None:
+    """As in Grain, where that happens the first time alone, and parts of a pipeline are of the same classes."""
+
+    class Pipeline(Own):
+        wrapped = False
+
+        def __iter__(self) -> Iterator[int]:
+            if not self.wrapped:
+                self.wrapped = True
+                return iter(_OutputIterDataset(self))
+            return iter(range(self.batches))
+
+    class _OutputIterDataset(Own):
+        def __init__(self, inner: Own) -> None:
+            self._parents = (inner,)
+
+        def __iter__(self) -> Iterator[int]:
+            return iter(self._parents[0])
+
+    before = Pipeline.__iter__
+    _OutputIterDataset.__module__ = MODULE
+    module.Missing = _OutputIterDataset  # type: ignore[attr-defined]
+    loaderscope.watch_all()
+    loader, part = Pipeline(3), Pipeline(2)
+    part.wrapped = True
+    assert [list(loader), list(part), list(loader)] == [[0, 1, 2], [0, 1], [0, 1, 2]]
+    assert [(each.name, each.count) for each in open_run("latest", runs_dir).loaders] == [("Pipeline", 6)]
+    loaderscope.unwatch()
+    assert Pipeline.__iter__ is before
+
+
 def test_unwatched_it_is_as_before(module: ModuleType) -> None:
     loaderscope.watch_all()
     loaderscope.unwatch()
     assert type(iter(Own(1))).__name__ == "generator"
+
+
+def test_nobody_is_waited_for_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = list(sys.meta_path)
+    monkeypatch.setattr(foreign, "KNOWN", {"not_imported_yet": ("Loader",)})
+    for _ in range(2):
+        loaderscope.watch_all()
+        assert len(sys.meta_path) > len(before)
+        loaderscope.unwatch()
+        assert sys.meta_path == before

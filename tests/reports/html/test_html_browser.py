@@ -15,6 +15,7 @@ import pytest
 
 from loaderscope.reports.compare.compare import compare
 from loaderscope.reports.html.compare_html import render_compare_html
+from loaderscope.reports.html.first_screen import render_first_screen
 from loaderscope.reports.html.html_report import render_html
 from report_samples import EVIL_CODE, full_report, full_run, hostile_report
 
@@ -258,3 +259,22 @@ def test_on_paper_everything_is_open_and_light(visit: Any) -> None:
     assert len(page.pdf()) > 50_000
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert not page.evaluate("[...document.querySelectorAll('details')].some(d => d.open)")
+
+
+def test_a_notebook_shows_the_first_screen_in_its_own_styles(browser: Any, tmp_path: Path) -> None:
+    report = full_report(full_run(tmp_path))
+    around = "<h2 id='theirs'>A cell of theirs</h2><pre>1</pre>"
+    page = browser.new_context(**DESKTOP, offline=True).new_page()
+    page.set_content(around)
+    look = (
+        "['borderTopWidth', 'fontSize', 'color'].map(what => ['#theirs', 'pre'].map("
+        "each => getComputedStyle(document.querySelector(each))[what]))"
+    )
+    before = page.evaluate(look)
+    page.set_content(around + render_first_screen(report))
+    assert page.evaluate(look) == before
+    inside = "(name, what) => getComputedStyle(document.querySelector('.loaderscope-report ' + name))[what]"
+    assert page.evaluate(f"({inside})('h2', 'fontWeight')") == "700"
+    assert page.evaluate(f"({inside})('.tiles', 'display')") == "grid"
+    assert page.locator(".loaderscope-report .tiles b").first.is_visible()
+    page.context.close()

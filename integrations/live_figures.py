@@ -1,0 +1,109 @@
+"""The figures of a run while it goes on, read from its directory in bounded memory: what each reading has that the one
+before had not. Whoever reads takes nothing from the loop: no hook is asked, and no lane is written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..advisors.stage_model.verdict import lost_time
+from ..profiler.base.liveness import Liveness
+from ..profiler.base.schema import BATCH, EPOCH, Schema
+from ..profiler.lanes.columns import Columns, LaneContent
+from ..profiler.lanes.lane_window import LaneWindow
+from ..profiler.run.run import LoaderRun, Run
+from ..profiler.run.run_reader import read_run
+
+# Newest batches kept of each lane; a loop that makes more between two readings is judged by these.
+KEPT_ROWS = 4096
+
+# Name → (unit, what it says).
+FIGURES = {
+    "wait_share": ("1", "Share of the loop's time spent waiting for data since the last reading; 0 is none"),
+    "batches_per_s": ("{batch}/s", "Batches a second of the loop since the last reading"),
+    "make_s": ("s", "Mean time to fetch and collate a batch, in the worker or process that made it"),
+    "headroom": ("1", "Factor on the loop's speed if loading were free"),
+    "slowest_rank": ("1", "The rank that waits for its data for the largest share of its time"),
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One value. `labels` are loader, phase and rank, as far as they are known; `batches` the loader's count so far."""
+
+    name: str
+    value: float
+    labels: Mapping[str, str]
+    batches: int
+
+
+class LiveFigures:
+    """Reads one run directory again and again. Not for two threads at a time."""
+
+    def __init__(self, run: Path) -> None:
+        self._path = run
+        self._windows: dict[tuple[Path, str], LaneWindow] = {}
+        self._seen: dict[tuple[str, int], int] = {}
+
+    def read(self) -> list[Figure]:
+        """What is new; no figure of a loader that has made no batch since. Raises RunUnreadable."""
+        run = read_run(self._path, Liveness(), self._lane)
+        figures = [figure for place, loader in _loaders(run) for figure in self._of(place, loader)]
+        return [*figures, *_slowest_ranks(figures)]
+
+    def _lane(self, directory: Path, name: str, schema: Schema) -> LaneContent:
+        if schema is not BATCH and schema is not EPOCH:
+            return LaneContent(Columns.empty(schema))
+        window = self._windows.get((directory, name))
+        if window is None:
+            window = self._windows[directory, name] = LaneWindow(directory, name, schema, KEPT_ROWS, totals=False)
+        window.poll()
+        return window.content()
+
+    def _of(self, place: tuple[str, int], loader: LoaderRun) -> Iterator[Figure]:
+        batches, lost = loader.batches, lost_time(loader)
+        begun = batches["t_ns"]
+        new = lost.known & (begun > self._seen.get(place, -1))
+        if not new.any():
+            return
+        self._seen[place] = int(begun[new].max())
+        step, gone = float(lost.step[new].sum()), float(lost.lost[new].sum())
+        phase = loader.config.get("phase")
+        labels = {"loader": loader.name, "phase": phase, "rank": loader.rank}
+        told = {name: str(value) for name, value in labels.items() if value is not None}
+        count = int(batches["seq"].max())
+        for name, value in (
+            ("wait_share", float(batches["wait_ns"][new].clip(0).sum(dtype=np.float64)) / step if step else None),
+            ("batches_per_s", int(np.count_nonzero(new)) / step * 1e9 if step else None),
+            ("make_s", _make_s(batches, new)),
+            ("headroom", step / (step - gone) if step > gone else None),
+        ):
+            if value is not None:
+                yield Figure(name, value, told, count)
+
+
+def _loaders(run: Run) -> Iterator[tuple[tuple[str, int], LoaderRun]]:
+    for process in run.processes:
+        for loader in process.loaders:
+            yield (process.path.name, loader.index), loader
+
+
+def _make_s(batches: Columns, new: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float | None:
+    fetch, collate = batches["fetch_ns"], batches["collate_ns"]
+    known = new & (fetch >= 0)
+    return float((fetch[known] + collate[known].clip(0)).mean()) / 1e9 if known.any() else None
+
+
+def _slowest_ranks(figures: list[Figure]) -> Iterator[Figure]:
+    """Of each loader that several ranks have."""
+    waits: dict[str, dict[str, Figure]] = {}
+    for figure in figures:
+        if figure.name == "wait_share" and "rank" in figure.labels:
+            waits.setdefault(figure.labels["loader"], {})[figure.labels["rank"]] = figure
+    for loader, ranks in waits.items():
+        if len(ranks) > 1:
+            rank, most = max(ranks.items(), key=lambda item: item[1].value)
+            yield Figure("slowest_rank", float(rank), {"loader": loader}, most.batches)

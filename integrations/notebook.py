@@ -1,0 +1,112 @@
+"""`%load_ext loaderscope`, then `%%loaderscope` above a cell: its loaders are recorded, and the report is shown below.
+
+The cell runs as IPython runs any other: the first line is taken away before it is compiled, and what we do comes before
+and after. So an error in it looks as it would without, its last value is shown, and `await` works. The line that is
+taken away is left empty: lines keep their numbers. IPython is here already when this is asked for, and is not imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ..advisors.assemble.build_report import report
+from ..advisors.schema.report_model import Report
+from ..profiler.iterate.watch import watch_all_for_now
+from ..profiler.session import session as sessions
+
+MAGIC = "%%loaderscope"
+NOTHING = "loaderscope: no DataLoader was iterated over in this cell"
+NO_ARGUMENTS = f"{MAGIC} takes no arguments: write it alone on the first line, and the cell below it"
+
+_loaded: dict[int, _Cells] = {}
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext loaderscope` calls; a second time changes nothing."""
+    if id(shell) not in _loaded:
+        _loaded[id(shell)] = _Cells(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """What `%unload_ext loaderscope` calls."""
+    cells = _loaded.pop(id(shell), None)
+    if cells is not None:
+        cells.unload()
+
+
+def without_magic(lines: list[str]) -> list[str]:
+    """The cell as it is to be run; another cell magic below ours must come first, so that IPython knows it."""
+    if not lines or lines[0].strip() != MAGIC:
+        return lines
+    return lines[1:] if len(lines) > 1 and lines[1].startswith("%%") else ["\n", *lines[1:]]
+
+
+class _Cells:
+    """What a shell has of us: the magic, and what happens around cells that begin with it."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._end: Callable[[], None] | None = None
+        self._cell: Any = None  # the one being recorded; others may be run inside it
+        self._before: dict[int, int] = {}
+        shell.input_transformers_cleanup.append(without_magic)
+        # Found when the line has more on it, and by completion and help.
+        shell.register_magic_function(_with_arguments, "cell", MAGIC.lstrip("%"))
+        shell.events.register("pre_run_cell", self._begin)
+        shell.events.register("post_run_cell", self._show)
+
+    def unload(self) -> None:
+        self._shell.input_transformers_cleanup.remove(without_magic)
+        self._shell.magics_manager.magics["cell"].pop(MAGIC.lstrip("%"), None)
+        self._shell.events.unregister("pre_run_cell", self._begin)
+        self._shell.events.unregister("post_run_cell", self._show)
+
+    def _begin(self, info: Any) -> None:
+        first, _, _ = str(info.raw_cell).lstrip().partition("\n")
+        if first.strip() == MAGIC and self._end is None:
+            self._cell, self._before = info, _epochs()
+            self._end = watch_all_for_now()
+
+    def _show(self, result: Any) -> None:
+        if self._end is None or result.info is not self._cell:
+            return
+        end, self._end, self._cell = self._end, None, None
+        try:
+            found = _since(self._before)
+        finally:
+            end()
+        if found is not None:
+            _display(found)
+        elif result.success:
+            print(NOTHING)
+
+
+def _with_arguments(line: str, cell: str) -> None:
+    """Record the DataLoaders that this cell iterates over, and show the report below it."""
+    from IPython.core.error import UsageError
+
+    raise UsageError(NO_ARGUMENTS)
+
+
+def _epochs() -> dict[int, int]:
+    """Iterations begun so far, by the number of the loader in this process's session."""
+    session = sessions.current()
+    return {each.index: each.begun for each in session.recorders} if session is not None else {}
+
+
+def _since(before: dict[int, int]) -> Report | None:
+    """The report of the loaders that were iterated over since then; None where there are none."""
+    now = {index for index, begun in _epochs().items() if begun > before.get(index, 0)}
+    if not now:
+        return None
+    found = report()
+    return replace(found, loaders=tuple(each for each in found.loaders if each.index in now))
+
+
+def _display(found: Report) -> None:
+    from IPython import display
+
+    show: Any = display.display
+    show(found)

@@ -1,0 +1,156 @@
+"""Where live figures go, a small class each. `write` takes what is new, `close` says that no more will come; both may
+raise, which `scalars.Live` turns into a line. What a backend needs is imported when it is made, or given to it."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..profiler.base.atomic_write import write_atomically
+from ..profiler.base.errors import UsageError
+from .live_figures import FIGURES, Figure
+
+PREFIX = "loaderscope"
+READABLE = 0o644  # node_exporter runs as a user of its own
+
+
+class Backend(Protocol):
+    def write(self, figures: Sequence[Figure]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def name_of(figure: Figure) -> str:
+    """'loaderscope/Images/rank 1/wait_share'."""
+    rank = [f"rank {figure.labels['rank']}"] if "rank" in figure.labels else []
+    return "/".join([PREFIX, figure.labels["loader"], *rank, figure.name])
+
+
+class TensorBoard:
+    """Scalars at the loader's count of batches. `writer` is a SummaryWriter, or the folder of one to be made."""
+
+    def __init__(self, writer: Any) -> None:
+        self._own = isinstance(writer, str | os.PathLike)
+        if self._own:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise UsageError("TensorBoard is not installed: pip install tensorboard") from error
+            writer = SummaryWriter(os.fspath(writer))
+        self._writer = writer
+
+    def write(self, figures: Sequence[Figure]) -> None:
+        for figure in figures:
+            self._writer.add_scalar(name_of(figure), figure.value, figure.batches)
+        self._writer.flush()
+
+    def close(self) -> None:
+        if self._own:
+            self._writer.close()
+
+
+class WandB:
+    """Metrics of a W&B run, `run = wandb.init(...)`. They join what the training logs next, so that its steps
+    keep their numbers; each has the loader's count of batches beside it, which the charts are drawn over."""
+
+    def __init__(self, run: Any) -> None:
+        self._run = run
+        run.define_metric(f"{PREFIX}/*", step_metric=f"{PREFIX}/batches")
+
+    def write(self, figures: Sequence[Figure]) -> None:
+        if figures:
+            values = {name_of(figure): figure.value for figure in figures}
+            self._run.log({**values, f"{PREFIX}/batches": max(figure.batches for figure in figures)}, commit=False)
+
+    def close(self) -> None:
+        return
+
+
+class MLflow:
+    """Metrics of an MLflow run, by its id, at the loader's count of batches. `client` is an MlflowClient."""
+
+    def __init__(self, run_id: str, client: Any = None) -> None:
+        if client is None:
+            try:
+                from mlflow import MlflowClient
+            except ImportError as error:
+                raise UsageError("MLflow is not installed: pip install mlflow") from error
+            client = MlflowClient()
+        self._run_id, self._client = run_id, client
+
+    def write(self, figures: Sequence[Figure]) -> None:
+        for figure in figures:
+            name = re.sub(r"[^\w\-. /]", "_", name_of(figure))  # what MLflow allows
+            self._client.log_metric(self._run_id, name, figure.value, step=figure.batches)
+
+    def close(self) -> None:
+        return
+
+
+class Prometheus:
+    """A text file for node_exporter's textfile collector, replaced whole at each reading; no port is opened.
+
+    A loader that makes no batches keeps its last figures; `loaderscope_live` is 0 once the run has ended."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        if not self._path.parent.is_dir():
+            raise UsageError(
+                f"there is no folder {self._path.parent}: make it, or choose another place for the metrics"
+            )
+        self._latest: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+
+    def write(self, figures: Sequence[Figure]) -> None:
+        for figure in figures:
+            self._latest[figure.name, tuple(figure.labels.items())] = figure.value
+        self._replace(live=1)
+
+    def close(self) -> None:
+        self._replace(live=0)
+
+    def _replace(self, live: int) -> None:
+        lines = []
+        for name, (_, meaning) in FIGURES.items():
+            found = {labels: value for (of, labels), value in self._latest.items() if of == name}
+            if found:
+                lines += [f"# HELP {PREFIX}_{name} {meaning}", f"# TYPE {PREFIX}_{name} gauge"]
+                lines += [f"{PREFIX}_{name}{_labelled(dict(labels))} {value!r}" for labels, value in found.items()]
+        for name, meaning, value in (
+            ("live", "1 while the run goes on", live),
+            ("updated_seconds", "When this file was written, in seconds of Unix time", round(time.time(), 3)),
+        ):
+            lines += [f"# HELP {PREFIX}_{name} {meaning}", f"# TYPE {PREFIX}_{name} gauge", f"{PREFIX}_{name} {value}"]
+        write_atomically(self._path, "\n".join(lines) + "\n", READABLE)
+
+
+def _labelled(labels: Mapping[str, str]) -> str:
+    escaped = {
+        name: value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for name, value in labels.items()
+    }
+    return "{" + ",".join(f'{name}="{value}"' for name, value in escaped.items()) + "}"
+
+
+class OpenTelemetry:
+    """Gauges of a meter of OpenTelemetry's API, exported as the program has set its SDK up. `provider` is a
+    MeterProvider; without one, the program's."""
+
+    def __init__(self, provider: Any = None) -> None:
+        try:
+            from opentelemetry import metrics
+        except ImportError as error:
+            raise UsageError("OpenTelemetry is not installed: pip install opentelemetry-sdk") from error
+        meter = metrics.get_meter(PREFIX, meter_provider=provider)
+        self._gauges = {
+            name: meter.create_gauge(f"{PREFIX}.{name}", unit, meaning) for name, (unit, meaning) in FIGURES.items()
+        }
+
+    def write(self, figures: Sequence[Figure]) -> None:
+        for figure in figures:
+            self._gauges[figure.name].set(figure.value, dict(figure.labels))
+
+    def close(self) -> None:
+        return

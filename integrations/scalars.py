@@ -1,0 +1,130 @@
+"""A run's figures to TensorBoard, Weights & Biases, MLflow, Prometheus or OpenTelemetry while it goes on.
+
+    from loaderscope.integrations.scalars import TensorBoard, live
+
+    with live(TensorBoard(writer)):
+        train()
+
+A thread reads the run's directory every few seconds and hands on what is new. The loop is never asked: it writes its
+records as ever. What fails is told once, in a line, and tried again; nothing is raised into the training. With ranks,
+rank 0 tells of all those that record into its run, and `live` does nothing in the others. Nothing is imported unless
+its class here is used. `loaderscope run --metrics` does the same from outside of the training process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ..profiler.base.errors import RunUnreadable
+from ..profiler.iterate.watch import watch_all
+from ..profiler.session import session as sessions
+from .scalar_backends import MLflow as MLflow
+from .scalar_backends import OpenTelemetry as OpenTelemetry
+from .scalar_backends import Prometheus as Prometheus
+from .scalar_backends import TensorBoard as TensorBoard
+from .scalar_backends import WandB as WandB
+
+if TYPE_CHECKING:
+    from .live_figures import LiveFigures
+    from .scalar_backends import Backend
+
+EVERY_S = 10.0
+# Whoever ends a run waits so long for the last figures; a fork so long for a reading under way.
+PATIENCE_S, FORK_PATIENCE_S = 5.0, 1.0
+
+
+def live(*backends: Backend, every_s: float = EVERY_S) -> Live:
+    """Record every DataLoader of this process, and hand on its figures from now on until `stop`, the end of the `with`
+    block, or of the process."""
+    watch_all()
+    return Live(_own_run, backends, every_s)
+
+
+class Live:
+    """A thread that reads and hands on. `run` says where; None as long as nothing has been recorded."""
+
+    def __init__(self, run: Callable[[], Path | None], backends: Sequence[Backend], every_s: float = EVERY_S) -> None:
+        from . import live_figures  # now: the thread imports nothing while the program may be forking
+
+        self._figures_of = live_figures.LiveFigures
+        self._run, self._backends, self._every_s = run, backends, every_s
+        self._figures: LiveFigures | None = None
+        self._busy, self._ended = threading.Lock(), threading.Event()
+        self._pid = os.getpid()
+        if hasattr(os, "register_at_fork"):  # a child must not inherit what is half done
+            os.register_at_fork(
+                before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._after_fork
+            )
+        self._held = False
+        self._thread = threading.Thread(target=self._read_on, name="loaderscope-scalars", daemon=True)
+        self._thread.start()
+        atexit.register(self.stop)
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """The last figures are handed on, and no more. Safe to call twice."""
+        atexit.unregister(self.stop)
+        self._ended.set()
+        if os.getpid() == self._pid:
+            self._thread.join(PATIENCE_S)
+
+    def _read_on(self) -> None:
+        while not self._ended.wait(self._every_s):
+            self._hand_on()
+        self._hand_on()
+        for backend in self._backends:
+            try:
+                backend.close()
+            except Exception as error:
+                _tell(backend, error)
+
+    def _hand_on(self) -> None:
+        with self._busy:
+            try:
+                run = self._run()
+                if run is None:
+                    return
+                if self._figures is None:
+                    self._figures = self._figures_of(run)
+                figures = self._figures.read()
+            except RunUnreadable:
+                return  # gone, or not there yet
+            except Exception as error:
+                _tell(self, error)
+                return
+            for backend in self._backends:
+                try:
+                    backend.write(figures)
+                except Exception as error:
+                    _tell(backend, error)
+
+    def _before_fork(self) -> None:
+        reads = os.getpid() == self._pid and not self._ended.is_set()
+        self._held = reads and self._busy.acquire(timeout=FORK_PATIENCE_S)
+
+    def _after_fork(self) -> None:
+        if self._held:
+            self._held = False
+            self._busy.release()
+
+
+def _own_run() -> Path | None:
+    session = sessions.current()
+    if session is None or session.facts.get("rank") not in (None, 0):
+        return None
+    return session.run_directory
+
+
+def _tell(who: object, error: Exception) -> None:
+    sessions.tell(f"{type(who).__name__} got no figures: {type(error).__name__}: {error}; training goes on")

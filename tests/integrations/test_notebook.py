@@ -1,0 +1,115 @@
+"""`%load_ext loaderscope` and what a report shows, in a notebook that a real kernel executes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from loaderscope.integrations.notebook import MAGIC, NO_ARGUMENTS, NOTHING, without_magic
+
+CELLS = {
+    "load": "%load_ext loaderscope\nimport sys, loaderscope, torch\n"
+    "from torch.utils.data import DataLoader, Dataset\n"
+    "class Rows(Dataset):\n"
+    "    def __len__(self):\n        return 4000\n"
+    "    def __getitem__(self, index):\n        return torch.tensor([float(index)])\n"
+    "loader = DataLoader(Rows(), batch_size=4)",
+    "recorded": f"{MAGIC}\n\ntotal = 0.0\n\nfor batch in loader:\n    total += float(batch.sum())\ntotal",
+    "bare": "for batch in loader:\n    pass\nDataLoader._get_iterator.__module__",
+    "again": f"{MAGIC}\nfor batch in loader:\n    pass",
+    "nothing": f"{MAGIC}\n1 + 1",
+    "error": f"{MAGIC}\nfor n, batch in enumerate(loader):\n    if n == 40:\n        1 / 0",
+    "bare error": "#\nfor n, batch in enumerate(loader):\n    if n == 40:\n        1 / 0",
+    "arguments": f"{MAGIC} loader\n1",
+    "timed": f"{MAGIC}\n%%capture\nfor batch in loader:\n    pass",
+    "asked": "found = loaderscope.report()\nprint(found)\nfound",
+    "unload": "%unload_ext loaderscope",
+    "unloaded": f"{MAGIC}\n1",
+}
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[Any]]]:
+    """Name of the cell → what it showed."""
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    folder = tmp_path_factory.mktemp("notebook")
+    env = {**os.environ, "LOADERSCOPE_DIR": str(folder / "runs"), "LOADERSCOPE_STACKS": "0", "IPYTHONDIR": str(folder),
+           "JUPYTER_RUNTIME_DIR": str(folder), "JUPYTER_DATA_DIR": str(folder)}  # fmt: skip
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS.values()])
+    client = nbclient.NotebookClient(notebook, timeout=250, allow_errors=True, resources={"metadata": {"path": folder}})
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
+            patched.setenv(name, str(folder))
+        client.execute(env=env)
+    nbformat.write(notebook, folder / "done.ipynb")
+    return dict(zip(CELLS, (cell.outputs for cell in notebook.cells), strict=True))
+
+
+def shown(outputs: list[Any], kind: str = "text/html") -> list[str]:
+    return [output.data[kind] for output in outputs if "data" in output and kind in output.data]
+
+
+def printed(outputs: list[Any]) -> str:
+    return "".join(output.text for output in outputs if output.output_type == "stream")
+
+
+def errors(outputs: list[Any]) -> list[Any]:
+    return [output for output in outputs if output.output_type == "error"]
+
+
+def test_a_cell_is_recorded_and_its_report_shown_below_its_value(outputs: dict[str, list[Any]]) -> None:
+    assert not outputs["load"]
+    value, report = outputs["recorded"]
+    assert value.data["text/plain"] == str(float(sum(range(4000))))
+    assert "Rows" in report.data["text/html"] and "1,000" in report.data["text/plain"]
+    assert "cell 2, line 5" in report.data["text/html"] and "cell 2, line 5" in report.data["text/plain"]
+
+
+def test_outside_of_such_cells_nothing_is_recorded(outputs: dict[str, list[Any]]) -> None:
+    assert shown(outputs["bare"], "text/plain") == ["'torch.utils.data.dataloader'"]
+    (report,) = shown(outputs["again"], "text/plain")
+    assert "1,000" in report and "2,000" not in report and "cell 4, line 2" in report
+
+
+def test_a_cell_without_a_loader_says_so(outputs: dict[str, list[Any]]) -> None:
+    assert shown(outputs["nothing"], "text/plain") == ["2"]
+    assert printed(outputs["nothing"]) == f"{NOTHING}\n"
+
+
+def test_an_error_looks_as_it_would_without(outputs: dict[str, list[Any]]) -> None:
+    (error,), (bare,) = errors(outputs["error"]), errors(outputs["bare error"])
+    plain = [re.sub(r"\x1b\[[\d;]*m|\[\d+\]", "", "\n".join(each.traceback)) for each in (error, bare)]
+    same = [text.replace("1 #\n", "1 \n") for text in plain]
+    assert same[0] == same[1] and "ZeroDivisionError" in same[0]
+    assert len(shown(outputs["error"])) == 1, "what was recorded until then"
+
+
+def test_what_stands_behind_the_magic_is_refused_in_a_sentence(outputs: dict[str, list[Any]]) -> None:
+    (said,) = outputs["arguments"]
+    assert said.output_type == "stream" and said.text == f"UsageError: {NO_ARGUMENTS}\n"
+
+
+def test_another_cell_magic_below_is_heard(outputs: dict[str, list[Any]]) -> None:
+    assert len(shown(outputs["timed"])) == 1 and not errors(outputs["timed"])
+
+
+def test_a_report_is_html_in_a_notebook_and_text_in_print(outputs: dict[str, list[Any]]) -> None:
+    assert "What recording cost" in printed(outputs["asked"])
+    assert len(shown(outputs["asked"])) == 1
+
+
+def test_unloaded_it_is_gone(outputs: dict[str, list[Any]]) -> None:
+    assert not outputs["unload"]
+    assert "Cell magic `%%loaderscope` not found" in printed(outputs["unloaded"])
+
+
+def test_only_a_first_line_of_ours_is_taken_away() -> None:
+    assert without_magic([f"{MAGIC}\n", "1\n"]) == ["\n", "1\n"]
+    for lines in ([], ["1\n"], ["%%time\n", f"{MAGIC}\n"], [f"{MAGIC} x\n", "1\n"]):
+        assert without_magic(lines) is lines
+    assert without_magic([f"{MAGIC}\n", "%%time\n", "1\n"]) == ["%%time\n", "1\n"]

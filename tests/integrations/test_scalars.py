@@ -1,0 +1,223 @@
+"""Figures of a run that goes on: what is read of it, and what arrives at each place they are sent to."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from builders import MS, T0, RunBuilder, loop, values_of, write_lane
+from loaderscope.cli import main
+from loaderscope.integrations import scalars
+from loaderscope.integrations.live_figures import FIGURES, Figure, LiveFigures
+from loaderscope.integrations.scalars import MLflow, OpenTelemetry, Prometheus, TensorBoard, WandB, live
+from loaderscope.profiler.base.errors import UsageError
+from loaderscope.profiler.base.schema import BATCH
+from rule_rows import rows_of
+
+SAMPLE = [
+    Figure("wait_share", 0.25, {"loader": 'Ima"ges\n', "phase": "training", "rank": "1"}, 40),
+    Figure("headroom", 1.5, {"loader": "Rows"}, 7),
+]
+
+
+def two_ranks(runs: Path, waits: Sequence[float] = (1.0, 6.0)) -> RunBuilder:
+    """Ranks that differ in how long they wait: (ms of 10 a step) a rank."""
+    run = RunBuilder(runs)
+    for rank, wait in enumerate(waits):
+        rows, epochs = rows_of(1, 40, wait_ms=wait, compute_ms=10 - wait, fetch_ns=4 * MS, collate_ns=MS)
+        process = run.process(pid=4000 + rank, world_size=len(waits), rank=rank)
+        process.loader(rows, epochs=epochs, config={"phase": "training"})
+    return run
+
+
+def told(figures: Sequence[Figure], name: str) -> dict[str | None, float]:
+    return {figure.labels.get("rank"): figure.value for figure in figures if figure.name == name}
+
+
+def test_every_figure_of_every_rank(runs_dir: Path) -> None:
+    figures = LiveFigures(two_ranks(runs_dir).path).read()
+    assert told(figures, "wait_share") == {"0": pytest.approx(0.1), "1": pytest.approx(0.6)}
+    assert told(figures, "batches_per_s") == {rank: pytest.approx(100) for rank in ("0", "1")}
+    assert told(figures, "make_s") == {rank: pytest.approx(0.005) for rank in ("0", "1")}
+    assert told(figures, "headroom") == {"0": pytest.approx(1 / 0.9), "1": pytest.approx(2.5)}
+    assert told(figures, "slowest_rank") == {None: 1.0}
+    assert {figure.labels.get("phase") for figure in figures} == {"training", None}
+    assert {figure.name for figure in figures} == set(FIGURES) and {figure.batches for figure in figures} == {40}
+
+
+def test_a_reading_has_what_is_new(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    process = run.process(ended=False)
+    process.loader()
+    lane = write_lane(process.path, "batches0x0", BATCH, loop(30, wait_ms=1, compute_ms=9))
+    reader = LiveFigures(run.path)
+    assert told(reader.read(), "wait_share") == {None: pytest.approx(0.1)}
+    assert reader.read() == []
+    for row in loop(30, wait_ms=8, compute_ms=2, epoch=1, start_ns=T0 + 1000 * MS):
+        lane.append(*values_of(BATCH, row))
+    later = reader.read()
+    assert told(later, "wait_share") == {None: pytest.approx(0.8)}, "of the second epoch alone"
+    assert {figure.batches for figure in later} == {60}
+
+
+def test_tensorboard(tmp_path: Path) -> None:
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    backend = TensorBoard(tmp_path / "events")
+    backend.write(SAMPLE)
+    backend.close()
+    read = events.EventAccumulator(str(tmp_path / "events")).Reload()
+    assert read.Tags()["scalars"] == ['loaderscope/Ima"ges\n/rank 1/wait_share', "loaderscope/Rows/headroom"]
+    (event,) = read.Scalars("loaderscope/Rows/headroom")
+    assert (event.step, event.value) == (7, 1.5)
+
+
+def test_prometheus(tmp_path: Path) -> None:
+    parser = pytest.importorskip("prometheus_client.parser")
+
+    def samples() -> dict[str, list[tuple[dict[str, str], float]]]:
+        families = parser.text_string_to_metric_families((tmp_path / "run.prom").read_text())
+        return {family.name: [(each.labels, each.value) for each in family.samples] for family in families}
+
+    backend = Prometheus(tmp_path / "run.prom")
+    backend.write(SAMPLE)
+    backend.write([])
+    found = samples()
+    assert found["loaderscope_wait_share"] == [(dict(SAMPLE[0].labels), 0.25)]
+    assert found["loaderscope_headroom"] == [({"loader": "Rows"}, 1.5)]
+    assert found["loaderscope_live"] == [({}, 1.0)] and found["loaderscope_updated_seconds"][0][1] > 1e9
+    backend.close()
+    assert samples()["loaderscope_live"] == [({}, 0.0)]
+    assert [path.name for path in tmp_path.iterdir()] == ["run.prom"], "nothing half written is left"
+    assert stat.S_IMODE((tmp_path / "run.prom").stat().st_mode) & 0o444 == 0o444, "node_exporter must read it"
+    with pytest.raises(UsageError, match="there is no folder"):
+        Prometheus(tmp_path / "missing" / "run.prom")
+
+
+def test_opentelemetry() -> None:
+    sdk = pytest.importorskip("opentelemetry.sdk.metrics")
+    reader = pytest.importorskip("opentelemetry.sdk.metrics.export").InMemoryMetricReader()
+    backend = OpenTelemetry(sdk.MeterProvider([reader]))
+    backend.write(SAMPLE)
+    backend.close()
+    (resource,) = reader.get_metrics_data().resource_metrics
+    metrics = {metric.name: metric for metric in resource.scope_metrics[0].metrics}
+    (point,) = metrics["loaderscope.wait_share"].data.data_points
+    assert point.value == 0.25 and point.attributes == SAMPLE[0].labels
+    assert metrics["loaderscope.headroom"].unit == "1"
+
+
+def test_wandb_keeps_the_numbers_of_the_trainings_steps() -> None:
+    """By the documented interface of wandb.Run: `commit=False` adds to what the training logs next."""
+    calls: list[Any] = []
+    run = SimpleNamespace(
+        define_metric=lambda name, step_metric: calls.append((name, step_metric)),
+        log=lambda data, commit: calls.append((data, commit)),
+    )
+    backend = WandB(run)
+    backend.write(SAMPLE)
+    backend.write([])
+    backend.close()
+    values = {'loaderscope/Ima"ges\n/rank 1/wait_share': 0.25, "loaderscope/Rows/headroom": 1.5}
+    assert calls == [("loaderscope/*", "loaderscope/batches"), ({**values, "loaderscope/batches": 40}, False)]
+
+
+def test_mlflow_is_given_names_that_it_allows() -> None:
+    """By the documented interface of MlflowClient."""
+    calls: list[Any] = []
+    client = SimpleNamespace(log_metric=lambda run_id, key, value, step: calls.append((run_id, key, value, step)))
+    backend = MLflow("abc", client)
+    backend.write(SAMPLE)
+    backend.close()
+    assert calls == [("abc", "loaderscope/Ima_ges_/rank 1/wait_share", 0.25, 40),
+                     ("abc", "loaderscope/Rows/headroom", 1.5, 7)]  # fmt: skip
+
+
+class Kept:
+    """A backend that remembers, and fails where it is told to."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.figures: list[Figure] = []
+        self.closed = threading.Event()
+        self.fails = fails
+
+    def write(self, figures: Sequence[Figure]) -> None:
+        if self.fails:
+            raise ConnectionError("the tracker is away")
+        self.figures += figures
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def test_live_hands_on_what_the_loop_does_and_raises_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    kept, failing = Kept(), Kept(fails=True)
+    loader = DataLoader(TensorDataset(torch.arange(300.0)), batch_size=10)
+    with live(failing, kept, every_s=0.02):
+        for _ in range(2):
+            assert sum(len(batch) for (batch,) in loader) == 300
+    assert kept.closed.is_set() and failing.closed.is_set()
+    assert {figure.name for figure in kept.figures} == set(FIGURES) - {"slowest_rank"}
+    assert max(figure.batches for figure in kept.figures) == 60
+    assert capfd.readouterr().err.count("Kept got no figures: ConnectionError: the tracker is away") == 1
+
+
+def test_only_rank_0_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    for rank, place in ((None, Path("/run")), (0, Path("/run")), (1, None)):
+        session = SimpleNamespace(facts={"rank": rank}, run_directory=Path("/run"))
+        monkeypatch.setattr(scalars.sessions, "current", lambda session=session: session)
+        assert scalars._own_run() == place
+    monkeypatch.setattr(scalars.sessions, "current", lambda: None)
+    assert scalars._own_run() is None
+
+
+def test_a_fork_waits_for_the_reading_and_leaves_nothing_held(runs_dir: Path) -> None:
+    kept = Kept()
+    found = scalars.Live(lambda: two_ranks(runs_dir).path, [kept], every_s=60)
+    pid = os.fork()
+    if not pid:
+        os._exit(0 if found._busy.acquire(blocking=False) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert found._busy.acquire(blocking=False)
+    found._busy.release()
+    found.stop()
+    found.stop()
+    assert kept.closed.is_set()
+
+
+SCRIPT = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+for (batch,) in DataLoader(TensorDataset(torch.arange(200.0)), batch_size=10):
+    pass
+print("trained")
+"""
+
+
+def test_run_hands_on_from_outside(tmp_path: Path) -> None:
+    """Of the training process nothing is asked: it may end before the first reading."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+    command = [sys.executable, "-m", "loaderscope", "run", "-q", "--metrics", f"prometheus:{tmp_path}/run.prom"]
+    done = subprocess.run(
+        [*command, str(tmp_path / "train.py")], capture_output=True, text=True, timeout=200, check=True
+    )
+    assert done.stdout == "trained\n" and done.stderr == ""
+    text = (tmp_path / "run.prom").read_text()
+    assert 'loaderscope_wait_share{loader="TensorDataset"} ' in text and "loaderscope_live 0" in text
+
+
+@pytest.mark.parametrize("wanted", ["prometheus", "prometheus:", "statsd:here"])
+def test_a_place_that_cannot_be_meant(wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--metrics", wanted, "train.py"]) == 2
+    said = f"loaderscope: --metrics {wanted} names no place: write prometheus:FILE.prom or tensorboard:FOLDER\n"
+    assert capsys.readouterr().err == said
