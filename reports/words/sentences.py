@@ -148,12 +148,19 @@ def overhead_line(overhead: Overhead) -> str | None:
 
 
 def overhead_sentence(overhead: Overhead) -> str:
-    """What recording cost, in one sentence or two."""
+    """What recording cost, in one sentence or two, and what of it is left out.
+
+    The hooks are timed back to back (profiler/iterate/calibrate.py), so with warm caches; benchmarks/overhead.py, whose
+    loop does real work in between, measures 1.6 times as much.
+    """
     if overhead.per_batch_us is None:
         first = f"The cost a batch was not measured ({overhead.reasons.get('per_batch_us', 'no reason known')})."
     else:
         share = f", {percent(overhead.share_of_step)} of a step" if overhead.share_of_step is not None else ""
-        first = f"{micros(overhead.per_batch_us)} a batch{share}."
+        first = (
+            f"{micros(overhead.per_batch_us)} a batch{share}, timed with warm caches: where the loop's own work empties "
+            "them, up to twice that."
+        )
     if overhead.sampler_cpu_share is None:
         return first
     memory = f" and {size(overhead.sampler_rss_bytes)}" if overhead.sampler_rss_bytes is not None else ""
