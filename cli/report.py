@@ -46,7 +46,7 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None, 
     Examples:
       loaderscope report
       loaderscope report --full
-      loaderscope report --advice 2
+      loaderscope report --advice 1
       loaderscope report --format html -o report.html
       loaderscope report --probe train:make_loader     (tries the advice)
       loaderscope report 20250131-0915 --format md | gh issue comment 7 -F -

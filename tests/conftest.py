@@ -53,6 +53,7 @@ def no_hook_left(runs_dir: Path) -> Iterator[None]:
     watch = sys.modules.get("loaderscope.profiler.iterate.watch")
     if watch is not None:
         watch.unwatch()
+        watch._names.clear()  # numbered within a run: the next test's is another
     session = sys.modules.get("loaderscope.profiler.session.session")
     if session is not None:
         session.close_session()

@@ -105,6 +105,7 @@ PRINTS = (
     (r"report --probe", r"measured by the probe"),
     (r"stacks .*-o", r"speedscope"),
     (r"stacks", r"of the time|fetch|no stacks"),
+    (r"report --advice", r"predicted ×|\[\w+-[\w-]+\]"),
     (r"tune", r"Tuned \w+: "),
     (r"(run|report)\b", r"steady batches|too short"),
     (r"top", r"Overview|batches"),
@@ -263,7 +264,11 @@ def in_a_terminal(command: str, here: Here, expected: str) -> tuple[int, str]:
     return process.wait(), seen.decode(errors="replace")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+# `make demo` is a minute: tests/test_demo.py runs it for less.
+WRITTEN = [pytest.param(each, marks=[pytest.mark.slow] if each == "loaderscope demo" else []) for each in COMMANDS]
+
+
+@pytest.mark.parametrize("command", WRITTEN)
 def test_it_runs_as_written(here: Here, command: str) -> None:
     verb = command.removeprefix("loaderscope ")
     expected = next(e for p, e in PRINTS if re.match(p, verb) or (p[0] != "(" and re.search(p, verb)))

@@ -69,6 +69,8 @@ def render_brief(
 def _parts(report: Report, width: int, form: _Form) -> Iterator[RenderableType]:
     for sentence in report.missing:
         yield Text(clean(sentence), style="bold red")
+    if report.missing:
+        yield Text("")
     several = len({each.pid for each in report.loaders}) > 1
     loaders = report.costliest[:MAX_LOADERS]
     for number, loader in enumerate(loaders):

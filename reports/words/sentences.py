@@ -158,8 +158,8 @@ def overhead_sentence(overhead: Overhead) -> str:
     else:
         share = f", {percent(overhead.share_of_step)} of a step" if overhead.share_of_step is not None else ""
         first = (
-            f"{micros(overhead.per_batch_us)} a batch{share}, timed with warm caches: where the loop's own work empties "
-            "them, up to twice that."
+            f"{micros(overhead.per_batch_us)} a batch{share}, timed with warm caches: where the loop's own work "
+            "empties them, up to twice that."
         )
     if overhead.sampler_cpu_share is None:
         return first

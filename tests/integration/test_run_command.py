@@ -157,7 +157,8 @@ def test_ranks_of_torchrun_record_into_one_run(tmp_path: Path, runs_dir: Path) -
     assert section.rank == 1 and section.ranks is not None and len(section.ranks.each) == 3
     slow = section.ranks.slowest  # by 80 ms a step; the others wait for it at the barrier
     assert slow is not None
-    assert (slow.rank, slow.cause, slow.function, slow.held_up) == (1, "fetch", "Augment", True)
+    assert (slow.rank, slow.cause, slow.held_up) == (1, "fetch", True)
+    assert slow.function in ("Augment", "Augment.__call__")  # by its time as a transform, or by stacks
 
 
 def test_nothing_recorded_leaves_no_directory(runs_dir: Path) -> None:

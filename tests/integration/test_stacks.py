@@ -158,6 +158,7 @@ def test_native_frames_leave_no_process_stopped(tmp_path: Path) -> None:
     assert process.returncode == 0 and json.loads(out.splitlines()[-1])["state"] == "R"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_the_training_does_not_notice(tmp_path: Path, workers: str) -> None:
     """Beside a run that is recorded without stacks; that this one is as it would be bare, others show."""

@@ -237,7 +237,14 @@ def quick(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
     assert ID in (said(capsys, "list") or "")
 
 
-@pytest.mark.parametrize("block", range(0, ASKED or RUNS, BLOCK))
+# The rest of them is `make test-slow`'s.
+BLOCKS = [
+    pytest.param(block, marks=[pytest.mark.slow] if block >= 2 * BLOCK and not ASKED else [])
+    for block in range(0, ASKED or RUNS, BLOCK)
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
 def test_damaged_runs(
     block: int, files: Files, pristine: Path, tmp_path: Path, read_once: dict[Any, Any],
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,

@@ -26,8 +26,6 @@ from loaderscope.profiler.session.gaps import EVERYTHING, INSIDE_WORKERS, tell_f
 from loaderscope.tui.bars import _said
 from loaderscope.tui.snapshot import Snapshot
 
-pytestmark = pytest.mark.usefixtures("nothing_left_over")
-
 TODAY = f"torch {torch.__version__}"
 
 
@@ -70,7 +68,7 @@ def first_line(run: Any) -> str:
     result = CliRunner().invoke(cli, ["report", str(run.path)])
     assert result.exit_code in (0, None), result.output
     lines = [line.rstrip() for line in result.output.splitlines()]
-    return " ".join(itertools.takewhile(lambda line: line and line[0] not in "─-", lines))
+    return " ".join(itertools.takewhile(lambda line: line and line[0] not in "●*", lines))
 
 
 def open_now() -> Any:

@@ -14,8 +14,6 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.iterate import foreign
 from loaderscope.profiler.run.run_reader import open_run
 
-pytestmark = pytest.mark.usefixtures("nothing_left_over")
-
 MODULE = "fastai.data.load"
 
 

@@ -253,7 +253,7 @@ def test_the_garbage_collector_may_take_it_all(house: Any) -> None:
         weakref.finalize(iterator, freed.append, 1)
         assert next(iterator) == 1
         del iterator, step
-        gc.collect()
+    gc.collect()
     assert len(freed) == 20
 
 
