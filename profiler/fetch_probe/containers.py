@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from ..guard.error_origin import forgiving, is_ours
+
 MAX_DESCRIPTORS = 4096
 MAX_MAPS_BYTES = 4 << 20
 
@@ -47,7 +49,9 @@ def size_of(path: str, kind: str) -> int | None:
     """Bytes of the file, None where it cannot be asked. LMDB may make its file as large as its map, and leave holes."""
     try:
         found = os.stat(path)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if not is_ours(error):
+            raise
         return None
     held = getattr(found, "st_blocks", None)
     return min(found.st_size, held * 512) if kind == "lmdb" and held is not None else found.st_size
@@ -71,13 +75,14 @@ def _open_files(process: str) -> list[str]:
     found = []
     try:
         names = os.listdir(folder)[:MAX_DESCRIPTORS]
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return []
     for name in names:
-        try:
+        path = ""
+        with forgiving(OSError):  # the descriptor by which the folder itself was read
             path = os.readlink(f"{folder}/{name}")
-        except OSError:  # the descriptor by which the folder itself was read
-            continue
         if path.startswith("/") and not path.endswith(" (deleted)"):
             found.append(path)
     return found
@@ -88,7 +93,9 @@ def _mapped_files(process: str) -> set[str]:
     try:
         with open(f"{process}/maps", "rb") as file:
             lines = file.read(MAX_MAPS_BYTES).splitlines()
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return set()
     paths: set[bytes] = set()
     code: set[bytes] = set()

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..base.clock import now_ns
 from ..base.mounts import Mounts
+from ..guard.error_origin import is_ours
 from ..guard.static_access import inherits
 from .containers import kind_of, size_of, suffix_of
 from .probe_totals import MAX_PATH, ProbeTotals
@@ -117,7 +118,9 @@ class PathSums:
         for path in paths[:: -(-len(paths) // MAX_SIZED)]:
             try:
                 size = os.stat(path).st_size
-            except (OSError, ValueError):
+            except (OSError, ValueError) as error:
+                if not is_ours(error):
+                    raise
                 continue
             self._totals.add_suffix(suffix_of(path), 0, 1, size, size)
             if now_ns() > until:
@@ -153,5 +156,7 @@ def _text(path: Any) -> str | None:
 def _working_directory() -> str:
     try:
         return os.getcwd()
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return "/"

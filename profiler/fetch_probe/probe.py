@@ -16,7 +16,7 @@ from typing import Any
 from ..base.atomic_write import write_atomically
 from ..base.clock import now_ns
 from ..base.metadata import read_json
-from ..guard.error_origin import is_ours
+from ..guard.error_origin import forgiving, is_ours
 from . import opens
 from .chains import Chains
 from .containers import held_containers, size_of
@@ -251,9 +251,11 @@ class FetchProbe:
         whole.add(self.totals)
         try:
             write_atomically(self._file, whole.to_json())
-        except OSError:  # a full disk, a folder that is gone
+        except OSError as error:  # a full disk, a folder that is gone
+            if not is_ours(error):
+                raise
             self._failed_writes += 1
-            with suppress(OSError):
+            with forgiving(OSError):
                 self._file.with_name(f".{self._file.name}.{os.getpid()}").unlink()
             return
         self._unwritten = 0
@@ -265,7 +267,7 @@ class FetchProbe:
         self._unwritten += 1
         if self._batch is not None:
             batch, self._batch = self._batch, None
-            with suppress(Exception):
+            with forgiving(Exception):
                 batch.drop()
         if _at_work is self:
             _let_go()
@@ -348,7 +350,7 @@ def _forget_after_fork() -> None:
     _turn = threading.Lock()
     if probe is not None:
         probe._off = True
-        with suppress(Exception):
+        with forgiving(Exception):
             probe.abandon()
 
 

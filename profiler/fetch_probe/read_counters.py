@@ -6,6 +6,8 @@ import os
 import resource
 from typing import NamedTuple
 
+from ..guard.error_origin import is_ours
+
 _FIELDS = (b"rchar:", b"wchar:", b"syscr:", b"syscw:", b"read_bytes:")
 
 
@@ -44,7 +46,9 @@ def counters(whole_process: bool, proc: str = "/proc") -> Counters:
         if tuple(fields[:10:2]) != _FIELDS:
             return Counters(-1, -1, -1, faults, 0)
         return Counters(int(fields[1]), int(fields[5]), int(fields[9]), faults, len(data))
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if not is_ours(error):
+            raise
         return Counters(-1, -1, -1, faults, 0)
 
 

@@ -94,8 +94,12 @@ class _Task:
         """A process that forks with threads in it is warned: this one must be over."""
         path = f"/proc/self/task/{self._thread}"
         deadline = time.monotonic() + _GONE_S
-        while os.path.exists(path) and time.monotonic() < deadline:
-            time.sleep(0)
+        try:
+            while time.monotonic() < deadline:
+                os.stat(path)  # os.path.exists() takes a handler's OSError for its own
+                time.sleep(0)
+        except FileNotFoundError:
+            return
 
 
 def _forget_thread() -> None:
