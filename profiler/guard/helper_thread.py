@@ -24,17 +24,17 @@ PATIENCE_S = 10.0
 PATIENCE_INTERRUPTED_S = 2.0
 _GONE_S = 0.01
 
-_stuck = False
+_late: _Task | None = None  # what was given up on, as long as it is at work
 _collecting = False  # whether garbage is to be collected again once the work is done
 
 
 def apart(work: Callable[[], T]) -> T:
     """What `work` returns or raises. Where a handler has raised meanwhile, that error, after the work. RuntimeError
-    where that takes too long; then nothing more is done so in this process."""
-    global _stuck
+    where that takes too long; then nothing more is done so until it has come to its end after all."""
+    global _late
     if threading.get_ident() != threading.main_thread().ident:
         return work()
-    if _stuck:
+    if is_late():
         raise RuntimeError("something hung before")
     task = _Task(work)
     try:
@@ -42,14 +42,19 @@ def apart(work: Callable[[], T]) -> T:
     except RuntimeError:  # no more threads
         return work()
     interruption = task.wait()
-    _stuck = not task.over
+    _late = None if task.over else task
     if interruption is not None:
         raise interruption
-    if _stuck:
+    if _late is not None:
         raise RuntimeError(f"it took more than {PATIENCE_S:.0f} s")
     if task.error is not None:
         raise task.error
     return task.result  # type: ignore[no-any-return]
+
+
+def is_late() -> bool:
+    """Whether something that was given up on is still at work."""
+    return _late is not None and not _late.over
 
 
 class _Task:
