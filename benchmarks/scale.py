@@ -13,11 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from open_run import this_machine, timed_processes
 
 BATCHES, DETAIL, A_HOST = 100_000, 8_000, 8
 # Ranks → seconds, bytes.
@@ -120,19 +120,13 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             directory = Path(folder, "20250101-000000-abcdef")
             make_job(directory, ranks, ranks // 2 + 1, options.killed)
-            results = []
-            for _ in range(options.repeat):
-                command = [sys.executable, "-c", MEASURE, str(directory)]
-                results.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-        results.sort(key=lambda result: float(result["total_s"]))
+            results = timed_processes(MEASURE, directory, options.repeat)
         median = results[len(results) // 2]
         right = median["slowest"] == ranks // 2 + 1 and median["cause"] == "fetch" and median["ranks"] == ranks
         seconds, bytes_ = BOUNDS.get(ranks, (float("inf"), float("inf")))
         passed = passed and right and median["total_s"] <= seconds and median["peak_rss_bytes"] <= bytes_
         found.append({"ranks": ranks, "median": median, "bounds": BOUNDS.get(ranks), "right": right})
-    machine = {"cpu": platform.processor() or platform.machine(), "cores": os.cpu_count(),
-               "python": platform.python_version(), "system": platform.platform()}  # fmt: skip
-    print(json.dumps({"benchmark": "scale", "machine": machine, "jobs": found, "passed": passed}, indent=2))
+    print(json.dumps({"benchmark": "scale", "machine": this_machine(), "jobs": found, "passed": passed}, indent=2))
     return 0 if passed else 1
 
 

@@ -27,7 +27,7 @@ class Candidate:
     predicted: Range | None  # None where nothing could be predicted
 
 
-def foretold(run: str, process: str, loader: int, own: Settings, device: bool) -> list[Candidate]:
+def predicted_candidates(run: str, process: str, loader: int, own: Settings, device: bool) -> list[Candidate]:
     """The candidates for a loader of a run that is being recorded, the most promising first; none if all is well.
 
     Where too little was measured, the usual numbers of workers.
@@ -45,7 +45,7 @@ def foretold(run: str, process: str, loader: int, own: Settings, device: bool) -
 
 
 def usual(own: Settings) -> list[Candidate]:
-    """Where nothing can be foretold."""
+    """Where nothing can be predicted."""
     numbers = dict.fromkeys((usable_cores(), max(1, usable_cores() // 2), 2 * usable_cores()))
     return [Candidate(replace(own, num_workers=n), None) for n in numbers if n != own.num_workers][:FIRST]
 

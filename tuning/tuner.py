@@ -19,19 +19,19 @@ from ..profiler.iterate.watch import loader_place
 from ..profiler.session import session as sessions
 from ..profiler.session.ranks import group_of_process, ranks
 from ..profiler.transit.measure import batch_size_of
-from .candidates import MOST, Candidate, foretold, neighbours, usual
+from .candidates import MOST, Candidate, neighbours, predicted_candidates, usual
 from .record import Record
 from .room import Load, room_left, why_no_room, worker_bytes
 from .settings import Settings, settings_of, why_refused
 from .switching import Switching
 from .trial import Trial, Window, left_out
 
-LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is foretold
+LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is predicted
 LOOK_AT_MOST = 2000
 STEP_SHARE = 0.1  # of a known length of training
 # After all is decided: below the user's own rate for so long, and it goes back.
 LONG_NS, BELOW = 30_000_000_000, 0.97
-FORETELL_S = 10.0  # no iteration waits longer for what is being foretold
+PREDICT_S = 10.0  # no iteration waits longer for what is being predicted
 WRITE_NS = 5_000_000_000
 IDLE_NS = 3_000_000_000  # whoever tries and has handed over nothing for so long is not in anybody's way
 
@@ -65,7 +65,7 @@ class Tuner:
         self._begun_ns = self._last_ns = self._looked = 0
         self._written_ns = -WRITE_NS
         self._load: Load | None = None
-        self._foretelling: threading.Thread | None = None
+        self._predicting: threading.Thread | None = None
         self._found: list[Candidate] | None = None
         self._waiting: list[Candidate] = []
         self._trial: Trial | None = None
@@ -76,8 +76,8 @@ class Tuner:
     # As `Switching` calls it.
 
     def wanted(self, own: Settings) -> Settings:
-        if self._foretelling is not None:
-            self._foretelling.join(FORETELL_S)  # workers are about to be forked, best where no other thread is at work
+        if self._predicting is not None:
+            self._predicting.join(PREDICT_S)  # workers are about to be forked, best where no other thread is at work
         if own != self.own:  # the user's code has changed them
             self.own = self.chosen = own
             self._trial = None
@@ -135,9 +135,9 @@ class Tuner:
     # Looking.
 
     def _look(self, batch: Any, now: int) -> None:
-        if self._foretelling is not None:
-            if not self._foretelling.is_alive():
-                self._foretelling = None
+        if self._predicting is not None:
+            if not self._predicting.is_alive():
+                self._predicting = None
                 self._waiting = list(self._found or ())
                 if not self._waiting:
                     self._decide("nothing to gain: the loop does not wait for its data")
@@ -153,10 +153,10 @@ class Tuner:
         size, tensors = batch_size_of(batch)
         self._load = Load(0.0, max(0, size), max(0, tensors))
         sessions.flush()
-        self._foretelling = threading.Thread(target=self._foretell, name="loaderscope foretells", daemon=True)
-        self._foretelling.start()
+        self._predicting = threading.Thread(target=self._predict, name="loaderscope predicts", daemon=True)
+        self._predicting.start()
 
-    def _foretell(self) -> None:
+    def _predict(self) -> None:
         try:
             place = loader_place(self.loader())
             session = sessions.current()
@@ -164,7 +164,7 @@ class Tuner:
                 self._found = usual(self.own)
                 return
             device = isinstance(in_use(), Accelerator)
-            self._found = foretold(str(session.run_directory), str(place[0]), place[1], self.own, device)
+            self._found = predicted_candidates(str(session.run_directory), str(place[0]), place[1], self.own, device)
         except Exception:
             self._found = usual(self.own)
 

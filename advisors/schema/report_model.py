@@ -380,9 +380,14 @@ class LoaderReport:
     plan: Plan | None = None  # None where nothing is recommended, and in reports written before there were plans
 
     @property
+    def lost_share(self) -> float:
+        """The part of the loop's time that free loading would save; 1 where without loading nothing is left."""
+        return 1 - 1 / max(1.0, self.headroom) if self.headroom is not None else 1.0
+
+    @property
     def lost_s(self) -> float:
-        """Seconds that loading cost this loop: what free loading would save."""
-        return (self.wall_s or 0.0) * (1 - 1 / max(1.0, self.headroom) if self.headroom is not None else 1.0)
+        """Seconds that loading cost this loop."""
+        return (self.wall_s or 0.0) * self.lost_share
 
 
 @dataclass(frozen=True)

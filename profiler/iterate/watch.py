@@ -87,7 +87,7 @@ def watch(loader: T, *, name: str | None = None, stacks: bool = True) -> T:
     if inherits(type(loader), DataLoader):
         with _lock:
             _hook(type(loader))  # first: what comes next may be cut short by a signal's handler, and be tried again
-            if _recorder_of(loader) is None:
+            if recorder_of(loader) is None:
                 recorder = _register(loader, name)
                 for iterator in _live_iterators(loader):
                     instrument_running(iterator, Iteration(recorder))
@@ -169,7 +169,7 @@ def watch_all_for_now() -> Callable[[], None]:
 
 def loader_place(loader: Any) -> tuple[Path, int] | None:
     """(folder of this process in the run, number of the loader in it); None before its first batch."""
-    recorder = loader._recorder if type(loader) is WatchedIterable else _recorder_of(loader)
+    recorder = loader._recorder if type(loader) is WatchedIterable else recorder_of(loader)
     if recorder is None or recorder.session is None:
         return None
     return recorder.session.directory, recorder.index
@@ -184,11 +184,6 @@ def live_loaders() -> dict[tuple[Path, int], Any]:
         if place is not None:
             found[place] = loader
     return found
-
-
-def recorder_of(loader: Any) -> Recorder | None:
-    """The recorder of a loader that is watched."""
-    return _recorder_of(loader)
 
 
 def hand_out(loader: Any, make: Callable[[Any], Any]) -> None:
@@ -218,7 +213,7 @@ def iterator_like(loader: Any, stand_in: Any, num_workers: int, first: Iteration
     """An iterator of torch's own that measures as one of `loader` does, made of what `stand_in` says in the loader's
     place. With `first` it goes on with the epoch which that step began. Raises what torch raises."""
     original, family = next(_hooked[cls] for cls in type(loader).__mro__ if cls in _hooked)
-    recorder, step = _recorder_of(loader), None
+    recorder, step = recorder_of(loader), None
     try:
         if recorder is not None:
             step = Iteration(recorder)
@@ -247,7 +242,7 @@ def current_run_directory() -> Path | None:
 # Registry.
 
 
-def _recorder_of(loader: Any) -> Recorder | None:
+def recorder_of(loader: Any) -> Recorder | None:
     entry = _watched.get(id(loader))
     return entry.recorder if entry is not None and entry.loader() is loader else None
 
@@ -400,7 +395,7 @@ def _unhook() -> None:
 def _hooked_get_iterator(original: Any, family: LoaderKind | None) -> Any:
     def begin(loader: Any) -> tuple[Any, Iteration | None] | None:
         """What makes the iterator, and the step it takes; None for a loader that is not watched."""
-        if _hand_out_each is not None and _all and not sessions.in_worker() and _recorder_of(loader) is None:
+        if _hand_out_each is not None and _all and not sessions.in_worker() and recorder_of(loader) is None:
             _hand_out_as_chosen(loader)
         entry = _watched.get(id(loader))
         if entry is not None and entry.hand_out is not None and entry.loader() is loader and not sessions.in_worker():
@@ -437,7 +432,7 @@ def _step_for(loader: Any) -> Iteration | None:
     """A step that has begun, for a watched loader; None for any other. Raises no error of ours."""
     recorder = None
     try:
-        recorder = _recorder_of(loader)
+        recorder = recorder_of(loader)
         if recorder is None and _all and not sessions.in_worker():
             with _lock:
                 recorder = _register(loader, None, iterating=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -116,6 +118,12 @@ def read_segment(path: Path) -> tuple[npt.NDArray[Any], SegmentInfo]:
     wrong = np.flatnonzero(records["seq"] != expected)
     records, disbelieved = believed(records[: wrong[0]] if len(wrong) else records)
     return records, replace(info, disbelieved=disbelieved)
+
+
+def batch_lanes(names: Iterable[str], index: int) -> list[str]:
+    """The lanes of batches of a process's loader of this number, whole or compacted, among the files of its folder."""
+    pattern = re.compile(rf"(batches{index}x\d{{1,9}})(?:-\d+\.seg|\.fold\.json)")
+    return sorted({match[1] for name in names if (match := pattern.fullmatch(name))})
 
 
 def segments(directory: Path, name: str) -> list[Path]:

@@ -3,7 +3,6 @@ ranks reads some kilobytes of each, every few seconds."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from ..base.errors import RunUnreadable
 from ..base.schema import BATCH
 from ..lanes.columns import checked_header
-from ..lanes.lane_reader import segments
+from ..lanes.lane_reader import batch_lanes, segments
 from ..lanes.segment_file import HEADER_BYTES
 from .loader_summary import LoaderSummary, summary_of
 from .run import LoaderRun, ProcessRun, Run
@@ -69,10 +68,8 @@ def _ended(loader: LoaderSummary) -> float | None:
 
 
 def _newest(directory: Path, index: int) -> float | None:
-    lanes = {match[1] for path in directory.glob(f"batches{index}x*.seg")
-             if (match := re.fullmatch(r"(batches\d+x\d+)-\d+\.seg", path.name))}  # fmt: skip
     waited = stepped = 0
-    for name in lanes:
+    for name in batch_lanes((path.name for path in directory.glob(f"batches{index}x*.seg")), index):
         try:
             info = checked_header(segments(directory, name)[-1], BATCH)
             count = min(NEWEST, info.committed)

@@ -21,7 +21,7 @@ from ..base.metadata import clean, integer, number, read_json, scalars, sentence
 from ..base.schema import Schema
 from ..inspect.inspection import read_inspection
 from ..lanes.columns import Columns, LaneContent, merge_compacted, merge_lanes, read_lane, with_compute
-from ..lanes.lane_reader import read_header, segments
+from ..lanes.lane_reader import batch_lanes, read_header, segments
 from ..session.gaps import reasons_of_bare_worker, told_by_worker
 from ..session.start_sampler import system_stem
 from ..stacks.stack_files import Collates, read_bursts
@@ -253,9 +253,7 @@ def _names(path: Path) -> Iterator[str]:
 def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
     notes: list[str] = []
     data = _optional(path / f"loader{index}.json", notes)
-    pattern = re.compile(rf"(batches{index}x\d{{1,9}})(?:-\d+\.seg|\.fold\.json)")
-    lanes = sorted({match[1] for name in _names(path) if (match := pattern.fullmatch(name))})
-    contents = [_note(read(path, lane, schema.BATCH), notes) for lane in lanes]
+    contents = [_note(read(path, lane, schema.BATCH), notes) for lane in batch_lanes(_names(path), index)]
     batches = merge_lanes([with_compute(content.columns) for content in contents], schema.BATCH)
     overhead = data.get("overhead")
     folded = merge_compacted([content.compacted for content in contents])

@@ -35,6 +35,7 @@ def _told(directory: Path) -> list[tuple[Path, int]]:
 
 def _loader(told: tuple[Path, int]) -> dict[str, Any]:
     from ..lanes.columns import merge_compacted, merge_lanes, read_lane, with_compute
+    from ..lanes.lane_reader import batch_lanes
     from ..lanes.steady_totals import steady_totals
 
     path, index = told
@@ -42,10 +43,8 @@ def _loader(told: tuple[Path, int]) -> dict[str, Any]:
         data = read_json(path)
     except RunUnreadable:
         data = {}
-    names = (
-        re.fullmatch(rf"(batches{index}x\d+)(?:-\d+\.seg|\.fold\.json)", each.name) for each in path.parent.iterdir()
-    )
-    lanes = [read_lane(path.parent, name, BATCH) for name in sorted({match[1] for match in names if match})]
+    names = (each.name for each in path.parent.iterdir())
+    lanes = [read_lane(path.parent, name, BATCH) for name in batch_lanes(names, index)]
     batches = merge_lanes([with_compute(lane.columns) for lane in lanes], BATCH)
     folded = merge_compacted([lane.compacted for lane in lanes])
     steady, columns = steady_totals(batches, folded)

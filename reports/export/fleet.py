@@ -13,12 +13,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ...advisors.schema.report_model import LoaderReport, Report
-from ...profiler.base.errors import UsageError
 from ...profiler.run.run_list import RunEntry
 from ..words.ranks import place_of
-
-# Of a headroom that is endless, without loading nothing would be left, all time was lost.
-_ALL = 1.0
+from .parquet import need_pyarrow
 
 
 @dataclass(frozen=True)
@@ -98,9 +95,7 @@ def _loader(loader: LoaderReport, device: bool) -> dict[str, Any]:
                for name in ("batch_size", "num_workers")}  # fmt: skip
     first = loader.recommendations[0] if loader.recommendations else None
     slowest = loader.ranks.slowest if loader.ranks is not None else None
-    share = None
-    if loader.verdict != "too-short":
-        share = _ALL if loader.headroom is None else 1 - 1 / loader.headroom
+    share = loader.lost_share if loader.verdict != "too-short" else None
     hours = _lost_hours(loader, share)
     return {
         **texts,
@@ -153,12 +148,10 @@ def render_fleet(format_: str, rows: Iterable[FleetRow]) -> str | bytes:
 
 
 def _parquet(rows: Iterable[FleetRow]) -> bytes:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        mend = "the parquet format needs pyarrow: pip install 'loaderscope[parquet]'"
-        raise UsageError(mend) from error
+    need_pyarrow()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
     described = pa.schema([pa.field(f.name, types[str(f.type).split(" ")[0]]) for f in fields(FleetRow)])
     sink = io.BytesIO()

@@ -33,6 +33,14 @@ _HOST_KEYS = (Field("host", "s", "host of the sample"),)
 _SYSTEM_TABLES = {"machine": schema.MACHINE, "process": schema.PROCESS, "gpu": schema.GPU}
 
 
+def need_pyarrow() -> None:
+    """Raises UsageError where it is not installed."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise UsageError("the parquet format needs pyarrow: pip install 'loaderscope[parquet]'") from error
+
+
 def render_parquet(report: Report, run: Run) -> dict[str, bytes]:
     """File name → content: `batches`, `epochs`, `machine`, `process`, `gpu`, each with its rows' meaning; `functions`.
 
@@ -40,11 +48,7 @@ def render_parquet(report: Report, run: Run) -> dict[str, bytes]:
     their columns all the same. The whole report is in each file's metadata, under `loaderscope.report`, as JSON.
     Raises UsageError where pyarrow is not installed.
     """
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        mend = "the parquet format needs pyarrow: pip install 'loaderscope[parquet]'"
-        raise UsageError(mend) from error
+    need_pyarrow()
     about = report.to_json(None)
     keys = [{"loader_name": each.name, "loader": each.index, "pid": each.pid, "rank": each.rank}
             for each in run.loaders]  # fmt: skip

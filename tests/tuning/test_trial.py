@@ -145,8 +145,8 @@ class Loop:
         while self.now < end:
             self.now += int(1e9 / self.rates.get(self.settings, 10.0))
             driver.handed(self, 0)
-            if driver._foretelling is not None:
-                driver._foretelling.join()
+            if driver._predicting is not None:
+                driver._predicting.join()
             if self.seen[-1:] != [self.settings]:
                 self.seen.append(self.settings)
 

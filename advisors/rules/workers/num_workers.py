@@ -187,7 +187,7 @@ def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -
 
 
 def _uncertain(case: Case, usual: int, effect: Range, making: float) -> Advice:
-    """What the model foretells and CPUs speak against is said, and not advised."""
+    """What the model predicts and CPUs speak against is said, and not advised."""
     return Advice(
         title=f"Use {usual} workers",
         why=f"The gain is not certain enough to recommend it: making batches takes CPU time, and this process has "
