@@ -10,7 +10,7 @@ An iterator that was switched away from may be kept, its workers idle: a pool th
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ..profiler.base import torch_parts
@@ -219,6 +219,9 @@ class Switching:
         if self.next_pool is not None:
             rest += torch_parts.under_way(self.next_pool.iterator)
         order.keep(rest)
+        # Idle workers are told to end while that reaches them: once the error has made garbage of all, torch waits for
+        # each worker 5 s in vain, and kills it.
+        self._let_go(self._parked)
         return True
 
     def _recovers(self, error: BaseException) -> bool:
@@ -306,7 +309,10 @@ class Switching:
 
     def tidy(self) -> None:
         """Let go of kept workers that the driver no longer wants."""
-        for settings in [each for each in self._parked if not self.driver.keeps(each)]:
+        self._let_go([each for each in self._parked if not self.driver.keeps(each)])
+
+    def _let_go(self, parked: Iterable[Settings]) -> None:
+        for settings in list(parked):
             self._dismiss(self._parked.pop(settings))
 
     def _dismiss(self, pool: Pool) -> None:

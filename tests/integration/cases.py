@@ -11,6 +11,7 @@ import copy
 import gc
 import hashlib
 import json
+import multiprocessing
 import os
 import pickle
 import random
@@ -474,6 +475,9 @@ def left_behind() -> dict[str, int]:
     deadline = time.monotonic() + 5
     process = psutil.Process()
     while True:
+        # Up to 2.7, torch kills workers of an iterator that was garbage, and leaves it to multiprocessing to wait for
+        # them when it next looks. How many there are to wait for is a matter of settings.
+        multiprocessing.active_children()
         children = [
             child
             for child in process.children(recursive=True)

@@ -150,6 +150,18 @@ def test_an_error_of_the_data_set_s_own_reaches_the_loop_where_it_would(elsewher
     assert bare.count("error") == 1 and same(seen(loader), bare)
 
 
+def test_idle_workers_are_told_to_end_when_an_error_reaches_the_loop() -> None:
+    loader = DataLoader(Failing(40), batch_size=2)
+    scripted(loader, {3: Settings(1), 6: Settings(0)})
+    iterator = iter(loader)
+    with pytest.raises(LookupError):
+        for _ in range(20):
+            next(iterator)
+            kept = psutil.Process().children()
+    assert [child for child in kept if child.pid not in _others] and not alive()
+    assert len(list(iterator)) == 9
+
+
 def test_two_iterators_at_once_and_loops_left_early() -> None:
     def shown(loader: Any) -> list[Any]:
         torch.manual_seed(1)
