@@ -26,6 +26,8 @@ LITTLE_TO_GAIN = 1.2
 MINIMUM_BATCHES = 20
 # Below this many steady batches a verdict is never called "high" confidence (five batches a block).
 HIGH_CONFIDENCE_BATCHES = 100
+# So many batches may be waiting for the device at once; of more than these it is not timed any more.
+MOST_AHEAD = 320
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ def lost_time(loader: LoaderRun) -> Lost:
     lost = np.where(stall >= 0, np.minimum(stall, wait), wait) if by_device else wait
     reached = np.ones(len(stall), np.bool_)
     if by_device:
-        reached[np.flatnonzero(stall >= 0)[-1] + 1 :] = False
+        last = int(np.flatnonzero(stall >= 0)[-1])
+        reached[last + 1 :] = len(stall) - last > MOST_AHEAD
     return Lost(
         lost=np.where(reached, lost.clip(0), 0).astype(np.float64),
         step=np.where(reached, wait.clip(0) + compute.clip(0), 0).astype(np.float64),

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from ..base import batch_record
 from ..guard.error_origin import is_ours
+from ..lanes.lane import Window
 from .accelerator import Event
 from .handed_over import HandedOver, elapsed_ns
 
@@ -95,7 +96,8 @@ class StepLog:
 
     def _read_steps(self, closing: bool) -> None:
         steps, pool = self._clock.log, self._clock.pool
-        window, patches = None, []
+        window: Window | None = None
+        patches: list[tuple[int, bytes]] = []
         read = 0
         for before, handed, left, where, at, wait_ns, looked in steps:
             compute = stall = -1

@@ -16,13 +16,26 @@ class StepMarks:
     `until_ns`. While `looking`, `look(window, at, data)` gives what is to be kept of the batch handed over.
     """
 
-    def __new__(cls, make: Any, current: Any, capturing: Any, /) -> StepMarks:
+    make: Any
+    capturing: Any
+    pool: list[Any]
+    log: list[Any]
+    t_entered: int
+    batches: int
+    until: int
+    until_ns: int
+    marking: bool
+    looking: bool
+    _current: Any
+    _index: int
+    _before: Any
+    _step: tuple[Any, ...] | None
+
+    def __new__(cls, make: Any, current: Any, capturing: Any, /) -> Any:
         self = super().__new__(cls)
         self.make, self._current, self.capturing = make, current, capturing
-        self.pool: list[Any] = []
-        self.log: list[Any] = []
-        self._before: Any = None
-        self._step: tuple[Any, ...] | None = None
+        self.pool, self.log = [], []
+        self._before, self._step = None, None
         self._index = current()
         self.t_entered = self.batches = self.until = self.until_ns = 0
         self.marking, self.looking = True, False
