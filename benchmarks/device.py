@@ -3,8 +3,8 @@
     python benchmarks/device.py [--quick] [--no-measure] [--only CASE] [--json FILE] [--store FOLDER]
 
 Cases are judged as those of known_answers.py. Besides, the figures recorded of the device are compared with the
-stand-in's own account, and its synchronisations are counted with and without recording. A third of the cases is held
-out: nothing was chosen by them.
+stand-in's own account, and its synchronisations are counted with and without recording. Of some loops it matters what
+verdict is given. A third of the cases is held out: nothing was chosen by them.
 
 All figures are the stand-in's: they say nothing of any GPU. Prints JSON on standard output and tables on standard
 error. Exit code 0: the goals are reached; 1: not all.
@@ -80,7 +80,8 @@ def truth(account: list[Any], loader: LoaderRun) -> dict[str, Any]:
 
 def judged(case: Case, measured: bool) -> dict[str, Any]:
     assert isinstance(case, OnDevice)
-    return {**judge(case, measured, figures), "held_out": case.held_out}
+    found = judge(case, measured, figures)
+    return {**found, "held_out": case.held_out, "verdict_ok": case.verdict in (None, found["verdict"])}
 
 
 def concluded(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -98,6 +99,7 @@ def concluded(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     reached = {
         "figures": all(abs(error or 0.0) <= FIGURE_BOUND for error in errors.values()),
         "synchronised": added == 0,
+        "verdicts": all(found["verdict_ok"] for found in done),
         "gains": (gains["median_error"] or 0.0) <= GAIN_BOUND and (gains["inside_share"] or 1.0) >= LEAST_INSIDE,
     }
     summary["device"] = {"errors": errors, "synchronised_added": added, "reached": reached}

@@ -41,6 +41,9 @@ NAMES = (*COLUMNS, "startup")
 # share is the share of the whole, times CPU over wall on the batches that have both.
 SAMPLED = {"fetch_cpu": "fetch", "collate_cpu": "collate"}
 
+# Copies are looked at of some batches only, a fair sample.
+COPYING = ("h2d", "h2d_host")
+
 QUANTILES = (0.50, 0.95, 0.99)
 
 _WORKER_STAGES = frozenset({"pack", "queued", "unpack"})
@@ -69,7 +72,19 @@ def stages(loader: LoaderRun, device: str | None) -> dict[str, Stage]:
             ratio = cpu_share(columns[SAMPLED[name]][0], values)
             share = whole * ratio if whole is not None and ratio is not None else None
             found[name] = replace(found[name], share=share)
+        if name in COPYING:
+            found[name] = _of_all(loader, found[name], step_total_ns)
     return found
+
+
+def _of_all(loader: LoaderRun, copying: Stage, step_total_ns: float) -> Stage:
+    """Total and share of all batches, of which some were looked at."""
+    copies = loader.batches["h2d_copies"]
+    looked = int(np.count_nonzero(copies >= 0))
+    if copying.mean_us is None or not looked or step_total_ns <= 0:
+        return copying
+    total_ns = copying.mean_us * 1e3 * loader.count * np.count_nonzero(copies > 0) / looked
+    return replace(copying, share=float(total_ns / step_total_ns), total_s=float(total_ns / 1e9))
 
 
 def measured(values: npt.NDArray[Any], folded: Totals | None) -> bool:

@@ -26,6 +26,8 @@ LITTLE_TO_GAIN = 1.2
 MINIMUM_BATCHES = 20
 # Below this many steady batches a verdict is never called "high" confidence (five batches a block).
 HIGH_CONFIDENCE_BATCHES = 100
+# So many batches may be waiting for the device at once; of more than these it is not timed any more.
+MOST_AHEAD = 320
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,20 @@ class Lost:
 
 
 def lost_time(loader: LoaderRun) -> Lost:
-    """What loading cost each batch: stall where device events were measured, else wait."""
+    """What loading cost each batch: stall where device events were measured, else wait. The last batches, which the
+    device has yet to reach, do not count."""
     batches = loader.batches
     wait, compute, stall = batches["wait_ns"], batches["compute_ns"], batches["stall_ns"]
     by_device = bool(np.any(stall >= 0))
     lost = np.where(stall >= 0, np.minimum(stall, wait), wait) if by_device else wait
+    reached = np.ones(len(stall), np.bool_)
+    if by_device:
+        last = int(np.flatnonzero(stall >= 0)[-1])
+        reached[last + 1 :] = len(stall) - last > MOST_AHEAD
     return Lost(
-        lost=lost.clip(0).astype(np.float64),
-        step=wait.clip(0).astype(np.float64) + compute.clip(0),
-        known=(wait >= 0) & (compute >= 0),
+        lost=np.where(reached, lost.clip(0), 0).astype(np.float64),
+        step=np.where(reached, wait.clip(0) + compute.clip(0), 0).astype(np.float64),
+        known=(wait >= 0) & (compute >= 0) & reached,
         first=first_of_epoch(batches["epoch"]),
         kind="stall" if by_device else "wait",
     )

@@ -73,8 +73,8 @@ def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork 
     calls = host
     issue = c["compute_ns"] - waited
     if blocking:
-        behind = _behind(handed, device)
-        calls = (host - copy - behind).clip(0)
+        free = (c["h2d_host_ns"] - c["h2d_ns"] - _behind(handed, device)).clip(0)
+        calls = _filled(np.where((c["h2d_host_ns"] >= 0) & (c["h2d_ns"] >= 0), free, -1))
         issue = issue - (host - calls)
     issue = issue.clip(0)
     stall = c["stall_ns"]

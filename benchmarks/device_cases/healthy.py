@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import torch
 
 from known_cases.case import ANY, Training
 
 from .case import OnDevice
-from .copying import in_the_way
+from .copying import in_the_way, pageable_workers
 from .stage import device, floats, sending, training
 from .waiting import NOW_AND_THEN, item
+
+DEVICE_BOUND = "compute-bound"
 
 
 def overlapped(spin_ms: float = 60.0, megabytes: float = 4.0) -> Training:
@@ -40,7 +43,22 @@ def workers() -> Training:
     )
 
 
-def healthy(name: str, about: str, build: object, **more: bool) -> OnDevice:
+def far_ahead(batches: int = 600, spin_ms: float = 1.0, load_ms: float = 0.3, every: int = 0) -> Training:
+    """The program waits for nothing until the device's queue is full, or the epoch ends: it spends its time in next(),
+    of which the device knows nothing. `every`: or until a loss is read, every so many steps."""
+    module, steps = device(), [0]
+    sent = sending(spin_ms, non_blocking=True)
+
+    def step(batch: torch.Tensor) -> None:
+        sent(batch)
+        steps[0] += 1
+        if every and steps[0] % every == 0:
+            module.synchronize()
+
+    return training(floats(0.05), step, load_ms, pin_memory=True, count=batches)
+
+
+def healthy(name: str, about: str, build: object, **more: Any) -> OnDevice:
     return OnDevice(name, about, build, forbidden=(ANY,), **more)  # type: ignore[arg-type]
 
 
@@ -54,4 +72,25 @@ CASES = (
     healthy("prefetched", "copied ahead on a side stream", partial(in_the_way, True, 4.0, 8.0), quick=True),
     healthy("workers", "made by a worker, page-locked by a thread", workers, own_time=False),
     healthy("few-tensors", "four tensors a batch", few_tensors, held_out=True),
+    healthy(
+        "pageable-hidden",
+        "4 MB out of ordinary memory, made by one worker, who is no faster",
+        partial(pageable_workers, num_workers=1),
+        own_time=False,
+    ),
+    healthy(
+        "far-ahead",
+        "hundreds of batches ahead of the device, until the epoch ends",
+        far_ahead,
+        verdict=DEVICE_BOUND,
+        quick=True,
+    ),
+    healthy("far-ahead-full", "until the device takes no more", partial(far_ahead, 1500), verdict=DEVICE_BOUND),
+    healthy(
+        "far-ahead-read",
+        "until a loss is read, every 400 steps",
+        partial(far_ahead, 800, 2.0, 0.5, 400),
+        verdict=DEVICE_BOUND,
+        held_out=True,
+    ),
 )

@@ -71,11 +71,12 @@ def until_done(loader: Any) -> Any:
 
 
 def training(
-    make: Callable[[int], Any], step: Callable[[Any], None], load_ms: float, size: float = 16, **options: Any
-) -> Training:
+    make: Callable[[int], Any], step: Callable[[Any], None], load_ms: float, size: float = 16, count: int = BATCHES,
+    **options: Any,
+) -> Training:  # fmt: skip
     """A loop over such batches."""
     device()
-    loader = DataLoader(Batches(make, load_ms), batch_size=None, **options)
+    loader = DataLoader(Batches(make, load_ms, count), batch_size=None, **options)
     return Training(loader, step, size=size, block=until_done)
 
 

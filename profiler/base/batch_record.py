@@ -58,7 +58,7 @@ TASK, DIGEST = Part(BATCH, "task"), Part(BATCH, "digest")
 COPIES, COPIES_NS = Part(BATCH, "h2d_copies"), Part(BATCH, "h2d_ns")
 COPIES_HOST = Part(BATCH, "h2d_host_ns", "h2d_bytes")
 COPIES_WAYS = Part(BATCH, "h2d_pinned", "h2d_blocking")
-DEVICE_COMPUTE, STALL = Part(BATCH, "compute_device_ns"), Part(BATCH, "stall_ns")
+ON_DEVICE = Part(BATCH, "compute_device_ns", "stall_ns")
 
 # Of an iteration's row, what becomes known later.
 FIRST, END, BATCHES, HOW = (Part(EPOCH, name) for name in ("t_first_ns", "t_end_ns", "batches", "how"))

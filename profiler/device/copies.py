@@ -18,7 +18,7 @@ from ..base.clock import now_ns
 from ..guard.error_origin import is_ours
 from ..guard.static_access import inherits, plain_tensor, unseen
 from .batch_storages import storages_of
-from .wrapped import Method, as_asked, device_of
+from .wrapped import as_asked, device_of, noticing
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +33,7 @@ _by_thread: dict[int, Copied] = {}
 # that number, though the memory be another's by then.
 _by_memory: dict[int, Copied] = {}
 _memory_of: dict[int, list[int]] = {}
-_originals: dict[str, Any] = {}
+_methods: dict[str, Any] = {}
 
 _OFTEN = {"non_blocking"}
 _Copied = Callable[..., "tuple[Any, bool] | None"]
@@ -59,14 +59,14 @@ def install(kind: str) -> None:
         original = getattr(torch.Tensor, name, None)
         # Somebody else's wrapper stays as it is; a backend's own method in Python calls `to`.
         if original is not None and name not in vars(torch.Tensor):
-            _originals[name] = original
-            setattr(torch.Tensor, name, _Copying(original, copied))
+            _methods[name] = noticing(original, _noticed(original, copied))
+            setattr(torch.Tensor, name, _methods[name])
 
 
 def uninstall() -> None:
     """Take the wrappers away."""
-    for name in list(_originals):
-        del _originals[name]
+    for name in list(_methods):
+        del _methods[name]
         with suppress(AttributeError):
             delattr(torch.Tensor, name)
     _kinds.clear()
@@ -89,6 +89,7 @@ def expect(batch: Copied, data: Any) -> None:
     _memory_of[id(batch)] = places
     for place in places:
         _by_memory[place] = batch
+    _listen(True)
 
 
 def leave(batch: Copied) -> None:
@@ -109,6 +110,13 @@ def forget(batch: Copied) -> None:
         if _by_memory.get(place) is batch:
             _by_memory.pop(place, None)
         torch.UntypedStorage._free_weak_ref(place)
+    _listen(bool(_by_thread or _by_memory))
+
+
+def _listen(on: bool) -> None:
+    """Whether there is a batch of which copies are looked at."""
+    for method in _methods.values():
+        method.on = on
 
 
 def _batch_of(source: torch.Tensor) -> Copied | None:
@@ -157,29 +165,24 @@ def _found(call: tuple[Any, ...], named: dict[str, Any], copied: _Copied) -> _Fo
         return None  # arguments that torch itself will refuse, say
 
 
-class _Copying(Method):
-    __slots__ = ("__doc__", "_copied")
+def _noticed(original: Any, copied: _Copied) -> Callable[..., Any]:
+    """What is called in the method's place, and calls it."""
 
-    def __init__(self, original: Any, copied: _Copied) -> None:
-        super().__init__(original)
-        self._copied = copied
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        original = self._original
+    def call(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
         found = None
         listening = _by_thread or _by_memory
-        call = as_asked(original, (*args, *kwargs.values()))
-        if listening and (call is not original or torch._C._len_torch_dispatch_stack()):
+        method = as_asked(original, (*args, *kwargs.values()))
+        if listening and (method is not original or torch._C._len_torch_dispatch_stack()):
             with unseen():
-                found = _found(args, kwargs, self._copied)
+                found = _found(args, kwargs, copied)
         elif listening:
-            found = _found(args, kwargs, self._copied)
+            found = _found(args, kwargs, copied)
         if found is None:
-            return call(*args, **kwargs)
+            return method(*args, **kwargs)
         t0 = now_ns()
-        result = call(*args, **kwargs)
+        result = method(*args, **kwargs)
         took = now_ns() - t0
         try:
             found.batch.after_copy(found.start, took, found.nbytes, found.pinned, found.blocking)
@@ -187,6 +190,8 @@ class _Copying(Method):
             if not is_ours(error):
                 raise
         return result
+
+    return call
 
 
 # What the arguments of the wrapped methods say: what is copied to a device, and whether without waiting; else None.

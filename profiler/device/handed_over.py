@@ -1,8 +1,8 @@
-"""A batch from its hand-over to the reading of its events: what is known of its copies, and where it is written."""
+"""A batch of which the copies are looked at: what is known of them, and where it is written."""
 
 from __future__ import annotations
 
-from itertools import chain
+import sys
 from typing import Protocol
 
 from ..base import batch_record
@@ -10,10 +10,7 @@ from ..lanes.lane import Window
 from .accelerator import Event
 from .waits import Watch
 
-# Copies of one batch that are bracketed by events of their own; of batches with more, one in SPARSE is.
-MAX_TIMED_COPIES = 16
-SPARSE = 16
-# And of that one, no more than this: what has more is not timed.
+# Copies of one batch that are bracketed by events: what has more is counted, not timed.
 MOST_TIMED_COPIES = 512
 
 
@@ -33,20 +30,16 @@ class HandedOver:
     """What `copies` tells of copies of it."""
 
     __slots__ = (
-        "_clock", "at", "blocking", "bytes", "copies", "copying_ns", "entered_before", "events", "handed", "host_ns",
-        "left", "left_behind", "measured", "pinned", "timed", "wait_ns", "window", "written",
+        "_clock", "at", "blocking", "bytes", "copies", "copying_ns", "events", "host_ns", "left_behind", "measured",
+        "number", "pinned", "window", "written",
     )  # fmt: skip
 
-    def __init__(self, clock: Marking, window: Window | None, at: int, wait_ns: int, timed: bool) -> None:
+    def __init__(self, clock: Marking, window: Window | None, at: int, number: int) -> None:
         self._clock = clock
         self.window = window
         self.at = at  # offset of its record
-        self.wait_ns = wait_ns
-        self.timed = timed  # its copies, one by one
-        self.entered_before: Event | None = None  # N of the step before
-        self.handed: Event | None = None  # H of this step
-        self.left: Event | None = None  # N of this step
-        self.events: list[tuple[Event, Event]] = []
+        self.number = number  # of the iteration's batches
+        self.events: list[tuple[Event, Event, int]] = []  # before and after a copy, and what it took at most
         self.copies = self.bytes = self.host_ns = self.blocking = 0
         self.pinned: int | None = 0
         self.measured = self.copying_ns = 0  # copies of which the events were read, and what they came to
@@ -55,15 +48,13 @@ class HandedOver:
     def before_copy(self) -> Event | None:
         if self._clock.watch is not None:
             self._clock.watch.copied()
-        if not self.timed or self.copies >= MOST_TIMED_COPIES:
-            return None
-        return self._clock.mark()
+        return self._clock.mark() if self.copies < MOST_TIMED_COPIES else None
 
     def after_copy(self, start: Event | None, host_ns: int, nbytes: int, pinned: bool | None, blocking: bool) -> None:
         if start is not None:
             end = self._clock.mark()
-            if end is not None:
-                self.events.append((start, end))
+            if end is not None:  # the program was in the call as long as the copy took, where it waits for the end
+                self.events.append((start, end, host_ns if blocking else sys.maxsize))
         self.copies += 1
         self.bytes += nbytes
         self.host_ns += host_ns
@@ -77,13 +68,14 @@ class HandedOver:
     def write_copies(self) -> None:
         """Write what is known of its copies: when the loop has gone on, and of each that another thread makes then."""
         self.left_behind = True
-        if self.window is not None and self.copies:
+        if self.window is not None:
             at = self.at
-            patches = [
-                batch_record.COPIES.patch(at, self.copies),
-                batch_record.COPIES_HOST.patch(at, self.host_ns, self.bytes),
-                batch_record.COPIES_WAYS.patch(at, -1 if self.pinned is None else self.pinned, self.blocking),
-            ]
+            patches = [batch_record.COPIES.patch(at, self.copies)]
+            if self.copies:
+                patches += [
+                    batch_record.COPIES_HOST.patch(at, self.host_ns, self.bytes),
+                    batch_record.COPIES_WAYS.patch(at, -1 if self.pinned is None else self.pinned, self.blocking),
+                ]
             if self.measured:
                 patches.append(batch_record.COPIES_NS.patch(at, -1))  # until the new copy's events are read, too
             self.window.patch(patches)
@@ -91,29 +83,20 @@ class HandedOver:
             self.written = False
             self._clock.read_again(self)
 
+    def done(self) -> bool:
+        """Whether the device has made the copies that are known so far."""
+        return all(end.query() for _, end, _ in self.events)
+
     def read(self) -> list[Event]:
-        """Write what its events say, all of which have been reached; gives those that may be used again."""
+        """Write what its events say, all of which have been reached; gives them back."""
         self.written = True  # a copy noticed from here on has it read again
         events, self.events = self.events, []
-        before, handed, left = self.entered_before, self.handed, self.left
-        self.entered_before = self.handed = self.left = None
-        at = self.at
-        measured: list[tuple[int, bytes]] = []
-        if handed is not None and left is not None:
-            measured.append(batch_record.DEVICE_COMPUTE.patch(at, _elapsed_ns(handed, left)))
-        if before is not None and handed is not None:
-            measured.append(batch_record.STALL.patch(at, min(_elapsed_ns(before, handed), self.wait_ns)))
-        self.copying_ns += sum(_elapsed_ns(start, end) for start, end in events)
+        self.copying_ns += sum(min(elapsed_ns(start, end), most_ns) for start, end, most_ns in events)
         self.measured += len(events)
-        if self.copies == 0:
-            measured.append(batch_record.COPIES.patch(at, 0))
-        elif self.measured == self.copies:
-            measured.append(batch_record.COPIES_NS.patch(at, self.copying_ns))
-        if self.window is not None:
-            self.window.patch(measured)
-        # `left` is the next batch's `before`, and goes back with it.
-        return [event for event in (before, handed, *chain(*events)) if event is not None]
+        if self.copies and self.measured == self.copies and self.window is not None:
+            self.window.patch([batch_record.COPIES_NS.patch(self.at, self.copying_ns)])
+        return [event for start, end, _ in events for event in (start, end)]
 
 
-def _elapsed_ns(start: Event, end: Event) -> int:
+def elapsed_ns(start: Event, end: Event) -> int:
     return max(0, int(start.elapsed_time(end) * 1e6))

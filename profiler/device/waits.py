@@ -19,7 +19,7 @@ from ..base.clock import now_ns
 from ..guard.error_origin import is_ours
 from ..guard.static_access import unseen
 from ..inspect.uses import place_of, users_frame
-from .wrapped import Method, as_asked, device_of
+from .wrapped import as_asked, device_of, noticing
 
 # Of an epoch, the steps looked at: after the first ones, in which a program sets up much.
 FIRST, STEPS = 4, 8
@@ -30,6 +30,7 @@ MAX_PLACES = 16
 _CALLS = ("item", "cpu", "tolist", "__float__", "__int__", "__bool__")
 # Goes away with the loop's iterator, or by its time limit.
 _watch: weakref.ref[Watch] | None = None
+_methods: dict[str, Any] = {}
 
 
 class Watch:
@@ -56,7 +57,10 @@ class Watch:
         _watch = weakref.ref(self)
         for name in _CALLS:
             if name not in vars(torch.Tensor):  # somebody else's wrapper stays as it is
-                setattr(torch.Tensor, name, _Waiting(name, getattr(torch.Tensor, name)))
+                original = getattr(torch.Tensor, name)
+                method = _methods[name] = noticing(original, _noticed(name, original))
+                method.on = True
+                setattr(torch.Tensor, name, method)
         return True
 
     def end(self) -> None:
@@ -128,25 +132,24 @@ def _take_away() -> None:
     import torch
 
     _watch = None
-    for name in _CALLS:
-        if type(vars(torch.Tensor).get(name)) is _Waiting:
+    while _methods:
+        name, method = _methods.popitem()
+        if vars(torch.Tensor).get(name) is method:
             delattr(torch.Tensor, name)
 
 
-class _Waiting(Method):
-    __slots__ = ("__doc__", "_name")
+def _noticed(name: str, original: Any) -> Callable[..., Any]:
+    """What is called in the method's place, and calls it."""
 
-    def __init__(self, name: str, original: Any) -> None:
-        super().__init__(original)
-        self._name = name
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         import torch
 
-        original, watch = self._original, _current()
+        watch = _current()
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
         if watch is None:
             _take_away()
             return original(*args, **kwargs)
-        return watch.called(self._name, as_asked(original, (*args, *kwargs.values())), args, kwargs)
+        return watch.called(name, as_asked(original, (*args, *kwargs.values())), args, kwargs)
+
+    return call

@@ -4,38 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import MethodType
 from typing import Any
 
 from ..guard.static_access import inherits, plain_tensor
+from ..native.form import hooks
 
 
-# Has the documentation of the method it stands for. In sets and dictionaries the two are one: there subclasses look up
-# what they are asked about, be it the method itself or, for a module imported meanwhile, what stood for it.
-class Method:
-    __slots__ = ("__doc__", "_original")
+def noticing(original: Any, noticed: Callable[..., Any]) -> Any:
+    """For a class's attribute: calls `noticed` while it is `on`, otherwise the method itself."""
+    import torch
 
-    def __init__(self, original: Any) -> None:
-        self.__doc__ = original.__doc__
-        self._original = original
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._original(*args, **kwargs)
-
-    def __get__(self, tensor: Any, owner: Any = None) -> Any:
-        return self if tensor is None else MethodType(self, tensor)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._original, name)
-
-    def __eq__(self, other: object) -> bool:
-        return other is self or other is self._original
-
-    def __hash__(self) -> int:
-        return hash(self._original)
-
-    def __repr__(self) -> str:
-        return repr(self._original)
+    return hooks.Noticing(original, torch._C._has_torch_function_variadic, noticed)
 
 
 def as_asked(original: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:

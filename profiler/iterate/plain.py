@@ -147,6 +147,8 @@ class _WatchedIterator:
         HEAD.put(lane.buf, lane.at(n), lane.first + n, t0, t1 - t0, -1, -1, -1, -1, s.epoch)
         if s.special:
             s.finish(lane, n, data, t1, t1 - t0, False)
+        if s.device is not None:
+            s.device.handed_over(lane, n, data)
         n += 1
         lane.committed[0] = n
         lane.count = n

@@ -263,9 +263,9 @@ class Recorder:
 
     def close(self) -> None:
         """Record no more into this session."""
-        from ..device.device_clock import read_ended
+        from ..device.step_log import read_logs
 
-        read_ended()
+        read_logs(closing=self)
         with self._lock:
             for lane in [*self._lanes, *([self._epochs] if self._epochs else [])]:
                 lane.close()
@@ -430,7 +430,7 @@ class Iteration(BatchTimings):
             self.row_window.patch([part.patch(self.row, value) for part, value in known])
 
     def finish(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int, pinned: bool) -> None:
-        """What only some batches need: the first of an iteration, those looked at in detail, pinned ones, devices."""
+        """What only some batches need: the first of an iteration, those looked at in detail, pinned ones."""
         if pinned:
             batch_record.PIN.put(lane.buf, lane.at(n), t_handed - self.t_collated)
         if self.waiting_for_first:
@@ -440,9 +440,7 @@ class Iteration(BatchTimings):
             self.looks = self.looks.recorded(lane, n, batch)
         if self.detailed:
             self._detail(lane, n, batch, t_handed, wait_ns)
-        if self.device is not None:
-            self.device.handed_over(lane, n, batch)
-        self.special = pinned or self.detailed or self.device is not None or self.looks is not None
+        self.special = pinned or self.detailed or self.looks is not None
 
     def begin_detail(self, index: Any, iterator: Any) -> Any:
         """The batch about to be fetched will be looked at in detail; returns the indices to hand on."""
@@ -513,9 +511,7 @@ class Iteration(BatchTimings):
             self.looks = self.looks.recorded(lane, n, batch)
         if self.device is None:
             self.look_for_device()
-        if self.device is not None:
-            self.device.handed_over(lane, n, batch)
-        self.special = self.device is not None or self.looks is not None
+        self.special = self.looks is not None
         batch_record.OWN.put(lane.buf, lane.at(n), lane.cost_before(n) + now_ns() - t_handed)
 
 

@@ -1,5 +1,7 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+Marks = TypeVar("Marks", bound=StepMarks)
 
 def records(
     header: int, record: int, fields: dict[str, tuple[str, int]], every: int, rarely: int, until: int, /
@@ -74,6 +76,28 @@ class Parcel:
 class CollateMark:
     def __get__(self, fetcher: Any, owner: Any = None, /) -> Any: ...
     def __set__(self, fetcher: Any, value: Any, /) -> None: ...
+
+class StepMarks:
+    t_entered: int
+    batches: int
+    until: int
+    until_ns: int
+    marking: bool
+    looking: bool
+    make: Any
+    capturing: Any
+    pool: list[Any]
+    log: list[Any]
+    def __new__(cls: type[Marks], make: Any, current: Any, capturing: Any, /) -> Marks: ...
+    def mark(self) -> Any: ...
+    def entered(self) -> None: ...
+    def handed_over(self, lane: Any, n: int, data: Any, /) -> None: ...
+
+class Noticing:
+    on: bool
+    def __new__(cls, original: Any, asked: Any, noticed: Any, /) -> Noticing: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __get__(self, tensor: Any, owner: Any = None, /) -> Any: ...
 
 class Stamping:
     def __new__(cls, items: list[Any], stamps: list[int], /) -> Stamping: ...

@@ -58,10 +58,11 @@ if TYPE_CHECKING:
     from . import _native
     from ._native import BatchTimings as BatchTimings
     from ._native import LaneState as LaneState
+    from ._native import StepMarks as StepMarks
 
     hooks = _native
 else:
     hooks = native
     if native is None:
         from . import python_form as hooks
-    BatchTimings, LaneState = hooks.BatchTimings, hooks.LaneState
+    BatchTimings, LaneState, StepMarks = hooks.BatchTimings, hooks.LaneState, hooks.StepMarks

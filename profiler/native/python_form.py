@@ -1,7 +1,8 @@
 """The Python form of the hot path: what `_native` has, under the same names.
 
 Here are the types, as `src/batch_timings.h`, `lane_state.h`, `parcel.h`, `collate_mark.h` and `stamping.h` have them;
-the hooks are in `python_iterator` (the process that iterates) and `python_worker`.
+the hooks are in `python_iterator` (the process that iterates) and `python_worker`, what a device needs in
+`python_device`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from ..base.clock import now_ns, thread_cpu_ns
 from .layout import SENT, SENT_AT, TIMES_AT
+from .python_device import Noticing, StepMarks
 from .python_iterator import (
     arriving,
     drawing,
@@ -30,8 +32,10 @@ __all__ = [
     "BatchTimings",
     "CollateMark",
     "LaneState",
+    "Noticing",
     "Parcel",
     "Stamping",
+    "StepMarks",
     "arriving",
     "drawing",
     "fetching",

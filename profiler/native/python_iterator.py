@@ -54,6 +54,8 @@ def stepping(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
             )  # fmt: skip
             if s.special:
                 s.finish(lane, n, data, t1, t1 - t0, self._pin_memory)
+            if s.device is not None:
+                s.device.handed_over(lane, n, data)
             n += 1
             lane.committed[0] = n
             lane.count = n
@@ -113,6 +115,8 @@ def receiving(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
                 )  # fmt: skip
             if s.special:
                 s.finish_opened(lane, n, data, t1)
+            if s.device is not None:
+                s.device.handed_over(lane, n, data)
             n += 1
             lane.committed[0] = n
             lane.count = n

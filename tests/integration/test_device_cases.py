@@ -16,6 +16,6 @@ def test_planted_causes_come_first_and_figures_are_the_account_s() -> None:
     summary, device = found["summary"], found["summary"]["device"]
     assert summary["planted"] >= 7 and summary["healthy"] >= 3 and not summary["failed"]
     assert summary["first_right_share"] == 1 and not summary["false_alarms"] and not summary["forbidden"], summary
-    assert device["synchronised_added"] == 0
+    assert device["synchronised_added"] == 0 and device["reached"]["verdicts"]
     assert set(device["errors"]) == {"h2d_ns", "stall_ns", "compute_device_ns"}
     assert all(abs(error) <= 0.05 for error in device["errors"].values()), device

@@ -49,7 +49,7 @@ class Work:
     blocking: bool = False
 
 
-def _at_work(call: bool = True) -> AbstractContextManager[None]:
+def _at_work(call: bool = True, dispatched: bool = False) -> AbstractContextManager[None]:
     return nullcontext()
 
 

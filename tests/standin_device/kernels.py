@@ -54,7 +54,7 @@ class Kernels:
         """The function as the program sees it: what the CPU needs for it is not what the device does."""
 
         def timed(*args: Any, **kwargs: Any) -> Any:
-            with self._module.engine.working(**options):
+            with self._module.engine.working(dispatched=True, **options):
                 return function(*args, **kwargs)
 
         return timed

@@ -13,6 +13,8 @@
 #include "lane_state.h"
 #include "batch_timings.h"
 #include "hook.h"
+#include "step_marks.h"
+#include "noticing.h"
 #include "record.h"
 #include "received.h"
 #include "stepping.h"
@@ -166,7 +168,8 @@ PyInit__native(void)
 {
     static const struct { const char *name; PyTypeObject *type; } types[] = {
         {"LaneState", &LaneStateType}, {"BatchTimings", &BatchTimingsType}, {"Parcel", &ParcelType}, {"Hook", &HookType},
-        {"CollateMark", &CollateMarkType}, {"Stamping", &StampingType},
+        {"CollateMark", &CollateMarkType}, {"Stamping", &StampingType}, {"StepMarks", &StepMarksType},
+        {"Noticing", &NoticingType},
     };
     PyObject *self = PyModule_Create(&module);
     if (self == NULL) {
@@ -179,7 +182,7 @@ PyInit__native(void)
             return NULL;
         }
     }
-    if (intern_names() < 0) {
+    if (intern_names() < 0 || marks_intern() < 0) {
         Py_DECREF(self);
         return NULL;
     }

@@ -213,6 +213,9 @@ record_received(Hook *Py_UNUSED(hook), PyObject *iterator, BatchTimings *timings
             goto done;
         }
     }
+    if (tell_device(timings, lane, n, data) < 0) {
+        goto done;
+    }
     result = record_done(lane, timings, n, 0);
 done:
     timings->begun.at = NULL;

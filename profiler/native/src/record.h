@@ -4,7 +4,7 @@
 
 #include "errors.h"
 #include "hook.h"
-#include "batch_timings.h"
+#include "step_marks.h"
 
 enum { ON_END, ON_FAILURE }; /* `more` of the two hooks of `__next__` */
 
@@ -112,6 +112,9 @@ record_made(Hook *Py_UNUSED(hook), PyObject *iterator, BatchTimings *timings, Py
         if (call_special(timings, name.finish, lane, n, rest, 4) < 0) {
             goto done;
         }
+    }
+    if (tell_device(timings, lane, n, data) < 0) {
+        goto done;
     }
     result = record_done(lane, timings, n, 1);
 done:

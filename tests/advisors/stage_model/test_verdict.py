@@ -90,6 +90,13 @@ def test_on_a_device_only_stall_is_lost(tmp_path: Path) -> None:
     assert headroom(loader, lost) == pytest.approx(100 / 98)
 
 
+@pytest.mark.parametrize(("unread", "expected"), [(60, "compute-bound"), (400, "input-bound")])
+def test_batches_that_the_device_has_yet_to_reach_do_not_count(tmp_path: Path, unread: int, expected: str) -> None:
+    # Unless there are more of them than can be waiting for it: then nobody times it any more.
+    rows = loop(500, wait_ms=9, compute_ms=1, stall_ns=lambda n, t, w: 0 if n < 500 - unread else -1)
+    assert judge(tmp_path, rows)[0] == expected
+
+
 def test_stall_never_exceeds_wait(tmp_path: Path) -> None:
     loader = loader_of(tmp_path, loop(30, wait_ms=1, compute_ms=1, stall_ns=50 * MS))
     assert headroom(loader, lost_time(loader)) == pytest.approx(2)

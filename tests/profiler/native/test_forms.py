@@ -109,7 +109,7 @@ def test_both_forms_have_what_the_stub_declares(module: Any) -> None:
     found = {name: list(inspect.signature(getattr(module, name)).parameters.values()) for name in hooks}
     assert {name: [each.name for each in given] for name, given in found.items()} == hooks
     assert all(each.kind is each.POSITIONAL_ONLY for given in found.values() for each in given)
-    types = {"BatchTimings", "CollateMark", "LaneState", "Parcel", "Stamping"}
+    types = {"BatchTimings", "CollateMark", "LaneState", "Noticing", "Parcel", "Stamping", "StepMarks"}
     others = {name for name in (module.__all__ if module is python_form else vars(module)) if not name.startswith("__")}
     assert others - {"records", "envelopes", "Hook"} == types | set(hooks)
 
