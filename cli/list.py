@@ -23,8 +23,9 @@ LIST_LIMIT = 20
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json", "csv", "parquet"]), default="text", show_default=True
 )
+@click.option("--accuracy", is_flag=True, help="How good predictions were: what was predicted and `tune` measured.")
 @output_option()
-def list_verb(number: int | None, runs: Path | None, format_: str, output: Path | None) -> int:
+def list_verb(number: int | None, runs: Path | None, format_: str, accuracy: bool, output: Path | None) -> int:
     """List the recorded runs, newest first.
 
     Any format but text is a table for DuckDB, Polars or a spreadsheet: a row a loader and run with its verdict, what
@@ -34,6 +35,7 @@ def list_verb(number: int | None, runs: Path | None, format_: str, output: Path 
     Examples:
       loaderscope list -n 5
       loaderscope list --format parquet -o fleet.parquet
+      loaderscope list --accuracy
     """
     from ..profiler.run.run_list import list_runs
     from ..profiler.session.rundir import runs_directory
@@ -41,15 +43,36 @@ def list_verb(number: int | None, runs: Path | None, format_: str, output: Path 
 
     need_file(format_, output, "fleet.parquet")
     where = runs_directory() if runs is None else runs
+    if accuracy:
+        return _accuracy(where, number, format_, output)
     entries = list_runs(where, number or (LIST_LIMIT if format_ == "text" else None))
     if format_ != "text":
-        from ..reports.export.fleet import render_fleet
+        from ..reports.export.fleet import FleetRow
+        from ..reports.export.table import render_table
 
-        deliver(render_fleet(format_, _rows(entries)), output)
+        deliver(render_table(format_, FleetRow, _rows(entries)), output)
     elif entries:
         show(render_list, entries, output=output)
     else:
         click.echo(f"No runs in {where} yet. Try: loaderscope run your_script.py")
+    return 0
+
+
+def _accuracy(where: Path, number: int | None, format_: str, output: Path | None) -> int:
+    from ..advisors.whatif.past_trials import outcomes_of
+    from ..profiler.run.run_finder import run_ids
+    from ..reports.export.table import render_table
+    from ..reports.text.accuracy_text import render_accuracy
+    from ..reports.words.accuracy import AccuracyRow, accuracy_rows
+
+    newest = run_ids(where)[::-1][:number]
+    rows = accuracy_rows(outcomes_of([where / name for name in newest]))
+    if format_ != "text":
+        deliver(render_table(format_, AccuracyRow, rows), output)
+    elif rows:
+        show(render_accuracy, rows, output=output)
+    else:
+        click.echo(f"No trial with a prediction in {where} yet. Try: loaderscope tune your_script.py")
     return 0
 
 

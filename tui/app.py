@@ -17,7 +17,9 @@ from textual.widgets import ContentSwitcher, Footer
 
 from ..profiler.run.follow import Follower, Place
 from ..profiler.run.take_stacks import take_stacks
-from .bars import SCREENS, Banner, Scrubber, Tabs, TopLine
+from ..profiler.run.tuning import Wish as Asked
+from ..profiler.run.tuning import ask
+from .bars import SCREENS, TRIALS, Banner, Scrubber, Tabs, TopLine
 from .help import HelpScreen
 from .reader import INTERVAL_S, Post, Reader
 from .screens import SIZES, VIEWS, Advice, Code, View
@@ -87,7 +89,9 @@ class Dashboard(App[None]):
         Binding("t", "theme", "Theme", show=False),
     ]
 
-    _ONLY_ON_MAIN = frozenset({"pause", "move", "go", "look", "next_loader", "next_rank", "copy", "help", "stacks"})
+    _ONLY_ON_MAIN = frozenset(
+        {"pause", "move", "go", "look", "next_loader", "next_rank", "copy", "help", "stacks", "tuning"}
+    )
 
     def __init__(self, path: Path, reader: Callable[[Post], Reader] | None = None, take: Take = take_stacks) -> None:
         super().__init__()
@@ -141,6 +145,7 @@ class Dashboard(App[None]):
         self.query_one(Scrubber).snapshot = s
         self.query_one(Banner).snapshot = s
         self.query_one(Tabs).advice = len(s.advice.recommendations)
+        self.query_one(Tabs).trials = s.tuning is not None
         self.view.show(s)
         self.draw_s = [*self.draw_s[-99:], time.perf_counter() - began]
 
@@ -150,6 +155,9 @@ class Dashboard(App[None]):
 
     def action_look(self, number: int) -> None:
         """Show another screen."""
+        if number == TRIALS and (self.snapshot is None or self.snapshot.tuning is None):
+            self.notify("No settings are tried on this loader: loaderscope tune does.", timeout=3)
+            return
         self.query_one(Tabs).current = number
         self.query_one(ContentSwitcher).current = f"view{number}"
         if self.snapshot is not None:
@@ -281,6 +289,20 @@ class Dashboard(App[None]):
         self._taker = None
         self.query_one(Code).say(message.taken)
         self.reader.advise_soon()
+
+    def action_tuning(self, wish: Asked) -> None:
+        """Ask the process that tries settings to keep, to put back, or to stop."""
+        s = self.snapshot
+        tuning = s.tuning if s is not None and s.state == "live" else None
+        if tuning is None or (tuning.tuned.decided and (wish != "back" or tuning.tuned.chosen == tuning.tuned.own)):
+            self.notify("There is nothing to change any more.", timeout=3)
+            return
+        try:
+            ask(self._path / tuning.place.process, tuning.place.loader, wish)
+        except OSError as error:
+            self.notify(f"The run directory cannot be written: {error.strerror or error}", timeout=5, markup=False)
+            return
+        self.notify("Asked: it happens after the window now at work.", timeout=3)
 
     def action_theme(self) -> None:
         """Dark or light."""

@@ -12,7 +12,8 @@ from ..reports.words.units import duration
 from .draw.marks import BAD, DIM, FAIR, GOOD, MARK, STATES, Part, fitted, line, text
 from .snapshot import Snapshot
 
-SCREENS = ("Overview", "Advice", "Workers", "System", "Batches", "Code")
+SCREENS = ("Overview", "Advice", "Workers", "System", "Batches", "Code", "Trials")
+TRIALS = len(SCREENS) - 1  # of a loader whose settings are tried alone
 
 _ENDINGS = {
     "finished": "the run has ended",
@@ -69,6 +70,7 @@ class Tabs(Widget):
 
     current = reactive(0)
     advice = reactive(0)
+    trials = reactive(False)
 
     class Chosen(Message):
         """A screen was clicked."""
@@ -79,7 +81,8 @@ class Tabs(Widget):
 
     def _labels(self) -> list[str]:
         counts = {1: f" {self.advice}" if self.advice else ""}
-        return [f" {number} {name}{counts.get(number - 1, '')} " for number, name in enumerate(SCREENS, 1)]
+        names = SCREENS if self.trials or self.current == TRIALS else SCREENS[:TRIALS]
+        return [f" {number} {name}{counts.get(number - 1, '')} " for number, name in enumerate(names, 1)]
 
     def render(self) -> Content:
         return line(

@@ -15,7 +15,7 @@ from ..reports.words.glosses import GLOSSES
 from .draw.marks import DIM, MARK, line, lines
 
 KEYS = (
-    ("1 … 6", "Overview, Advice, Workers, System, Batches, Code (or click)"),
+    ("1 … 7", "Overview, Advice, Workers, System, Batches, Code, Trials (or click)"),
     ("l   r", "the next loader; the same loader in the next rank or process"),
     ("space", "live: hold what is shown, and go on; a finished run: play it"),
     ("← →", "back and on in time (with Shift: far; or , . < >); a click or drag on the time line"),
@@ -23,6 +23,7 @@ KEYS = (
     ("c", "copy the recommendation's code"),
     ("+ -", "Workers: zoom the lanes"),
     ("s", "Batches: sort the slowest by another time; Code: take stacks of a live run now"),
+    ("k b x", "Trials: keep what is tried now; put the code's settings back; try no more"),
     ("o", "with run --live: the script's output beside, alone, or away"),
     ("t", "dark or light; Ctrl-P has more themes and every command"),
     ("q", "leave; with run --live the script goes on, its output here"),

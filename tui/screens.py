@@ -1,4 +1,4 @@
-"""The six screens: which panels they have, and how these lie at different sizes."""
+"""The screens: which panels they have, and how these lie at different sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..advisors.schema.report_model import Recommendation
-from .draw import advice, batches, machine, overview, ranks, workers
+from .draw import advice, batches, machine, overview, ranks, trials, workers
 from .draw import code_screen as code
 from .facts.spread import STAGES
 from .panel import Panel
@@ -229,6 +229,26 @@ class Code(View):
         self.query_one("#stacks", Panel).draw_with(partial(code.status, taken=taken))
 
 
+class Trials(View):
+    """The settings that are tried on the loader while it is at work."""
+
+    DEFAULT_CSS = """
+    Trials #trying { height: 4; }
+    Trials VerticalScroll { height: 1fr; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("k", "app.tuning('keep')", "Keep"),
+        Binding("b", "app.tuning('back')", "Back"),
+        Binding("x", "app.tuning('stop')", "Stop"),
+    ]
+
+    def compose(self) -> ComposeResult:
+        yield Panel("Tuning", trials.status, id="trying")
+        with VerticalScroll():
+            yield Panel("Trials", trials.table, auto=True, id="tried")
+
+
 # By the size of the terminal, whose classes are the screen's.
 SIZES = """
 Overview.-roomy #queue { height: 6; border-top: solid $secondary; }
@@ -243,4 +263,4 @@ Overview.-roomy #changes { height: 12; }
 .-wide #beside { width: 2fr; }
 """
 
-VIEWS: tuple[type[View], ...] = (Overview, Advice, Workers, System, Batches, Code)
+VIEWS: tuple[type[View], ...] = (Overview, Advice, Workers, System, Batches, Code, Trials)

@@ -9,6 +9,7 @@ from ..advisors.schema.report_model import Code, LoaderReport, Recommendation, S
 from ..profiler.run.follow import Place
 from ..profiler.run.history import Course
 from ..profiler.run.rank_waits import RankWait
+from ..profiler.run.tuning import Tuned
 from ..reports.words.plan_words import PlanRow
 from .facts.flow import Node, Pace, Queue
 from .facts.lanes import Lanes
@@ -69,6 +70,14 @@ class AdviceView:
     summary: str | None = None  # of the plan; where nothing is advised, why
 
 
+@dataclass(frozen=True)
+class TuningView:
+    """How the loader's settings are tried. `place`: whose process decides, which may be another rank's."""
+
+    tuned: Tuned
+    place: Place
+
+
 @dataclass(frozen=True, eq=False)  # holds arrays: two are the same only if they are one
 class Snapshot:
     """`state` is live, finished, crashed, unknown or removed; `problem` a sentence where the run cannot be read."""
@@ -84,6 +93,7 @@ class Snapshot:
     advice: AdviceView = field(default_factory=AdviceView)
     notes: tuple[str, ...] = ()
     ranks: tuple[RankWait, ...] = ()  # of the job whose loader this is, at the newest moment
+    tuning: TuningView | None = None  # None: the loader's settings are not tried
     missing: tuple[str, ...] = ()  # what the torch of this run kept from being measured
     problem: str | None = None
 

@@ -20,7 +20,7 @@ from .facts.flow import nodes, pace, queue
 from .facts.lanes import lanes
 from .facts.machine import machine
 from .facts.spread import STAGES, batches
-from .snapshot import AdviceView, Choice, LoaderView, Snapshot, Times
+from .snapshot import AdviceView, Choice, LoaderView, Snapshot, Times, TuningView
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,10 @@ class SnapshotBuilder:
         view = self._loader(run, process, loader, self._clock() if live else None)
         # Of an earlier moment of the other ranks nothing is read.
         ranks = self._waits.of(run, process, loader) if wish.at_ns is None else ()
-        return replace(snapshot, times=times, loader=view, machine=machine(run, process), ranks=ranks), run
+        tuning = _tuning(run, process, loader)
+        return replace(
+            snapshot, times=times, loader=view, machine=machine(run, process), ranks=ranks, tuning=tuning
+        ), run
 
     def _loader(self, run: Run, process: ProcessRun, loader: LoaderRun, now_ns: int | None) -> LoaderView:
         place = process.path.name, loader.index
@@ -115,6 +118,23 @@ def _find(run: Run, place: Place | None) -> tuple[ProcessRun, LoaderRun] | None:
     """The loader at this place; by default the first of the first process: training comes before validation."""
     found = ((process, loader) for process in run.processes for loader in process.loaders)
     return next((each for each in found if place in (None, _place(*each))), None)
+
+
+def _tuning(run: Run, process: ProcessRun, loader: LoaderRun) -> TuningView | None:
+    """Of a rank that follows another: what that one tries."""
+    tuned = loader.tuning
+    if tuned is None:
+        return None
+    leading = (
+        (other, each)
+        for other in run.processes
+        if tuned.follows is not None and other.rank == tuned.follows and other.host == process.host
+        for each in other.loaders
+        if each.name == loader.name and each.tuning is not None
+    )
+    who, leader = next(leading, (process, loader))
+    assert leader.tuning is not None
+    return TuningView(replace(leader.tuning, follows=tuned.follows), _place(who, leader))
 
 
 def _place(process: ProcessRun, loader: LoaderRun) -> Place:

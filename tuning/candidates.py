@@ -27,10 +27,12 @@ class Candidate:
     predicted: Range | None  # None where nothing could be predicted
 
 
-def predicted_candidates(run: str, process: str, loader: int, own: Settings, device: bool) -> list[Candidate]:
+def predicted_candidates(
+    run: str, process: str, loader: int, own: Settings, device: bool, cores: int | None = None
+) -> list[Candidate]:
     """The candidates for a loader of a run that is being recorded, the most promising first; none if all is well.
 
-    Where too little was measured, the usual numbers of workers.
+    Where too little was measured, the usual numbers of workers. `cores`: one rank's part of them.
     """
     opened = open_run(run)
     for each in opened.processes:
@@ -39,22 +41,23 @@ def predicted_candidates(run: str, process: str, loader: int, own: Settings, dev
                 try:
                     model = WhatIf(workload_of(opened, each, one))
                 except TooLittle:
-                    return usual(own)
-                return ordered(own, device, model.predict)
-    return usual(own)
+                    return usual(own, cores)
+                return ordered(own, device, model.predict, cores)
+    return usual(own, cores)
 
 
-def usual(own: Settings) -> list[Candidate]:
+def usual(own: Settings, cores: int | None = None) -> list[Candidate]:
     """Where nothing can be predicted."""
-    numbers = dict.fromkeys((usable_cores(), max(1, usable_cores() // 2), 2 * usable_cores()))
+    cores = cores or usable_cores()
+    numbers = dict.fromkeys((cores, max(1, cores // 2), 2 * cores))
     return [Candidate(replace(own, num_workers=n), None) for n in numbers if n != own.num_workers][:FIRST]
 
 
-def ordered(own: Settings, device: bool, predict: Callable[..., Range]) -> list[Candidate]:
+def ordered(own: Settings, device: bool, predict: Callable[..., Range], cores: int | None = None) -> list[Candidate]:
     """By what the model says of a change; numbers of workers first, then the rest with the best of those."""
     if predict(fetch=0.0, collate=0.0, transfer=0.0).high < WORTH:
         return []  # it is not loading that the loop waits for
-    most = max(2 * usable_cores(), 4, own.num_workers)
+    most = max(2 * (cores or usable_cores()), 4, own.num_workers)
     found: dict[Settings, Range] = {}
 
     def foresee(settings: Iterable[Settings]) -> None:

@@ -11,8 +11,10 @@ from dataclasses import asdict
 from typing import Any
 
 from ..advisors.schema.report_model import Range
+from ..advisors.whatif.past_trials import correction_for
 from ..profiler.base.atomic_write import write_atomically
 from ..profiler.base.clock import now_ns
+from ..profiler.base.host import host_name
 from ..profiler.iterate.watch import loader_place
 from ..profiler.session.rundir import FORMAT
 from .settings import Settings
@@ -33,26 +35,42 @@ class Record:
         del self._switches[:-MOST_SWITCHES]
 
     def write(
-        self, loader: Any, own: Settings, chosen: Settings, decided: bool, said: str, trials: list[Trial]
+        self,
+        loader: Any,
+        own: Settings,
+        chosen: Settings,
+        decided: bool,
+        said: str,
+        trials: list[dict[str, Any]],
+        follows: int | None,
+        waiting: list[dict[str, Any]],
     ) -> None:
-        """All that is known so far."""
+        """All that is known so far. `waiting`: to be tried next; `follows`: the
+        rank that decided, and whose trials these are."""
         place = loader_place(loader) if loader is not None else None
         if place is None:
             return
+        # In the cache by now: predictions asked for it, in a thread of their own.
+        foretold = any(each["predicted"] for each in (*trials, *waiting))
+        correction = correction_for(place[0].parent, host_name()) if foretold else None
         facts = {
             "format": FORMAT,
             "own": asdict(own),
             "chosen": asdict(chosen),
             "decided": decided,
             "said": said,
-            "trials": [_trial(each) for each in trials],
+            "trials": trials,
+            "waiting": waiting,
+            "follows": follows,
+            "corrected": None if correction is None else [correction.scale, correction.width],
             "switches": self._switches,
         }
         with suppress(OSError):
             write_atomically(place[0] / f"tune{place[1]}.json", json.dumps(facts))
 
 
-def _trial(trial: Trial) -> dict[str, Any]:
+def trial_facts(trial: Trial) -> dict[str, Any]:
+    """A trial, as it is kept."""
     return {
         "base": asdict(trial.base),
         "settings": asdict(trial.candidate),

@@ -31,6 +31,11 @@ class Room:
     shared_bytes: float | None
     files: int | None
 
+    def shared_by(self, ranks: int) -> Room:
+        """One rank's part, where all try the same at once. Open files are each process's own."""
+        memory, shared = (None if left is None else left / ranks for left in (self.memory_bytes, self.shared_bytes))
+        return Room(memory, shared, self.files)
+
 
 @dataclass(frozen=True)
 class Load:

@@ -7,6 +7,7 @@ other programs that come and go make it wider.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -39,6 +40,7 @@ class Window:
     left_out: int
     steps_s: list[float] = field(default_factory=list)
     seconds: float = 0.0
+    slowest: float = math.inf  # the rate of the slowest of other ranks: they train in step
     _last_ns: int = -1
 
     def broken(self, left_out: int) -> None:
@@ -61,7 +63,7 @@ class Window:
         """Batches a second."""
         steps = np.asarray(self.steps_s)
         kept = steps[steps <= PAUSE * np.median(steps)]
-        return float(len(kept) / max(1e-9, kept.sum()))
+        return min(self.slowest, float(len(kept) / max(1e-9, kept.sum())))
 
 
 def left_out(settings: Settings, epoch_batches: int) -> int:

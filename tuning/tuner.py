@@ -14,14 +14,17 @@ from statistics import median
 from typing import Any
 
 from ..profiler.base.clock import now_ns
+from ..profiler.base.host import usable_cores
 from ..profiler.device.accelerator import Accelerator, in_use
 from ..profiler.iterate.watch import loader_place
+from ..profiler.run.tuning import asked
 from ..profiler.session import session as sessions
 from ..profiler.session.ranks import group_of_process, ranks
 from ..profiler.transit.measure import batch_size_of
 from .candidates import MOST, Candidate, neighbours, predicted_candidates, usual
-from .record import Record
-from .room import Load, room_left, why_no_room, worker_bytes
+from .ranks import Following, Leading, meet
+from .record import Record, trial_facts
+from .room import Load, Room, room_left, why_no_room, worker_bytes
 from .settings import Settings, settings_of, why_refused
 from .switching import Switching
 from .trial import Trial, Window, left_out
@@ -72,6 +75,8 @@ class Tuner:
         self._trial_ns = self._first_trial_ns = self._steps_then = 0
         self._window: Window | None = None
         self._below_since = 0
+        self._leading: Leading | None = None  # of several ranks, the one that decides
+        self._following: Following | None = None
 
     # As `Switching` calls it.
 
@@ -82,16 +87,21 @@ class Tuner:
             self.own = self.chosen = own
             self._trial = None
             self._decide("the loader's own settings were changed by the program")
+        if self._following is not None and not self.decided:
+            self._following.follow(self._clock())
+            return self._following.settings or own
         return self._trial.turn if self._trial is not None else self.chosen
 
     def keeps(self, settings: Settings) -> bool:
         trial = self._trial
-        return trial is not None and settings in (trial.base, trial.candidate)
+        kept = self._following.kept if self._following is not None else ()
+        return settings in kept or (trial is not None and settings in (trial.base, trial.candidate))
 
     def begun(self, iterator: Switching) -> None:
         self._active = weakref.ref(iterator)
-        if self._window is not None:
-            self._window.broken(left_out(self._window.settings, len(iterator)))
+        window = self._following.window if self._following is not None else self._window
+        if window is not None:
+            window.broken(left_out(window.settings, len(iterator)))
         self._note(iterator, iterator.settings, 0)
         if self._clock() - self._written_ns >= WRITE_NS:
             self._write()
@@ -108,6 +118,8 @@ class Tuner:
         if self._trial is not None and settings == self._trial.candidate:
             self._trial.end("failed", why)
             self._ended()
+        elif self._following is not None and not self.decided and settings != self.own:
+            self._following.fail(self._clock(), why)
         else:
             self.chosen = self.own
             self._trial = None
@@ -125,7 +137,11 @@ class Tuner:
             return
         if self._active is None or self._active() is not iterator:
             return  # of two loops over one loader, the later one is looked at
-        if self._trial is not None:
+        if self._following is not None:
+            self._follow(iterator, now)
+        elif self._leading is not None and (why := self._leading.listen(now)) is not None:
+            self._apart(why)
+        elif self._trial is not None:
             self._go_on(iterator, now)
         elif self._waiting:
             self._next(iterator, now)
@@ -147,8 +163,7 @@ class Tuner:
         long = now - self._begun_ns >= LOOK_S * 1e9 and self._looked >= LOOK_BATCHES
         if not long and self._looked < LOOK_AT_MOST:
             return
-        if (told := ranks(os.environ, group_of_process()).world_size or 1) > 1:
-            self._decide(f"not tuned: {told} ranks train together, and each would take the CPUs for itself")
+        if not self._met(now):
             return
         size, tensors = batch_size_of(batch)
         self._load = Load(0.0, max(0, size), max(0, tensors))
@@ -156,17 +171,35 @@ class Tuner:
         self._predicting = threading.Thread(target=self._predict, name="loaderscope predicts", daemon=True)
         self._predicting.start()
 
+    def _met(self, now: int) -> bool:
+        """Whether all ranks that decide together are here, and this one leads. Nobody waits: batches go on."""
+        if self._leading is None:
+            told = ranks(os.environ, group_of_process())
+            if (told.world_size or 1) == 1:
+                return True
+            found = meet(self.loader(), told, self._begun_ns, now)
+            if isinstance(found, str):
+                self._decide(f"not tuned: {found}")
+            elif isinstance(found, Following):
+                self._following = found
+                self._write()
+            else:
+                self._leading = found
+        return self._leading is not None and self._leading.met
+
     def _predict(self) -> None:
+        cores = self._leading.cores if self._leading is not None else usable_cores()
         try:
             place = loader_place(self.loader())
             session = sessions.current()
             if place is None or session is None:
-                self._found = usual(self.own)
+                self._found = usual(self.own, cores)
                 return
             device = isinstance(in_use(), Accelerator)
-            self._found = predicted_candidates(str(session.run_directory), str(place[0]), place[1], self.own, device)
+            run, process = str(session.run_directory), str(place[0])
+            self._found = predicted_candidates(run, process, place[1], self.own, device, cores)
         except Exception:
-            self._found = usual(self.own)
+            self._found = usual(self.own, cores)
 
     # Trying.
 
@@ -198,12 +231,17 @@ class Tuner:
             return None
         pids = [worker.pid for worker in getattr(iterator.pool.iterator, "_workers", ())]
         held = worker_bytes(pids, _forks(self.loader()))
-        return why_no_room(settings, Load(held, self._load.batch_bytes, self._load.tensors), room_left())
+        return why_no_room(settings, Load(held, self._load.batch_bytes, self._load.tensors), self._room())
+
+    def _room(self) -> Room:
+        return room_left() if self._leading is None else room_left().shared_by(self._leading.board.world)
 
     def _open_window(self, iterator: Switching) -> None:
         assert self._trial is not None
         turn = self._trial.turn
         self._window = Window(turn, left_out(turn, len(iterator)))
+        if self._leading is not None:
+            self._leading.take_turn(self._clock(), turn, (self._trial.base, self._trial.candidate))
         if iterator.settings != turn:
             iterator.switch(turn)
 
@@ -214,12 +252,19 @@ class Tuner:
             if iterator.settings != window.settings:
                 iterator.switch(window.settings)
             return  # what was under way comes first
-        if not window.handed(now):
+        if self._leading is not None and (why := self._leading.failure) is not None:
+            trial.end("failed", why)
+            self._ended()
+            return
+        if not self._handed_to_all(window, now):
             if self._spent(now):
                 self._out_of_budget(now)
             return
         trial.add(window)
         trial.seconds = (now - self._trial_ns) / 1e9
+        if self._asked(iterator):
+            return
+        self._write()
         if trial.outcome is None and self._spent(now):
             self._out_of_budget(now)
         elif trial.outcome is None:
@@ -227,6 +272,15 @@ class Tuner:
         else:
             self._ended()
             iterator.tidy()
+
+    def _handed_to_all(self, window: Window, now: int) -> bool:
+        """Whether the window is over, in all ranks; the slowest one's rate is what counts."""
+        if self._leading is None:
+            return window.handed(now)
+        if not self._leading.all_at_turn or not window.handed(now) or self._leading.rates is None:
+            return False
+        window.slowest = min(self._leading.rates)
+        return True
 
     def _spent(self, now: int) -> bool:
         over = now - self._first_trial_ns > self._budget_s * 1e9
@@ -282,7 +336,64 @@ class Tuner:
 
     def _decide(self, said: str) -> None:
         self.decided, self.said, self._waiting = True, said, []
+        if self._leading is not None:
+            self._leading.end(self._clock(), self.chosen, said, [trial_facts(each) for each in self.trials])
         self._write()
+
+    def _asked(self, iterator: Switching) -> bool:
+        """Whether somebody at a dashboard has put an end to it, or to what was found."""
+        place = loader_place(self.loader())
+        wish = asked(*place) if place is not None else None
+        if wish is None or (self.decided and wish != "back"):
+            return False
+        trial, self._trial, self._window = self._trial, None, None
+        if trial is not None:
+            trial.end(trial.outcome or "undecided", "ended by hand")
+        best = self.best
+        if wish == "back":
+            self.chosen = self.own
+            self._decide("put back, as asked")
+        elif wish == "keep" and (kept := trial or best) is not None:
+            self.chosen = kept.candidate
+            self._window = Window(self.chosen, left_out(self.chosen, 10**9))
+            self._decide(f"{self._words(kept)} was kept, as asked")
+        else:
+            self._conclude()
+        iterator.tidy()
+        return True
+
+    # Together with other ranks.
+
+    def _follow(self, iterator: Switching, now: int) -> None:
+        told = self._following
+        assert told is not None
+        turn, why = told.turn, told.follow(now)
+        if told.turn != turn:
+            iterator.tidy()
+        settings = told.settings or self.own
+        if told.said is not None:
+            self._as_told(told.said, settings)
+        elif why is not None:
+            self._apart(why)
+        elif iterator.settings != settings:
+            iterator.switch(settings)
+        elif iterator.pool.settings == settings:
+            told.handed(now, len(iterator))
+
+    def _as_told(self, said: str, settings: Settings) -> None:
+        self.chosen = settings
+        self._window = Window(settings, 0) if settings != self.own else None
+        self._decide(said)
+
+    def _apart(self, why: str) -> None:
+        """The ranks do not go on together: each has its own settings."""
+        if self._trial is not None:
+            self._trial.end("undecided", why)
+        self._trial = self._window = None
+        self.chosen = self.own
+        if self._following is not None:
+            self._following.leave(self._clock(), why)
+        self._decide(why if self.trials or self._following is not None else f"not tuned: {why}")
 
     @property
     def _own_rates(self) -> list[float]:
@@ -292,6 +403,15 @@ class Tuner:
 
     def _watch(self, iterator: Switching, now: int) -> None:
         assert self._window is not None
+        if self._asked(iterator):
+            return
+        told = self._following
+        if told is not None:
+            self._window = Window(self.chosen, 0)
+            told.follow(now)
+            if (settings := told.settings or self.own) != self.chosen:
+                self._as_told(told.said or self.said, settings)
+            return
         slow = self._window.rate < BELOW * median(self._own_rates)
         self._below_since = (self._below_since or now) if slow else 0
         self._window = Window(self.chosen, 0)
@@ -303,7 +423,12 @@ class Tuner:
 
     def _write(self) -> None:
         self._written_ns = self._clock()
-        self._record.write(self.loader(), self.own, self.chosen, self.decided, self.said, self.trials)
+        trials = [trial_facts(each) for each in self.trials]
+        waiting = [trial_facts(Trial(self.chosen, each.settings, each.predicted)) for each in self._waiting]
+        follows = None
+        if self._following is not None:
+            trials, follows = self._following.trials, 0
+        self._record.write(self.loader(), self.own, self.chosen, self.decided, self.said, trials, follows, waiting)
 
 
 def _forks(loader: Any) -> bool:

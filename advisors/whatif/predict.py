@@ -13,6 +13,7 @@ from ...profiler.run.run_reader import open_run
 from ..schema.report_model import Range
 from .accuracy import moved, ranged, ratio_error
 from .changes import Plan, as_measured, plans
+from .past_trials import KINDS as SETTINGS
 from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, run_plan
 from .workload import TooLittle, Workload, workload_of
 
@@ -65,6 +66,8 @@ class WhatIf:
         if kinds & OF_WORKERS:
             kinds |= self._of_hand_over(middle)
         found = ranged(low, mid, high, kinds, error, self.misfit)
+        if self.workload.correction is not None and asked.kinds <= SETTINGS:
+            found = self.workload.correction.applied(found)
         top = self._free(asked.best)
         return Range(min(found.low, top), min(found.mid, top), min(found.high, top))
 

@@ -17,6 +17,7 @@ from ..stage_model.verdict import MINIMUM_BATCHES
 from . import costs
 from .costs import StartMethod
 from .device_work import DeviceWork, device_work
+from .past_trials import Correction, correction_for
 
 Floats = npt.NDArray[np.float64]
 
@@ -91,6 +92,7 @@ class Workload:
     draw_ns: float = 0.0  # once an epoch: what the first batch's drawing takes longer than others', as of a permutation
     turn_share: Floats | float = field(default=0.0, repr=False)  # of idle time, spent while the feeder thread packed
     on_device: DeviceWork | None = None  # None: no device that was timed
+    correction: Correction | None = None  # from earlier trials on this host; None: there are too few
 
     @property
     def rows(self) -> int:
@@ -218,6 +220,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         draw_ns=_draw_ns(c["index_ns"], head, epoch, steady) * in_main_ready,
         turn_share=turns,
         on_device=on_device,
+        correction=correction_for(run.path, process.host),
     )
 
 

@@ -10,7 +10,7 @@ A `Run` is a snapshot: everything is read when it is opened, and later batches n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -28,6 +28,8 @@ from ..stacks.stack_samples import StackCapture
 from .device_steps import DeviceSteps
 from .loader_summary import LoaderSummary
 from .tuning import Tuned
+
+Outcome = Literal["live", "finished", "interrupted", "crashed", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -170,10 +172,9 @@ class Run:
     notes: tuple[str, ...]
 
     @property
-    def outcome(self) -> Literal["live", "finished", "interrupted", "crashed", "unknown"]:
+    def outcome(self) -> Outcome:
         """`state`, but "interrupted" of a finished run that Ctrl-C ended."""
-        stopped = any(process.ended_by == KeyboardInterrupt.__name__ for process in self.processes)
-        return "interrupted" if stopped and self.state == "finished" else self.state
+        return outcome_of(self.state, [process.ended_by for process in self.processes])
 
     @property
     def loaders(self) -> tuple[LoaderRun, ...]:
@@ -192,6 +193,12 @@ class Run:
     def host_of(self, process: ProcessRun) -> SystemRun | None:
         """The host this process ran on: what the first of its samplers that took a sample saw."""
         return _first(self.samplers_of(process))
+
+
+def outcome_of(state: State, ended_by: Iterable[str | None]) -> Outcome:
+    """Of a run in this state; `ended_by` is what its processes say."""
+    stopped = KeyboardInterrupt.__name__ in ended_by
+    return "interrupted" if stopped and state == "finished" else state
 
 
 def _first(systems: tuple[SystemRun, ...]) -> SystemRun | None:

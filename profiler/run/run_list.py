@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.errors import RunUnreadable
-from ..base.liveness import Liveness, process_state
-from ..base.metadata import clean, integer, read_json, strings
+from ..base.liveness import Liveness, State, process_state
+from ..base.metadata import clean, integer, read_json, strings, text
 from ..session.rundir import runs_directory
+from .run import outcome_of
 from .run_finder import run_ids
 from .run_reader import read_run_json, run_state
 
@@ -45,13 +46,17 @@ def _entry(path: Path) -> RunEntry:
     except RunUnreadable as error:
         return RunEntry(clean(path.name), path, None, (), "unreadable", len(described), loaders, size, str(error))
     liveness = Liveness()
-    states = []
+    states: list[State] = []
+    ended_by = []
     for process in described:
         try:
-            states.append(process_state(read_json(process), liveness))
+            facts = read_json(process)
         except RunUnreadable:
             states.append("unknown")
-    state = run_state(data, states, liveness)
+            continue
+        states.append(process_state(facts, liveness))
+        ended_by.append(text(facts, "ended_by"))
+    state = outcome_of(run_state(data, states, liveness), ended_by)
     created = integer(data, "created_unix_ns")
     return RunEntry(clean(path.name), path, created, strings(data, "argv"), state, len(described), loaders, size, None)
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from ..base.atomic_write import write_atomically
 from ..base.errors import RunUnreadable
 from ..base.metadata import Scalar, clean, integer, number, read_json, text
 
 MOST_TRIALS, MOST_SWITCHES = 64, 1000
+# What a dashboard asks a tuned loader for: to keep what is tried now, to put the code's settings back, to try no more.
+Wish = Literal["keep", "back", "stop"]
+WISHES: tuple[Wish, ...] = get_args(Wish)
 Three = tuple[float, float, float]
 
 
@@ -24,6 +28,9 @@ class Tried:
     settings: Mapping[str, Scalar]
     predicted: Three | None
     measured: Three | None
+    base: Mapping[str, Scalar]  # what took turns with it
+    base_rates: tuple[float, ...]  # batches a second, a window
+    rates: tuple[float, ...]
     outcome: str | None  # proven, not faster, undecided, failed, not tried; None: the loop ended before
     why: str | None
     seconds: float
@@ -49,6 +56,9 @@ class Tuned:
     said: str
     trials: tuple[Tried, ...]
     switches: tuple[Switch, ...]
+    follows: int | None = None  # the rank that decided for this one; the trials are its
+    waiting: tuple[Tried, ...] = ()  # to be tried next
+    corrected: tuple[float, float] = (1.0, 1.0)  # scale and width by which earlier trials had corrected predictions
 
     def trial_of(self, changes: Mapping[str, Scalar]) -> Tried | None:
         """The trial of just these changes to the loader's own settings."""
@@ -80,7 +90,26 @@ def read_tuning(path: Path, index: int, notes: list[str]) -> Tuned | None:
         said=text(data, "said") or "",
         trials=tuple(_tried(each) for each in _dicts(data.get("trials"))[:MOST_TRIALS]),
         switches=tuple(_switch(each) for each in _dicts(data.get("switches"))[-MOST_SWITCHES:]),
+        follows=integer(data, "follows"),
+        corrected=_corrected(data.get("corrected")),
+        waiting=tuple(_tried(each) for each in _dicts(data.get("waiting"))[:MOST_TRIALS]),
     )
+
+
+def ask(path: Path, index: int, wish: Wish) -> None:
+    """Of a loader of the live process that records here. It looks between two windows. Raises OSError."""
+    write_atomically(path / f"tune{index}.wish", wish)
+
+
+def asked(path: Path, index: int) -> Wish | None:
+    """As the loader's process looks, once."""
+    file = path / f"tune{index}.wish"
+    try:
+        told = file.read_text(encoding="ascii", errors="replace")[:16]
+        file.unlink()
+    except OSError:
+        return None
+    return next((each for each in WISHES if each == told), None)
 
 
 def _tried(data: dict[str, Any]) -> Tried:
@@ -88,6 +117,9 @@ def _tried(data: dict[str, Any]) -> Tried:
         _settings(data.get("settings")),
         _three(data.get("predicted")),
         _three(data.get("measured")),
+        _settings(data.get("base")),
+        _rates(data.get("base_rates")),
+        _rates(data.get("rates")),
         text(data, "outcome"),
         text(data, "why"),
         number(data, "seconds") or 0.0,
@@ -107,6 +139,17 @@ def _settings(value: Any) -> dict[str, Scalar]:
     if not isinstance(value, dict):
         return {}
     return {clean(str(name), 40): each for name, each in value.items() if isinstance(each, bool | int)}
+
+
+def _corrected(value: Any) -> tuple[float, float]:
+    found = _rates(value)
+    return (found[0], found[1]) if len(found) == 2 and all(0.01 < each < 100 for each in found) else (1.0, 1.0)
+
+
+def _rates(value: Any) -> tuple[float, ...]:
+    if not isinstance(value, list):
+        return ()
+    return tuple(float(each) for each in value if isinstance(each, int | float) and 0 < each < float("inf"))
 
 
 def _three(value: Any) -> Three | None:

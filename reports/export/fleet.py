@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import dataclasses
-import io
-import json
 import os
 import shlex
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.run.run_list import RunEntry
 from ..words.ranks import place_of
-from .parquet import need_pyarrow
 
 
 @dataclass(frozen=True)
@@ -132,28 +127,3 @@ def _lost_hours(loader: LoaderReport, share: float | None) -> float | None:
         return own * len(loader.ranks.each)
     lost = [each.mean_us.get("stall", each.mean_us.get("wait", 0.0)) * each.batches for each in loader.ranks.each]
     return sum(lost) / 3.6e9
-
-
-def render_fleet(format_: str, rows: Iterable[FleetRow]) -> str | bytes:
-    """The table as "json" (an array of objects), "csv" or "parquet". Raises UsageError where pyarrow is missing."""
-    if format_ == "json":
-        return json.dumps([dataclasses.asdict(row) for row in rows], indent=2, ensure_ascii=False) + "\n"
-    if format_ == "csv":
-        sink = io.StringIO()
-        writer = csv.writer(sink, lineterminator="\n")
-        writer.writerow(each.name for each in fields(FleetRow))
-        writer.writerows(dataclasses.astuple(row) for row in rows)
-        return sink.getvalue()
-    return _parquet(rows)
-
-
-def _parquet(rows: Iterable[FleetRow]) -> bytes:
-    need_pyarrow()
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
-    described = pa.schema([pa.field(f.name, types[str(f.type).split(" ")[0]]) for f in fields(FleetRow)])
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist([dataclasses.asdict(row) for row in rows], described), sink, compression="zstd")
-    return sink.getvalue()

@@ -14,7 +14,7 @@ from ..words.units import UNKNOWN, size
 from .terminal import printed
 
 MIN_WIDTH = 70  # the names of runs are never cut: they are there to be copied
-_STYLES = {"live": "green", "crashed": "red", "unreadable": "red", "unknown": "dim"}
+_STYLES = {"live": "green", "interrupted": "yellow", "crashed": "red", "unreadable": "red", "unknown": "dim"}
 
 
 def render_list(entries: Sequence[RunEntry], width: int = 80, color: bool = False, unicode: bool = True) -> str:
@@ -26,7 +26,7 @@ def render_list(entries: Sequence[RunEntry], width: int = 80, color: bool = Fals
     table.add_column("size", justify="right", min_width=7, no_wrap=True)
     table.add_column("command")
     for entry in entries:
-        state = Text(clean(entry.state, 10), style=_STYLES.get(entry.state, ""))
+        state = Text(clean(entry.state, 11), style=_STYLES.get(entry.state, ""))
         what = Text(clean(entry.problem or _command(entry), width), no_wrap=True, overflow="ellipsis")
         table.add_row(Text(clean(entry.id, 23)), state, _when(entry.created_unix_ns), size(entry.size_bytes), what)
     return printed((table,), width, color, unicode)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ...advisors.schema.report_model import Range
-from ...profiler.base.metadata import Scalar, clean
+from ...profiler.base.metadata import clean
 from ...profiler.run.run import Run
 from ...profiler.run.tuning import Tried, Tuned
 from ..words.advice_words import predicted_text, tried_text
+from ..words.settings_words import changed_arguments
 
 
 def render_tuned(run: Run, width: int, color: bool, unicode: bool) -> str:
@@ -16,7 +17,8 @@ def render_tuned(run: Run, width: int, color: bool, unicode: bool) -> str:
     tuned = [(loader.name, loader.tuning) for loader in run.loaders if loader.tuning is not None]
     if not tuned:
         return "Tuned: no loader\n" if run.loaders else ""
-    return "".join(f"{line}\n" for name, each in tuned for line in _lines(name, each))
+    told = [each for each in tuned if each[1].follows is None] or tuned  # one rank decides for all
+    return "".join(f"{line}\n" for name, each in told for line in _lines(name, each))
 
 
 def _lines(name: str, tuned: Tuned) -> Iterator[str]:
@@ -24,12 +26,12 @@ def _lines(name: str, tuned: Tuned) -> Iterator[str]:
     best = next((each for each in reversed(tuned.trials) if each.outcome == "proven"), None)
     if best is not None:
         yield f"  {_effect(best)}"
-        yield f"  to keep it, write: DataLoader(…, {_arguments(tuned.own, best.settings)})"
+        yield f"  to keep it, write: DataLoader(…, {changed_arguments(tuned.own, best.settings)})"
     for each in tuned.trials:
         if each is not best:
             what = _effect(each) or "not measured"
             outcome = clean(each.outcome or "the script ended before it was decided")
-            yield f"  tried {_arguments(tuned.own, each.settings)}: {outcome}; {what}" + _why(each)
+            yield f"  tried {changed_arguments(tuned.own, each.settings)}: {outcome}; {what}" + _why(each)
 
 
 def _why(tried: Tried) -> str:
@@ -44,12 +46,3 @@ def _effect(tried: Tried) -> str:
     if tried.predicted is not None:
         found.append(f"predicted {predicted_text(Range(*tried.predicted))}")
     return "; ".join(found)
-
-
-def _arguments(own: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> str:
-    """The arguments that differ, as they are written; without workers some may not be given."""
-    if not settings.get("num_workers"):
-        settings = {k: v for k, v in settings.items() if k in ("num_workers", "pin_memory")}
-    elif not own.get("num_workers"):  # they were not given, and 2 is the default
-        own = {**own, "prefetch_factor": 2}
-    return ", ".join(f"{name}={value}" for name, value in settings.items() if own.get(name) != value)

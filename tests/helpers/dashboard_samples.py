@@ -160,3 +160,33 @@ async def refresh(app: Dashboard, pilot: Pilot[None]) -> None:
     app.post_message(Fresh(snapshot))
     await pilot.pause()
     await pilot.pause()
+
+
+OWN = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": False, "persistent_workers": False, "in_order": True}
+
+
+def tuning(**facts: Any) -> dict[str, Any]:
+    """`tune0.json` of a loader that is in the middle of its third trial."""
+
+    def trial(outcome: str | None, measured: list[float] | None, windows: int, **changes: Any) -> dict[str, Any]:
+        base = [20 + each % 3 for each in range(windows)]
+        gain = measured[1] if measured else 1.0
+        return {
+            "base": OWN, "settings": {**OWN, **changes}, "outcome": outcome, "why": None, "seconds": 2.5 * windows,
+            "predicted": [1.4, 1.7, 1.8], "measured": measured, "base_rates": base,
+            "rates": [gain * each for each in base[:-1]],
+        }  # fmt: skip
+
+    full = trial("not tried", None, 0, num_workers=64)
+    return {
+        "format": 1, "own": OWN, "chosen": {**OWN, "num_workers": 8}, "decided": False,
+        "said": "the loop ended before anything was decided",
+        "trials": [
+            trial("proven", [1.55, 1.63, 1.70], 4, num_workers=8),
+            trial("not faster", [0.85, 0.93, 1.01], 5, num_workers=2),
+            {**full, "why": "its workers may take 9,000 MB of memory, and 4,000 MB are left"},
+            {**trial(None, [1.4, 1.76, 2.3], 3, num_workers=8, prefetch_factor=4), "predicted": None},
+        ],
+        "waiting": [trial(None, None, 0, num_workers=7)],
+        "switches": [], "follows": None, **facts,
+    }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from ...advisors.schema.report_model import Recommendation
+from ...reports.words.advice_words import effect_text
 from ...reports.words.plan_words import PlanRow
 from ...reports.words.units import bar, factor
 from ..snapshot import AdviceView
@@ -95,6 +96,8 @@ def _gain(r: Recommendation, rejected: bool) -> Content:
     if r.kind != "speed":
         return line((f"{r.kind}", f"bold {style}"), (": not about speed", DIM))
     p = r.predicted
+    if r.measured_range is not None:
+        return line((effect_text(r), f"bold {style}"))
     shown = bar((p.mid - 1) / (_FULL - 1), 20) if p.mid > 1 else ""
     measured = f" · measured {factor(r.measured)}" if r.measured is not None else ""
     return line(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport, Recommendation
+from ...reports.words.advice_words import effect_text
 from ...reports.words.units import bar, count, duration, factor, micros, percent, rate
 from ..facts.flow import Node
 from ..snapshot import AdviceView, Snapshot
@@ -169,7 +170,7 @@ def _line(n: int, each: Recommendation, found: AdviceView, width: int) -> Conten
 
 
 def _with_reason(n: int, each: Recommendation, found: AdviceView, width: int) -> list[Content]:
-    why = fitted(text(each.why), max(8, width - 3))
+    why = fitted(text(each.why if each.measured_range is None else effect_text(each)), max(8, width - 3))
     return [_line(n, each, found, width), line((f"   {why}", DIM))]
 
 
@@ -178,7 +179,8 @@ def gain_of(each: Recommendation) -> str:
     if each.kind != "speed":
         return each.kind
     if each.measured is not None:
-        return f"{factor(each.measured)} measured"
+        proved = each.measured_range is not None and each.measured_range.low > 1
+        return f"{factor(each.measured)} {'proved' if proved else 'measured'}"
     low, high = factor(each.predicted.low), factor(each.predicted.high)
     return low if low == high else f"{low.removesuffix('×')}–{high}"
 

@@ -10,6 +10,7 @@ from builders import RunBuilder, loop
 from loaderscope.profiler.base.errors import RunNotFound
 from loaderscope.profiler.run.run_finder import find_run, run_ids
 from loaderscope.profiler.run.run_list import list_runs
+from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.profiler.session.rundir import runs_directory
 
 IDS = ["20250131-091500-aaaaaa", "20250131-091501-bbbbbb", "20250201-000000-cccccc"]
@@ -78,6 +79,17 @@ def test_list_is_newest_first_and_shows_what_cannot_be_read(runs: Path) -> None:
     assert entries[2].state == "unreadable"
     assert "torn or corrupt" in (entries[2].problem or "")
     assert len(list_runs(runs, 2)) == 2
+
+
+def test_a_run_that_ctrl_c_ended_is_listed_as_its_report_says(runs: Path) -> None:
+    ended = ({"ended_by": "KeyboardInterrupt"}, {})
+    for number, facts in enumerate(ended):
+        RunBuilder(runs, f"2025040{number}-000000-dddddd").process(**facts).loader(loop(3))
+    torn = RunBuilder(runs, "20250409-000000-dddddd").process(**ended[0])
+    (torn.path / "process.json").write_text("torn")
+    listed = {entry.id: entry.state for entry in list_runs(runs)}
+    assert listed["20250400-000000-dddddd"] == "interrupted" and listed["20250401-000000-dddddd"] == "finished"
+    assert {each: open_run(runs / each).outcome for each in listed} == listed
 
 
 def test_where_runs_live() -> None:

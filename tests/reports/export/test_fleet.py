@@ -15,7 +15,8 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.cli import main
 from loaderscope.profiler.run.run_list import list_runs
 from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.reports.export.fleet import FleetRow, fleet_rows, render_fleet
+from loaderscope.reports.export.fleet import FleetRow, fleet_rows
+from loaderscope.reports.export.table import render_table
 from rank_cases import job, rank
 
 IDS = [f"2025013{day}-091500-abc123" for day in range(4)]
@@ -89,8 +90,8 @@ def test_every_format_says_the_same(folder: Path, tmp_path: Path, capsys: pytest
 
 
 def test_no_runs_are_a_table_all_the_same() -> None:
-    assert json.loads(render_fleet("json", [])) == []
-    assert str(render_fleet("csv", [])).startswith("run,path,state,")
+    assert json.loads(render_table("json", FleetRow, [])) == []
+    assert str(render_table("csv", FleetRow, [])).startswith("run,path,state,")
 
 
 def test_parquet_needs_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,178 @@
+"""The screen of trials: only for a loader whose settings are tried; what it shows, and what its keys ask for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from builders import RunBuilder
+from dashboard_samples import OWN, dashboard, recommendation, refresh, sampled, train, tuning
+from loaderscope.advisors.schema.report_model import Range
+from loaderscope.profiler.run.tuning import asked
+from loaderscope.tui.app import Dashboard, Fresh
+from loaderscope.tui.bars import Tabs
+from loaderscope.tui.draw import advice, overview, trials
+from loaderscope.tui.snapshot import AdviceView, Snapshot
+
+GOLDEN = Path(__file__).parent / "golden"
+UPDATE = os.environ.get("LOADERSCOPE_UPDATE_GOLDEN") == "1"
+Act = Callable[[Dashboard, Pilot[None]], Awaitable[None]]
+
+
+@pytest.fixture
+def run(runs_dir: Path) -> RunBuilder:
+    built = RunBuilder(runs_dir)
+    train(built)
+    sampled(built)
+    return built
+
+
+def told(run: RunBuilder, **facts: Any) -> None:
+    (run.path / "p4000-0" / "tune0.json").write_text(json.dumps(tuning(**facts)))
+
+
+def with_trials(run: RunBuilder, act: Act, size: tuple[int, int] = (100, 30), state: str = "live") -> None:
+    async def whole() -> None:
+        app = dashboard(run.path)
+        async with app.run_test(size=size) as pilot:
+            await refresh(app, pilot)
+            assert app.snapshot is not None
+            app.post_message(Fresh(replace(app.snapshot, state=state)))
+            await pilot.pause()
+            await pilot.press("7")
+            await pilot.pause()
+            await act(app, pilot)
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (130, 42)], ids="{0[0]}x{0[1]}".format)
+def test_golden_screen(run: RunBuilder, size: tuple[int, int]) -> None:
+    told(run)
+
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        svg = re.sub(r"@font-face \{.*?\}\s*", "", app.export_screenshot(), flags=re.DOTALL)
+        path = GOLDEN / f"trials_{size[0]}.svg"
+        if UPDATE:
+            path.write_text(svg)
+        assert svg == path.read_text(), f"{path.name} has changed: look at it, then update it"
+
+    with_trials(run, act, size)
+
+
+def snapshot_of(run: RunBuilder, state: str = "live", **facts: Any) -> Snapshot:
+    told(run, **facts)
+    found: list[Snapshot] = []
+
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        assert app.snapshot is not None
+        found.append(app.snapshot)
+
+    with_trials(run, act, state=state)
+    return found[0]
+
+
+def test_what_is_tried_now_what_was_and_what_comes(run: RunBuilder) -> None:
+    s = snapshot_of(run)
+    said = trials.status(s, 78, 3).plain.splitlines()
+    assert said[0].startswith("trying num_workers=8, prefetch_factor=4") and "its turn" in said[0]
+    assert "in use: num_workers=8" in said[1] and said[2].startswith("k keeps")
+    rows = trials.table(s, 78, 20).plain.splitlines()
+    assert rows[0].startswith("✓ num_workers=8 ") and "proved ×1.63 (1.55–1.70) in 10 s" in rows[0]
+    assert "predicted ×1.7 (1.4–1.8)" in rows[1] and "7 windows" in rows[1] and re.search("├─*●─*┤", rows[1])
+    assert (
+        "not faster: ×0.93 (0.85–1.01) in 12 s" in rows[2]
+        and rows[4].endswith("not tried")
+        and rows[5].strip().startswith("its workers may take 9,000 MB")
+    )
+    now = next(number for number, row in enumerate(rows) if row.startswith("▸"))
+    assert (
+        rows[now].endswith("so far ×1.8 (1.4–2.3)")
+        and "no prediction" in rows[now + 1]
+        and "best so far" in rows[now + 2]
+    )
+    assert rows[-1].startswith("  num_workers=7") and "×1" in rows[-4]
+    assert all(len(row) <= 78 for row in rows)
+
+
+def test_ends_in_words(run: RunBuilder) -> None:
+    done = snapshot_of(run, decided=True, said="num_workers=8 is faster, and stays", waiting=[])
+    said = trials.status(done, 78, 3).plain.splitlines()
+    assert said[0] == "num_workers=8 is faster, and stays" and said[2] == "b puts the code's settings back"
+    over = snapshot_of(run, state="crashed")
+    assert len(trials.status(over, 78, 3).plain.splitlines()) == 2
+    assert "not decided" in trials.table(over, 78, 20).plain
+    own = snapshot_of(run, decided=True, chosen=OWN, trials=[], waiting=[], said="nothing to gain")
+    assert "the code's own settings" in trials.status(own, 78, 3).plain
+    assert trials.table(own, 78, 20).plain == "nothing was tried"
+
+
+def test_a_follower_shows_the_trials_of_the_rank_that_decides(runs_dir: Path) -> None:
+    built = RunBuilder(runs_dir, id_="20250131-091501-abc123")
+    train(built, rank=0, world_size=2)
+    process = built.process(pid=4001, rank=1, world_size=2)
+    process.loader([], config={"num_workers": 4}, name="Pictures")
+    told(built)
+    (process.path / "tune0.json").write_text(json.dumps(tuning(follows=0, trials=[], waiting=[])))
+
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await pilot.press("r")
+        await refresh(app, pilot)
+        s = app.snapshot
+        assert s is not None and s.choice is not None and s.choice.rank == 1 and s.tuning is not None
+        assert s.tuning.place.process == "p4000-0" and len(s.tuning.tuned.trials) == 4
+        assert "as rank 0 decides" in trials.status(s, 78, 3).plain
+
+    with_trials(built, act)
+
+
+@pytest.mark.parametrize(("key", "wish"), [("k", "keep"), ("b", "back"), ("x", "stop")])
+def test_keys_ask(run: RunBuilder, key: str, wish: str) -> None:
+    told(run)
+
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await pilot.press(key)
+        await pilot.pause()
+
+    with_trials(run, act)
+    assert asked(run.path / "p4000-0", 0) == wish
+    assert asked(run.path / "p4000-0", 0) is None
+
+
+def test_keys_ask_nothing_where_nothing_can_change(run: RunBuilder) -> None:
+    told(run)
+
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await pilot.press("k", "b", "x")
+        await pilot.pause()
+
+    with_trials(run, act, state="finished")
+    assert asked(run.path / "p4000-0", 0) is None
+
+
+def test_an_untuned_loader_has_no_such_screen(run: RunBuilder) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        assert app.query_one(Tabs).current == 0 and "Trials" not in str(app.query_one(Tabs).render())
+        app.action_tuning("keep")
+
+    with_trials(run, act)
+    assert asked(run.path / "p4000-0", 0) is None
+
+
+def test_advice_says_what_was_proved_beside_what_was_predicted() -> None:
+    tried = recommendation("num-workers", "Raise num_workers from 4 to 8", 1.4, 1.7, 1.8,
+                           measured=1.63, measured_range=Range(1.55, 1.63, 1.70), measured_s=14.2)  # fmt: skip
+    view = AdviceView((tried,), ready=True)
+    both = "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)"
+    assert both in advice.detail(view, "yes:0", 80).plain
+    rows = overview.advice(Snapshot("run", (), "live", advice=view), 78, 6).plain.splitlines()
+    assert "1.63× proved" in rows[0] and both in rows[1]

@@ -1,0 +1,262 @@
+"""Ranks of one host decide together: one leads, the others follow, and none waits for another."""
+
+from __future__ import annotations
+
+import heapq
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch.utils.data import DataLoader
+
+from loaderscope.advisors.schema.report_model import Range
+from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.session.ranks import Ranks
+from loaderscope.reports.text.tuned_text import render_tuned
+from loaderscope.tuning import ranks, tuner
+from loaderscope.tuning.candidates import Candidate
+from loaderscope.tuning.ranks import Board, Following, Leading, meet
+from loaderscope.tuning.room import Room
+from loaderscope.tuning.settings import Settings
+from switch_data import Rows
+
+OWN, BETTER, OTHER = Settings(1), Settings(2), Settings(3)
+
+
+class Loop:
+    """One rank's iteration: its steps take what the rate of its settings says."""
+
+    def __init__(self, driver: Any, rates: dict[Settings, float]) -> None:
+        self.driver, self.rates = driver, rates
+        self.settings, self.step, self.given, self.iterator = OWN, None, 0, None
+        self.seen: list[tuple[int, Settings]] = []
+        self.tidied = 0
+
+    @property
+    def pool(self) -> Any:
+        return self
+
+    def switch(self, settings: Settings) -> None:
+        if settings == self.rates.get("fails"):  # type: ignore[call-overload]
+            self.driver.failed(settings, ValueError("no such worker"))
+        else:
+            self.settings = settings
+
+    def tidy(self) -> None:
+        self.tidied += 1
+
+    def __len__(self) -> int:
+        return 10**6
+
+    @property
+    def pace_ns(self) -> int:
+        return int(1e9 / self.rates.get(self.settings, 10.0))
+
+    def hand_over(self) -> None:
+        self.given += 1
+        self.driver.handed(self, 0)
+        if self.driver._predicting is not None:
+            self.driver._predicting.join()
+        if not self.seen or self.seen[-1][1] != self.settings:
+            self.seen.append((self.given, self.settings))
+
+
+class Job:
+    """Ranks on one clock, in step (each step is the slowest one's) or each for itself."""
+
+    def __init__(self, folder: Path, rates: list[dict[Settings, float]], in_step: bool) -> None:
+        self.now, self.in_step = 10**9, in_step
+        self._loaders = [DataLoader(Rows(8), num_workers=1) for _ in rates]  # tuners hold theirs weakly
+        self.loops = []
+        for rank, own in enumerate(rates):
+            driver = tuner.Tuner(self._loaders[rank], budget_s=60.0, clock=lambda: self.now)
+            board = Board(folder, rank, len(rates), 10**9)
+            self.loops.append(Loop(driver, own))
+            if rank:
+                driver._following = Following(board, self.now)
+            else:
+                driver._leading = Leading(board, self.now)
+            driver.begun(self.loops[-1])  # type: ignore[arg-type]
+
+    @property
+    def drivers(self) -> list[Any]:
+        return [loop.driver for loop in self.loops]
+
+    def run(self, seconds: float, ranks: tuple[int, ...] = (0, 1)) -> None:
+        end = self.now + int(seconds * 1e9)
+        if self.in_step:
+            while self.now < end:
+                for rank in ranks:
+                    self.loops[rank].hand_over()
+                self.now += max(self.loops[rank].pace_ns for rank in ranks)
+            return
+        due = [(self.now, rank) for rank in ranks]
+        while due:
+            self.now, rank = heapq.heappop(due)
+            self.loops[rank].hand_over()
+            if self.now + self.loops[rank].pace_ns < end:
+                heapq.heappush(due, (self.now + self.loops[rank].pace_ns, rank))
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def make(*rates: dict[Settings, float], tried: Any = (BETTER,), in_step: bool = True) -> Job:
+        found = [Candidate(each, Range(1.8, 2.0, 2.2)) for each in tried]
+        monkeypatch.setattr(tuner, "usual", lambda own, cores: found)
+        monkeypatch.setattr(tuner, "room_left", lambda: Room(None, None, None))
+        return Job(tmp_path, list(rates), in_step)
+
+    return make
+
+
+def test_all_have_the_same_settings_at_the_same_steps(job: Any) -> None:
+    rates = {OWN: 20.0, BETTER: 40.0, OTHER: 41.0}
+    both = job(dict(rates), dict(rates))
+    both.run(90)
+    leader, follower = both.drivers
+    assert leader.decided and follower.decided and follower.said == leader.said
+    assert {loop.settings for loop in both.loops} == {BETTER}
+    assert [each[1] for each in both.loops[0].seen] == [each[1] for each in both.loops[1].seen]
+    assert all(abs(a[0] - b[0]) <= 2 for a, b in zip(both.loops[0].seen, both.loops[1].seen, strict=True))
+    assert follower.trials == [] and both.loops[1].tidied
+    assert follower._following.trials[0]["outcome"] == "proven"
+    for loop in both.loops:  # slower than the code's own, for long
+        loop.rates[BETTER] = 10.0
+    both.run(60)
+    assert {loop.settings for loop in both.loops} == {OWN} and "became slower" in follower.said
+
+
+def test_the_slowest_rank_s_rate_is_what_counts(job: Any) -> None:
+    both = job({OWN: 20.0, BETTER: 60.0}, {OWN: 20.0, BETTER: 20.0}, in_step=False)
+    both.run(90)
+    assert both.drivers[0].trials[0].outcome == "not faster"
+    assert {loop.settings for loop in both.loops} == {OWN}
+
+
+def until_tried(both: Job) -> None:
+    while both.loops[1].settings != BETTER:
+        both.run(0.2)
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_rank_that_is_gone_leaves_the_other_its_own_settings(job: Any, gone: int) -> None:
+    both = job({OWN: 20.0, BETTER: 40.0}, {OWN: 20.0, BETTER: 40.0})
+    until_tried(both)
+    both.run(ranks.LATE_NS / 1e9 + 2, ranks=(1 - gone,))
+    left = both.loops[1 - gone]
+    assert left.settings == OWN and left.driver.decided
+    assert f"rank {gone} has stopped or fallen behind" in left.driver.said
+
+
+def test_a_long_pause_of_all_is_no_absence(job: Any) -> None:
+    both = job({OWN: 20.0, BETTER: 40.0}, {OWN: 20.0, BETTER: 40.0})
+    until_tried(both)
+    both.now += 2 * ranks.LATE_NS  # rank 0 evaluates, and the others wait for it
+    both.run(60)
+    assert {loop.settings for loop in both.loops} == {BETTER}
+
+
+def test_a_rank_that_falls_behind_ends_it_for_all(job: Any) -> None:
+    both = job({OWN: 20.0, BETTER: 40.0}, {OWN: 20.0, BETTER: 40.0}, in_step=False)
+    until_tried(both)
+    both.loops[1].rates.update(dict.fromkeys((OWN, BETTER), 0.05))
+    both.run(60)
+    assert {each.decided for each in both.drivers} == {True}
+    assert {loop.settings for loop in both.loops} == {OWN}
+
+
+def test_a_rank_that_never_comes(job: Any) -> None:
+    both = job({OWN: 20.0}, {OWN: 20.0})
+    Path(both.drivers[1]._following.board.folder, "1.json").unlink()
+    both.run(20, ranks=(0,))
+    assert both.drivers[0].decided and "rank 1 has not come to decide together" in both.drivers[0].said
+    assert both.loops[0].seen == [(1, OWN)]
+
+
+def test_settings_that_fail_in_one_rank_are_left_by_all(job: Any) -> None:
+    rates: dict[Any, Any] = {OWN: 20.0, BETTER: 40.0, OTHER: 40.0}
+    both = job(dict(rates), {**rates, "fails": OTHER}, tried=(OTHER, BETTER))
+    both.run(120)
+    failed = both.drivers[0].trials[0]
+    assert (failed.outcome, failed.why) == ("failed", "ValueError: no such worker")
+    assert {loop.settings for loop in both.loops} == {BETTER}
+
+
+def test_what_an_earlier_try_wrote_is_not_heard(tmp_path: Path) -> None:
+    Following(Board(tmp_path, 1, 2, 0), now=50)
+    leader = Leading(Board(tmp_path, 0, 2, since_ns=100), now=10**9)
+    leader.listen(10**9)
+    assert not leader.met
+    (tmp_path / "1.json").write_text('{"t_ns": 2')
+    leader.listen(2 * 10**9)
+    assert not leader.met
+    Following(Board(tmp_path, 1, 2, 0), now=3 * 10**9)
+    leader.listen(3 * 10**9)
+    assert leader.met
+
+
+def test_cores_and_memory_are_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks, "usable_cores", lambda: 8)
+    monkeypatch.setattr(ranks, "_cpus", lambda: list(range(8)))
+    leader = Leading(Board(tmp_path, 0, 2, 0), 1)
+    for own, cores in ((range(8), 4), (range(8, 16), 8)):  # the same ones; others each
+        leader.heard[1] = {"cpus": list(own)}
+        assert leader.cores == cores
+    assert Room(8e9, 4e9, 100).shared_by(4) == Room(2e9, 1e9, 100)
+
+
+def test_ranks_that_cannot_meet_are_told_so() -> None:
+    from loaderscope.profiler.iterate.watch import watch
+
+    loader = DataLoader(Rows(4))
+    assert "not recorded" in str(meet(loader, Ranks(0, 2), 0, 0))
+    watch(loader)
+    list(loader)
+    assert "on several hosts" in str(meet(loader, Ranks(0, 4, 0, 2), 0, 0))
+    assert "nobody tells" in str(meet(loader, Ranks(None, 2), 0, 0))
+    assert isinstance(meet(loader, Ranks(0, 2, 0, 2), 0, 0), Leading)
+    assert isinstance(meet(loader, Ranks(1, 2), 0, 0), Following)
+
+
+def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
+    """For real: batches are those of the code, both ranks end with the same; then one dies, and the job as without."""
+    script = str(Path(__file__).with_name("two_ranks.py"))
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script]
+    command = [sys.executable, "-m", "loaderscope", "tune", "-q", *launcher]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    told = sorted(line for line in done.stdout.splitlines() if line.startswith("rank"))
+    assert len(told) == 3, done.stderr
+    zero, death, one = told
+    assert zero[8:] == one[8:] and zero.startswith("rank 0: True True ") and death == "rank 1 dies in a trial"
+    assert done.returncode == 1 and "exitcode  : 3" in done.stderr
+    assert "tuning/tuner.py" not in done.stderr and "tuning/ranks.py" not in done.stderr
+    run = open_run("latest", runs_dir)
+    tuned = {(loader.rank, loader.name): loader.tuning for loader in run.loaders}
+    leader, follower = tuned[0, "Slow"], tuned[1, "Slow"]
+    assert leader is not None and follower is not None
+    assert leader.follows is None and follower.follows == 0
+    assert leader.trials and follower.trials == leader.trials and follower.switches
+    assert render_tuned(run, 80, False, True).count("Tuned ") == 2
+
+
+@pytest.mark.parametrize(
+    ("wish", "stays", "said"),
+    [("keep", BETTER, "was kept, as asked"), ("back", OWN, "put back"), ("stop", OWN, "nothing that was tried")],
+)
+def test_what_is_asked_for_at_a_dashboard_holds_for_all(
+    job: Any, monkeypatch: pytest.MonkeyPatch, wish: Any, stays: Settings, said: str
+) -> None:
+    both = job({OWN: 20.0, BETTER: 40.0}, {OWN: 20.0, BETTER: 40.0})
+    until_tried(both)
+    wishes = [wish]
+    monkeypatch.setattr(tuner, "loader_place", lambda loader: (Path(), int(loader is both._loaders[1])))
+    monkeypatch.setattr(tuner, "asked", lambda path, index: wishes.pop(0) if wishes and not index else None)
+    both.run(10)
+    assert not wishes and {loop.settings for loop in both.loops} == {stays}
+    assert all(each.decided and said in each.said for each in both.drivers)
+    assert both.drivers[0].trials[0].outcome == "undecided"
+    wishes += ["keep", "back"] if stays == BETTER else []  # of what is kept, only putting back can be asked for
+    both.run(10)
+    assert {loop.settings for loop in both.loops} == {OWN}
