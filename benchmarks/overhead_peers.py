@@ -40,5 +40,7 @@ def environment() -> str:
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         # Standard output is for the results.
         subprocess.run([*pip, "-c", str(constraints), *PEERS], check=True, env=env, stdout=sys.stderr)
+        # Those that the running environment has too: their commands are looked for beside this Python.
+        subprocess.run([*pip, "--ignore-installed", "--no-deps", *PEERS], check=True, env=env, stdout=sys.stderr)
         stamp.write_text(made, encoding="utf-8")
     return str(python)

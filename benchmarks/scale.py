@@ -1,6 +1,6 @@
 """How long the report of a job of many ranks takes, from opening it to the advice, and in how much memory.
 
-    python benchmarks/scale.py [--ranks 64 1024] [--repeat 3] [--killed]
+    python benchmarks/scale.py [--ranks 64 1024] [--repeat 3] [--killed] [--store FOLDER]
 
 Jobs are made up in a temporary folder: of 100,000 batches a rank, the last 8,000 in detail, the rest in totals, as is
 left of them where a run's room is used up; one rank fetches longer than the others. The segments of the ranks are links
@@ -114,6 +114,7 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, nargs="+", default=[64, 1024])
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--killed", action="store_true", help="the ranks had no time to sum themselves up")
+    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
     options = parser.parse_args()
     found, passed = [], True
     for ranks in options.ranks:
@@ -126,7 +127,13 @@ def main() -> int:
         seconds, bytes_ = BOUNDS.get(ranks, (float("inf"), float("inf")))
         passed = passed and right and median["total_s"] <= seconds and median["peak_rss_bytes"] <= bytes_
         found.append({"ranks": ranks, "median": median, "bounds": BOUNDS.get(ranks), "right": right})
-    print(json.dumps({"benchmark": "scale", "machine": this_machine(), "jobs": found, "passed": passed}, indent=2))
+    told = {"benchmark": "scale", "machine": this_machine(), "killed": options.killed, "jobs": found, "passed": passed}
+    text = json.dumps(told, indent=2)
+    print(text)
+    if options.store is not None:
+        from overhead import store
+
+        print(f"Kept as {store(options.store, text, quick=False)}", file=sys.stderr)
     return 0 if passed else 1
 
 

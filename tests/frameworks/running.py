@@ -51,6 +51,11 @@ def recorded(runs: Path, *command: str, **environ: str) -> tuple[Run, Report, li
     return run, build_report(run), result(done.stdout)
 
 
+def runs_in(folder: Path) -> list[Path]:
+    """The runs in a folder of runs, each once."""
+    return [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
+
+
 def program(name: str, *arguments: str) -> list[str]:
     """Its path and arguments; "FOLDER" stands for an empty folder, "FILE" for a file that is not there."""
     folder = tempfile.mkdtemp()

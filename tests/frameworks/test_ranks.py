@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.run.run import Run
 from loaderscope.profiler.run.run_reader import open_run
-from running import needs, program, recorded
+from running import needs, program, recorded, runs_in
+from slurm_cluster import NODES, cluster
 
 pytestmark = pytest.mark.timeout(600)
 GROUP = "torch.distributed"
@@ -47,12 +50,17 @@ BOTH = [(0, 2, 0, 2), (1, 2, 1, 2)]
 def test_launchers(packages: tuple[str, ...], command: tuple[str, ...], runs_dir: Path) -> None:
     needs(*packages)
     at = next(number for number, each in enumerate(command) if each.endswith(".py"))
-    run, report, _ = recorded(runs_dir, *command[:at], *program(*command[at:]))
+    run, report, _ = recorded(runs_dir, *command[:at], *program(*command[at:]), SLOW_RANK="1")
     assert ranks(run) == BOTH and {p.rank_source for p in run.processes} == {GROUP}
     assert run.state == "finished"
     cpus = {p.affinity for p in run.processes}
     assert report.system.effective_cpus is not None and report.system.effective_cpus <= max(c for c in cpus if c) / 2
     assert ranks_told(report) == {0, 1}
+    sections = [(each.name, each.config.get("phase")) for each in report.loaders]
+    assert len(sections) == len(set(sections)), "a loader is one section, whatever the number of ranks"
+    (training,) = (each.ranks for each in report.loaders if each.config.get("phase") == "training")
+    slow = training.slowest if training is not None else None
+    assert slow is not None and (slow.rank, slow.cause, slow.held_up) == (1, "fetch", True)
 
 
 def test_accelerates_dispatcher_is_known(runs_dir: Path) -> None:
@@ -70,7 +78,7 @@ def test_accelerates_dispatcher_is_known(runs_dir: Path) -> None:
 @pytest.mark.parametrize("grouped", [True, False], ids=["with a group", "without"])
 def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
     """Each task is started by itself, as srun does; what they record is one run, by the job they belong to."""
-    script = program("ddp.py", "FILE", "slurm", *([] if grouped else ["alone"]))
+    script = program("ddp.py", "FILE", "task", *([] if grouped else ["alone"]))
     command = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs_dir), *script]
     tasks = []
     for rank in range(2):
@@ -80,9 +88,49 @@ def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
         tasks.append(subprocess.Popen(command, env={**os.environ, **told}))
     assert [task.wait(240) for task in tasks] == [0, 0]
     run = open_run("latest", runs_dir)
-    assert (
-        ranks(run) == BOTH
-        and len([path for path in runs_dir.iterdir() if path.is_dir() and not path.is_symlink()]) == 1
-    )
+    assert ranks(run) == BOTH and len(runs_in(runs_dir)) == 1
     assert {p.rank_source for p in run.processes} == {GROUP if grouped else "sampler"}
+    assert ranks_told(build_report(run)) == {0, 1}
+
+
+def test_srun_of_two_nodes(runs_dir: Path) -> None:
+    """A real Slurm, whose nodes have host names of their own and share the folder of runs."""
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, cluster(Path(folder)) as found:
+        env = {**os.environ, **found, "SLOW_RANK": "1", "GLOO_SOCKET_IFNAME": "lo"}
+        command = [
+            sys.executable,
+            "-m",
+            "loaderscope",
+            "run",
+            "--runs",
+            str(runs_dir),
+            *program("ddp.py", "FILE", "task"),
+        ]
+        done = subprocess.run(["srun", "-N2", "-n2", *command], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    run = open_run("latest", runs_dir)
+    assert len(runs_in(runs_dir)) == 1 and run.state == "finished"
+    assert ranks(run) == [(0, 2, 0, 1), (1, 2, 0, 1)]
+    assert {p.host for p in run.processes} == set(NODES)
+    (section,) = (each for each in build_report(run).loaders if each.ranks is not None)
+    assert section.ranks is not None and section.ranks.hosts == 2
+    assert section.ranks.slowest is not None and section.ranks.slowest.rank == 1
+    assert done.stderr.count("2 ranks, figures of rank 1") == 1, "of the two tasks, one tells of the job"
+
+
+@pytest.mark.parametrize("mpirun", ["mpirun.openmpi", "mpirun.mpich"])
+def test_mpirun(mpirun: str, runs_dir: Path) -> None:
+    """The ranks that it starts, each under a `loaderscope run` of its own; of MPICH, which names no job, under one."""
+    if shutil.which(mpirun) is None:
+        pytest.skip(f"{mpirun} is not installed")
+    ours = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs_dir)]
+    script = program("ddp.py", "FILE", "task")
+    if mpirun == "mpirun.openmpi":
+        command = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "2", *ours, *script]
+    else:
+        command = [*ours, mpirun, "-n", "2", sys.executable, *script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    run = open_run("latest", runs_dir)
+    assert ranks(run) == BOTH and len(runs_in(runs_dir)) == 1 and run.state == "finished"
     assert ranks_told(build_report(run)) == {0, 1}

@@ -14,14 +14,15 @@ What to change
     equal size and equal kind.
 
 When not to
-    Where the slow rank's host is busy with something else, or its disk is slower: the data is not the cause then.
+    Where the slow rank's host is busy with something else, or its disk is slower: the data is not the cause then. Where
+    a sampler shares the same data out at random, no rank's samples cost more than another's: that is said instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...case.case import Advice, Case, Outcome
+from ...case.case import SAME, Advice, Case, Outcome
 from ...code.template import code_from
 from ...schema.figures import figure, us
 from ...schema.rank_model import RankFigures
@@ -59,6 +60,9 @@ def examine(case: Case) -> Iterator[Outcome]:
         return
     if cheapest[2] - compute < SEEN_IN_STEP * more_wait:
         return
+    if case.config.get("shuffle") is True and case.config.get("replicas") == ranks.world_size:
+        yield _not_the_samples(cost, cheapest[0])
+        return
     mean = (cost + sum(each[0] for each in others)) / (1 + len(others))
     # All at the mean at best; workers of other hosts may differ in speed, too.
     balanced = (mean / cost, (1 + mean / cost) / 2)
@@ -78,6 +82,21 @@ def examine(case: Case) -> Iterator[Outcome]:
         code=code_from("samplers", "EvenCosts", then=_USE),
         caveat="Check first that this rank's host is no slower than the others'. `costs` is what you know of each "
         "sample: its length, its size on disk.",
+    )
+
+
+def _not_the_samples(cost: float, cheapest: float) -> Advice:
+    return Advice(
+        title="Dealing the samples out otherwise: they are not what is slow",
+        why=(
+            f"A batch takes this rank {us(cost)} to make, and the cheapest rank {us(cheapest)}. All draw from the same "
+            "data at random, so its samples cost no more than theirs: its host, the disk it reads from, or what its "
+            "code does differently is slower."
+        ),
+        evidence={"making a batch, this rank": us(cost), "the cheapest rank": us(cheapest)},
+        predicted=SAME,
+        code="# leave the sampler as it is\n",
+        rejected=True,
     )
 
 

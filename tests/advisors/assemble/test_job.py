@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from builders import MS, RunBuilder, epoch_row, loop
+from builders import MS, T0, RunBuilder, epoch_row, loop
 from inside_samples import CODE
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.assemble.job import with_ranks
@@ -68,6 +68,22 @@ def test_ranks_that_do_not_step_together_hold_nobody_up(run: RunBuilder) -> None
     rank(run, 1, wait_ms=60, step_ms=70, fetch_ms=60)
     slow = slowest(sections(run)[0])
     assert (slow.rank, slow.held_up) == (1, False)
+
+
+def test_a_loader_that_looks_ahead_holds_the_others_up_all_the_same(run: RunBuilder) -> None:
+    """An epoch's second batch is asked for at once, as Accelerate does: a fast rank then waits for two steps in one."""
+    for number, wait_ms in enumerate((10, 40)):
+        rows, epochs, start = [], [], 0
+        for epoch in range(3):
+            one = loop(6, wait_ms, 42 - wait_ms, epoch=epoch, start_ns=T0 + start, fetch_ns=wait_ms * MS, collate_ns=0)
+            one[1]["t_ns"] = one[0]["t_ns"] + one[0]["wait_ns"]
+            rows += one
+            epochs.append(epoch_row(one))
+            start += 7 * 42 * MS
+        process = run.process(pid=4000 + number, rank=number, world_size=2)
+        process.loader(rows, epochs=epochs, config={"num_workers": 0}, name="Rows")
+    slow = slowest(sections(run)[0])
+    assert (slow.rank, slow.cause, slow.held_up) == (1, "fetch", True)
 
 
 def test_alike_ranks_are_shown_by_the_first(run: RunBuilder) -> None:

@@ -1,4 +1,4 @@
-"""Two ranks: of torchrun, of mp.spawn, or of whoever sets the environment; the group is made before or after."""
+"""Two ranks: of torchrun, of mp.spawn, or of a launcher of tasks; the group is made before or after."""
 
 import os
 import sys
@@ -9,6 +9,13 @@ from small import BATCH, Rows
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
+# By launcher of tasks, what it tells of rank and world.
+TOLD = [
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+]
+
 
 def train(rank: int, world: int, meeting: str) -> None:
     if "late" in sys.argv:
@@ -18,9 +25,11 @@ def train(rank: int, world: int, meeting: str) -> None:
         dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world)
     data = Rows()
     loader = DataLoader(data, BATCH, sampler=DistributedSampler(data, world, rank))
+    together = dist.is_initialized()
     for _ in range(2):
-        for _ in loader:
-            pass
+        for batch in loader:
+            if together:
+                dist.all_reduce(batch)
     if dist.is_initialized():
         dist.destroy_process_group()
 
@@ -28,7 +37,8 @@ def train(rank: int, world: int, meeting: str) -> None:
 if __name__ == "__main__":
     if "spawn" in sys.argv:
         mp.spawn(train, (2, sys.argv[1]), nprocs=2)
-    elif "slurm" in sys.argv:
-        train(int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_STEP_NUM_TASKS"]), sys.argv[1])
+    elif "task" in sys.argv:
+        rank, world = next(names for names in TOLD if names[0] in os.environ)
+        train(int(os.environ[rank]), int(os.environ[world]), sys.argv[1])
     else:
         train(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), sys.argv[1])

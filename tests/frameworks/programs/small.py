@@ -1,11 +1,15 @@
 """Data that take a while to read, and a model that does not: shared by the programs beside."""
 
+import os
 import time
 
 import torch
+import torch.distributed as dist
 from torch.utils.data import Dataset
 
 SAMPLES, BATCH = 48, 4
+# The rank that takes longer to read, of a job; none for a process alone.
+SLOW_RANK = os.environ.get("SLOW_RANK")
 
 
 class Rows(Dataset):
@@ -21,6 +25,8 @@ class Rows(Dataset):
         if not 0 <= index < self.samples:
             raise IndexError(index)
         time.sleep(0.003)
+        if SLOW_RANK is not None and dist.is_initialized() and dist.get_rank() == int(SLOW_RANK):
+            time.sleep(0.006)
         return torch.full((4,), float(index) / self.samples)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from builders import MS, RunBuilder
-from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.case.case import Advice, Case
 from loaderscope.advisors.stage_model.ranks import ranks_of
 from loaderscope.profiler.run.loader_summary import summary_of
 from loaderscope.profiler.run.run_reader import open_run
@@ -22,6 +22,7 @@ NAME = "rank-imbalance"
 def case(
     tmp_path: Path, own: tuple[float, float, float] = (8.0, 8.0, 10.0),
     peers: tuple[tuple[float, float, float], ...] = ((2.0, 2.0, 16.0), (3.0, 3.0, 15.0)),
+    config: dict[str, Any] | None = None,
 ) -> Case:  # fmt: skip
     """(fetch, wait, compute) in ms of this rank and of the others."""
     run = RunBuilder(tmp_path / "ranks")
@@ -33,6 +34,7 @@ def case(
     rows, epochs = made(own)
     return case_of(
         tmp_path, rows, epochs=epochs, process={"world_size": 1 + len(peers), "rank": 0}, whatif=FakeWhatIf(),
+        config=config,
         report=lambda report: replace(report, ranks=ranks),
     )  # fmt: skip
 
@@ -63,6 +65,13 @@ def test_its_sampler_deals_costs_out_evenly(tmp_path: Path) -> None:
     sums = [sum(costs[n] for n in part) for part in parts]
     assert len(parts[0]) == len(parts[1]) == 4 and not set(parts[0]) & set(parts[1])
     assert abs(sums[0] - sums[1]) <= 4
+
+
+def test_samples_dealt_out_at_random_are_not_what_is_slow(tmp_path: Path) -> None:
+    (found,) = outcomes(NAME, case(tmp_path, config={"shuffle": True, "replicas": 3}))
+    assert isinstance(found, Advice) and found.rejected and "its samples cost no more than theirs" in found.why
+    for config in ({"shuffle": True}, {"shuffle": False, "replicas": 3}):  # each its own data; always the same part
+        assert not advice(NAME, case(tmp_path / str(len(config)), config=config)).rejected
 
 
 @pytest.mark.parametrize(

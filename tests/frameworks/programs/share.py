@@ -1,0 +1,82 @@
+"""A file system like a network's, of one folder: what nodes know of files may be seconds old, and none can be mapped
+for writing. `share.py FOLDER PLACE` mounts it until it is unmounted. Needs fusepy and libfuse2."""
+
+import errno
+import os
+import sys
+
+import fuse
+
+
+class Share(fuse.Operations):
+    def __init__(self, folder):
+        self.folder = folder
+
+    def at(self, path):
+        return self.folder + path
+
+    def getattr(self, path, fh=None):
+        found = os.lstat(self.at(path))
+        names = ("st_mode", "st_nlink", "st_uid", "st_gid", "st_size", "st_atime", "st_mtime", "st_ctime", "st_ino")
+        return {name: getattr(found, name) for name in names}
+
+    def readdir(self, path, fh):
+        return [".", "..", *os.listdir(self.at(path))]
+
+    def create(self, path, mode, info):
+        info.fh, info.direct_io = os.open(self.at(path), info.flags | os.O_CREAT, mode), 1
+        return 0
+
+    def open(self, path, info):
+        info.fh, info.direct_io = os.open(self.at(path), info.flags), 1
+        return 0
+
+    def read(self, path, size, offset, info):
+        return os.pread(info.fh, size, offset)
+
+    def write(self, path, data, offset, info):
+        return os.pwrite(info.fh, data, offset)
+
+    def truncate(self, path, length, fh=None):
+        os.truncate(self.at(path), length)
+
+    def flush(self, path, info):
+        return 0
+
+    def release(self, path, info):
+        return os.close(info.fh)
+
+    def mkdir(self, path, mode):
+        os.mkdir(self.at(path), mode)
+
+    def rmdir(self, path):
+        os.rmdir(self.at(path))
+
+    def unlink(self, path):
+        os.unlink(self.at(path))
+
+    def rename(self, old, new):
+        os.rename(self.at(old), self.at(new))
+
+    def symlink(self, name, target):
+        os.symlink(target, self.at(name))
+
+    def readlink(self, path):
+        return os.readlink(self.at(path))
+
+    def link(self, target, source):
+        os.link(self.at(source), self.at(target))
+
+    def chmod(self, path, mode):
+        os.chmod(self.at(path), mode)
+
+    def utimens(self, path, times=None):
+        os.utime(self.at(path), times)
+
+    def lock(self, *arguments):
+        raise fuse.FuseOSError(errno.ENOLCK)  # nobody may count on locks
+
+
+if __name__ == "__main__":
+    kept = {"attr_timeout": 3, "entry_timeout": 3, "ac_attr_timeout": 3}
+    fuse.FUSE(Share(sys.argv[1]), sys.argv[2], foreground=True, raw_fi=True, nothreads=True, **kept)

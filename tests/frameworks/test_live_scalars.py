@@ -1,0 +1,180 @@
+"""Live figures in the libraries they are for: one training hands them to all that are installed, and what each library
+has kept is read back by its own means."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import socket
+import struct
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from running import needs, output_of, program, result
+
+pytestmark = pytest.mark.timeout(600)
+
+# By name in the program, the module that must be there.
+LIBRARIES = {
+    "tensorboard": "tensorboard", "prometheus": "prometheus_client", "opentelemetry": "opentelemetry.sdk.metrics",
+    "wandb": "wandb", "mlflow": "mlflow",
+}  # fmt: skip
+FIGURES = {"wait_share", "batches_per_s", "make_s", "headroom"}
+BATCHES = 48
+
+
+def installed(module: str) -> bool:
+    return (
+        importlib.util.find_spec(module.partition(".")[0]) is not None and importlib.util.find_spec(module) is not None
+    )
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder that a training's figures went to; what the libraries keep elsewhere goes there too."""
+    folder = tmp_path_factory.mktemp("scalars")
+    names = [name for name, module in LIBRARIES.items() if installed(module)]
+    if not names:
+        pytest.skip("none of the libraries is installed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOADERSCOPE_DIR", str(folder / "runs"))
+        patch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+        patch.setenv("WANDB_MODE", "offline")
+        said = output_of(*program("live_scalars.py"), str(folder), *names)
+        assert "got no figures" not in said
+        assert result(said) == ["23.500000"]
+        yield folder
+
+
+def test_tensorboard_has_them(logged: Path) -> None:
+    needs("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    read = EventAccumulator(str(logged / "events")).Reload()
+    assert set(read.Tags()["scalars"]) == {f"loaderscope/Rows/{name}" for name in FIGURES}
+    waits = read.Scalars("loaderscope/Rows/wait_share")
+    assert waits[-1].step == BATCHES and all(0 <= event.value <= 1 for event in waits)
+    steps = [event.step for event in waits]
+    assert steps == sorted(set(steps)) and len(steps) > 1
+
+
+def test_mlflow_has_them_beside_the_trainings_own(logged: Path) -> None:
+    needs("mlflow")
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"file://{logged}/mlruns")
+    (run,) = client.search_runs(["0"])
+    assert set(run.data.metrics) == {f"loaderscope/Rows/{name}" for name in FIGURES} | {"loss"}
+    own = client.get_metric_history(run.info.run_id, "loss")
+    assert [each.step for each in own] == [0, 1, 2, 3]
+    waits = client.get_metric_history(run.info.run_id, "loaderscope/Rows/wait_share")
+    assert len(waits) > 1 and waits[-1].step == BATCHES and all(0 <= each.value <= 1 for each in waits)
+
+
+def test_wandb_has_them_and_the_trainings_steps_keep_their_numbers(logged: Path) -> None:
+    needs("wandb")
+    rows, metrics = wandb_log(next(logged.glob("wandb/latest-run/*.wandb")))
+    assert metrics == [("loaderscope/*", "loaderscope/batches")]
+    own = {row["loss"]: row["_step"] for row in rows if "loss" in row}
+    assert list(own.values()) == [0, 1, 2, 100]
+    ours = [row for row in rows if "loaderscope/batches" in row]
+    assert len(ours) > 1 and ours[-1]["loaderscope/batches"] == BATCHES
+    assert all({f"loaderscope/Rows/{name}" for name in FIGURES} <= row.keys() for row in ours)
+    steps = [row["_step"] for row in rows]
+    assert steps == sorted(set(steps)), "nothing was dropped or told twice"
+
+
+def wandb_log(path: Path) -> tuple[list[dict[str, float]], list[tuple[str, str]]]:
+    """What an offline run has kept for its upload: rows of the history, and metrics with what they are drawn over.
+
+    The file is a log of LevelDB's kind: after 7 bytes, blocks of 32 KiB with records of (checksum, length, kind)."""
+    from wandb.proto import wandb_internal_pb2 as messages
+
+    data, at, whole = path.read_bytes(), 7, b""
+    rows, metrics = [], []
+    while at + 7 <= len(data):
+        left = 32_768 - at % 32_768
+        if left < 7:
+            at += left
+            continue
+        _, length, kind = struct.unpack_from("<IHB", data, at)
+        whole += data[at + 7 : at + 7 + length]
+        at += 7 + length
+        if kind not in (1, 4):  # whole, or the last part
+            continue
+        record = messages.Record.FromString(whole)
+        whole = b""
+        if record.WhichOneof("record_type") == "history":
+            items = record.history.item
+            rows.append({each.key or "/".join(each.nested_key): json.loads(each.value_json) for each in items})
+        elif record.WhichOneof("record_type") == "metric":
+            metrics.append((record.metric.glob_name, record.metric.step_metric))
+    return rows, metrics
+
+
+def test_opentelemetry_exports_them(logged: Path) -> None:
+    needs("opentelemetry.sdk.metrics")
+    last = json.loads((logged / "otel.jsonl").read_text().splitlines()[-1])
+    ((scope,),) = (each["scope_metrics"] for each in last["resource_metrics"])
+    assert scope["scope"]["name"] == "loaderscope"
+    found = {each["name"]: each for each in scope["metrics"]}
+    assert found.keys() == {f"loaderscope.{name}" for name in FIGURES}
+    assert found["loaderscope.make_s"]["unit"] == "s"
+    for metric in found.values():
+        (point,) = metric["data"]["data_points"]
+        assert point["attributes"]["loader"] == "Rows" and point["value"] >= 0
+
+
+def test_prometheus_has_them(logged: Path) -> None:
+    needs("prometheus_client")
+    from prometheus_client.parser import text_string_to_metric_families
+
+    check_families((logged / "train.prom").read_text(), text_string_to_metric_families)
+
+
+def test_node_exporter_serves_them(logged: Path) -> None:
+    """The collector that the file is for, on a port of this host alone."""
+    needs("prometheus_client")
+    from prometheus_client.parser import text_string_to_metric_families
+
+    exporter = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
+    if exporter is None:
+        pytest.skip("node_exporter is not installed")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        at = f"127.0.0.1:{probe.getsockname()[1]}"
+    options = ["--collector.disable-defaults", "--collector.textfile", f"--collector.textfile.directory={logged}"]
+    served = subprocess.Popen([exporter, f"--web.listen-address={at}", *options], stderr=subprocess.DEVNULL)
+    try:
+        text = fetched(f"http://{at}/metrics")
+    finally:
+        served.terminate()
+        served.wait()
+    assert "node_textfile_scrape_error 0" in text
+    check_families(text, text_string_to_metric_families)
+
+
+def fetched(address: str) -> str:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    for _ in range(100):
+        try:
+            with direct.open(address, timeout=10) as answer:
+                return str(answer.read().decode())
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError(f"nothing answers at {address}")
+
+
+def check_families(text: str, parsed: object) -> None:
+    assert callable(parsed)
+    families = {family.name: family.samples for family in parsed(text)}
+    for name in FIGURES:
+        (sample,) = families[f"loaderscope_{name}"]
+        assert sample.labels["loader"] == "Rows" and sample.value >= 0
+    assert families["loaderscope_live"][0].value == 0, "the run has ended"

@@ -1,0 +1,79 @@
+"""A folder of runs that two nodes share, on a file system like a network's: each node has a view of its own that is
+seconds old, and a file cannot be mapped for writing there. What both record is one run all the same."""
+
+from __future__ import annotations
+
+import ctypes.util
+import mmap
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.profiler.run.run_reader import open_run
+from running import PROGRAMS, needs, program, runs_in
+
+pytestmark = pytest.mark.timeout(600)
+NODES = ("loaderscope-a", "loaderscope-b")
+
+
+@pytest.fixture
+def views(tmp_path: Path) -> Iterator[list[Path]]:
+    """The shared folder as each node sees it, mounted there."""
+    needs("fuse")
+    if ctypes.util.find_library("fuse") is None or not os.access("/dev/fuse", os.R_OK | os.W_OK) or os.geteuid():
+        pytest.skip("no file system can be mounted here")
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    with ExitStack() as stack:
+        found = []
+        for node in NODES:
+            view = tmp_path / node
+            view.mkdir()
+            served = subprocess.Popen([sys.executable, str(PROGRAMS / "share.py"), str(shared), str(view)])
+            stack.callback(served.wait)
+            stack.callback(subprocess.run, ["umount", "--lazy", str(view)], check=False)
+            for _ in range(100):
+                if os.path.ismount(view):
+                    break
+                time.sleep(0.1)
+            else:
+                served.terminate()
+                pytest.skip("the file system was not mounted")
+            found.append(view)
+        yield found
+
+
+def test_nodes_that_share_a_folder_record_one_run(views: list[Path]) -> None:
+    fd = os.open(views[0] / "probe", os.O_RDWR | os.O_CREAT)
+    os.truncate(fd, mmap.PAGESIZE)
+    with pytest.raises(OSError, match="No such device"):
+        mmap.mmap(fd, mmap.PAGESIZE)
+    os.close(fd)
+    script = program("ddp.py", "FILE", "task")
+    tasks = []
+    for rank, (node, view) in enumerate(zip(NODES, views, strict=True)):
+        told = {"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": "0", "SLURM_JOB_ID": "79",
+                "SLURM_NODEID": str(rank), "SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_STEP_ID": "0",
+                "SLOW_RANK": "1", "GLOO_SOCKET_IFNAME": "lo"}  # fmt: skip
+        ours = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(view / "runs"), *script]
+        started = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', node, *ours]
+        tasks.append(subprocess.Popen(started, env={**os.environ, **told}, stderr=subprocess.PIPE, text=True))
+    said = [task.communicate(timeout=240)[1] for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], said
+    assert not any("loaderscope:" in each for each in said)
+    for view in views:
+        assert len(runs_in(view / "runs")) == 1
+        run = open_run("latest", view / "runs")
+        assert run.state == "finished" and {p.host for p in run.processes} == set(NODES)
+        assert sorted((p.rank, p.local_world_size) for p in run.processes) == [(0, 1), (1, 1)]
+        assert all(loader.count == 12 for loader in run.loaders)
+        (section,) = build_report(run).loaders
+        assert section.ranks is not None and section.ranks.hosts == 2
+        assert section.ranks.slowest is not None and section.ranks.slowest.rank == 1
