@@ -1,8 +1,9 @@
 """The report in ten seconds: the verdict, what to do first with its code, where the time went. It fits the lines it is
-given: first the table of stages gets shorter, then code that has no room is named instead of shown."""
+given: first the table of stages gets shorter, then it goes; code that has no room even so is named instead of shown."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ AFTER_RUN = 25
 OTHERS_SHOWN, FURTHER_SHOWN = 4, 3
 NOTES = 2
 BODY = 5
+_BLANK_LINES = re.compile(r"\n{3,}")  # one says as much as two
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ _FORMS = (
     _Form(0.01, True, True),
     _Form(0.1, True, True),
     _Form(0.1, True, False),
+    _Form(0.25, True, False),
+    _Form(None, True, False),
     _Form(0.01, False, True),
     _Form(0.1, False, True),
     _Form(0.1, False, False),
@@ -132,7 +136,7 @@ def _step_in_full(row: PlanRow, width: int, form: _Form) -> Iterator[RenderableT
         yield indented(clean(advice.why), by=BODY)
     lines = len(advice.change.code.strip().splitlines())
     if form.code and lines:
-        yield code_block(advice.change.code)
+        yield code_block(_BLANK_LINES.sub("\n\n", advice.change.code))
     elif lines:
         pointer = f"Its code, {plural(lines, 'line', 'lines')}: loaderscope report --advice {row.number}"
         yield one_line(pointer, width, "cyan", BODY)
