@@ -3,6 +3,7 @@ given: first the table of stages gets shorter, then it goes; code that has no ro
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -97,7 +98,8 @@ def _first(loader: LoaderReport, width: int, form: _Form) -> Iterator[Renderable
     if loader.verdict != "too-short":
         yield indented(headroom_sentence(loader))
     yield from (indented(sentence) for sentence in rank_sentences(loader)[:1])
-    yield one_line(throughput_line(loader), width, "dim")
+    if form.least is not None or not form.code:
+        yield one_line(throughput_line(loader), width, "dim")
     yield from _advice(loader, width, form)
     if form.least is not None and any(stage.count for stage in loader.stages.values()):
         yield heading("Where each batch's time goes")
@@ -136,12 +138,23 @@ def _step_in_full(row: PlanRow, width: int, form: _Form) -> Iterator[RenderableT
         yield indented(clean(advice.why), by=BODY)
     lines = len(advice.change.code.strip().splitlines())
     if form.code and lines:
-        yield code_block(_BLANK_LINES.sub("\n\n", advice.change.code))
+        code = advice.change.code
+        yield code_block(_without_blank_lines(code) if form.least is None else _BLANK_LINES.sub("\n\n", code))
     elif lines:
         pointer = f"Its code, {plural(lines, 'line', 'lines')}: loaderscope report --advice {row.number}"
         yield one_line(pointer, width, "cyan", BODY)
     if advice.caveat and form.details:
         yield indented(f"But: {clean(advice.caveat)}", by=BODY)
+
+
+def _without_blank_lines(code: str) -> str:
+    """The same program in fewer lines; as it was where that cannot be said."""
+    shorter = "\n".join(line for line in code.split("\n") if line.strip())
+    try:
+        same = ast.dump(ast.parse(shorter)) == ast.dump(ast.parse(code))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return code
+    return shorter if same else code
 
 
 def _step(row: PlanRow, width: int) -> Text:
