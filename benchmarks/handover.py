@@ -106,6 +106,18 @@ def crowded(shape: Shape, batches: int) -> float:
     return (perf_counter() - began) / count * 1e9
 
 
+def released(shape: Shape, batches: int) -> float:
+    """Wall time, in ns, of letting go of a batch that two workers have made."""
+    loop = iter(loader(shape, batches, num_workers=2))
+    batch, times = next(loop), []
+    for following in loop:
+        began = perf_counter()
+        batch = following
+        times.append(perf_counter() - began)
+    assert batch is not None
+    return median(times[len(times) // 10 :]) * 1e9
+
+
 def costs_a_batch(batches: int) -> dict[str, float]:
     """The constants a batch, fitted to all shapes by least squares of relative errors."""
     main, worker, design = [], [], []
@@ -130,7 +142,11 @@ def costs_a_batch(batches: int) -> dict[str, float]:
     receive[1] = max(receive[1], (many - one) / (SHAPES[1].tensors - SHAPES[0].tensors))
     receive[0] = max(receive[0], one - receive[1])
     hop = min(a_batch(SHAPES[0], batches, prefetch=1)[2] for _ in range(REPETITIONS))
+    small, large = released(SHAPES[1], batches // 4), released(SHAPES[2], batches // 4)
+    a_tensor = small / SHAPES[1].tensors
     return {
+        "RELEASE_TENSOR_NS": a_tensor,
+        "RELEASE_NS_PER_BYTE": max(0.0, large - a_tensor) / SHAPES[2].tensor_bytes,
         "PACK_BATCH_NS": pack[0],
         "PACK_TENSOR_NS": pack[1],
         "SHARED_PACK_NS_PER_BYTE": pack[2],

@@ -1,7 +1,7 @@
 """Does the advice name the planted cause? Small loaders of which the answer is known, and healthy ones.
 
     python benchmarks/known_answers.py [--quick] [--no-measure] [--only CASE] [--json FILE] [--store FOLDER]
-        [--held-out SEED [--count N]] [--cores N] [--neighbour]
+        [--held-out SEED [--count N]] [--cores N] [--neighbour] [--keep FOLDER]
 
 Each case is recorded in a fresh process, and the report of that run is judged: its first recommendation must be the
 planted cause, of a healthy loader nothing may be said, and advice known to be wrong there may not be given at all.
@@ -24,6 +24,7 @@ import datetime
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -34,6 +35,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -53,6 +55,8 @@ from quiet import add_patience, await_quiet, withheld
 
 LIMIT_S = 120.0
 FIRST_GOAL = 0.95
+WORTH_SAYING = 1.1  # what gains less may be left unsaid: the prediction's own error is about as large
+RESULT_FILE = "known-answer.json"  # in a run that was kept
 
 
 class CaseFailed(Exception):
@@ -124,12 +128,18 @@ def advised(folder: Path) -> tuple[LoaderReport, list[Recommendation]]:
 
 
 def judge(
-    case: Case, measured: bool, look: Callable[[Path, dict[str, Any]], dict[str, Any]] = lambda folder, recorded: {}
+    case: Case,
+    measured: bool,
+    look: Callable[[Path, dict[str, Any]], dict[str, Any]] = lambda folder, recorded: {},
+    keep: Path | None = None,
 ) -> dict[str, Any]:
-    """One case: recorded, advised, measured, compared. `look` says more of what was recorded."""
+    """One case: recorded, advised, measured, compared. `look` says more of what was recorded; with `keep`, the run and
+    the result stay there, in a folder of the case's name."""
     with tempfile.TemporaryDirectory(prefix="known-answers-") as name:
         folder = Path(name)
         recorded = side("record", case, folder)
+        if keep is not None:
+            shutil.copytree(next(folder.glob("2*")), keep / case.name, dirs_exist_ok=True)
         began = time.perf_counter()
         loader, recommended = advised(folder)
         took = time.perf_counter() - began
@@ -153,6 +163,8 @@ def judge(
         result |= look(folder, recorded)
         if measured and case.measurable:
             result |= compared(case, first, folder)
+        if keep is not None:
+            (keep / case.name / RESULT_FILE).write_text(json.dumps(result, indent=1, default=str) + "\n", "utf-8")
         return result
 
 
@@ -199,7 +211,11 @@ def compared(case: Case, first: Recommendation | None, folder: Path) -> dict[str
 def as_pasted(case: Case, first: Recommendation | None, folder: Path) -> dict[str, Any]:
     """The same of the very code that was advised, whether or not its cause is the planted one."""
     if first is None:
-        return {}
+        if not case.fix:
+            return {}
+        # Whether silence was right: what an engineer would have gained.
+        measured = side("measure", case, folder, json.dumps({"before": {}, "fix": None}))
+        return {"measured": measured, "ok": measured["gain"]["fix"] < WORTH_SAYING}
     if by_hand(first.change.code):
         return {"by_hand": True}
     legs = {"before": {}, **({"fix": None} if case.fix else {}), "advised": first.change.code}
@@ -435,6 +451,7 @@ def main() -> int:
     asked.add_argument("--count", type=int, default=30, metavar="N", help="how many of them (%(default)s)")
     asked.add_argument("--cores", type=int, metavar="N", help="bind all processes to so many cores")
     asked.add_argument("--neighbour", action="store_true", help="beside a program that keeps one core busy")
+    asked.add_argument("--keep", type=Path, metavar="FOLDER", help="keep each run and its result in FOLDER")
     options = asked.parse_args()
     if options.cores is not None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: max(1, options.cores)])
@@ -444,7 +461,8 @@ def main() -> int:
     drawn = {"held_out": options.held_out, "cores": options.cores, "neighbour": options.neighbour}
     with neighbour() if options.neighbour else nullcontext():
         return known_answers(
-            *("known_answers", options, cases, judge, summarised), **(drawn if options.held_out is not None else {})
+            *("known_answers", options, cases, partial(judge, keep=options.keep), summarised),
+            **(drawn if options.held_out is not None else {}),
         )
 
 

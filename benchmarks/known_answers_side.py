@@ -26,6 +26,8 @@ from known_cases.generated import named
 MEASURE_S = 3.0
 LEAST_ROUNDS, MOST_ROUNDS = 3, 15
 LONG_ROUND_S = 6.0  # rounds as long as this are not repeated: spawning workers takes seconds
+# Each turn lasts at least so long: workers and caches have grown cold meanwhile, as they never are in training.
+TURN_S = 0.4
 
 seconds_now = time.perf_counter  # device_side.py has a clock of its own
 
@@ -57,9 +59,12 @@ def watched(training: Training, least_blocks: int, seconds: float) -> dict[str, 
     return {"batches": batches, "blocks": blocks, "seconds": round(seconds_now() - began, 2)}
 
 
-def samples_per_s(training: Training) -> float:
-    """Useful samples a second over one block."""
+def samples_per_s(training: Training, least_s: float) -> float:
+    """Useful samples a second over one block, or over as many as last that long."""
     batches, seconds = block(training)
+    while seconds < least_s:
+        more, longer = block(training)
+        batches, seconds = batches + more, seconds + longer
     return batches * training.size / seconds
 
 
@@ -83,6 +88,8 @@ def pasted(training: Training, code: str) -> Training:
         scope[getattr(part, "__name__", type(part).__name__)] = part
     exec(compile(code, "<pasted>", "exec"), scope)
     training.loader = scope["loader"]
+    if loader.batch_size and training.loader.batch_size:
+        training.size *= training.loader.batch_size / loader.batch_size
     return training
 
 
@@ -91,7 +98,7 @@ def in_turn(
 ) -> dict[str, Any]:
     """Every loop once a round, in an order that turns round each time; ratios are taken within a round. Not counted is
     a first round: predictions are of the epochs after the first, in which workers that are kept have been started.
-    Several ranks do as many rounds each: `most_rounds`."""
+    Several ranks do as many rounds, and blocks, each: `most_rounds`."""
     rates: dict[str, list[float]] = {name: [] for name in trainings}
     for training in trainings.values():
         block(training)
@@ -100,7 +107,7 @@ def in_turn(
     rounds = 0
     while rounds < LEAST_ROUNDS or (rounds < most_rounds and seconds_now() - began < seconds):
         for name in order:
-            rates[name].append(samples_per_s(trainings[name]))
+            rates[name].append(samples_per_s(trainings[name], TURN_S if world == 1 else 0.0))
             gc.collect()
         order.reverse()
         rounds += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..case.case import Advice, Case, Unmeasured
+from ..case.case import Advice, Case, Predicted, Unmeasured
 from ..case.code_text import told_by_hand
 from ..rules import Rule, all_rules
 from ..schema.report_model import LoaderReport, Recommendation
@@ -34,7 +34,7 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
                 recommended: list[Recommendation] = []
                 found = outcome.recommendation(rule.name, rule.kind, rule.effort)
                 place(found, outcome, case, recommended, rejected)
-                options += [option(each, outcome.predicted, outcome.beside_loading) for each in recommended]
+                options += [option(each, outcome.predicted, _beside(case, outcome)) for each in recommended]
     ordered, plan = plan_of(case, options)
     rejected.sort(key=lambda item: item.predicted.mid)
     return replace(
@@ -59,7 +59,9 @@ def place(
         return
     if case.report.verdict == "too-short":
         return
-    found = replace(found, predicted=capped(found.predicted, *headrooms(case.report, advice.beside_loading)))
+    if case.whatif is not None and found.measured is None:
+        found = replace(found, predicted=case.whatif.stretched(found.predicted, found.rule))
+    found = replace(found, predicted=capped(found.predicted, headrooms(case.report, _beside(case, advice))))
     if advice.rejected:
         rejected.append(found)
     elif case.report.verdict == "compute-bound" and not advice.beside_loading:
@@ -69,3 +71,12 @@ def place(
     elif found.predicted.mid > LEAST_GAIN:
         why = "The gain is not certain enough to recommend it: it may be nothing. " + found.why
         rejected.append(replace(found, why=why))
+
+
+def _beside(case: Case, advice: Advice) -> float:
+    """The share of a step that the advice is about, beside loading: where workers go, what the loop computes only
+    because batches come from them is a part of it."""
+    changes = advice.predicted.changes if isinstance(advice.predicted, Predicted) else {}
+    if changes.get("num_workers") != 0 or case.whatif is None:
+        return advice.beside_loading
+    return advice.beside_loading + case.whatif.released_share

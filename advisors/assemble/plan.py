@@ -158,16 +158,16 @@ class _Maker:
             if each.changes is None:
                 own = each.advice.predicted
                 found = Range(found.low * own.low, found.mid * own.mid, found.high * own.high)
-        return capped(found, *self._tops(options))
+        return capped(found, self._tops(options))
 
-    def _tops(self, options: Sequence[Option]) -> tuple[float | None, float | None]:
+    def _tops(self, options: Sequence[Option]) -> Tops | None:
         return headrooms(self._case.report, sum(each.beside_loading for each in options))
 
     def computing(self, steps: int) -> float | None:
         """The part of the time the loop computes after so many steps; None where that is not known."""
-        top, _ = self._tops(self._done[:steps])
+        tops = self._tops(self._done[:steps])
         reached = self.taken[steps - 1][1].mid if steps else 1.0
-        return min(1.0, reached / top) if top is not None else None
+        return min(1.0, reached / tops[1]) if tops is not None else None
 
     def stop(self) -> str | None:
         share = self.computing(len(self.taken))
@@ -202,19 +202,24 @@ def _asked(option: Option) -> dict[str, Any]:
     return {**workers, **(option.changes or {})}
 
 
-def headrooms(report: LoaderReport, beside: float) -> tuple[float | None, float | None]:
-    """The factor if loading were free, and with it `beside`, a share of a step: as measured, and the least it is within
-    the interval of what was lost. None: not known."""
+Tops = tuple[float, float, float]
+
+
+def headrooms(report: LoaderReport, beside: float) -> Tops | None:
+    """The factor if loading were free, and with it `beside`, a share of a step: the least it is within the interval of
+    what was lost, as measured, and the most. None: not known."""
     if report.headroom is None:
-        return None, None
+        return None
     left, basis = 1 / report.headroom - beside, report.basis
     unsure = (basis.stall_share or 0.0) - (basis.stall_share_low or 0.0) if basis.stall_share is not None else 0.0
-    return 1 / max(1e-3, left), 1 / max(1e-3, left + max(0.0, unsure))
+    unsure = max(0.0, unsure)
+    least, found, most = (max(1.0, 1 / max(1e-3, each)) for each in (left + unsure, left, left - unsure))
+    return least, found, most
 
 
-def capped(predicted: Range, headroom: float | None, least: float | None) -> Range:
-    """The range, held below what free loading would give (unknown: as it is): surely, at its lower end."""
-    if headroom is None or least is None:
+def capped(predicted: Range, tops: Tops | None) -> Range:
+    """The range, held below what free loading would give (unknown: as it is), each of its values below that of this."""
+    if tops is None:
         return predicted
-    top = max(headroom, 1.0)
-    return Range(min(predicted.low, max(least, 1.0)), min(predicted.mid, top), min(predicted.high, top))
+    low, mid, high = (min(pair) for pair in zip((predicted.low, predicted.mid, predicted.high), tops, strict=True))
+    return Range(low, mid, high)

@@ -22,6 +22,8 @@ INPUT_BOUND_FROM = 0.10
 EPOCH_START_NOTED_FROM = 0.05
 # Of a loop that free loading would make this much faster at most, it is said how little that is.
 LITTLE_TO_GAIN = 1.2
+# Of what is not lost to loading, the most that recording can have taken.
+MOST_RECORDING = 0.9
 # Fewer steady batches make no verdict: the run was too short.
 MINIMUM_BATCHES = 20
 # Below this many steady batches a verdict is never called "high" confidence (five batches a block).
@@ -90,6 +92,11 @@ def headroom(loader: LoaderRun, lost: Lost) -> float | None:
     before = iter_ns(loader, lost)
     step += folded_wait + folded_compute + before
     gone += folded_stall + before
+    # What recording cost comes between a batch's hand-over and the loop's own work, and is no part of the loop. (It was
+    # timed with some noise: a loop that does nothing else is left a part of it.)
+    own = loader.batches["own_ns"]
+    recording = float(own.sum(where=own > 0, dtype=np.float64)) + (fold["own_ns"].total if "own_ns" in fold else 0)
+    step -= min(recording, MOST_RECORDING * (step - gone))
     left = step - gone
     return step / left if left > 0 and step > 0 else None
 

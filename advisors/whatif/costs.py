@@ -1,9 +1,8 @@
 """What handing a batch from a worker to the training process costs, for runs in which it was not measured.
 
 The constants are those `benchmarks/handover.py` prints, measured on the reference machine (two cores of a shared AMD
-server, Linux, Python 3.11, torch 2.13, 2026-11-21), but for three that were fitted in benchmarks/prediction.py (said
-where they stand), and for RESUME_NS, TASK_HOP_NS and the page-locked copies, which are proposals: no device was there.
-`speed_of` carries them over to the recording machine.
+server, quiet, Linux, Python 3.11, torch 2.13, 2026-11-23), but for RESUME_NS, TASK_HOP_NS and the page-locked copies,
+which are proposals: no device was there. `speed_of` carries them over to the recording machine.
 """
 
 from __future__ import annotations
@@ -28,24 +27,26 @@ WARM_STEP_NS = 200_000.0
 
 # In the worker, CPU time: pickling the message, making each tensor's storage known to another process (a file
 # descriptor sent over a socket of its own), first touches of fresh shared memory, bytes through the pipe.
-PACK_BATCH_NS, PACK_TENSOR_NS = 237_000.0, 285_000.0
-SHARED_PACK_NS_PER_BYTE, PICKLED_PACK_NS_PER_BYTE = 0.57, 0.75
+PACK_BATCH_NS, PACK_TENSOR_NS = 187_000.0, 152_000.0
+SHARED_PACK_NS_PER_BYTE, PICKLED_PACK_NS_PER_BYTE = 0.38, 0.37
 # In main, wall time: waking up, taking the message and sending the next task (its feeder thread included); a round trip
 # to a thread of the worker for each tensor; touching its pages; bytes out of the pipe.
-# These two are what small batches from one to four workers took in benchmarks/prediction.py: 0.8 to 1.2 ms without a
-# tensor or with one, 12 to 24 ms with forty. In handover.py's tighter loop the first is 183 µs, the second 495 µs.
-RECEIVE_NS, UNPACK_TENSOR_NS = 700_000.0, 380_000.0
-# A shared byte: what 8 MB batches took there, 0.45 ns; handover.py, whose loop never touches them, prints 0.20.
-SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.45, 0.86
+RECEIVE_NS, UNPACK_TENSOR_NS = 106_000.0, 278_000.0
+# A shared byte: what 8 MB batches took in benchmarks/prediction.py; handover.py, whose loop never touches them, prints
+# 0.16.
+SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.45, 0.37
+# In main, when the loop lets go of a batch that came from a worker: each tensor's shared memory is unmapped and its
+# descriptor closed. The loop's own computing is where it shows.
+RELEASE_TENSOR_NS, RELEASE_NS_PER_BYTE = 10_300.0, 0.16
 # From the task's sending to the worker's waking up.
 TASK_HOP_NS = 60_000.0
 # Beside fetch, collate and pin, without workers: torch's own lines around them.
 SINGLE_OTHER_NS = 8_000.0
 
 # Starting a worker: in main (one after another), in the worker until its first task, and ending it at the epoch's end.
-START_MAIN_NS: dict[StartMethod, float] = {"fork": 14e6, "spawn": 3e6, "forkserver": 7e6}
-START_WORKER_NS: dict[StartMethod, float] = {"fork": 21e6, "spawn": 1.36e9, "forkserver": 1.4e9}
-STOP_NS = 20e6
+START_MAIN_NS: dict[StartMethod, float] = {"fork": 8.9e6, "spawn": 2.4e6, "forkserver": 2.7e6}
+START_WORKER_NS: dict[StartMethod, float] = {"fork": 15e6, "spawn": 0.86e9, "forkserver": 0.84e9}
+STOP_NS = 12e6
 # A new epoch with persistent workers: each acknowledges.
 RESUME_NS = 250_000.0
 
@@ -61,13 +62,15 @@ PINNED_H2D = (0.4, 1.0)
 
 @dataclass(frozen=True)
 class Handover:
-    """Costs a batch in ns on the recording machine: CPU time in the worker (`pack`) and in main (the others)."""
+    """Costs a batch in ns on the recording machine: CPU time in the worker (`pack`) and in main (the others), of
+    which `release` comes after the batch."""
 
     pack_ns: float
     unpack_ns: float
     receive_ns: float
     hop_ns: float
     pin_ns: float
+    release_ns: float
 
 
 def handover(tensors: float, data_bytes: float, pickled_bytes: float, speed: float) -> Handover:
@@ -80,6 +83,7 @@ def handover(tensors: float, data_bytes: float, pickled_bytes: float, speed: flo
         receive_ns=speed * RECEIVE_NS,
         hop_ns=speed * TASK_HOP_NS,
         pin_ns=speed * (PIN_TENSOR_NS * tensors + PIN_NS_PER_BYTE * data_bytes),
+        release_ns=speed * (RELEASE_TENSOR_NS * tensors + RELEASE_NS_PER_BYTE * data_bytes),
     )
 
 

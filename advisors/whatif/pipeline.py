@@ -127,7 +127,10 @@ def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Con
     if plan.pin_memory:
         pin = (w.pin_ns[rows] if w.pin_memory and w.pin_ns.any() else zeros + model.pin_ns) * f("pin")
     if not plan.num_workers:
-        other = w.receive_ns if not w.num_workers else costs.SINGLE_OTHER_NS * w.speed
+        other = costs.SINGLE_OTHER_NS * w.speed
+        if not w.num_workers:  # measured, between steps as long as they were: torch's lines find the caches cold
+            left = float((work_cpu + work_idle + w.compute_ns[rows]).mean()) / costs.WARM_STEP_NS
+            other = min(w.receive_ns, other + max(0.0, w.receive_ns - other) * min(1.0, left))
         send, unpack, receive = zeros, zeros, index + other
     else:
         pack = w.pack_ns[rows] if w.num_workers else zeros + model.pack_ns
@@ -173,7 +176,19 @@ def _compute(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: C
         cpu = np.minimum(compute, w.compute_ns[rows] * share)
         return cpu, compute - cpu
     compute = (w.compute_ns[rows] + w.h2d_ns[rows] * (_copying(w, plan) - 1.0)).clip(0) * plan.factor("compute")
-    return compute * share, compute * w.compute_idle_share * contention.compute
+    kept, more = released(w, plan)
+    return compute * kept * share + more, compute * kept * w.compute_idle_share * contention.compute
+
+
+def released(w: Workload, plan: Plan) -> tuple[float, float]:
+    """What letting go of batches has to do with the loop's computing, where workers come or go: the factor on it, and
+    what is added, in ns. Shared memory is given back there, which takes a loop that hardly computes all its time."""
+    if bool(plan.num_workers) == bool(w.num_workers):
+        return 1.0, 0.0
+    release = costs.handover(w.tensors, w.data_bytes, w.pickled_bytes, w.speed).release_ns
+    if plan.num_workers:
+        return 1.0, release
+    return 1.0 - min(1.0, release / max(1.0, float(np.median(w.compute_ns)))), 0.0
 
 
 def _copying(w: Workload, plan: Plan) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +15,8 @@ from ..schema.report_model import Range
 from .accuracy import moved, ranged, ratio_error
 from .changes import Plan, as_measured, plans
 from .past_trials import KINDS as SETTINGS
-from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, run_plan
+from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, released, run_plan
+from .widths import CROWDED_FROM, stretched
 from .workload import TooLittle, Workload, workload_of
 
 # Waiting for a core is found by trying: the share of idle time that makes the simulated work as long as the measured.
@@ -79,6 +81,24 @@ class WhatIf:
             return max(1e-3, w.measured_batch_ns) / max(1e-3, found.batch_ns)
         return max(1e-3, w.measured_inner_ns) / max(1e-3, found.inner_ns)
 
+    @property
+    def crowded(self) -> bool:
+        """Whether the loop waited for cores so much that its times are less sure."""
+        return self.workload.core_wait >= CROWDED_FROM
+
+    def stretched(self, found: Range, rule: str | None = None) -> Range:
+        """A predicted range as wide as measured cases have shown to be needed: of this rule's, on such machines."""
+        return stretched(found, rule, self.crowded)
+
+    @property
+    def released_share(self) -> float:
+        """Of a step, what the loop computes only because its batches come from workers: it goes with them."""
+        w = self.workload
+        if not w.num_workers:
+            return 0.0
+        kept, _ = released(w, replace(as_measured(w), num_workers=0))
+        return (1.0 - kept) * float(w.compute_ns.mean()) / max(1.0, float(w.step_ns.mean()))
+
     def _factor(self, changed: Outcome) -> float:
         return moved(self._baseline.batch_ns / max(1e-3, changed.batch_ns), self.misfit)
 
@@ -106,7 +126,7 @@ class WhatIf:
         share = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores)
         compute = float((w.compute_ns * (share + w.compute_idle_share * contention.compute)).mean())
         compute -= float(w.h2d_ns.mean()) * max(0.0, 1 - plan.factor("h2d"))
-        compute *= plan.factor("compute")
+        compute *= plan.factor("compute") * released(w, plan)[0]
         measured = max(w.measured_batch_ns, w.measured_inner_ns)  # computing is known of all epochs, not of the last
         return OVER_FREE * measured / compute if compute > 0 else math.inf
 
@@ -163,7 +183,8 @@ def predict(run: Run | str | os.PathLike[str], loader: int | str | None = None, 
         workload = workload_of(opened, process, chosen.as_coded())
     except TooLittle as error:
         raise UsageError(f"nothing can be predicted for {chosen.name}: {error}") from error
-    return WhatIf(workload).predict(**changes)
+    whatif = WhatIf(workload)
+    return whatif.stretched(whatif.predict(**changes))
 
 
 def _chosen(run: Run, which: int | str | None) -> tuple[ProcessRun, LoaderRun]:

@@ -93,6 +93,7 @@ class Workload:
     turn_share: Floats | float = field(default=0.0, repr=False)  # of idle time, spent while the feeder thread packed
     on_device: DeviceWork | None = None  # None: no device that was timed
     correction: Correction | None = None  # from earlier trials on this host; None: there are too few
+    core_wait: float = 0.0  # of the time main or a worker could have computed, the part it waited for a core
 
     @property
     def rows(self) -> int:
@@ -113,8 +114,11 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         name: batches[name][rows].astype(np.float64)
         for name in ("t_ns", "wait_ns", "index_ns", "fetch_ns", "collate_ns", "compute_ns", "t_fetch_ns", "pack_ns",
                      "queued_ns", "unpack_ns", "pin_ns", "fetch_cpu_ns", "collate_cpu_ns", "h2d_ns", "stall_ns",
-                     "worker")
+                     "worker", "own_ns")
     }  # fmt: skip
+    # Recording a batch in detail comes between its hand-over and the loop's own work, and is neither.
+    own = np.nan_to_num(c["own_ns"]).clip(0)
+    c["compute_ns"] = np.where(c["compute_ns"] >= 0, (c["compute_ns"] - own).clip(0), c["compute_ns"])
     epoch = batches["epoch"][rows]
     into = _into_epoch(batches["epoch"], rows)
     head = into == 0
@@ -175,6 +179,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     start, stop = _start_ns(loader, workers, head & usable, c, epoch), _stop_ns(loader, workers, speed)
     epoch_batches = _epoch_batches(loader)
     inner = float(np.mean((c["wait_ns"] + c["compute_ns"])[usable & ~head]))
+    whole = _epoch_time_ns(loader, stop)
     on_device = device_work(loader, rows[steady])
     # The program may be far ahead of the device, which has the last word on how fast the loop is.
     by_device = on_device.step_ns if on_device is not None else 0.0
@@ -208,7 +213,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         compute_cores=compute_cores,
         compute_idle_share=compute_idle or 0.0,
         receive_ns=receive,
-        measured_batch_ns=max(by_device, _epoch_time_ns(loader, stop) or inner + start / epoch_batches),
+        measured_batch_ns=max(by_device, whole - float(own.mean()) if whole else inner + start / epoch_batches),
         measured_inner_ns=max(by_device, inner),
         start_ns=start,
         stop_ns=stop,
@@ -221,6 +226,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         turn_share=turns,
         on_device=on_device,
         correction=correction_for(run.path, process.host),
+        core_wait=max(core_wait_ratio(run, process, loader, in_main=main) or 0.0 for main in (True, False)),
     )
 
 

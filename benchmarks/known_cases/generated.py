@@ -30,6 +30,7 @@ from .generated_data import (
 from .materials import BatchIndices, as_is, matmuls, takes, whole_batches
 
 PREFIX = "generated-"
+JUDGES = frozenset({20261201})  # seeds that judge: nothing is looked at before, and nothing is learnt from them
 Drawn = Callable[[random.Random], dict[str, Any]]
 
 

@@ -75,6 +75,7 @@ class Hot(Case):
             "text": text,
             "told": told,
             "predicted": first,
+            "named": told and (outcome == "recommended" or not self.known),
             "ok": seen and told and (outcome == "recommended" or not self.known),
         }
 

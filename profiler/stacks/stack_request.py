@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 from ..base.atomic_write import write_atomically
+from .request_file import REQUEST as REQUEST
 from .stack_files import answer_to
 from .stack_samples import StackCapture
 
-REQUEST = "stacks.request"  # in the run directory; the sampler looks for it at each tick
 POLL_S = 0.1
 
 

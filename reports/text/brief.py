@@ -1,8 +1,10 @@
 """The report in ten seconds: the verdict, what to do first with its code, where the time went. It fits the lines it is
-given: first the table of stages gets shorter, then code that has no room is named instead of shown."""
+given: first the table of stages gets shorter, then it goes; code that has no room even so is named instead of shown."""
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,6 +32,7 @@ AFTER_RUN = 25
 OTHERS_SHOWN, FURTHER_SHOWN = 4, 3
 NOTES = 2
 BODY = 5
+_BLANK_LINES = re.compile(r"\n{3,}")  # one says as much as two
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ _FORMS = (
     _Form(0.01, True, True),
     _Form(0.1, True, True),
     _Form(0.1, True, False),
+    _Form(0.25, True, False),
+    _Form(None, True, False),
     _Form(0.01, False, True),
     _Form(0.1, False, True),
     _Form(0.1, False, False),
@@ -93,7 +98,8 @@ def _first(loader: LoaderReport, width: int, form: _Form) -> Iterator[Renderable
     if loader.verdict != "too-short":
         yield indented(headroom_sentence(loader))
     yield from (indented(sentence) for sentence in rank_sentences(loader)[:1])
-    yield one_line(throughput_line(loader), width, "dim")
+    if form.least is not None or not form.code:
+        yield one_line(throughput_line(loader), width, "dim")
     yield from _advice(loader, width, form)
     if form.least is not None and any(stage.count for stage in loader.stages.values()):
         yield heading("Where each batch's time goes")
@@ -132,12 +138,23 @@ def _step_in_full(row: PlanRow, width: int, form: _Form) -> Iterator[RenderableT
         yield indented(clean(advice.why), by=BODY)
     lines = len(advice.change.code.strip().splitlines())
     if form.code and lines:
-        yield code_block(advice.change.code)
+        code = advice.change.code
+        yield code_block(_without_blank_lines(code) if form.least is None else _BLANK_LINES.sub("\n\n", code))
     elif lines:
         pointer = f"Its code, {plural(lines, 'line', 'lines')}: loaderscope report --advice {row.number}"
         yield one_line(pointer, width, "cyan", BODY)
     if advice.caveat and form.details:
         yield indented(f"But: {clean(advice.caveat)}", by=BODY)
+
+
+def _without_blank_lines(code: str) -> str:
+    """The same program in fewer lines; as it was where that cannot be said."""
+    shorter = "\n".join(line for line in code.split("\n") if line.strip())
+    try:
+        same = ast.dump(ast.parse(shorter)) == ast.dump(ast.parse(code))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return code
+    return shorter if same else code
 
 
 def _step(row: PlanRow, width: int) -> Text:

@@ -27,6 +27,8 @@ class FakeWhatIf:
     what it was asked."""
 
     baseline_batches_per_s = 100.0
+    crowded = False
+    released_share = 0.0
 
     def __init__(self, answer: Range | float | Callable[..., float] = ANSWER) -> None:
         self.answer = answer
@@ -38,6 +40,9 @@ class FakeWhatIf:
             return self.answer
         mid = self.answer(**changes) if callable(self.answer) else self.answer
         return Range(mid * 0.9, mid, mid * 1.1)
+
+    def stretched(self, found: Range, rule: str | None = None) -> Range:
+        return found
 
 
 def case_of(

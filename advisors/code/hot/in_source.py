@@ -10,12 +10,12 @@ from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.code_text import identifier
 from ...case.fetching import fetch_idle_share, fetch_share, file_suffix, held, names_used
 from ...schema.figures import percent, us
-from ..loader_code import dataset_class
-from ..template import code_from
 from .element_code import CAVEAT, elements_code, elements_of
 from .element_reads import ElementReads
 from .frame_rows import CAVEAT as ROWS_CAVEAT
 from .frame_rows import rows_code
+from .function_kinds import FUNCTION_KINDS
+from .functions import Hot
 
 # Fetching that waits more than this is a matter of storage, not of a function.
 MOST_IDLE = 0.5
@@ -29,20 +29,59 @@ ROWS_LEFT = 0.05
 # docs/causes.md, "Tensor elements one by one".
 ELEMENTS = (0.05, 0.8)
 ARRAY_ELEMENTS = (0.3, 0.95)
-# Factors on fetch where the parser is all (plyfile 0.79 s, np.loadtxt 0.02 s), and where it is a part.
-PLY = (0.03, 0.5)
-TEXT = (0.05, 0.85)
-ARCHIVE = (0.1, 0.85)
+# Of fetch, what a call seen in the source takes at least and at most: where no stacks were taken, that is not known.
+CALL_SHARE = (0.25, 0.97)
 # What takes this long a sample is worth looking into, whatever it is.
 UNKNOWN_FROM_US = 200.0
 
-_TEXT_PARSERS = ("DictReader", "read_csv", "loadtxt", "genfromtxt", "json", "literal_eval")
+# Kind of function → what the source calls where it is used: one of these, each with all of its names. Only what takes
+# most of a sample wherever it is called, for each sample: whole files are read, parsed or decoded, or folders listed.
+CALLED: dict[str, tuple[str, ...]] = {
+    "jpeg-small": ("Image open resize", "Image open thumbnail"),
+    "png": ("Image open",),
+    "jpeg": ("Image open",),
+    "picture": ("Image open",),
+    "cv2": ("cv2 imread", "cv2 imdecode"),
+    "ply": ("PlyData", "plyfile"),
+    "csv": ("DictReader", "csv reader"),
+    "loadtxt": ("loadtxt", "genfromtxt", "fromregex"),
+    "read_csv": ("read_csv",),
+    "json": ("json",),
+    "literal": ("literal_eval",),
+    "yaml": ("yaml",),
+    "xml": ("ElementTree", "minidom", "etree", "ET fromstring", "ET parse"),
+    "npz": ("load",),
+    "npy": ("np load", "numpy load"),
+    "pickle": ("pickle load", "pickle loads", "joblib load"),
+    "listing": ("listdir", "scandir", "glob", "iglob", "iterdir", "rglob"),
+    "torch-load": ("torch load",),
+}
+# The kinds of the table that files of a suffix alone prove.
+_BY_SUFFIX = ("npz",)
+
+
+def called(case: Case) -> Hot | None:
+    """A known slow function that the source calls for each sample, the most exact one of the table; of its part of
+    fetch no more is known than CALL_SHARE."""
+    names, suffix = names_used(case), file_suffix(case)
+    idle = fetch_idle_share(case)
+    if idle is not None and idle > MOST_IDLE:
+        return None
+    for kind in FUNCTION_KINDS:
+        if suffix is not None and kind.suffixes and suffix not in kind.suffixes:
+            continue
+        if suffix is None and (kind.suffixes and kind.key in _BY_SUFFIX):
+            continue
+        if any(names >= frozenset(call.split()) for call in CALLED.get(kind.key, ())):
+            low, high = CALL_SHARE
+            return Hot(kind, (low + high) / 2, low, high, None, None, None)
+    return None
 
 
 def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:
     """Without stacks: what the source proves to be slow, and no more."""
     idle = fetch_idle_share(case)
-    names, suffix = names_used(case), file_suffix(case)
+    names = names_used(case)
     evidence = {"fetch a sample": us(sample_us), "share of waiting": percent(fetch_share(case))}
     found = held(case, "dataframe")
     elements = elements_of(case)
@@ -53,12 +92,6 @@ def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:
         yield _elements(case, *elements, evidence)
     elif idle is not None and idle > MOST_IDLE:
         return
-    elif names & {"PlyData", "plyfile"}:
-        yield _parser(case, "plyfile", PLY, evidence)
-    elif suffix == ".npz" and "load" in names:
-        yield _archive(case, evidence)
-    elif parsers := [name for name in _TEXT_PARSERS if name in names]:
-        yield _parser(case, parsers[0], TEXT, evidence)
     elif sample_us >= UNKNOWN_FROM_US:
         yield Unmeasured(_no_stacks(case, sample_us))
 
@@ -95,42 +128,6 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
         predicted=case.predict(fetch=(1 - most_us / sample_us, 1 - least_us / sample_us)),
         code=rows_code(case),
         caveat=ROWS_CAVEAT,
-    )
-
-
-def _parser(case: Case, parser: str, factors: tuple[float, float], evidence: dict[str, str]) -> Advice:
-    name = dataset_class(case)
-    return Advice(
-        title=f"Parse the files once, not at every access ({parser})",
-        why=f"Each sample is parsed from text or by Python code ({parser}, seen in the source) at every access. "
-        "Parsed once and stored as an array, it is only read.",
-        evidence={**evidence, "parser": f"{parser}, seen in the source"},
-        predicted=case.predict(fetch=factors),
-        code=code_from(
-            "once",
-            "convert",
-            then=f'# in __getitem__ of {name}, instead of parsing:\n#     values = np.load(f"{{path}}.npy")\n',
-            BACKEND="text",
-        ),
-        caveat="The range is for a parser that takes most of fetch; how much it takes was not measured.",
-    )
-
-
-def _archive(case: Case, evidence: dict[str, str]) -> Advice:
-    return Advice(
-        title="Store the arrays uncompressed, and map them into memory",
-        why="Each sample opens an .npz archive, which is read and decompressed as a whole, whatever is used of it.",
-        evidence={**evidence, "files": ".npz, read with load"},
-        predicted=case.predict(fetch=ARCHIVE),
-        code=code_from(
-            "once",
-            "convert",
-            then=f"# in __getitem__ of {dataset_class(case)}:\n"
-            '#     values = np.load(f"{path}.{name}.npy", mmap_mode="r")[part_that_is_used]\n',
-            BACKEND="npz",
-        ),
-        caveat="Uncompressed files are larger: on a slow disk, or beyond the page cache, reading them may cost more. "
-        "Archives written by np.savez are not compressed; then only the opening is saved.",
     )
 
 

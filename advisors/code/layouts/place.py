@@ -102,7 +102,8 @@ def copied(steps: tuple[str, ...]) -> list[str]:
 
 
 def target_code(case: Case, name: str) -> str:
-    """An expression of where a new file of this name should lie: beside the data, where that is known."""
+    """An expression of where a new file of this name should lie: beside the data, where that is known, else where the
+    script runs."""
     lists = file_lists(case)
     if lists:
         return lists[0].beside(name)
@@ -112,7 +113,7 @@ def target_code(case: Case, name: str) -> str:
     storage = case.report.storage
     known = [c.path for c in storage.containers if "/" in c.path] if storage is not None else []
     folder = known[0].rpartition("/")[0] if known else next(iter(case.loader.looks.folders), "")
-    return f'Path({folder or "/data"!r}) / "{name}"'
+    return f'{f"Path({folder!r})" if folder else "Path.cwd()"} / "{name}"'
 
 
 def text_path(case: Case) -> str | None:

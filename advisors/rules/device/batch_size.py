@@ -30,7 +30,7 @@ from ...schema.report_model import Range
 
 NAME = "batch-size"
 KIND = "speed"
-EFFORT = "one argument"
+EFFORT = "a few lines"  # the learning rate has to follow
 
 # Above it the fixed cost is spread over enough samples to be small beside them.
 TINY = 4

@@ -35,7 +35,7 @@ from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.fetching import MAIN_PART, fetch_share, file_suffix, held, names_used, sample_time_us
 from ...code.hot.element_code import elements_of
 from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT, Hot, known, unknown
-from ...code.hot.in_source import in_source
+from ...code.hot.in_source import called, in_source
 from ...code.hot.operation_chains import operation_chain
 from ...code.hot.remedies import remedy_of
 from ...code.layouts.stored import StoredForm, stored_form
@@ -56,6 +56,7 @@ SEEN_PART = 0.2
 KNOWN_FROM = 0.2
 # A gain below this is none: nothing is recommended from there.
 LEAST_GAIN = 1.03
+NOT_MEASURED = "How much of fetch it takes was not measured: the range is wide."
 
 
 def examine(case: Case) -> Iterator[Outcome]:
@@ -73,8 +74,20 @@ def examine(case: Case) -> Iterator[Outcome]:
                 yield outcome if outcome.predicted.low > LEAST_GAIN else _hardly_waited_for(outcome, part)
             elif case.predict(fetch=0.5).low > LEAST_GAIN:
                 yield outcome
-    elif part >= MAIN_PART and sample_us >= LEAST_SAMPLE_US:
-        yield from in_source(case, sample_us)
+    elif sample_us >= LEAST_SAMPLE_US:
+        for outcome in _by_source(case, sample_us):
+            if part >= MAIN_PART or (isinstance(outcome, Advice) and outcome.predicted.low > LEAST_GAIN):
+                yield outcome
+
+
+def _by_source(case: Case, sample_us: float) -> Iterator[Outcome]:
+    """What the recorded source proves, where stacks do not show it."""
+    proven = list(in_source(case, sample_us))
+    hot = called(case) if not any(isinstance(each, Advice) for each in proven) else None
+    if hot is not None:
+        yield _known(case, None, hot, sample_us)
+    else:
+        yield from proven
 
 
 def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
@@ -107,21 +120,24 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
         )
 
 
-def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
+def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> Advice:
     remedy = remedy_of(hot)
     form = _whole_samples(case) if remedy.once else None
     predicted = case.predict(fetch=hot.left(sample_us) if form is None else form.left(sample_us))
-    evidence = {
-        "part of fetch": f"{percent(hot.share)} ({_range(hot.low, hot.high)} with what goes with it)",
-        "seen in": f"{count(stage.samples)} stack samples of fetch",
-        "fetch a sample": us(sample_us),
-        "share of waiting": percent(fetch_share(case)),
-    }
+    evidence = {"fetch a sample": us(sample_us), "share of waiting": percent(fetch_share(case))}
+    if stage is not None:
+        evidence |= {
+            "part of fetch": f"{percent(hot.share)} ({_range(hot.low, hot.high)} with what goes with it)",
+            "seen in": f"{count(stage.samples)} stack samples of fetch",
+        }
+    else:
+        evidence["part of fetch"] = "not measured: called in the source of the data set"
     if hot.function is not None:
         evidence["function"] = f"{hot.function}, {us(hot.share * sample_us)} a sample"
     if hot.place is not None:
         evidence["called from"] = f"line {hot.place}"
-    why = f"{_capital(hot.family.name)} takes {_part(hot)} of fetch{_from(hot.place)}. "
+    takes = f"takes {_part(hot)} of fetch{_from(hot.place)}" if stage is not None else "stands in the source of fetch"
+    why = f"{_capital(hot.family.name)} {takes}. "
     if predicted.high < LEAST_GAIN:
         free = case.predict(fetch=1 - hot.high)
         return Advice(
@@ -140,7 +156,7 @@ def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
         evidence=evidence,
         predicted=predicted,
         code=remedy.code(case, hot) if form is None else form.code,
-        caveat=remedy.caveat,
+        caveat=remedy.caveat if stage is not None else f"{NOT_MEASURED} {remedy.caveat}",
         effort=remedy.effort,
     )
 

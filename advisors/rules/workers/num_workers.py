@@ -26,7 +26,15 @@ import math
 from collections.abc import Iterator
 
 from ...case.case import Advice, Case, Outcome, Unmeasured
-from ...case.evidence import LATENCY_BOUND_BELOW, contended, cpu_over_wall, hand_over_us, making_us, over_budget
+from ...case.evidence import (
+    LATENCY_BOUND_BELOW,
+    contended,
+    cpu_over_wall,
+    hand_over_us,
+    making_us,
+    over_budget,
+    rebuilt,
+)
 from ...code.loader_code import loader_code
 from ...schema.figures import figure, percent, us
 from ...schema.report_model import Range
@@ -42,6 +50,7 @@ WITHIN = 1.02
 NO_GAIN = 1.03
 # What people try where nobody told them better.
 USUAL = 4
+KEPT_CAVEAT = "Workers that are kept do not see what is changed in the data set between epochs."
 # An iterator that asks which worker it runs in is taken to share its stream out.
 SHARDS = ("get_worker_info", "split_dataset_by_node", "worker_id")
 
@@ -97,15 +106,23 @@ def _effects(case: Case) -> dict[int, Range]:
         if n > top or misses == 2:
             break
         if n not in found:
-            found[n] = case.predict(num_workers=n)
+            found[n] = case.predict(num_workers=n, **(_kept(case) if n else {}))
         gained = found[n].mid > best * WITHIN
         misses = 0 if gained or n <= case.num_workers else misses + 1
         best = max(best, found[n].mid)
     return found
 
 
+def _kept(case: Case) -> dict[str, bool]:
+    """Who gets workers for the first time keeps them between epochs: starting them may cost more than they gain."""
+    return {} if case.num_workers or rebuilt(case) or case.loader.epochs.rows < 2 else {"persistent_workers": True}
+
+
 def _advice(case: Case, pick: int, effect: Range, making: float) -> Advice:
     now = case.num_workers
+    more = _kept(case)
+    if more and (started := case.predict(num_workers=pick)).mid * WITHIN >= effect.mid:
+        more, effect = {}, started  # epochs are long: what their starts cost is nothing
     cost = hand_over_us(case)
     if pick == 0:
         title = "Use no workers: they cost more than they gain"
@@ -127,13 +144,15 @@ def _advice(case: Case, pick: int, effect: Range, making: float) -> Advice:
             "Each worker holds its own copy of what the data set caches, and has its own stream of random numbers: "
             "random augmentation will differ from the run before."
         )
+    if more:
+        caveat = f"{caveat} {KEPT_CAVEAT}"
     return Advice(
         title=title,
         why=why,
         evidence=_evidence(case, making),
         predicted=effect,
-        code=loader_code(case, num_workers=pick),
-        params={"num_workers": pick},
+        code=loader_code(case, num_workers=pick, **more),
+        params={"num_workers": pick, **more},
         caveat=caveat,
     )
 

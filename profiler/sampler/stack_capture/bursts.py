@@ -14,7 +14,7 @@ from typing import Any
 
 from ...base.atomic_write import write_atomically
 from ...base.clock import now_ns
-from ...stacks.stack_request import REQUEST
+from ...stacks.request_file import REQUEST
 from ..procfs import read
 from ..reasons import Reasons
 from ..registry import Main

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -30,6 +29,8 @@ def find_py_spy(environ: Mapping[str, str] = os.environ, executable: str = sys.e
         path = os.path.join(place or "/nowhere", "py-spy")
         if os.access(path, os.X_OK) and os.path.isfile(path):
             return path
+    import shutil  # seldom needed, and loads modules that the sampler has no use for
+
     return shutil.which("py-spy", path=environ.get("PATH", os.defpath))
 
 

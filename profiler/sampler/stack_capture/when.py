@@ -14,12 +14,12 @@ STEADY_NS = 3_000_000_000
 WAITING_SHARE = 0.1  # of a step; with less, loading as fast as can be would not be noticed
 EAGER_BATCHES = 6
 EAGER_NS = 1_000_000_000
-# Whoever tries a loader for the first time stops it after some seconds: where half of each step or more is waiting, and
-# steps are so long that reading stacks costs them nothing (benchmarks/stacks_cost.py), it is certain sooner. So many
-# batches and so long, either of them.
+# Whoever tries a loader for the first time stops it after some seconds: where a quarter of each step or more is
+# waiting, and steps so long that reading stacks costs them little (benchmarks/stacks_cost.py), it is certain sooner.
+# So many batches and so long, either of them.
 EARLY = ((10, 500_000_000), (4, 1_000_000_000))
-EARLY_SHARE = 0.5
-EARLY_STEP_NS = 5_000_000
+EARLY_SHARE = 0.25
+EARLY_STEP_NS = 2_000_000
 AT_MOST = 256  # records taken in a look: more would cost more than they tell
 
 _LANE = re.compile(r"(batches(\d{1,9})x\d{1,9})-\d+\.seg")

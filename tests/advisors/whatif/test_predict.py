@@ -159,7 +159,7 @@ def test_keeping_workers_saves_their_start(tmp_path: Path) -> None:
     assert found.mid == pytest.approx(334 / 214, rel=0.12)
     assert predict(run, startup=0.5).mid == pytest.approx(334 / 284, rel=0.08)
     assert predict(run, num_workers=0).mid == pytest.approx(334 / 480, rel=0.1)
-    assert predict(run, multiprocessing_context="spawn").high < 0.5
+    assert predict(run, multiprocessing_context="spawn").high < 0.6
 
 
 def test_long_epochs_do_not_feel_the_start(tmp_path: Path) -> None:

@@ -177,8 +177,8 @@ def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
     ("how", "reason"),
     [
         ({"batches": 9}, YOUNG),
-        ({"batches": 19, "wait_ms": 45.0, "compute_ms": 55.0}, YOUNG),
-        ({"batches": 200, "wait_ms": 2.5, "compute_ms": 2.0}, YOUNG),
+        ({"batches": 19, "wait_ms": 20.0, "compute_ms": 80.0}, YOUNG),
+        ({"batches": 400, "wait_ms": 1.0, "compute_ms": 0.8}, YOUNG),
         ({"batches": 3, "wait_ms": 900.0}, YOUNG),
         ({"batches": 60, "wait_ms": 5.0, "compute_ms": 95.0}, COMPUTING),
     ],

@@ -86,6 +86,20 @@ def test_all_that_matters_is_there(report: Report) -> None:
 def test_code_is_shown_in_full_or_named(report: Report) -> None:
     short, long = render_brief(with_code(report, 14)), render_brief(with_code(report, 60))
     assert all(f"line_{n} = {n}" in short for n in range(14))
+    # The table of stages goes before the code does; empty lines in it are made one.
+    longer = render_brief(with_code(report, 22))
+    assert all(f"line_{n} = {n}" in longer for n in range(22))
+    assert "Where each batch" in short and "Where each batch" not in longer
+    (loader,) = with_code(report, 1).loaders
+    spaced = replace(loader.recommendations[0], change=Change({}, "one = 1\n\n\n\ntwo = 2"))
+    text = render_brief(replace(report, loaders=(replace(loader, recommendations=(spaced,), plan=None),)))
+    assert "one = 1\n\n     two = 2" in text
+    # Where only a few lines are missing, empty ones go altogether, but none that means something.
+    texts = "words = '''one\n\n" + "two\n" * 21 + "'''"
+    for code, shown in (("one = 1\n\n" * 22, "one = 1\n     one = 1"), (texts, "one\n\n     two")):
+        full = replace(loader.recommendations[0], change=Change({}, code))
+        text = render_brief(replace(report, loaders=(replace(loader, recommendations=(full,), plan=None),)))
+        assert shown in text
     assert "line_" not in long and "Its code, 60 lines: loaderscope report --advice 1" in long
 
 

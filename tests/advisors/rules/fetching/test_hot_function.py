@@ -50,6 +50,18 @@ class Archive(Frame):
         return np.load(self.paths[index])["x"]
 
 
+class Saved(Frame):
+    def __getitem__(self, index: int) -> Any:
+        return torch.load(self.frame[index])
+
+
+class Listed(Frame):
+    def __getitem__(self, index: int) -> Any:
+        import os
+
+        return torch.tensor(len(os.listdir(self.frame)))
+
+
 class Elements(Frame):
     def __init__(self) -> None:
         self.values = torch.randn(40, 30)
@@ -115,13 +127,17 @@ def test_a_row_that_is_a_small_part_of_a_sample_promises_little(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("dataset", "word"), [(Json(), "json"), (Ply(), "plyfile"), (Archive(), "npz"), (Elements(), "element")]
+    ("dataset", "word"),
+    [
+        *((Json(), "json"), (Ply(), "plyfile"), (Archive(), "npz"), (Elements(), "element")),
+        *((Saved(), "torch.load"), (Listed(), "listing a folder")),
+    ],
 )
 def test_known_slow_calls_are_named(tmp_path: Path, dataset: Any, word: str) -> None:
     whatif = FakeWhatIf()
     found = advice(NAME, case(tmp_path, dataset, 900.0, whatif=whatif))
 
-    assert word in found.why
+    assert word in found.why.lower()
     low, high = whatif.asked[0]["fetch"]
     assert 0 < low < high < 1
 
