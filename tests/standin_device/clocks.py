@@ -6,6 +6,7 @@ does not happen: what its main thread computes counts, and what it asks to sleep
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,14 +41,14 @@ class OwnTime:
         self._shift_ns = time.monotonic_ns() - time.thread_time_ns()
         self._slept_ns = 0
         self._stopped_at_ns: int | None = None
-        self._told_ns = 0  # no time that was told is told again
+        self._told = threading.local()  # a thread's CPU time when it was told last: none is told again
         self.dispatch_ns = 0
 
     def now_ns(self) -> int:
         if self._stopped_at_ns is not None:
             return self._shift_ns + self._stopped_at_ns
-        self._told_ns = time.thread_time_ns()
-        return self._shift_ns + self._told_ns
+        self._told.ns = time.thread_time_ns()
+        return self._shift_ns + int(self._told.ns)
 
     def cpu_ns(self) -> int:
         """CPU time of the thread."""
@@ -68,10 +69,11 @@ class OwnTime:
         if self._stopped_at_ns is not None:
             yield
             return
-        self._stopped_at_ns = max(self._told_ns, time.thread_time_ns() - self.dispatch_ns * dispatched)
+        told_ns = getattr(self._told, "ns", 0)
+        self._stopped_at_ns = max(told_ns, time.thread_time_ns() - self.dispatch_ns * dispatched)
         try:
             yield
         finally:
-            self._told_ns = time.thread_time_ns()
-            self._shift_ns += self._stopped_at_ns + self._call_ns * call - self._told_ns
+            self._told.ns = time.thread_time_ns()
+            self._shift_ns += self._stopped_at_ns + self._call_ns * call - self._told.ns
             self._stopped_at_ns = None
