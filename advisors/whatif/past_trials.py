@@ -53,6 +53,11 @@ class Outcome:
         return self.predicted.low <= self.measured.mid <= self.predicted.high
 
     @property
+    def sure(self) -> bool:
+        """Whether enough was measured to tell how good the prediction was."""
+        return math.log(self.measured.high / self.measured.low) / 2 <= UNSURE
+
+    @property
     def of_the_model(self) -> tuple[float, float]:
         """Logarithm and half width of the prediction without any correction."""
         half = math.log(self.predicted.high / self.predicted.low) / 2 / self.width
@@ -82,7 +87,7 @@ class Correction:
 
 def correction_from(outcomes: Iterable[Outcome]) -> Correction | None:
     """None where there are too few trials to say anything."""
-    known = [each for each in outcomes if math.log(each.measured.high / each.measured.low) / 2 <= UNSURE]
+    known = list(outcomes)
     if len(known) < FEWEST:
         return None
     points = [(*each.of_the_model, math.log(each.measured.mid)) for each in known]
@@ -110,13 +115,14 @@ def correction_for(run: Path, host: str | None) -> Correction | None:
 
 
 def outcomes_of(runs: Sequence[Path]) -> Iterator[Outcome]:
-    """The trials of these runs whose effect was predicted and measured. Nothing here raises for what a run contains."""
+    """The trials of these runs whose effect was predicted and measured well enough. Never raises for what a run
+    contains."""
     for run in runs:
         try:
             changed = run.stat().st_mtime_ns
         except OSError:
             continue
-        yield from _of_run(run, changed)
+        yield from (each for each in _of_run(run, changed) if each.sure)
 
 
 @lru_cache(maxsize=4096)

@@ -23,7 +23,9 @@ def render_tuned(run: Run, width: int, color: bool, unicode: bool) -> str:
 
 def _lines(name: str, tuned: Tuned) -> Iterator[str]:
     yield f"Tuned {clean(name)}: {clean(tuned.said)}"
-    best = next((each for each in reversed(tuned.trials) if each.outcome == "proven"), None)
+    kept = [each for each in tuned.trials if each.settings == tuned.chosen and tuned.decided]  # perhaps by hand
+    proven = [each for each in tuned.trials if each.outcome == "proven"]
+    best = next(reversed(kept or proven), None)
     if best is not None:
         yield f"  {_effect(best)}"
         yield f"  to keep it, write: DataLoader(…, {changed_arguments(tuned.own, best.settings)})"

@@ -101,7 +101,8 @@ def test_what_is_tried_now_what_was_and_what_comes(run: RunBuilder) -> None:
         and "best so far" in rows[now + 2]
     )
     assert rows[-1].startswith("  num_workers=7") and "×1" in rows[-4]
-    assert all(len(row) <= 78 for row in rows)
+    for width in (78, 98, 128):
+        assert all(len(row) <= width for row in trials.table(s, width, 20).plain.splitlines())
 
 
 def test_ends_in_words(run: RunBuilder) -> None:

@@ -51,7 +51,7 @@ def table(s: Snapshot, width: int, height: int) -> Content:
         return line(("nothing was tried" if tuned.decided else "nothing yet", DIM))
     at_work = _at_work(tuned, s.state)
     scale = _Scale([Range(*each) for trial in tuned.trials for each in (trial.measured, trial.predicted) if each],
-                   max(12, min(48, width - 46)))  # fmt: skip
+                   max(12, min(48, width - _second_column(width) - 2)))  # fmt: skip
     rows = []
     for trial in tuned.trials:
         rows += _trial(tuned, trial, trial is at_work, scale, width)
