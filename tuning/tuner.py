@@ -24,13 +24,16 @@ from .record import Record
 from .room import Load, room_left, why_no_room, worker_bytes
 from .settings import Settings, settings_of, why_refused
 from .switching import Switching
-from .trial import Trial, Window, left_out
+from .trial import WORTH, Trial, Window, epochs_left_out, left_out
 
 LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is predicted
 LOOK_AT_MOST = 2000
+# Epochs shorter than this are compared whole: starting workers is a part of them that may outweigh all else.
+SHORT_EPOCH_S = 3.0
 STEP_SHARE = 0.1  # of a known length of training
 # After all is decided: below the user's own rate for so long, and it goes back.
 LONG_NS, BELOW = 30_000_000_000, 0.97
+STEEP = 1.05  # what lies beside settings that gained less over those before them gains less still
 PREDICT_S = 10.0  # no iteration waits longer for what is being predicted
 WRITE_NS = 5_000_000_000
 IDLE_NS = 3_000_000_000  # whoever tries and has handed over nothing for so long is not in anybody's way
@@ -72,15 +75,18 @@ class Tuner:
         self._trial_ns = self._first_trial_ns = self._steps_then = 0
         self._window: Window | None = None
         self._below_since = 0
+        self._by_epochs = False
+        self._asked_ns = 0
 
     # As `Switching` calls it.
 
     def wanted(self, own: Settings) -> Settings:
         if self._predicting is not None:
             self._predicting.join(PREDICT_S)  # workers are about to be forked, best where no other thread is at work
+        self._asked_ns = self._clock()
         if own != self.own:  # the user's code has changed them
             self.own = self.chosen = own
-            self._trial = None
+            self._trial = self._window = None
             self._decide("the loader's own settings were changed by the program")
         return self._trial.turn if self._trial is not None else self.chosen
 
@@ -90,7 +96,7 @@ class Tuner:
 
     def begun(self, iterator: Switching) -> None:
         self._active = weakref.ref(iterator)
-        if self._window is not None:
+        if self._window is not None and not self._by_epochs:
             self._window.broken(left_out(self._window.settings, len(iterator)))
         self._note(iterator, iterator.settings, 0)
         if self._clock() - self._written_ns >= WRITE_NS:
@@ -98,6 +104,17 @@ class Tuner:
 
     def switched(self, iterator: Switching, settings: Settings) -> None:
         self._note(iterator, settings, iterator.given)
+
+    def ended(self, iterator: Switching) -> None:
+        window, now = self._window, self._clock()
+        ours = self._by_epochs and self._active is not None and self._active() is iterator
+        if not ours or window is None or iterator.settings != window.settings or not iterator.given:
+            return
+        if window.epoch(iterator.given, (now - self._asked_ns) / 1e9):
+            if self.decided:
+                self._watch(iterator, now)
+            else:
+                self._add(iterator, window, now)
 
     def _note(self, iterator: Switching, settings: Settings, batch: int) -> None:
         step = iterator.pool.step
@@ -110,7 +127,7 @@ class Tuner:
             self._ended()
         else:
             self.chosen = self.own
-            self._trial = None
+            self._trial = self._window = None
             self._decide(f"tuning was given up: {why}")
 
     def handed(self, iterator: Switching, batch: Any) -> None:
@@ -118,7 +135,7 @@ class Tuner:
         self._last_ns = now
         self.steps += 1
         if self.decided:
-            if self._window is not None and self._window.handed(now):
+            if self._window is not None and not self._by_epochs and self._window.handed(now):
                 self._watch(iterator, now)
             elif iterator.settings != self.chosen:
                 iterator.switch(self.chosen)
@@ -130,11 +147,11 @@ class Tuner:
         elif self._waiting:
             self._next(iterator, now)
         else:
-            self._look(batch, now)
+            self._look(iterator, batch, now)
 
     # Looking.
 
-    def _look(self, batch: Any, now: int) -> None:
+    def _look(self, iterator: Switching, batch: Any, now: int) -> None:
         if self._predicting is not None:
             if not self._predicting.is_alive():
                 self._predicting = None
@@ -150,6 +167,7 @@ class Tuner:
         if (told := ranks(os.environ, group_of_process()).world_size or 1) > 1:
             self._decide(f"not tuned: {told} ranks train together, and each would take the CPUs for itself")
             return
+        self._by_epochs = len(iterator) * (now - self._begun_ns) / self._looked < SHORT_EPOCH_S * 1e9
         size, tensors = batch_size_of(batch)
         self._load = Load(0.0, max(0, size), max(0, tensors))
         sessions.flush()
@@ -203,6 +221,9 @@ class Tuner:
     def _open_window(self, iterator: Switching) -> None:
         assert self._trial is not None
         turn = self._trial.turn
+        if self._by_epochs:
+            self._window = Window(turn, epochs_left_out(turn))
+            return  # from the next epoch on
         self._window = Window(turn, left_out(turn, len(iterator)))
         if iterator.settings != turn:
             iterator.switch(turn)
@@ -210,14 +231,25 @@ class Tuner:
     def _go_on(self, iterator: Switching, now: int) -> None:
         trial, window = self._trial, self._window
         assert trial is not None and window is not None
+        if self._by_epochs:
+            if self._spent(now):
+                self._out_of_budget(now)
+            return
         if iterator.pool.settings != window.settings:
             if iterator.settings != window.settings:
                 iterator.switch(window.settings)
             return  # what was under way comes first
-        if not window.handed(now):
+        step = iterator.pool.step
+        if not window.handed(now, step.last_wait_ns() if step is not None else None):
             if self._spent(now):
                 self._out_of_budget(now)
             return
+        self._add(iterator, window, now)
+
+    def _add(self, iterator: Switching, window: Window, now: int) -> None:
+        """A window has ended."""
+        trial = self._trial
+        assert trial is not None
         trial.add(window)
         trial.seconds = (now - self._trial_ns) / 1e9
         if trial.outcome is None and self._spent(now):
@@ -248,17 +280,23 @@ class Tuner:
         best = self.best
         if best is trial and more:
             tried = {self.own, *(each.candidate for each in self.trials)}
-            self._waiting = [*neighbours(trial.candidate, tried), *self._waiting]
+            beside = neighbours(trial.candidate, tried) if trial.gain >= STEEP else []
+            self._waiting = [*beside, *self._waiting] if trial.waits else []
         self.chosen = self.own if best is None else best.candidate
         self._after(more)
 
     def _after(self, more: bool = True) -> None:
         tried = {each.candidate for each in self.trials}
-        self._waiting = [each for each in self._waiting if each.settings not in tried]
+        self._waiting = [each for each in self._waiting if each.settings not in tried and self._may_win(each)]
         if not self._waiting or not more or len(self.trials) >= MOST:
             self._conclude()
         else:
             self._write()
+
+    def _may_win(self, candidate: Candidate) -> bool:
+        """Whether more is expected of it, at the best, than was found already."""
+        best, predicted = self.best, candidate.predicted
+        return best is None or best.measured is None or predicted is None or predicted.high > best.measured.mid * WORTH
 
     @property
     def best(self) -> Trial | None:
@@ -274,7 +312,8 @@ class Tuner:
             self.chosen = self.own
             self._decide(f"{self._words(best)} is faster; put back, as asked")
         else:
-            self._window = Window(self.chosen, left_out(self.chosen, 10**9))
+            out = epochs_left_out(self.chosen) if self._by_epochs else left_out(self.chosen, 10**9)
+            self._window = Window(self.chosen, out)
             self._decide(f"{self._words(best)} is faster, and stays")
 
     def _words(self, best: Trial) -> str:
