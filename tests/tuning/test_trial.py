@@ -93,6 +93,27 @@ def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() ->
     assert joint.mid == pytest.approx(3.0) and 1.9 * 1.4 < joint.low < 3.0 < joint.high < 2.1 * 1.6
 
 
+@pytest.mark.parametrize(
+    ("workers", "middle", "better"), [(1, 1.01, True), (1, 0.99, False), (4, 1.01, False), (4, 1.02, True)]
+)
+def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(workers: int, middle: float, better: bool) -> None:
+    certain = Range(middle - 0.05, middle, middle + 0.05)
+    trial = Trial(Settings(2), Settings(workers), of_base=Range(1.9, 2.0, 2.1))
+    assert trial._better(middle, certain) == better
+    assert not Trial(Settings(2), Settings(workers))._better(
+        middle, certain
+    )  # the user's own give way to what is proven
+
+
+def test_a_loop_that_waits_for_nothing_has_nothing_to_gain() -> None:
+    for wait_ms, waits in ((1, False), (30, True), (None, True)):
+        found = Window(OWN, left_out=0)
+        for step in range(100):
+            if found.handed(step * 10**8, None if wait_ms is None else wait_ms * 10**6):
+                break
+        assert found.waits == waits
+
+
 def factor(value: float) -> Range:
     return Range(value * 0.9, value, value * 1.1)
 
