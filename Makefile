@@ -69,12 +69,13 @@ bench: $(READY) ## measure what recording costs (keep the machine otherwise idle
 	@$(BIN)/python benchmarks/stacks_cost.py --store benchmarks/results
 	@$(BIN)/python benchmarks/device_cost.py --store benchmarks/results
 
-bench-advice: $(READY) ## known answers, the device, prediction error, seed workloads (an hour; keep the machine idle)
+bench-advice: $(READY) ## known answers, the device, prediction error, seeds, tuning (90 minutes; keep the machine idle)
 	@$(BIN)/python benchmarks/known_answers.py --store benchmarks/results
 	@$(BIN)/python benchmarks/inside.py --measure --store benchmarks/results
 	@$(BIN)/python benchmarks/device.py --store benchmarks/results
 	@$(BIN)/python benchmarks/prediction.py --store benchmarks/results
 	@$(BIN)/python benchmarks/seeds.py --store benchmarks/results
+	@$(BIN)/python benchmarks/tune.py --store benchmarks/results
 
 screenshots: $(READY) ## draw the pictures of the README anew, from a real run
 	@$(BIN)/python docs/screenshots.py

@@ -14,7 +14,7 @@ from .settings import Settings
 WORKERS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
 PREFETCH = (1, 2, 4, 8)
 FIRST = 3  # as many as the model orders; neighbours come after
-MOST = 6
+MOST = 5
 # A change whose whole range is below this, or a loop that would gain less if loading were free, is left alone.
 WORTH = 1.03
 # Of two that are expected to be as good, the one with fewer workers and fewer batches ahead.
@@ -71,6 +71,10 @@ def ordered(own: Settings, device: bool, predict: Callable[..., Range], cores: i
     foresee(replace(each, prefetch_factor=factor) for each in with_workers for factor in PREFETCH)
     if device:
         foresee(replace(each, pin_memory=not own.pin_memory) for each in (own, *_best(found)[:1]))
+    for each in (own, *_best(found)[:1]):
+        kept = replace(each, persistent_workers=True)
+        if each.num_workers and predict(**kept.changed_from(own)).mid > WORTH * predict(**each.changed_from(own)).mid:
+            foresee([kept])
     return [Candidate(each, found[each]) for each in _best(found) if found[each].high > WORTH][:FIRST]
 
 

@@ -42,6 +42,9 @@ class Driver(Protocol):
     def switched(self, iterator: Switching, settings: Settings) -> None:
         """From the next batch on, batches are made with these."""
 
+    def ended(self, iterator: Switching) -> None:
+        """The iteration has come to its end."""
+
     def failed(self, settings: Settings, error: BaseException) -> None:
         """These do not work with this loader; its own are in use again."""
 
@@ -63,6 +66,8 @@ class Still:
     def handed(self, iterator: Switching, batch: Any) -> None: ...
 
     def switched(self, iterator: Switching, settings: Settings) -> None: ...
+
+    def ended(self, iterator: Switching) -> None: ...
 
     def failed(self, settings: Settings, error: BaseException) -> None: ...
 
@@ -87,10 +92,11 @@ class Pool:
 
 def handing_out(driver: Driver) -> Callable[[Any], Any]:
     """What `watch.hand_out` takes for the loader that this driver tunes."""
+    rested: list[Pool] = []  # whose workers are kept for the next iteration, which the user's own settings would not
 
     def make(loader: Any) -> Any:
         iterator = Switching.__new__(Switching)
-        iterator.__init__(loader, driver)  # type: ignore[misc]
+        iterator.__init__(loader, driver, rested)  # type: ignore[misc]
         first = type(iterator.pool.iterator)
         iterator.__class__ = _named_as(first)
         return iterator
@@ -101,15 +107,19 @@ def handing_out(driver: Driver) -> Callable[[Any], Any]:
 class Switching:
     """One iteration over a tuned loader, or all of them where the loader keeps its workers."""
 
-    def __init__(self, loader: Any, driver: Driver) -> None:
+    def __init__(self, loader: Any, driver: Driver, rested: list[Pool]) -> None:
         self.driver = driver
+        self._rested = rested
         # The loader holds on to the iterator of its persistent workers: no circle.
         self.loader: Callable[[], Any] = weakref.ref(loader) if loader.persistent_workers else lambda: loader
         self.next_pool: Pool | None = None
         self._parked: dict[Settings, Pool] = {}
         self._leaving: list[Pool] = []
         self._seed_drawn = False
-        self._begin(loader, None)
+        before = rested.pop() if rested else None
+        while rested:  # of iterations at the same time
+            _end(rested.pop())
+        self._begin(loader, before)
 
     # The beginning of an epoch.
 
@@ -117,6 +127,9 @@ class Switching:
         self.given = 0
         self.own = settings_of(loader)
         settings = self.driver.wanted(self.own)
+        if before is not None and not (before.settings == settings and settings.persistent_workers):
+            _end(before)
+            before = None
         try:
             self.pool, self.order = self._first(loader, settings, before)
         except Exception as error:
@@ -128,7 +141,7 @@ class Switching:
 
     def _first(self, loader: Any, settings: Settings, before: Pool | None) -> tuple[Pool, DrawnOrder]:
         """The first pool of an epoch. Of the random streams it takes what the user's own settings would."""
-        reused = before if before is not None and settings.persistent_workers else None
+        reused = before
         own_draws = not (self.own.persistent_workers and self._seed_drawn)
         if settings == self.own and (own_draws or reused is not None):
             self._seed_drawn = True
@@ -169,9 +182,8 @@ class Switching:
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         """As torch calls it where the loader keeps its workers: another epoch begins."""
         before, self.next_pool = self.pool, None
-        fits = before.settings == self.driver.wanted(settings_of(loader)) and before.settings.persistent_workers
-        self._end_others(keep=before if fits else None)
-        self._begin(loader, before if fits else None)
+        self._end_others(keep=before)
+        self._begin(loader, before)
 
     # Batches.
 
@@ -200,11 +212,17 @@ class Switching:
     def _ended(self, error: BaseException) -> bool:
         """Whether the loop must see this error. If not, the batch is made again, with the user's own settings."""
         pool, order = self.pool, self.order
+        if isinstance(pool.iterator, _Over):
+            return True
         at_end = isinstance(error, StopIteration) and order.drained and not order.waiting
         if at_end:
             self._end_others(keep=pool)
+            self._tell(self.driver.ended, self)
             if not self.own.persistent_workers:
                 self.loader = _none  # a loader that is made anew each epoch lives no longer than without us
+                if pool.settings.persistent_workers and pool.settings.num_workers:
+                    self._rested.append(pool)
+                    self.pool = Pool(_Over(pool.iterator), pool.settings, pool.guest)
             return True
         of_sampler = order.raised(error)
         # With workers torch draws ahead, and loses a batch to a sampler that fails; without, it does not.
@@ -260,6 +278,7 @@ class Switching:
             return False
         kept = len(self.order.waiting)
         before = self.pool
+        began_ns = now_ns()
         try:
             parked = self._parked.pop(settings, None)
             if parked is not None:
@@ -278,6 +297,8 @@ class Switching:
             return False
         torch_parts.hold(before.iterator)
         self.next_pool = parked
+        if before.step is not None:
+            before.step.held_up(now_ns() - began_ns)
         return True
 
     def _go_over(self) -> None:
@@ -335,10 +356,7 @@ class Switching:
             others.append(self.pool)
         self._parked, self._leaving, self.next_pool = {}, [], None
         for pool in others:
-            if pool.step is not None and pool is not keep:
-                pool.step.left()
-            if pool.settings.num_workers:
-                pool.iterator._shutdown_workers()
+            _end(pool)
 
     def _shutdown_workers(self) -> None:
         """As torch's own: frameworks call it to be rid of persistent workers."""
@@ -374,6 +392,29 @@ class Switching:
 
     def __reduce__(self) -> Any:
         return self.pool.iterator.__reduce__()
+
+
+class _Over:
+    """An iteration that has come to its end, of which another goes on with the workers."""
+
+    def __init__(self, iterator: Any) -> None:
+        self._iterator = iterator
+
+    def __next__(self) -> Any:
+        raise StopIteration
+
+    def __len__(self) -> int:
+        return len(self._iterator)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._iterator, name)
+
+
+def _end(pool: Pool) -> None:
+    if pool.step is not None:
+        pool.step.left()
+    if pool.settings.num_workers:
+        pool.iterator._shutdown_workers()
 
 
 _classes: dict[type, type] = {}

@@ -7,11 +7,10 @@ other programs that come and go make it wider.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from math import exp, hypot, log
+from math import exp, hypot, inf, log
 from typing import Literal
 
 import numpy as np
@@ -23,12 +22,15 @@ Outcome = Literal["proven", "not faster", "undecided", "failed", "not tried"]
 
 # Gains below this are not worth a change, nor certain of anything.
 WORTH = 1.03
-# Windows are looked at again and again until they are certain: each look at this level. What is told is at the other,
-# that of all ranges in reports.
+# Windows are looked at again and again until they are certain of a gain: each look at this level. What is told is at
+# the other, that of all ranges in reports, which is enough to leave a candidate: time is worth more than a small gain.
 CERTAIN, TOLD = 0.99, 0.8
 DRAWN = 200_000  # of Student's distribution, by NumPy
-WINDOW_S, WINDOW_STEPS = 1.0, 8
-FEWEST_WINDOWS, MOST_PAIRS = 5, 12
+WINDOW_S, WINDOW_STEPS = 0.5, 8
+FEWEST_WINDOWS, MOST_PAIRS = 5, 8
+# Against settings that are proven already, or where little is to be had, a trial is short. What is then as good is
+# preferred where it costs less, and where it costs more, if it is better by this.
+SHORT_PAIRS, BETTER = 3, 1.015
 PAUSE = 20.0  # a step so many times longer than the median is a pause of the program's: an evaluation, a checkpoint
 
 
@@ -40,23 +42,40 @@ class Window:
     left_out: int
     steps_s: list[float] = field(default_factory=list)
     seconds: float = 0.0
-    slowest: float = math.inf  # the rate of the slowest of other ranks: they train in step
+    slowest: float = inf  # the rate of the slowest of other ranks: they train in step
+    waited_s: float | None = 0.0  # None where it is not known
     _last_ns: int = -1
 
     def broken(self, left_out: int) -> None:
         """The iteration ended, or another began: what comes next follows on nothing."""
         self.left_out, self._last_ns = left_out, -1
 
-    def handed(self, t_ns: int) -> bool:
-        """A batch was handed over; True once there are enough."""
+    def handed(self, t_ns: int, wait_ns: int | None = None) -> bool:
+        """A batch was handed over that the loop had waited for so long; True once there are enough."""
         if self.left_out > 0:
             self.left_out -= 1
             return False
         if self._last_ns >= 0:
             self.steps_s.append((t_ns - self._last_ns) / 1e9)
             self.seconds += self.steps_s[-1]
+            self.waited_s = None if wait_ns is None or self.waited_s is None else self.waited_s + wait_ns / 1e9
         self._last_ns = t_ns
         return self.seconds >= WINDOW_S and len(self.steps_s) >= WINDOW_STEPS
+
+    def epoch(self, batches: int, seconds: float) -> bool:
+        """A whole epoch, the start of its workers with it; `left_out` are epochs then. True once there are enough."""
+        if self.left_out > 0:
+            self.left_out -= 1
+            return False
+        self.steps_s += [seconds / batches] * batches
+        self.seconds += seconds
+        self.waited_s = None
+        return self.seconds >= WINDOW_S
+
+    @property
+    def waits(self) -> bool:
+        """Whether the loop waits for so much that it is worth a change; True where that is not known."""
+        return self.waited_s is None or self.seconds <= 0 or 1 / (1 - min(0.99, self.waited_s / self.seconds)) > WORTH
 
     @property
     def rate(self) -> float:
@@ -64,6 +83,11 @@ class Window:
         steps = np.asarray(self.steps_s)
         kept = steps[steps <= PAUSE * np.median(steps)]
         return min(self.slowest, float(len(kept) / max(1e-9, kept.sum())))
+
+
+def epochs_left_out(settings: Settings) -> int:
+    """Whole epochs at the beginning of a window that say nothing: those in which workers that are kept began."""
+    return int(settings.persistent_workers and settings.num_workers > 0)
 
 
 def left_out(settings: Settings, epoch_batches: int) -> int:
@@ -120,6 +144,8 @@ class Trial:
         self.why: str | None = None
         self.measured: Range | None = None  # over the user's own settings
         self.seconds = 0.0
+        self.waits = True  # with the candidate
+        self.gain = 1.0  # over the base
 
     @property
     def turn(self) -> Settings:
@@ -129,19 +155,29 @@ class Trial:
     def add(self, window: Window) -> None:
         """A window has ended."""
         self.rates[window.settings].append(window.rate)
+        if window.settings == self.candidate:
+            self.waits = window.waits
         base, candidate = self.rates[self.base], self.rates[self.candidate]
         if len(base) <= len(candidate):
             return  # the base's turn again: each of the candidate's windows lies between two of the base's
         certain, told = ratio(base, candidate, CERTAIN), ratio(base, candidate, TOLD)
         if certain is None or told is None:
             return
+        self.gain = told.mid
         self.measured = told if self.of_base is None else product(self.of_base, told)
         if certain.low > WORTH:
             self.outcome = "proven"
-        elif certain.high < WORTH:
+        elif told.high < WORTH:
             self.outcome = "not faster"
-        elif len(candidate) >= MOST_PAIRS:
-            self.outcome = "undecided"
+        elif len(candidate) >= (MOST_PAIRS if self.of_base is None and told.mid > WORTH else SHORT_PAIRS):
+            self.outcome = "proven" if self._better(told.mid, certain) else "undecided"
+
+    def _better(self, middle: float, certain: Range) -> bool:
+        """Whether it is proven over the user's own settings at least, and probably better than the base."""
+        if self.of_base is None or product(self.of_base, certain).low < WORTH:
+            return False
+        cheaper = self.candidate.num_workers < self.base.num_workers
+        return middle > (1.0 if cheaper else BETTER)
 
     def end(self, outcome: Outcome, why: str | None = None) -> None:
         """It cannot go on."""

@@ -27,13 +27,16 @@ from .record import Record, trial_facts
 from .room import Load, Room, room_left, why_no_room, worker_bytes
 from .settings import Settings, settings_of, why_refused
 from .switching import Switching
-from .trial import Trial, Window, left_out
+from .trial import WORTH, Trial, Window, epochs_left_out, left_out
 
 LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is predicted
 LOOK_AT_MOST = 2000
+# Epochs shorter than this are compared whole: starting workers is a part of them that may outweigh all else.
+SHORT_EPOCH_S = 3.0
 STEP_SHARE = 0.1  # of a known length of training
 # After all is decided: below the user's own rate for so long, and it goes back.
 LONG_NS, BELOW = 30_000_000_000, 0.97
+STEEP = 1.05  # what lies beside settings that gained less over those before them gains less still
 PREDICT_S = 10.0  # no iteration waits longer for what is being predicted
 WRITE_NS = 5_000_000_000
 IDLE_NS = 3_000_000_000  # whoever tries and has handed over nothing for so long is not in anybody's way
@@ -77,15 +80,18 @@ class Tuner:
         self._below_since = 0
         self._leading: Leading | None = None  # of several ranks, the one that decides
         self._following: Following | None = None
+        self._by_epochs = False
+        self._wanted_ns = 0
 
     # As `Switching` calls it.
 
     def wanted(self, own: Settings) -> Settings:
         if self._predicting is not None:
             self._predicting.join(PREDICT_S)  # workers are about to be forked, best where no other thread is at work
+        self._wanted_ns = self._clock()
         if own != self.own:  # the user's code has changed them
             self.own = self.chosen = own
-            self._trial = None
+            self._trial = self._window = None
             self._decide("the loader's own settings were changed by the program")
         if self._following is not None and not self.decided:
             self._following.follow(self._clock())
@@ -100,7 +106,7 @@ class Tuner:
     def begun(self, iterator: Switching) -> None:
         self._active = weakref.ref(iterator)
         window = self._following.window if self._following is not None else self._window
-        if window is not None:
+        if window is not None and not self._by_epochs:
             window.broken(left_out(window.settings, len(iterator)))
         self._note(iterator, iterator.settings, 0)
         if self._clock() - self._written_ns >= WRITE_NS:
@@ -108,6 +114,17 @@ class Tuner:
 
     def switched(self, iterator: Switching, settings: Settings) -> None:
         self._note(iterator, settings, iterator.given)
+
+    def ended(self, iterator: Switching) -> None:
+        window, now = self._window, self._clock()
+        ours = self._by_epochs and self._active is not None and self._active() is iterator
+        if not ours or window is None or iterator.settings != window.settings or not iterator.given:
+            return
+        if window.epoch(iterator.given, (now - self._wanted_ns) / 1e9):
+            if self.decided:
+                self._watch(iterator, now)
+            else:
+                self._add(iterator, window, now)
 
     def _note(self, iterator: Switching, settings: Settings, batch: int) -> None:
         step = iterator.pool.step
@@ -122,7 +139,7 @@ class Tuner:
             self._following.fail(self._clock(), why)
         else:
             self.chosen = self.own
-            self._trial = None
+            self._trial = self._window = None
             self._decide(f"tuning was given up: {why}")
 
     def handed(self, iterator: Switching, batch: Any) -> None:
@@ -130,7 +147,7 @@ class Tuner:
         self._last_ns = now
         self.steps += 1
         if self.decided:
-            if self._window is not None and self._window.handed(now):
+            if self._window is not None and not self._by_epochs and self._window.handed(now):
                 self._watch(iterator, now)
             elif iterator.settings != self.chosen:
                 iterator.switch(self.chosen)
@@ -146,11 +163,11 @@ class Tuner:
         elif self._waiting:
             self._next(iterator, now)
         else:
-            self._look(batch, now)
+            self._look(iterator, batch, now)
 
     # Looking.
 
-    def _look(self, batch: Any, now: int) -> None:
+    def _look(self, iterator: Switching, batch: Any, now: int) -> None:
         if self._predicting is not None:
             if not self._predicting.is_alive():
                 self._predicting = None
@@ -165,6 +182,9 @@ class Tuner:
             return
         if not self._met(now):
             return
+        # Ranks take their turns within epochs, each at its own pace.
+        short = len(iterator) * (now - self._begun_ns) / self._looked < SHORT_EPOCH_S * 1e9
+        self._by_epochs = short and self._leading is None
         size, tensors = batch_size_of(batch)
         self._load = Load(0.0, max(0, size), max(0, tensors))
         sessions.flush()
@@ -239,6 +259,9 @@ class Tuner:
     def _open_window(self, iterator: Switching) -> None:
         assert self._trial is not None
         turn = self._trial.turn
+        if self._by_epochs:
+            self._window = Window(turn, epochs_left_out(turn))
+            return  # from the next epoch on
         self._window = Window(turn, left_out(turn, len(iterator)))
         if self._leading is not None:
             self._leading.take_turn(self._clock(), turn, (self._trial.base, self._trial.candidate))
@@ -248,6 +271,10 @@ class Tuner:
     def _go_on(self, iterator: Switching, now: int) -> None:
         trial, window = self._trial, self._window
         assert trial is not None and window is not None
+        if self._by_epochs:
+            if self._spent(now):
+                self._out_of_budget(now)
+            return
         if iterator.pool.settings != window.settings:
             if iterator.settings != window.settings:
                 iterator.switch(window.settings)
@@ -256,10 +283,16 @@ class Tuner:
             trial.end("failed", why)
             self._ended()
             return
-        if not self._handed_to_all(window, now):
+        if not self._handed_to_all(iterator, window, now):
             if self._spent(now):
                 self._out_of_budget(now)
             return
+        self._add(iterator, window, now)
+
+    def _add(self, iterator: Switching, window: Window, now: int) -> None:
+        """A window has ended."""
+        trial = self._trial
+        assert trial is not None
         trial.add(window)
         trial.seconds = (now - self._trial_ns) / 1e9
         if self._asked(iterator):
@@ -273,11 +306,15 @@ class Tuner:
             self._ended()
             iterator.tidy()
 
-    def _handed_to_all(self, window: Window, now: int) -> bool:
+    def _handed_to_all(self, iterator: Switching, window: Window, now: int) -> bool:
         """Whether the window is over, in all ranks; the slowest one's rate is what counts."""
+        if self._leading is not None and not self._leading.all_at_turn:
+            return False
+        step = iterator.pool.step
+        over = window.handed(now, step.last_wait_ns() if step is not None else None)
         if self._leading is None:
-            return window.handed(now)
-        if not self._leading.all_at_turn or not window.handed(now) or self._leading.rates is None:
+            return over
+        if not over or self._leading.rates is None:
             return False
         window.slowest = min(self._leading.rates)
         return True
@@ -302,17 +339,23 @@ class Tuner:
         best = self.best
         if best is trial and more:
             tried = {self.own, *(each.candidate for each in self.trials)}
-            self._waiting = [*neighbours(trial.candidate, tried), *self._waiting]
+            beside = neighbours(trial.candidate, tried) if trial.gain >= STEEP else []
+            self._waiting = [*beside, *self._waiting] if trial.waits else []
         self.chosen = self.own if best is None else best.candidate
         self._after(more)
 
     def _after(self, more: bool = True) -> None:
         tried = {each.candidate for each in self.trials}
-        self._waiting = [each for each in self._waiting if each.settings not in tried]
+        self._waiting = [each for each in self._waiting if each.settings not in tried and self._may_win(each)]
         if not self._waiting or not more or len(self.trials) >= MOST:
             self._conclude()
         else:
             self._write()
+
+    def _may_win(self, candidate: Candidate) -> bool:
+        """Whether more is expected of it, at the best, than was found already."""
+        best, predicted = self.best, candidate.predicted
+        return best is None or best.measured is None or predicted is None or predicted.high > best.measured.mid * WORTH
 
     @property
     def best(self) -> Trial | None:
@@ -328,8 +371,13 @@ class Tuner:
             self.chosen = self.own
             self._decide(f"{self._words(best)} is faster; put back, as asked")
         else:
-            self._window = Window(self.chosen, left_out(self.chosen, 10**9))
+            self._stay()
             self._decide(f"{self._words(best)} is faster, and stays")
+
+    def _stay(self) -> None:
+        """What was chosen is watched from here on."""
+        out = epochs_left_out(self.chosen) if self._by_epochs else left_out(self.chosen, 10**9)
+        self._window = Window(self.chosen, out)
 
     def _words(self, best: Trial) -> str:
         return ", ".join(f"{name}={value}" for name, value in best.candidate.changed_from(self.own).items())
@@ -355,7 +403,7 @@ class Tuner:
             self._decide("put back, as asked")
         elif wish == "keep" and (kept := trial or best) is not None:
             self.chosen = kept.candidate
-            self._window = Window(self.chosen, left_out(self.chosen, 10**9))
+            self._stay()
             self._decide(f"{self._words(kept)} was kept, as asked")
         else:
             self._conclude()

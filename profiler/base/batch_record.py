@@ -52,7 +52,8 @@ RECEIVED = Part(BATCH, "seq", "sample_max_ns")
 # Of a batch made in this process and looked at in detail: CPU times, size, own cost, single samples.
 DETAIL = Part(BATCH, "fetch_cpu_ns", "sample_max_ns")
 
-INDEX, COMPUTE, PIN, OWN = (Part(BATCH, name) for name in ("index_ns", "compute_ns", "pin_ns", "own_ns"))
+WAIT, INDEX, COMPUTE = Part(BATCH, "wait_ns"), Part(BATCH, "index_ns"), Part(BATCH, "compute_ns")
+PIN, OWN = Part(BATCH, "pin_ns"), Part(BATCH, "own_ns")
 TASK, DIGEST = Part(BATCH, "task"), Part(BATCH, "digest")
 
 COPIES, COPIES_NS = Part(BATCH, "h2d_copies"), Part(BATCH, "h2d_ns")

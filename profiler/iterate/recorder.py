@@ -369,6 +369,17 @@ class Iteration(BatchTimings):
             if self.device is not None:
                 self.device.drain()
 
+    def held_up(self, ns: int) -> None:
+        """The batch handed over last reached the loop so much later: other workers were started meanwhile."""
+        if last := self._last():
+            window, at, _, wait = last
+            window.patch([batch_record.WAIT.patch(at, wait + ns)])
+
+    def last_wait_ns(self) -> int | None:
+        """How long the loop waited for the batch handed over last; None where that was not recorded."""
+        last = self._last()
+        return int(last[3]) if last is not None else None
+
     def left(self) -> None:
         """This iterator hands over no more; the epoch is another's."""
         self._give_back()
@@ -419,11 +430,18 @@ class Iteration(BatchTimings):
             self._give_back()
 
     def _computed_until(self, t_ns: int) -> None:
+        if last := self._last():
+            window, at, t, wait = last
+            window.patch([batch_record.COMPUTE.patch(at, t_ns - t - wait)])
+
+    def _last(self) -> tuple[Window, int, int, int] | None:
+        """Where the record of the last batch of this iterator is, its time and its wait."""
         lane = self.lane
-        if self.batches and lane.count and lane.window is not None:
-            at = lane.at(lane.count - 1)
-            _, t, wait, *_ = batch_record.HEAD.get(lane.buf, at)
-            lane.window.patch([batch_record.COMPUTE.patch(at, t_ns - t - wait)])
+        if not self.batches or not lane.count or lane.window is None:
+            return None
+        at = lane.at(lane.count - 1)
+        _, t, wait, *_ = batch_record.HEAD.get(lane.buf, at)
+        return lane.window, at, t, wait
 
     def _patch_row(self, *known: tuple[batch_record.Part, int]) -> None:
         if self.row_window is not None:

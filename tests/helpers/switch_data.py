@@ -78,6 +78,8 @@ class Script:
     def switched(self, iterator: Switching, settings: Settings) -> None:
         self.events.append((iterator.given, settings))
 
+    def ended(self, iterator: Switching) -> None: ...
+
     def failed(self, settings: Settings, error: BaseException) -> None:
         self.now = self.now if settings != self.now else Settings(0)
         self.failures.append(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 import loaderscope
+from loaderscope.profiler.base import torch_parts
 from loaderscope.profiler.iterate.watch import watch
 from loaderscope.tuning.settings import Settings, settings_of, why_fixed, why_refused
 from switch_data import Drawing, FailsElsewhere, Rows, same, scripted
@@ -111,6 +113,54 @@ def test_epochs_show_one_row_and_all_their_batches() -> None:
     assert np.bincount(found.batches["epoch"]).tolist() == [20, 20]
     assert (found.batches["compute_ns"] >= 0).all()
     assert [each for each in script.events if each[0] != "begun"][:2] == [(6, Settings(0)), (9, Settings(1, 3))]
+
+
+def test_starting_workers_is_waiting_and_no_computing(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = torch_parts.hold
+    monkeypatch.setattr(torch_parts, "hold", lambda iterator: (time.sleep(0.3), hold(iterator)))
+    loader = DataLoader(Rows(20), batch_size=2)
+    scripted(loader, {4: Settings(1)})
+    list(loader)
+    loaderscope.unwatch(loader)
+    (found,) = loaderscope.open_run("latest").loaders
+    at = int(np.argmax(found.batches["wait_ns"]))
+    assert at == 3 and found.batches["wait_ns"][at] >= 3e8 > found.batches["compute_ns"][at]
+
+
+def workers() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def test_workers_may_be_kept_where_the_user_s_own_are_not() -> None:
+    def make() -> Any:
+        return DataLoader(Rows(24), batch_size=2, shuffle=True, num_workers=1)
+
+    bare = looped(make(), 4)
+    loader = make()
+    script = scripted(loader, {})
+    script.now = Settings(2, persistent_workers=True)
+    before = workers()
+    torch.manual_seed(1)
+    seen: list[Any] = []
+    pids = []
+    for epoch in range(4):
+        if epoch == 3:
+            script.now = settings_of(loader)
+        iterator = iter(loader)
+        seen += [(batch, torch.rand(1)) for batch in iterator]
+        assert next(iterator, None) is None  # over is over, also when another goes on with the workers
+        pids.append(workers() - before)
+    seen.append(torch.rand(1))
+    assert same(seen, bare) and not script.failures
+    assert len(pids[0]) == 2 and pids[0] == pids[1] == pids[2] and not pids[3]
+    iterator = None
+    script.now = Settings(1, persistent_workers=True)
+    list(loader)
+    assert workers() - before
+    loaderscope.unwatch(loader)
+    del loader
+    gc.collect()
+    assert not workers() - before
 
 
 @pytest.mark.parametrize("elsewhere", [Settings(0), Settings(2)])

@@ -93,6 +93,27 @@ def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() ->
     assert joint.mid == pytest.approx(3.0) and 1.9 * 1.4 < joint.low < 3.0 < joint.high < 2.1 * 1.6
 
 
+@pytest.mark.parametrize(
+    ("workers", "middle", "better"), [(1, 1.01, True), (1, 0.99, False), (4, 1.01, False), (4, 1.02, True)]
+)
+def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(workers: int, middle: float, better: bool) -> None:
+    certain = Range(middle - 0.05, middle, middle + 0.05)
+    trial = Trial(Settings(2), Settings(workers), of_base=Range(1.9, 2.0, 2.1))
+    assert trial._better(middle, certain) == better
+    assert not Trial(Settings(2), Settings(workers))._better(
+        middle, certain
+    )  # the user's own give way to what is proven
+
+
+def test_a_loop_that_waits_for_nothing_has_nothing_to_gain() -> None:
+    for wait_ms, waits in ((1, False), (30, True), (None, True)):
+        found = Window(OWN, left_out=0)
+        for step in range(100):
+            if found.handed(step * 10**8, None if wait_ms is None else wait_ms * 10**6):
+                break
+        assert found.waits == waits
+
+
 def factor(value: float) -> Range:
     return Range(value * 0.9, value, value * 1.1)
 
@@ -111,6 +132,15 @@ def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones(monkey
     assert not any(each.pin_memory for each in found)
 
 
+def test_workers_are_kept_where_starting_them_costs_much() -> None:
+    def predict(gain: float, **changes: Any) -> Range:
+        return factor(5.0 if "fetch" in changes else 1.5 * gain ** changes.get("persistent_workers", False))
+
+    for gain, worth in ((1.4, True), (1.01, False)):
+        found = [each.settings for each in ordered(Settings(2), False, lambda g=gain, **kw: predict(g, **kw))]
+        assert any(each.persistent_workers for each in found) == worth
+
+
 def test_where_free_loading_would_gain_nothing_nothing_is_tried() -> None:
     assert ordered(OWN, True, lambda **changes: factor(0.9)) == []
 
@@ -127,6 +157,7 @@ class Loop:
         self.rates, self.now = rates, 0
         self.settings, self.step, self.given, self.iterator = Settings(1), None, 0, None
         self.seen: list[Settings] = []
+        self.length = 10**6
 
     @property
     def pool(self) -> Any:
@@ -138,7 +169,7 @@ class Loop:
     def tidy(self) -> None: ...
 
     def __len__(self) -> int:
-        return 10**6
+        return self.length
 
     def run(self, driver: Any, seconds: float) -> None:
         end = self.now + seconds * 1e9
@@ -187,13 +218,33 @@ def test_nothing_proven_then_the_user_s_own(tuned: Any) -> None:
     assert [each.outcome for each in driver.trials] == ["not faster", "not faster"]
 
 
+def test_short_epochs_are_compared_whole(tuned: Any) -> None:
+    """More workers make batches faster; but starting them takes longer than what they save in an epoch that short."""
+    others = [Settings(4), Settings(1, persistent_workers=True)]
+    loop, driver = tuned({Settings(1): 50.0, others[0]: 100.0, others[1]: 50.0}, others)
+    loop.length, running = 50, None
+    for _ in range(300):
+        if driver.decided:
+            break
+        loop.settings = driver.wanted(Settings(1))
+        if not (loop.settings.persistent_workers and running == loop.settings):
+            loop.now += int(loop.settings.num_workers * 0.2e9)
+        running = loop.settings
+        driver.begun(loop)
+        loop.run(driver, loop.length / loop.rates.get(loop.settings, 10.0))
+        loop.given = loop.length
+        driver.ended(loop)
+    assert [each.outcome for each in driver.trials][:2] == ["not faster", "proven"]
+    assert driver.chosen == others[1] and driver.best.measured.mid == pytest.approx(1.2, rel=0.02)
+
+
 def test_dry_puts_back(tuned: Any) -> None:
     loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(2)], dry=True)
     loop.run(driver, 100)
     assert driver.best.candidate == Settings(2) and loop.settings == Settings(1) and "put back" in driver.said
 
 
-@pytest.mark.parametrize("options", [{"budget_s": 4.0}, {"steps": 500}])
+@pytest.mark.parametrize("options", [{"budget_s": 2.0}, {"steps": 500}])
 def test_the_budget_holds(tuned: Any, options: dict[str, Any]) -> None:
     loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(2), Settings(4)], **options)
     loop.run(driver, 15)
