@@ -173,6 +173,8 @@ class Switching:
         stand_in = StandIn(loader, settings, sampler, generator, warns=not guest)
         iterator = iterator_like(loader, stand_in, settings.num_workers, first)
         iterator._index_sampler = loader._index_sampler
+        if settings.num_workers:
+            torch_parts.start_feeding(iterator)
         if guest and settings.num_workers:
             torch_parts.let_die(iterator)
         elif guest and self.own.num_workers:

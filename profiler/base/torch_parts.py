@@ -184,6 +184,16 @@ def let_die(iterator: Any) -> None:
         iterator._worker_pids_set = False
 
 
+def start_feeding(iterator: Any) -> None:
+    """Start what feeds the queues of workers that have had no task yet. Left to the end, torch starts it then, to tell
+    them; of an iterator that is garbage, Python would have closed the queue's pipe by itself too: a thread that fails,
+    and whoever has been given that descriptor since would lose it."""
+    for queue in iterator._index_queues:
+        with queue._notempty:
+            if queue._thread is None:
+                queue._start_thread()
+
+
 # The self-check.
 
 

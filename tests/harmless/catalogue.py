@@ -19,6 +19,11 @@ Watch = Callable[[Any], Any]
 # How a program is watched: by which call, and in which form of the hot path.
 WATCHED = ("watch", "all", "watch-pure", "all-pure")
 
+# Watched, with other settings every two batches; and bare, for comparison with that. In both, samples are the same
+# whoever makes them, since random streams of workers are others under other settings.
+TUNED, STILL = "tuned", "still"
+_STILL_VARIABLE = "HARMLESS_STILL"
+
 # Every one of these declares its programs when imported. `late` imports torch in functions only.
 MODULES = (
     "table",
@@ -43,7 +48,7 @@ class Program:
     name: str
     function: Callable[[Watch], None]
     module: str
-    watched: tuple[str, ...]  # of WATCHED, or "run" for a program of its own interpreter
+    watched: tuple[str, ...]  # of WATCHED, TUNED, or "run" for a program of its own interpreter
     recorded: bool = True  # watched, batches must have been recorded
     may_speak: bool = False  # one line of ours on standard error is right
     prepared: str = ""  # what `preparing` does before the program begins
@@ -54,16 +59,26 @@ class Program:
     unjudged: tuple[str, ...] = ()  # what two bare runs may agree on by chance
 
 
+def still() -> bool:
+    """Whether samples, and what befalls one, must not depend on who makes it; in workers too."""
+    return _STILL_VARIABLE in os.environ
+
+
+def be_still() -> None:
+    os.environ[_STILL_VARIABLE] = "1"
+
+
 _PROGRAMS: dict[str, Program] = {}
 _log = -1  # where `say` writes, in this process and in those forked from it
 
 
 def program(name: str, **how: Any) -> Callable[[Callable[[Watch], None]], Callable[[Watch], None]]:
-    """Declares a program. Which way it is watched goes by the name, unless `watched` says it."""
+    """Declares a program. Which way it is watched goes by the name, unless `watched` says it; `tuned`: TUNED too."""
 
     def declare(function: Callable[[Watch], None]) -> Callable[[Watch], None]:
         assert name not in _PROGRAMS, name
         ways = how.pop("watched", None) or (WATCHED[zlib.crc32(name.encode()) % len(WATCHED)],)
+        ways = (*ways, TUNED) if how.pop("tuned", False) else ways
         module = function.__module__.rpartition(".")[2]
         _PROGRAMS[name] = Program(name, function, module, tuple(ways), **how)
         return function

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from harmless import catalogue
-from harmless.stage import BARE, Stage
+from harmless.stage import Stage, bare_of
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +17,7 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
         given = getattr(item, "callspec", None)
         program = given.params.get("program") if given else None
         if isinstance(program, catalogue.Program) and not program.alone:
-            for way in (BARE, given.params["way"]):
+            for way in (bare_of(given.params["way"]), given.params["way"]):
                 made.ask(program, way)
     yield made
     made.close()

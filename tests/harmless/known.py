@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
+from signal import SIGCHLD
 from typing import NamedTuple
 
 
@@ -20,6 +21,10 @@ class Known(NamedTuple):
 ADOPTER = "where the training adopts orphans, the sampler's parent is its child, though no wait finds it"
 SUPERVISOR = "the sampler is an orphan: a supervisor that adopts those sees it end, after the training"
 ITERABLE = "what is put in between a loop and an iterable has a frame"
+SWITCHING = "the iterator behind which others take turns has a frame"
+WORKERS_TRIED = "where workers are tried, torch sets the handler of SIGCHLD that it sets with workers"
+WORKERS_BATCH = "a batch that a worker made holds a descriptor for each tensor, and the loop still had it"
+KEPT_WORKERS = "whether workers are kept between epochs is one of the settings"
 PYTHON_FORM = "a hook in Python has a frame; the compiled form has none"
 
 KNOWN: list[Known] = [
@@ -27,6 +32,11 @@ KNOWN: list[Known] = [
     Known(ADOPTER, "children/subreaper-*", r"^(end )?children: bare \[\], watched \['loaderscope', 'python'\]$"),
     Known(SUPERVISOR, "children/supervised", r"^waited for: bare \[0\], watched \[0, 0\]$"),
     Known(PYTHON_FORM, "*", r"(?s)^(traceback( \(\d\))?|stderr): .*/profiler/native/python_\w+\.py", "*-pure"),
+    Known(SWITCHING, "*", r"(?s)^(traceback( \(\d\))?|stderr): .*/tuning/switching\.py", "tuned"),
+    Known(SWITCHING, "loops/*-shown", r"^iterator: .*tuning\.switching\.Switching", "tuned"),
+    Known(WORKERS_BATCH, "loops/*-0-*", r"^end descriptors: bare 4, watched 7$", "tuned"),
+    Known(KEPT_WORKERS, "loops/persistent-*", r"^end (active children|children|waited for|threads): bare ", "tuned"),
+    Known(WORKERS_TRIED, "loops/*-0-*", rf"^end handlers: {int(SIGCHLD)}: bare [^;]*$", "tuned"),
     Known(ITERABLE, "foreign/nodes-error", r"(?s)^stderr: .*/profiler/iterate/plain\.py"),
     Known(PYTHON_FORM, "errors/stack-in-*", "^stack: ", "*-pure"),
 ]

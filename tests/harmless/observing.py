@@ -15,7 +15,7 @@ import time
 import warnings
 from typing import Any
 
-from .catalogue import Program, say
+from .catalogue import Program, say, still
 
 # Of a watched process, beyond what a bare one has.
 _NOT_OURS_TO_JUDGE = ("LOADERSCOPE_PURE", "LOADERSCOPE_RUN", "LOADERSCOPE_HOME", "PYTHONPATH", "HARMLESS_MOMENT")
@@ -36,7 +36,7 @@ def begin(program: Program) -> None:
     # Python 3.12 and later warn of any fork beside threads, torch's of its workers too.
     warnings.filterwarnings("ignore", message="This process .* is multi-threaded", category=DeprecationWarning)
     warnings.showwarning = _noted
-    if program.counts_sigchld:
+    if program.counts_sigchld and not still():  # of workers that are tried, SIGCHLD does come
         signal.signal(signal.SIGCHLD, _count)
     say("begun", True)
 
@@ -52,7 +52,7 @@ def _count(number: int, frame: Any) -> None:
 
 def end(program: Program) -> None:
     """Says what is left and what has changed."""
-    if program.counts_sigchld:
+    if program.counts_sigchld and not still():
         say("end SIGCHLD", _sigchld)
     gc.collect()
     _settle()

@@ -19,6 +19,8 @@ def perform(job: dict[str, Any]) -> None:
     if reason:
         catalogue.say("cannot be run here", reason)
         return
+    if job["way"] in (catalogue.STILL, catalogue.TUNED):
+        catalogue.be_still()
     observing.begin(program)
     watch = watcher(job["way"])
     try:
@@ -28,10 +30,14 @@ def perform(job: dict[str, Any]) -> None:
 
 
 def watcher(way: str) -> catalogue.Watch:
-    """`watch` for this way of running; for "bare" and "run", what does nothing."""
+    """`watch` for this way of running; for "bare", "still" and "run", what does nothing."""
     call, _, form = way.partition("-")
     if form == "pure":
         os.environ["LOADERSCOPE_PURE"] = "1"
+    if call == catalogue.TUNED:
+        from switch_data import restless
+
+        return restless
     if call == "watch":
         import loaderscope
 

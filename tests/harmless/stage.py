@@ -14,13 +14,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from .catalogue import Program
+from .catalogue import STILL, TUNED, Program
 
 BARE = "bare"
 AT_ONCE = 3  # beside other tests; programs mostly wait
 RECORDED_WITHIN_S = 10.0  # what is recorded may be written by another process, a moment later
 
 Seen = dict[str, Any]
+
+
+def bare_of(way: str) -> str:
+    """The way of running without us that a run in this way is held against."""
+    return STILL if way == TUNED else BARE
 
 
 class Zygote:

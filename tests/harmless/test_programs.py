@@ -14,27 +14,31 @@ import pytest
 from harmless import catalogue
 from harmless.judging import differences, judged
 from harmless.known import KNOWN, Known, known
-from harmless.stage import BARE, Seen, Stage, was_recorded
+from harmless.stage import Seen, Stage, bare_of, was_recorded
 
 PROGRAMS = catalogue.programs()
 RUNS = [(program, way) for program in PROGRAMS.values() for way in program.watched]
 
 
-def is_slow(program: catalogue.Program) -> bool:
-    """Left to `make test-slow`: what needs the machine for itself, and a third of the table of loops."""
+def is_slow(program: catalogue.Program, way: str) -> bool:
+    """Left to `make test-slow`: what needs the machine for itself, a third of the table of loops, and what is tuned."""
     name = program.name
-    return program.alone or (name.startswith("loops/") and zlib.crc32(name[::-1].encode()) % 3 == 0)
+    return (
+        program.alone
+        or way == catalogue.TUNED
+        or (name.startswith("loops/") and zlib.crc32(name[::-1].encode()) % 3 == 0)
+    )
 
 
 CASES = [
-    pytest.param(program, way, id=f"{program.name}-{way}", marks=[pytest.mark.slow] if is_slow(program) else [])
+    pytest.param(program, way, id=f"{program.name}-{way}", marks=[pytest.mark.slow] if is_slow(program, way) else [])
     for program, way in RUNS
 ]
 MOST_BARE = 4
 MORE_WATCHED = 2
 STRICT = os.environ.get("HARMLESS_STRICT") == "1"
 SHOWN: set[Known] = set()
-ASKED: set[str] = set()
+ASKED: set[tuple[str, str]] = set()
 
 
 @pytest.mark.filterwarnings("default:.*shown once in:UserWarning")
@@ -45,7 +49,7 @@ def test_program(program: catalogue.Program, way: str, stage: Stage) -> None:
         if os.environ.get("LOADERSCOPE_SANITIZED"):
             pytest.skip("memory and CPU time are judged, which the checks take much of")
         stage.wait_until_idle()
-    bare = [stage.ask(program, BARE).result()]
+    bare = [stage.ask(program, bare_of(way)).result()]
     watched = stage.ask(program, way).result()
     if "cannot be run here" in bare[0]:
         pytest.skip(bare[0]["cannot be run here"])
@@ -53,7 +57,7 @@ def test_program(program: catalogue.Program, way: str, stage: Stage) -> None:
     for more in range(1, MOST_BARE):
         if all(known(program.name, difference, way) for difference in found):
             break
-        bare.append(stage.ask(program, BARE, more).result())
+        bare.append(stage.ask(program, bare_of(way), more).result())
         found = differences(program, bare, watched)
     for seen in bare:
         assert seen.get("begun") and type(seen["status"]) is int, f"bare: {seen['status']}; {seen['stderr']}"
@@ -63,7 +67,7 @@ def test_program(program: catalogue.Program, way: str, stage: Stage) -> None:
         found.append(f"nothing was recorded; standard error: {watched['stderr'][-500:]!r}")
     explained = {difference: known(program.name, difference, way) for difference in found}
     SHOWN.update(one for one in explained.values() if one is not None)
-    ASKED.add(program.name)
+    ASKED.add((program.name, way))
     unexplained = [difference for difference, one in explained.items() if one is None]
     if unexplained and not STRICT and not _shown_again(program, way, stage, bare):
         warnings.warn(f"{program.name}: shown once in {1 + MORE_WATCHED} runs: " + "; ".join(unexplained), stacklevel=1)
@@ -87,8 +91,9 @@ def _shown_again(program: catalogue.Program, way: str, stage: Stage, bare: list[
 @pytest.mark.parametrize("one", KNOWN, ids=[f"{one.programs}-{one.difference}" for one in KNOWN])
 def test_what_is_known_still_shows(one: Known) -> None:
     """What is mended leaves the list."""
-    prompt = [name for name, program in PROGRAMS.items() if not is_slow(program)]
-    if not ASKED.issuperset(name for name in prompt if fnmatchcase(name, one.programs)):
+    fit = [run for run in RUNS if fnmatchcase(run[0].name, one.programs) and fnmatchcase(run[1], one.ways)]
+    asked = [run for run in fit if not is_slow(*run)] or fit
+    if not ASKED.issuperset((program.name, way) for program, way in asked):
         pytest.skip("only part of the programs was run")
     assert one in SHOWN, f"no program shows {one} any more: take it out of KNOWN"
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing.connection
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -204,12 +206,39 @@ def test_idle_workers_are_told_to_end_when_an_error_reaches_the_loop() -> None:
     loader = DataLoader(Failing(40), batch_size=2)
     scripted(loader, {3: Settings(1), 6: Settings(0)})
     iterator = iter(loader)
+    for _ in range(10):
+        next(iterator)
+    kept = psutil.Process().children()
     with pytest.raises(LookupError):
-        for _ in range(20):
-            next(iterator)
-            kept = psutil.Process().children()
+        next(iterator)
     assert [child for child in kept if child.pid not in _others] and not alive()
     assert len(list(iterator)) == 9
+
+
+def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: list[Any] = []
+    monkeypatch.setattr("threading.excepthook", failed.append)
+    close = multiprocessing.connection.Connection.close
+
+    def late(connection: Any) -> None:
+        """As on a busy machine: the thread that feeds a queue is slow to close its pipe."""
+        if threading.current_thread().name == "QueueFeederThread":
+            time.sleep(0.05)
+        close(connection)
+
+    monkeypatch.setattr("multiprocessing.connection._ConnectionBase.close", late)
+    monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.2)  # torch tells garbage's in vain
+    loader = DataLoader(Rows(8), batch_size=2)
+    scripted(loader, {2: Settings(3)})
+    cycle: list[Any] = [iter(loader)]
+    next(cycle[0]), next(cycle[0])
+    assert cycle[0].next_pool.settings == Settings(3)
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+    while any(thread.name == "QueueFeederThread" for thread in threading.enumerate()):
+        time.sleep(0.01)
+    assert not failed
 
 
 def test_two_iterators_at_once_and_loops_left_early() -> None:

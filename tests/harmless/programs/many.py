@@ -104,6 +104,23 @@ def many_epochs_of_kept_workers(watch: Watch) -> None:
     held.judge(cpu_s=10)
 
 
+@program("many/epochs-of-new-workers", alone=True, limit_s=400)
+def many_epochs_that_start_workers(watch: Watch) -> None:
+    """What a recorded process holds beyond a bare one is there after the first of them (33 maps: six compiled modules
+    of five each, a lane, two of malloc's), and no epoch adds to it."""
+    loader = watch(DataLoader(Rows(4), batch_size=4, num_workers=1))
+
+    def run(epochs: int) -> None:
+        for _ in range(epochs):
+            for batch in loader:
+                torch.is_tensor(batch)
+
+    run(10)
+    held = Held()
+    run(60)
+    held.judge(cpu_s=60, more_maps=10)
+
+
 @program("many/collections", alone=True, limit_s=400)
 def collects_garbage_at_every_batch(watch: Watch) -> None:
     """What we keep is looked at by each collection; half as much again is the most it may take."""

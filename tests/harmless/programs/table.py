@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch.utils.data import default_collate, get_worker_info
 
-from ..catalogue import Watch, program, say
+from ..catalogue import Watch, program, say, still
 from ..data import KINDS, Rows, digest, eat
 
 BAD = 10  # of the samples a process makes
@@ -29,13 +29,13 @@ Make = Callable[..., Any]  # a watched loader over these rows
 
 
 class Failing(Rows):
-    """Fails at a sample of the third batch, whatever the order; each worker counts for itself."""
+    """Fails at a sample of the third batch, whatever the order; each worker counts for itself. Still: at one sample."""
 
     made = 0
 
     def __getitem__(self, index: int) -> Any:
         self.made += 1
-        if self.made == BAD:
+        if (index if still() else self.made) == BAD:
             self.fail()
         return super().__getitem__(index)
 
@@ -74,7 +74,8 @@ class BadCollate:
 
     def __call__(self, samples: Any) -> Any:
         self.made += 1
-        if self.made == 3:
+        indices = [samples[0]] if isinstance(samples, tuple) else [sample[0] for sample in samples]
+        if BAD in indices if still() else self.made == 3:
             raise TypeError("cannot be collated")
         return samples
 
@@ -296,15 +297,23 @@ def declare_all() -> None:
                 workers = min(workers, 1 if event in ONE_WORKER else 2)  # noqa: PLW2901
                 given = {"num_workers": workers} if workers else {}
                 name = f"loops/{kind}-{workers}-{event.__name__}"
-                declare(name, kind, event, given, counts_sigchld=not workers)
+                tuned = kind in SWITCHED and event not in BY_SETTINGS and (number + workers // 2) % 2 == 0
+                declare(name, kind, event, given, counts_sigchld=not workers, tuned=tuned)
     for method, kinds in STARTED.items():
         for kind, event in kinds:
             given = {"num_workers": 1, "multiprocessing_context": method}
-            declare(f"starts/{method}-{kind}-{event.__name__}", kind, event, given, limit_s=120)
+            tuned = kind in SWITCHED and event not in BY_SETTINGS
+            declare(f"starts/{method}-{kind}-{event.__name__}", kind, event, given, limit_s=120, tuned=tuned)
 
 
 # Of two workers that fail, it is chance whose error comes first.
 ONE_WORKER = (sample_fails, sample_fails_uncaught, sample_stops, collate_fails, worker_leaves)
+
+# Of these kinds settings can be changed in mid-epoch; the others are left as they are, and run watched.
+SWITCHED = set(KINDS) - {"stream", "stateful", "statestream"}
+
+# Which process of how many warns or dies is what settings are about.
+BY_SETTINGS = (warned, worker_killed, worker_leaves)
 
 # A spawned worker imports torch, which takes seconds.
 STARTED = {
