@@ -5,7 +5,7 @@
 A bare loop and a recorded one take turns in one process, over the same batches of one to many tensors, each copied
 to torch's `meta` device: such a copy does next to nothing, so what is left is ours. CPU time of the thread; the
 difference is of medians over rounds. Each step is timed; copies are looked at of a loop's first batches, and then of
-one in some 32, whose cost is spread over all. What a batch costs that is looked at is told too, as `looked_at_us`:
+one in some 64, whose cost is spread over all. What a batch costs that is looked at is told too, as `looked_at_us`:
 where a step takes a thousand times that, all are.
 
 The device's events are made up and cost some 0.1 µs. What a backend's own take (on CUDA 1 to 2 µs to record; two a

@@ -29,7 +29,7 @@ MINIMUM_BATCHES = 20
 # Below this many steady batches a verdict is never called "high" confidence (five batches a block).
 HIGH_CONFIDENCE_BATCHES = 100
 # So many batches may be waiting for the device at once; of more than these it is not timed any more.
-MOST_AHEAD = 320
+MOST_AHEAD = 360
 
 
 @dataclass(frozen=True)

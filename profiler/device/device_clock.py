@@ -4,7 +4,7 @@ loop's own stream, and read once they are done (`step_log`).
 Only the stream current at those moments is seen; work on other streams is not. A backend whose events carry no times
 has its copies counted all the same; times then stay None, with the reason.
 
-Every step is timed. Copies are looked at of a loop's first batches, and then of one batch in some 32, at distances that
+Every step is timed. Copies are looked at of a loop's first batches, and then of one batch in some 64, at distances that
 follow no rhythm of the loop: what is seen of a copy costs some microseconds, which a step of a hundred cannot spare. Of
 long steps more are looked at, as long as that takes a thousandth of the time.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..session.session import Session
 
 # From one batch whose copies are looked at to the next, once the loop's steps have been looked at closely.
-APART = (16, 48)
+APART = (32, 96)
 # Or as soon as looking at the last one is a thousandth of the time since then: it takes so long, and so long a copy.
 LOOK_NS, COPY_NS, SPARED = 15_000, 5_000, 1_000
 # A thread of the program's may copy a batch when the loop has gone on; so many batches are remembered for it.

@@ -188,7 +188,7 @@ def test_a_program_far_ahead_of_the_device_is_bound_by_it(standin_on: Any) -> No
     place = loader_place(loader)
     assert place is not None
     known = columns(loader)["stall_ns"] >= 0
-    assert 80 < known.sum() < 300  # those of which it is certain without the device
+    assert 30 < known.sum() < 300  # those of which it is certain without the device
     assert loaderscope.report(place[0].parent).loaders[0].verdict == "compute-bound"
     loaderscope.unwatch()
     sessions.close_session()
