@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -225,13 +228,21 @@ def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
     script = str(Path(__file__).with_name("two_ranks.py"))
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script]
     command = [sys.executable, "-m", "loaderscope", "tune", "-q", *launcher]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    told = sorted(line for line in done.stdout.splitlines() if line.startswith("rank"))
-    assert len(told) == 3, done.stderr
+    # Not pipes: workers that start as their parent dies live on in torch too, and would hold them open.
+    with open(tmp_path / "out", "wb") as out, open(tmp_path / "err", "wb") as err:
+        job = subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True)
+        try:
+            status = job.wait(timeout=200)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)
+    stderr = (tmp_path / "err").read_text()
+    told = sorted(line for line in (tmp_path / "out").read_text().splitlines() if line.startswith("rank"))
+    assert len(told) == 3, stderr
     zero, death, one = told
     assert zero[8:] == one[8:] and zero.startswith("rank 0: True True ") and death == "rank 1 dies in a trial"
-    assert done.returncode == 1 and "exitcode  : 3" in done.stderr
-    assert "tuning/tuner.py" not in done.stderr and "tuning/ranks.py" not in done.stderr
+    assert status == 1 and "exitcode  : 3" in stderr
+    assert "tuning/tuner.py" not in stderr and "tuning/ranks.py" not in stderr
     run = open_run("latest", runs_dir)
     tuned = {(loader.rank, loader.name): loader.tuning for loader in run.loaders}
     leader, follower = tuned[0, "Slow"], tuned[1, "Slow"]
