@@ -7,7 +7,7 @@ READY := $(VENV)/ready
 VENV_FRAMEWORKS := .venv-frameworks
 
 # More processes than cores: most tests wait for programs that they start. See `_group` in tests/conftest.py.
-AT_ONCE := -n 4 --dist loadscope --durations 15
+AT_ONCE := -n 5 --dist loadscope --durations 15
 # What takes long, and where a test that is cut off at a fork leaves behind what the next one finds.
 FAST := $(addprefix --ignore tests/,harmless integration test_packaging.py test_readme_commands.py test_standin.py \
 	reports/html/test_html_browser.py reports/test_fuzz_formats.py advisors/code/test_code_runs.py \
