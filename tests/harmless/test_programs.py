@@ -21,7 +21,7 @@ RUNS = [(program, way) for program in PROGRAMS.values() for way in program.watch
 
 
 def is_slow(program: catalogue.Program, way: str) -> bool:
-    """Left to `make test-slow`: what needs the machine for itself, two thirds of the table of loops, and what is tuned."""
+    """Left to `make test-slow`: what needs the machine for itself, most of the table of loops, and what is tuned."""
     name = program.name
     return (
         program.alone
