@@ -113,6 +113,7 @@ PRINTS = (
     (r"compare", r"throughput|batches/s|no difference"),
     (r"rules num-workers", r"What it looks for"),
     (r"rules", r"num-workers"),
+    (r"list --accuracy", r"No trial with a prediction|trials"),
     (r"list .*parquet", r"PAR1"),
     (r"list", OLDER[:13]),
     (r"merge", r"loaderscope report"),

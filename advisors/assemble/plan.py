@@ -202,24 +202,23 @@ def _asked(option: Option) -> dict[str, Any]:
     return {**workers, **(option.changes or {})}
 
 
-Tops = tuple[float, float, float]
+Tops = tuple[float, float]
 
 
 def headrooms(report: LoaderReport, beside: float) -> Tops | None:
     """The factor if loading were free, and with it `beside`, a share of a step: the least it is within the interval of
-    what was lost, as measured, and the most. None: not known."""
+    what was lost, and as measured. None: not known."""
     if report.headroom is None:
         return None
     left, basis = 1 / report.headroom - beside, report.basis
     unsure = (basis.stall_share or 0.0) - (basis.stall_share_low or 0.0) if basis.stall_share is not None else 0.0
-    unsure = max(0.0, unsure)
-    least, found, most = (max(1.0, 1 / max(1e-3, each)) for each in (left + unsure, left, left - unsure))
-    return least, found, most
+    return max(1.0, 1 / max(1e-3, left + max(0.0, unsure))), max(1.0, 1 / max(1e-3, left))
 
 
 def capped(predicted: Range, tops: Tops | None) -> Range:
-    """The range, held below what free loading would give (unknown: as it is), each of its values below that of this."""
+    """The range, held below what free loading would give (unknown: as it is): surely, at its lower end. No end of it is
+    above the headroom that the report states."""
     if tops is None:
         return predicted
-    low, mid, high = (min(pair) for pair in zip((predicted.low, predicted.mid, predicted.high), tops, strict=True))
-    return Range(low, mid, high)
+    least, top = tops
+    return Range(min(predicted.low, least), min(predicted.mid, top), min(predicted.high, top))

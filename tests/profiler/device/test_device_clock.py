@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,10 @@ def step() -> Iteration:
 
 
 @pytest.fixture
-def clock(device: Device, step: Iteration) -> DeviceClock:
-    return DeviceClock(step, Accelerator("meta", device))
+def clock(device: Device, step: Iteration) -> Iterator[DeviceClock]:
+    copies.install("meta")
+    yield DeviceClock(step, Accelerator("meta", device))
+    copies.uninstall()
 
 
 def hand_over(clock: DeviceClock, lane: Lane, batch: Any = None) -> None:

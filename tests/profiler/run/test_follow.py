@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from builders import MS, T0, RunBuilder, loop, values_of
-from loaderscope.profiler.base.batch_record import STALL
+from loaderscope.profiler.base.batch_record import ON_DEVICE
 from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.base.schema import BATCH
 from loaderscope.profiler.lanes import lane_window
@@ -97,7 +97,7 @@ def test_what_is_patched_after_its_commit_is_seen(tmp_path: Path) -> None:
     window.poll()
     assert window.content().columns["stall_ns"][8] == -1
     assert lane.window is not None
-    lane.window.patch([STALL.patch(lane.at(8 - lane.window.position), 77)])
+    lane.window.patch([ON_DEVICE.patch(lane.at(8 - lane.window.position), -1, 77)])
     assert window.poll()
     assert window.content().columns["stall_ns"][8] == 77
 
