@@ -11,6 +11,12 @@ from ..rules import Rule, all_rules
 from ..schema.report_model import LoaderReport, Recommendation
 from .plan import LEAST_GAIN, Option, capped, headrooms, option, plan_of
 
+# Where workers go, what goes with them counts from this share of a step on: less the headroom itself is not sure of.
+RELEASED_FROM = 0.05
+MORE_THAN_FREE = (
+    "That can be more than the headroom: what the loop's own time holds of giving workers' batches back goes too."
+)
+
 
 def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
     """The case's report with recommendations (in the order of the plan), rejected advice, and what could not be judged.
@@ -62,6 +68,8 @@ def place(
     if case.whatif is not None and found.measured is None:
         found = replace(found, predicted=case.whatif.stretched(found.predicted, found.rule))
     found = replace(found, predicted=capped(found.predicted, headrooms(case.report, _beside(case, advice))))
+    if (case.report.headroom or found.predicted.high) < found.predicted.high and not advice.beside_loading:
+        found = replace(found, why=f"{found.why} {MORE_THAN_FREE}")
     if advice.rejected:
         rejected.append(found)
     elif case.report.verdict == "compute-bound" and not advice.beside_loading:
@@ -77,6 +85,5 @@ def _beside(case: Case, advice: Advice) -> float:
     """The share of a step that the advice is about, beside loading: where workers go, what the loop computes only
     because batches come from them is a part of it."""
     changes = advice.predicted.changes if isinstance(advice.predicted, Predicted) else {}
-    if changes.get("num_workers") != 0 or case.whatif is None:
-        return advice.beside_loading
-    return advice.beside_loading + case.whatif.released_share
+    released = case.whatif.released_share if case.whatif is not None and changes.get("num_workers") == 0 else 0.0
+    return advice.beside_loading + (released if released >= RELEASED_FROM else 0.0)

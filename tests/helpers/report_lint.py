@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from loaderscope.advisors.assemble.engine import MORE_THAN_FREE
 from loaderscope.advisors.schema.report_model import LoaderReport, Report
 from loaderscope.reports.markdown.report_markdown import render_markdown
 from loaderscope.reports.text.brief import render_brief
@@ -46,8 +47,8 @@ def _no_gain_above_free_loading(loader: LoaderReport) -> Iterator[str]:
         p = each.predicted
         if not 0 <= p.low <= p.mid <= p.high:
             yield f"{each.title}: {p} is no range"
-        copies = each.rule in ("h2d-copies", "h2d-dtype", "pin-memory")
-        if each.kind == "speed" and loader.headroom is not None and not copies and p.high > loader.headroom * 1.001:
+        said = each.rule in ("h2d-copies", "h2d-dtype", "pin-memory") or MORE_THAN_FREE in each.why
+        if each.kind == "speed" and loader.headroom is not None and not said and p.high > loader.headroom * 1.001:
             yield f"{each.title}: {p.high:.2f} beside a headroom of {loader.headroom:.2f}"
 
 

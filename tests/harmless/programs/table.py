@@ -312,8 +312,9 @@ ONE_WORKER = (sample_fails, sample_fails_uncaught, sample_stops, collate_fails, 
 # Of these kinds settings can be changed in mid-epoch; the others are left as they are, and run watched.
 SWITCHED = set(KINDS) - {"stream", "stateful", "statestream"}
 
-# Which process of how many warns or dies is what settings are about.
-BY_SETTINGS = (warned, worker_killed, worker_leaves)
+# Which process of how many warns or dies is what settings are about. And torch's workers do not notice the end of a
+# parent that is killed in the very moment it starts them, which new settings do more often.
+BY_SETTINGS = (warned, worker_killed, worker_leaves, terminated)
 
 # A spawned worker imports torch, which takes seconds.
 STARTED = {
