@@ -11,10 +11,12 @@ from __future__ import annotations
 import gc
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Mapping
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -127,7 +129,13 @@ def main(args: list[str]) -> int:
     # would decide what is slow, and not what was planted (docs/causes.md, "Waiting for a core").
     torch.set_num_threads(1)
     case = named(args[1]) or CASES[args[1]]
-    found = record(case) if args[0] == "record" else measure(case, json.loads(args[2]))
+    if args[0] == "record":
+        found = record(case)
+    else:
+        with TemporaryDirectory() as folder:
+            os.chdir(folder)  # what pasted code stores is of this case alone
+            found = measure(case, json.loads(args[2]))
+            os.chdir("/")
     print(json.dumps(found), flush=True)
     return 0
 
