@@ -57,6 +57,8 @@ class Stored(Dataset):
         if self.fields is None:  # opened where it is used: once in each worker
             paths = sorted(self.folder.glob("*.npy"), key=lambda path: int(path.stem))
             self.fields = [np.load(path, mmap_mode="r") for path in paths]
+            if len(self.fields[0]) != self.length:
+                raise ValueError(f"{self.folder} holds another data set: remove it, or store this one elsewhere")
         fields = self.fields
 
         def row(place):
