@@ -45,14 +45,14 @@ class Record:
         follows: int | None,
         waiting: list[dict[str, Any]],
     ) -> None:
-        """All that is known so far. `waiting`: to be tried next; `follows`: the
-        rank that decided, and whose trials these are."""
+        """All that is known so far. `waiting`: to be tried next; `follows`: the rank that decided, and whose trials
+        these are."""
         place = loader_place(loader) if loader is not None else None
         if place is None:
             return
         # In the cache by now: predictions asked for it, in a thread of their own.
-        foretold = any(each["predicted"] for each in (*trials, *waiting))
-        correction = correction_for(place[0].parent, host_name()) if foretold else None
+        predicted = any(each["predicted"] for each in (*trials, *waiting))
+        correction = correction_for(place[0].parent, host_name()) if predicted else None
         facts = {
             "format": FORMAT,
             "own": asdict(own),

@@ -139,9 +139,8 @@ class Switching:
             self.pool, self.order = self._first(loader, self.own, None)
         self._tell(self.driver.begun, self)
 
-    def _first(self, loader: Any, settings: Settings, before: Pool | None) -> tuple[Pool, DrawnOrder]:
+    def _first(self, loader: Any, settings: Settings, reused: Pool | None) -> tuple[Pool, DrawnOrder]:
         """The first pool of an epoch. Of the random streams it takes what the user's own settings would."""
-        reused = before
         own_draws = not (self.own.persistent_workers and self._seed_drawn)
         if settings == self.own and (own_draws or reused is not None):
             self._seed_drawn = True

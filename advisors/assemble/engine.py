@@ -68,7 +68,8 @@ def place(
     if case.whatif is not None and found.measured is None:
         found = replace(found, predicted=case.whatif.stretched(found.predicted, found.rule))
     found = replace(found, predicted=capped(found.predicted, headrooms(case.report, _beside(case, advice))))
-    if (case.report.headroom or found.predicted.high) < found.predicted.high and not advice.beside_loading:
+    headroom = case.report.headroom
+    if headroom is not None and found.predicted.high > headroom and not advice.beside_loading:
         found = replace(found, why=f"{found.why} {MORE_THAN_FREE}")
     if advice.rejected:
         rejected.append(found)

@@ -54,7 +54,7 @@ def _probe(loader: Any, seconds: float) -> ProbeResult:
     if loader.batch_sampler is None:
         return ProbeResult(None, "the data set is already asked for whole batches")
     if loader.collate_fn is not default_collate:
-        return ProbeResult(None, "the loader has a collate function of its own: its batches cannot be foretold")
+        return ProbeResult(None, "the loader has a collate function of its own: its batches cannot be predicted")
     part = read_inspection({"inspection": inspect_loader(loader)}).dataset
     if part is None:
         return ProbeResult(None, "the data set could not be looked at")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import keyword
+from collections.abc import Sequence
 from typing import Any
 
 _UTILS = "torch.utils.data"
@@ -24,6 +25,27 @@ _FROM = {
 
 # What defines, or waits for something that is to be done first.
 _DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.If, ast.Try)
+
+
+# Longer functions than this are read by nobody; parsing hostile text costs memory.
+MAX_CHARACTERS = 20_000
+
+
+def parsed(lines: Sequence[str]) -> ast.Module | None:
+    """Recorded source; None where it is too long or no Python: it is data from someone else."""
+    if sum(map(len, lines)) > MAX_CHARACTERS:
+        return None
+    try:
+        return ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def parsed_function(lines: Sequence[str]) -> ast.FunctionDef | None:
+    """The function that recorded source begins with, by the same measure."""
+    tree = parsed(lines)
+    first = next(iter(tree.body), None) if tree is not None else None
+    return first if isinstance(first, ast.FunctionDef) else None
 
 
 class Source(str):

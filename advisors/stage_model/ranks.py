@@ -111,15 +111,9 @@ def _at_one_pace(slow: RankFigures, others: Sequence[RankFigures], loaders: Mapp
     def alike(own: float, theirs: Iterable[float]) -> bool:
         return abs(median(theirs) - own) <= SAME_PACE * own
 
-    usual = {one.rank: sum(_middle_us(loaders[one.rank].columns[STAGES[part]]) for part in ("wait", "compute"))
+    usual = {one.rank: sum(loaders[one.rank].columns[STAGES[part]].quantiles(0.5)[0] for part in ("wait", "compute"))
              for one in (slow, *others)}  # fmt: skip
     return alike(_step(slow), map(_step, others)) or alike(usual[slow.rank], (usual[one.rank] for one in others))
-
-
-def _middle_us(totals: Totals) -> float:
-    """The median, from the histogram."""
-    values, counts = totals.midpoints()
-    return float(values[counts.cumsum().searchsorted(counts.sum() / 2)]) / 1e3
 
 
 def _error_us(totals: Totals) -> float:

@@ -156,9 +156,7 @@ def quantiles(values: npt.NDArray[Any], folded: Totals | None = None) -> tuple[f
     if folded is not None and folded.count:
         both = Totals(folded.count, folded.total, folded.low, folded.high, dict(folded.bins))
         both.add(values)
-        middles, counts = both.midpoints()
-        reached = np.cumsum(counts)
-        return tuple(float(middles[np.searchsorted(reached, q * reached[-1])]) for q in QUANTILES)
+        return both.quantiles(*QUANTILES)
     places = [q * (len(values) - 1) for q in QUANTILES]
     below = [int(place) for place in places]
     above = [min(place + 1, len(values) - 1) for place in below]

@@ -74,6 +74,12 @@ class Totals:
         values = np.exp2((keys + 0.5) / BINS_PER_OCTAVE).clip(self.low, self.high)
         return values, np.array([self.bins[int(key)] for key in keys], dtype=np.int64)
 
+    def quantiles(self, *shares: float) -> tuple[float, ...]:
+        """The values below which these shares of all lie, to within a bin; there must be one value at least."""
+        middles, counts = self.midpoints()
+        reached = counts.cumsum()
+        return tuple(float(middles[reached.searchsorted(share * reached[-1])]) for share in shares)
+
 
 @dataclass
 class Compacted:

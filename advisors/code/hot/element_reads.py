@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ....profiler.inspect.inspection import Attribute, Part
+from ...case.code_text import parsed_function
 
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ARRAYS = ("tensor", "ndarray", "memmap")
@@ -30,16 +31,13 @@ class ElementReads:
 def element_reads(part: Part) -> ElementReads | None:
     """What `__getitem__` reads element by element; None where it reads nothing so, or it cannot be told."""
     text = "\n".join(part.getitem)
-    if not any(word in text for word in ("for", "while")) or len(text) > 20_000:
+    method = parsed_function(part.getitem) if any(word in text for word in ("for", "while")) else None
+    if method is None or len(method.args.args) != 2:
         return None
+    held = {a.name: a for a in part.attributes if a.kind in _ARRAYS and a.shape and a.device in (None, "cpu")}
     try:
-        tree = ast.parse(text)
-        method = tree.body[0]
-        if not isinstance(method, ast.FunctionDef) or len(method.args.args) != 2:
-            return None
-        held = {a.name: a for a in part.attributes if a.kind in _ARRAYS and a.shape and a.device in (None, "cpu")}
         return _Source(method, held).reads(part.getitem)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (ValueError, RecursionError, MemoryError):
         return None
 
 

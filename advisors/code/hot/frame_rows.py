@@ -10,6 +10,7 @@ from typing import TypeGuard
 from ....profiler.base.metadata import clean
 from ....profiler.inspect.inspection import Part
 from ...case.case import Case
+from ...case.code_text import parsed
 from ..inputs import Held, all_held
 from ..loader_code import dataset_class
 from ..template import code_from
@@ -54,9 +55,8 @@ def _by_hand(case: Case, found: list[Held], hot: Hot | None) -> str:
 
 def _needs_hand(part: Part) -> bool:
     """Whether rows are written to, or several columns of a row are taken at once."""
-    try:
-        tree = ast.parse("\n".join(part.getitem))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(part.getitem)
+    if tree is None:
         return True
     frames = {a.name for a in part.attributes if a.kind == "dataframe"}
     several = {a.name for a in part.attributes if a.kind in _SEVERAL}

@@ -68,9 +68,8 @@ def called(case: Case) -> Hot | None:
     if idle is not None and idle > MOST_IDLE:
         return None
     for kind in FUNCTION_KINDS:
-        if suffix is not None and kind.suffixes and suffix not in kind.suffixes:
-            continue
-        if suffix is None and (kind.suffixes and kind.key in _BY_SUFFIX):
+        fits = kind.key not in _BY_SUFFIX if suffix is None else suffix in kind.suffixes
+        if kind.suffixes and not fits:
             continue
         if any(names >= frozenset(call.split()) for call in CALLED.get(kind.key, ())):
             low, high = CALL_SHARE

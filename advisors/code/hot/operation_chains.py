@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from ....profiler.base.metadata import clean
+from ...case.code_text import parsed_function
 
 # Fewer are no chain: two passes instead of one are seldom worth a change.
 LEAST_OPERATIONS = 4
@@ -51,15 +52,8 @@ _LATER = "# better still, where it is the same for each batch: once, in the trai
 
 def operation_chain(source: tuple[str, ...]) -> Chain | None:
     """The chain of a function with this source; None where it has none, or it cannot be read."""
-    text = "\n".join(source)
-    if not source or len(text) > 20_000:
-        return None
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    function = tree.body[0]
-    if not isinstance(function, ast.FunctionDef):
+    function = parsed_function(source)
+    if function is None:
         return None
     places: list[ast.AST] = []
     for statement in function.body:
@@ -73,7 +67,7 @@ def operation_chain(source: tuple[str, ...]) -> Chain | None:
     if len(places) < LEAST_OPERATIONS or not called & _FUNCTIONS:
         return None
     lines = frozenset(source[getattr(node, "lineno", 1) - 1].strip() for node in places)
-    return Chain(lines, len(places), _operator(text, called))
+    return Chain(lines, len(places), _operator("\n".join(source), called))
 
 
 def _operator(text: str, called: set[str]) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ....profiler.inspect.inspection import Part
 from ...case.case import Case
-from ...case.code_text import Source
+from ...case.code_text import Source, parsed_function
 from ..loader_code import dataset_class, loader_code
 from ..template import code_from
 
@@ -45,12 +45,10 @@ def opener_of(part: Part | None, surely: bool = True) -> Opener | None:
     """What `__getitem__` opens for each sample: a call whose path is no look-up of the index (that would be a file of
     the sample's own) and which stands under no `if`; not `surely`: under any. None where there is none, or where the
     source is not known."""
-    if part is None or not part.getitem or sum(map(len, part.getitem)) > 20_000:
+    method = parsed_function(part.getitem) if part is not None else None
+    if method is None or len(method.args.args) != 2:
         return None
     try:
-        method = ast.parse("\n".join(part.getitem)).body[0]
-        if not isinstance(method, ast.FunctionDef) or len(method.args.args) != 2:
-            return None
         local = {name.id for node in ast.walk(method) if isinstance(node, ast.Assign) for target in node.targets
                  for name in ast.walk(target) if isinstance(name, ast.Name)}  # fmt: skip
         imported = {(a.asname or a.name).partition(".")[0] for node in ast.walk(method)
@@ -61,7 +59,7 @@ def opener_of(part: Part | None, surely: bool = True) -> Opener | None:
                     found = _known(call.func, imported)
                     if found is not None:
                         return found
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (ValueError, RecursionError, MemoryError):
         pass
     return None
 

@@ -23,12 +23,11 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...case.case import Advice, Case, Outcome, Unmeasured
-from ...case.code_text import Source
+from ...case.code_text import Source, parsed
 from ...case.evidence import making_us
 from ...case.fetching import waited_on
 from ...code.hot.functions import unknown
@@ -162,9 +161,8 @@ def _predicted(case: Case, cause: _Cause, collate_us: float, source: Sequence[st
 
 def _one_statement(source: Sequence[str]) -> bool:
     """Whether the function does nothing else than return what one expression makes."""
-    try:
-        tree = ast.parse(textwrap.dedent("\n".join(source)))
-    except SyntaxError:
+    tree = parsed(source)
+    if tree is None:
         return False
     function = next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)), None)
     return isinstance(function, ast.Lambda) or (
