@@ -11,10 +11,13 @@ from ..rules import Rule, all_rules
 from ..schema.report_model import LoaderReport, Recommendation
 from .plan import LEAST_GAIN, Option, capped, headrooms, option, plan_of
 
-# Where workers go, what goes with them counts from this share of a step on: less the headroom itself is not sure of.
+# What of the loop's own time goes with loading counts from this part of what free loading would leave on.
 RELEASED_FROM = 0.05
+# A gain whose lower end is below LEAST_GAIN, but is one, is recommended if it is likely this much.
+SURE_GAIN, LIKELY_GAIN = 1.005, 1.15
 MORE_THAN_FREE = (
-    "That can be more than the headroom: what the loop's own time holds of giving workers' batches back goes too."
+    "That can be more than the headroom: a part of the loop's own time goes too, which gives workers' batches back or "
+    "finds caches that long loading has emptied."
 )
 
 
@@ -75,7 +78,7 @@ def place(
         rejected.append(found)
     elif case.report.verdict == "compute-bound" and not advice.beside_loading:
         return  # the verdict says it all: loading is not what limits training
-    elif found.predicted.low > LEAST_GAIN:
+    elif found.predicted.low > (LEAST_GAIN if found.predicted.mid < LIKELY_GAIN else SURE_GAIN):
         recommended.append(found)
     elif found.predicted.mid > LEAST_GAIN:
         why = "The gain is not certain enough to recommend it: it may be nothing. " + found.why
@@ -83,8 +86,12 @@ def place(
 
 
 def _beside(case: Case, advice: Advice) -> float:
-    """The share of a step that the advice is about, beside loading: where workers go, what the loop computes only
-    because batches come from them is a part of it."""
+    """The share of a step that the advice is about, beside loading: what the loop computes only because batches come
+    from workers, where these go, or because long loading comes before it, is a part of it."""
+    if case.whatif is None:
+        return advice.beside_loading
     changes = advice.predicted.changes if isinstance(advice.predicted, Predicted) else {}
-    released = case.whatif.released_share if case.whatif is not None and changes.get("num_workers") == 0 else 0.0
-    return advice.beside_loading + (released if released >= RELEASED_FROM else 0.0)
+    passing = case.whatif.cold_share + (case.whatif.released_share if changes.get("num_workers") == 0 else 0.0)
+    # Of a loop that hardly computes, a small share of a step is most of what free loading would leave.
+    left = 1 / case.report.headroom if case.report.headroom else 1.0
+    return advice.beside_loading + (passing if passing >= RELEASED_FROM * left else 0.0)

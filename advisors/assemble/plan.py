@@ -16,6 +16,8 @@ from ..whatif.together import Excluded, together
 LEAST_GAIN = 1.03
 # A smaller effort is preferred to a greater one where it gains at least this part of what that does (of its logarithm).
 NEARLY = 0.8
+# One that is needed beside the greater comes first if it gains this part of it: nobody tunes what is to be replaced.
+HALF = 0.5
 # A loop that computes for this part of its time is left alone: at most a quarter is still to be gained.
 COMPUTES = 0.8
 # More than this of the time is said to be all of it.
@@ -131,8 +133,11 @@ class _Maker:
         for each in sorted(self._open, key=lambda each: (each.effort, -self._gain([each]))):
             if each.effort >= best.effort:
                 break
-            if self._gain([each]) >= NEARLY * most or (
-                excludes(each, best) is None and self._gain([best, each]) >= most + math.log(LEAST_GAIN)
+            own = self._gain([each])
+            if own >= NEARLY * most or (
+                own >= HALF * most
+                and excludes(each, best) is None
+                and self._gain([best, each]) >= most + math.log(LEAST_GAIN)
             ):
                 return each
         return best
@@ -161,7 +166,10 @@ class _Maker:
         return capped(found, self._tops(options))
 
     def _tops(self, options: Sequence[Option]) -> Tops | None:
-        return headrooms(self._case.report, sum(each.beside_loading for each in options))
+        # What goes with loading goes once, whatever makes that shorter.
+        whatif = self._case.whatif
+        again = whatif.cold_share * max(0, sum(each.beside_loading > 0 for each in options) - 1) if whatif else 0.0
+        return headrooms(self._case.report, sum(each.beside_loading for each in options) - again)
 
     def computing(self, steps: int) -> float | None:
         """The part of the time the loop computes after so many steps; None where that is not known."""

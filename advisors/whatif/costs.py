@@ -37,7 +37,24 @@ RECEIVE_NS, UNPACK_TENSOR_NS = 106_000.0, 278_000.0
 SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.45, 0.37
 # In main, when the loop lets go of a batch that came from a worker: each tensor's shared memory is unmapped and its
 # descriptor closed. The loop's own computing is where it shows.
+# The pages of what was pickled are given back at the same price.
 RELEASE_TENSOR_NS, RELEASE_NS_PER_BYTE = 10_300.0, 0.16
+# Beside that, the loop has slept until the batch came: what it then does next takes this much longer.
+AWAKE_NS = 10_000.0
+# What waiting for the pipe may take of a batch in main, a byte outside tensors: arrays of 1 to 16 MB took 1.0 to 1.9.
+PIPED_MOST_NS_PER_BYTE = 2.0
+# Of the collating that default_collate does in a worker: each tensor gets shared memory of its own, at 60 to 75 µs
+# where main's takes next to nothing. At most so much of what collating took is laid to it.
+SHARED_COLLATE_TENSOR_NS, SHARED_COLLATE_MOST = 65_000.0, 0.75
+# A worker has slept, and its feeder thread has packed, since it last made a batch: fetching takes this part of its CPU
+# time, and no more than so long, only because of that (16 rows of a DataFrame 366 µs against 298, 32 of a tensor 57 to
+# 77 against 38, 94 small tensors 244 against some 100).
+COLD_FETCH, COLD_FETCH_MOST_NS = 0.3, 150_000.0
+# Without workers, what comes between long batches finds the caches cold, as torch's own lines do: what those take
+# longer than usual, drawing and fetching take longer too, and computing 0.7 of it. This part of each is left at least.
+# After 3 ms of other work, drawing 16 indices took 34 µs against 1, fetching as many arrays 52 against 16, multiplying
+# matrices of 128² 125 against 45, torch's own lines 113 against 6.
+WARM_INDEX, WARM_FETCH, WARM_COMPUTE, COLD_COMPUTE = 0.15, 0.55, 0.4, 0.7
 # From the task's sending to the worker's waking up.
 TASK_HOP_NS = 60_000.0
 # Beside fetch, collate and pin, without workers: torch's own lines around them.
@@ -76,6 +93,7 @@ class Handover:
 def handover(tensors: float, data_bytes: float, pickled_bytes: float, speed: float) -> Handover:
     """The cost of handing over batches of so many tensors and bytes; `pickled_bytes` are those outside tensors."""
     pack = PACK_BATCH_NS + PACK_TENSOR_NS * tensors + SHARED_PACK_NS_PER_BYTE * data_bytes
+    total = data_bytes + pickled_bytes
     unpack = UNPACK_TENSOR_NS * tensors + SHARED_UNPACK_NS_PER_BYTE * data_bytes
     return Handover(
         pack_ns=speed * (pack + PICKLED_PACK_NS_PER_BYTE * pickled_bytes),
@@ -83,7 +101,7 @@ def handover(tensors: float, data_bytes: float, pickled_bytes: float, speed: flo
         receive_ns=speed * RECEIVE_NS,
         hop_ns=speed * TASK_HOP_NS,
         pin_ns=speed * (PIN_TENSOR_NS * tensors + PIN_NS_PER_BYTE * data_bytes),
-        release_ns=speed * (RELEASE_TENSOR_NS * tensors + RELEASE_NS_PER_BYTE * data_bytes),
+        release_ns=speed * (AWAKE_NS + RELEASE_TENSOR_NS * tensors + RELEASE_NS_PER_BYTE * total),
     )
 
 

@@ -14,6 +14,8 @@ from .workload import BLOCK_ROWS, Workload
 
 Floats = npt.NDArray[np.float64]
 
+# Times beyond so many medians are held back where workers go, if no more than so many are: see typical.
+OUTLYING, FEW_OUTLYING = 3.0, 0.2
 # Batches a simulation runs over: enough for heavy tails to show, few enough for some ten milliseconds.
 BATCHES = 720
 SEED = 20_250_131
@@ -114,12 +116,18 @@ def _short(parts: list[Epoch], stop: float) -> Outcome:
 def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Contention) -> Times:
     f = plan.factor
     index = w.index_ns[rows] * f("index") + plan.constant_ns("index")
-    work_cpu = w.fetch_cpu_ns[rows] * f("fetch") + w.collate_cpu_ns[rows] * f("collate")
+    fetch, collate = made_in_main(w, plan, rows)
+    work_cpu = fetch * f("fetch") + collate * f("collate")
     work_cpu = work_cpu + plan.constant_ns("fetch") + plan.constant_ns("collate")
     left = _left(work_cpu, w.fetch_cpu_ns[rows] + w.collate_cpu_ns[rows])
     work_idle = (w.fetch_idle_ns[rows] * f("fetch") + w.collate_idle_ns[rows] * f("collate")) * contention.fetch
     if not plan.num_workers:  # no feeder thread wants the interpreter any more
         work_idle = work_idle * (1.0 - (w.turn_share[rows] if isinstance(w.turn_share, np.ndarray) else w.turn_share))
+    warm = _warm(w, plan, rows, float((work_cpu + work_idle).mean()))
+    if "index" not in plan.factors:
+        index = warmed(index, w.cold_lines_ns * warm, costs.WARM_INDEX)
+    if "fetch" not in plan.factors:
+        work_cpu = work_cpu - fetch + warmed(fetch, w.cold_lines_ns * warm, costs.WARM_FETCH)
     model = costs.handover(w.tensors, w.data_bytes, w.pickled_bytes, w.speed)
     transfer = f("transfer")
     zeros = np.zeros(len(rows))
@@ -128,9 +136,8 @@ def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Con
         pin = (w.pin_ns[rows] if w.pin_memory and w.pin_ns.any() else zeros + model.pin_ns) * f("pin")
     if not plan.num_workers:
         other = costs.SINGLE_OTHER_NS * w.speed
-        if not w.num_workers:  # measured, between steps as long as they were: torch's lines find the caches cold
-            left = float((work_cpu + work_idle + w.compute_ns[rows]).mean()) / costs.WARM_STEP_NS
-            other = min(w.receive_ns, other + max(0.0, w.receive_ns - other) * min(1.0, left))
+        if not w.num_workers:  # measured, between steps as long as they were
+            other = min(w.receive_ns, other + w.cold_lines_ns * (1.0 - warm))
         send, unpack, receive = zeros, zeros, index + other
     else:
         pack = w.pack_ns[rows] if w.num_workers else zeros + model.pack_ns
@@ -147,6 +154,8 @@ def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Con
         if not plan.pin_memory:
             receive = receive + unpack
     compute_cpu, compute_idle = _compute(w, plan, rows, contention)
+    if w.on_device is None and not plan.num_workers:
+        compute_cpu = warmed(compute_cpu, costs.COLD_COMPUTE * w.cold_lines_ns * warm, costs.WARM_COMPUTE)
     return Times(
         work_cpu=work_cpu.tolist(),
         work_idle=work_idle.tolist(),
@@ -158,6 +167,45 @@ def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Con
         compute_idle=compute_idle.tolist(),
         **_on_device(w, plan, rows),
     )
+
+
+def made_in_main(w: Workload, plan: Plan, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """CPU time of fetching and collating; where workers go, without what they take only because workers do it. (A new
+    time that was asked for is meant as it is.)"""
+    fetch, collate = w.fetch_cpu_ns[rows], w.collate_cpu_ns[rows]
+    if plan.num_workers or not w.num_workers:
+        return fetch, collate
+    if "fetch" not in plan.factors:
+        fetch = typical(fetch)
+        fetch = fetch - np.minimum(fetch * costs.COLD_FETCH, costs.COLD_FETCH_MOST_NS * w.speed)
+    if "collate" not in plan.factors:
+        collate = typical(collate)
+        if w.shares_in_collate:
+            shared = costs.SHARED_COLLATE_TENSOR_NS * w.tensors * w.speed
+            collate = collate - np.minimum(collate * costs.SHARED_COLLATE_MOST, shared)
+    return fetch, collate
+
+
+def typical(values: Floats) -> Floats:
+    """The values with a few that are far beyond the others held back: in a worker, fresh memory and other threads make
+    some batches many times as long."""
+    most = OUTLYING * float(np.median(values))
+    return np.minimum(values, most) if most > 0 and np.mean(values > most) <= FEW_OUTLYING else values
+
+
+def _warm(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], making_ns: float) -> float:
+    """How much less of cold caches there is, from 0 to 1, where batches are made in so much less time than they were.
+    Making alone counts: so it is exactly 0 where nothing changes."""
+    if plan.num_workers or w.num_workers:
+        return 0.0
+    made = w.fetch_cpu_ns[rows] + w.fetch_idle_ns[rows] + w.collate_cpu_ns[rows] + w.collate_idle_ns[rows]
+    computing = float(w.compute_ns[rows].mean())
+    return max(0.0, 1.0 - (making_ns + computing) / max(1.0, float(made.mean()) + computing))
+
+
+def warmed(values: Floats, cold_ns: float, least: float) -> Floats:
+    """Times without so much of what was cold, of which at least a part is left."""
+    return np.maximum(values * least, values - cold_ns) if cold_ns > 0 else values
 
 
 def _left(work: Floats, before: Floats) -> float:

@@ -12,12 +12,13 @@ from ...profiler.base.errors import UsageError
 from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.run.run_reader import open_run
 from ..schema.report_model import Range
+from . import costs
 from .accuracy import moved, ranged, ratio_error
 from .changes import Plan, as_measured, plans
 from .past_trials import KINDS as SETTINGS
-from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, released, run_plan
+from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, released, run_plan, warmed
 from .widths import CROWDED_FROM, stretched
-from .workload import TooLittle, Workload, workload_of
+from .workload import Floats, TooLittle, Workload, workload_of
 
 # Waiting for a core is found by trying: the share of idle time that makes the simulated work as long as the measured.
 TRIES = 5
@@ -99,6 +100,23 @@ class WhatIf:
         kept, _ = released(w, replace(as_measured(w), num_workers=0))
         return (1.0 - kept) * float(w.compute_ns.mean()) / max(1.0, float(w.step_ns.mean()))
 
+    @property
+    def cold_share(self) -> float:
+        """Of a step, what the loop computes longer only because long loading before it has emptied the caches."""
+        w = self.workload
+        if w.on_device is not None or not w.cold_lines_ns:
+            return 0.0
+        return float((self._computing_ns - self._computing_warm_ns).mean()) / max(1.0, float(w.step_ns.mean()))
+
+    @property
+    def _computing_ns(self) -> Floats:
+        w = self.workload
+        return w.compute_ns * min(1.0, 1.0 if w.compute_cores is None else w.compute_cores)
+
+    @property
+    def _computing_warm_ns(self) -> Floats:
+        return warmed(self._computing_ns, costs.COLD_COMPUTE * self.workload.cold_lines_ns, costs.WARM_COMPUTE)
+
     def _factor(self, changed: Outcome) -> float:
         return moved(self._baseline.batch_ns / max(1e-3, changed.batch_ns), self.misfit)
 
@@ -123,8 +141,8 @@ class WhatIf:
         if w.on_device is not None and plan.together is not None:
             free = w.on_device.free_ns(plan.together, plan.factor("h2d"), plan.factor("compute"))
             return OVER_FREE * w.measured_batch_ns / free if free > 0 else math.inf
-        share = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores)
-        compute = float((w.compute_ns * (share + w.compute_idle_share * contention.compute)).mean())
+        computing = self._computing_ns if plan.num_workers else self._computing_warm_ns
+        compute = float((computing + w.compute_ns * w.compute_idle_share * contention.compute).mean())
         compute -= float(w.h2d_ns.mean()) * max(0.0, 1 - plan.factor("h2d"))
         compute *= plan.factor("compute") * released(w, plan)[0]
         measured = max(w.measured_batch_ns, w.measured_inner_ns)  # computing is known of all epochs, not of the last

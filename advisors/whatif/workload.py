@@ -90,6 +90,7 @@ class Workload:
     pickled_bytes: float  # outside tensors
     speed: float  # times of this machine / times of the reference machine
     draw_ns: float = 0.0  # once an epoch: what the first batch's drawing takes longer than others', as of a permutation
+    shares_in_collate: bool = False  # workers, and torch's own collate, which makes tensors in shared memory there
     turn_share: Floats | float = field(default=0.0, repr=False)  # of idle time, spent while the feeder thread packed
     on_device: DeviceWork | None = None  # None: no device that was timed
     correction: Correction | None = None  # from earlier trials on this host; None: there are too few
@@ -98,6 +99,11 @@ class Workload:
     @property
     def rows(self) -> int:
         return len(self.step_ns)
+
+    @property
+    def cold_lines_ns(self) -> float:
+        """Without workers: what torch's own lines take longer than usual, as long batches have emptied the caches."""
+        return max(0.0, self.receive_ns - costs.SINGLE_OTHER_NS * self.speed) if not self.num_workers else 0.0
 
 
 def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
@@ -114,11 +120,11 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         name: batches[name][rows].astype(np.float64)
         for name in ("t_ns", "wait_ns", "index_ns", "fetch_ns", "collate_ns", "compute_ns", "t_fetch_ns", "pack_ns",
                      "queued_ns", "unpack_ns", "pin_ns", "fetch_cpu_ns", "collate_cpu_ns", "h2d_ns", "stall_ns",
-                     "worker", "own_ns")
+                     "worker", "own_ns", "pickled_bytes")
     }  # fmt: skip
     # Recording a batch in detail comes between its hand-over and the loop's own work, and is neither.
-    own = np.nan_to_num(c["own_ns"]).clip(0)
-    c["compute_ns"] = np.where(c["compute_ns"] >= 0, (c["compute_ns"] - own).clip(0), c["compute_ns"])
+    recording = np.nan_to_num(c["own_ns"]).clip(0)
+    c["compute_ns"] = np.where(c["compute_ns"] >= 0, (c["compute_ns"] - recording).clip(0), c["compute_ns"])
     epoch = batches["epoch"][rows]
     into = _into_epoch(batches["epoch"], rows)
     head = into == 0
@@ -179,7 +185,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     start, stop = _start_ns(loader, workers, head & usable, c, epoch), _stop_ns(loader, workers, speed)
     epoch_batches = _epoch_batches(loader)
     inner = float(np.mean((c["wait_ns"] + c["compute_ns"])[usable & ~head]))
-    whole = _epoch_time_ns(loader, stop)
+    whole, repeated_own = _epoch_time_ns(loader, stop), _repeated(recording, epoch)
     on_device = device_work(loader, rows[steady])
     # The program may be far ahead of the device, which has the last word on how fast the loop is.
     by_device = on_device.step_ns if on_device is not None else 0.0
@@ -213,7 +219,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         compute_cores=compute_cores,
         compute_idle_share=compute_idle or 0.0,
         receive_ns=receive,
-        measured_batch_ns=max(by_device, whole - float(own.mean()) if whole else inner + start / epoch_batches),
+        measured_batch_ns=max(by_device, whole - repeated_own if whole else inner + start / epoch_batches),
         measured_inner_ns=max(by_device, inner),
         start_ns=start,
         stop_ns=stop,
@@ -223,6 +229,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         pickled_bytes=pickled,
         speed=speed,
         draw_ns=_draw_ns(c["index_ns"], head, epoch, steady) * in_main_ready,
+        shares_in_collate=workers > 0 and _collates_by_default(loader),
         turn_share=turns,
         on_device=on_device,
         correction=correction_for(run.path, process.host),
@@ -305,7 +312,9 @@ def _receive_ns(s: dict[str, Floats], workers: int) -> float:
     else:  # always awaited: the message arrives, main wakes up and takes it
         awaited = s["queued_ns"] >= 0
         found = float(np.quantile(s["queued_ns"][awaited], 0.25)) if np.any(awaited) else costs.RECEIVE_NS
-    return min(RECEIVE_MOST_NS, max(0.0, found))
+    # Bytes outside of tensors come through a pipe, a piece at a time: both ends wait for each other.
+    piped = float(np.mean(s["pickled_bytes"].clip(0))) * costs.PIPED_MOST_NS_PER_BYTE
+    return min(RECEIVE_MOST_NS + piped, max(0.0, found))
 
 
 def _other_ns(s: dict[str, Floats]) -> float:
@@ -366,6 +375,11 @@ def _sizes(loader: LoaderRun, rows: npt.NDArray[np.int64]) -> tuple[float, float
     return tensors, max(0.0, data_bytes - pickled) if tensors else 0.0, pickled
 
 
+def _collates_by_default(loader: LoaderRun) -> bool:
+    told = loader.config.get("collate_fn")
+    return told is None or (isinstance(told, str) and told.rpartition(".")[2] == "default_collate")
+
+
 def _epoch_batches(loader: LoaderRun) -> int:
     """Batches of a typical epoch: of those that ran to their end, else as the data set's length says."""
     epochs = loader.epochs
@@ -376,6 +390,12 @@ def _epoch_batches(loader: LoaderRun) -> int:
     told = length // size if isinstance(length, int) and isinstance(size, int) and size > 0 else 0
     started = max(1, epochs.rows)
     return max(1, told, loader.count // started)
+
+
+def _repeated(values: Floats, epoch: npt.NDArray[Any]) -> float:
+    """The mean over the epochs that training repeats: what was done once at the beginning is no part of them."""
+    later = epoch != epoch[0]
+    return float(values[later].mean() if later.any() else values.mean())
 
 
 def _later(loader: LoaderRun) -> npt.NDArray[np.int64]:

@@ -55,12 +55,15 @@ CALL_US = 15.0
 
 # One look-up of a batch, µs: (low, high) a leaf, a row and leaf, GB/s of the copy. docs/causes.md, "Four workloads":
 # 3.4 µs for 100 rows of a small tensor, 39 µs for 100 rows of 33 values out of five million (each row a cache miss).
-LEAF_US, ROW_US, COPY_GB_S = (2.0, 6.0), (0.005, 0.06), (10.0, 2.0)
-CALL_BATCH_US = (0.0, 10.0)
+# Whole loops of 24 to 500 rows out of 2 MB took 4 to 8 µs for two leaves.
+LEAF_US, ROW_US, COPY_GB_S = (1.5, 4.0), (0.002, 0.06), (25.0, 2.0)
+CALL_BATCH_US = (0.0, 6.0)
+# Of all the bytes that are read, so many stay in caches: a row then costs no more than this.
+IN_CACHES, CACHED_ROW_US, CACHED_GB_S = 16e6, 0.015, 5.0
 # A list is still read value by value.
 LIST_ROW_US = (0.05, 0.4)
 COLLATED_US = (0.2, 2.0)
-INDEX_US = (0.5, 4.0)
+INDEX_US = (0.3, 3.0)
 # The probe's medians are of a quiet moment between two steps: training itself disturbs caches and cores.
 PROBE_SPREAD = (0.8, 1.6)
 
@@ -114,13 +117,16 @@ def _reads_files(case: Case) -> bool:
 
 def batch_cost_us(case: Case, rows: float, leaves: int, lists: int = 0) -> tuple[float, float]:
     """(low, high) µs of looking up a batch at once, from its rows, leaves and bytes."""
-    nbytes = case.report.bytes_per_batch or 4.0 * rows
+    nbytes, length = case.report.bytes_per_batch or 4.0 * rows, case.config.get("dataset_len")
+    row_us, speed = ROW_US, COPY_GB_S
+    if isinstance(length, int) and nbytes / max(1.0, rows) * length <= IN_CACHES:
+        row_us, speed = (ROW_US[0], CACHED_ROW_US), (COPY_GB_S[0], CACHED_GB_S)
     low, high = (
         CALL_BATCH_US[k]
         + leaves * LEAF_US[k]
-        + rows * leaves * ROW_US[k]
+        + rows * leaves * row_us[k]
         + rows * lists * LIST_ROW_US[k]
-        + nbytes / COPY_GB_S[k] / 1e3
+        + nbytes / speed[k] / 1e3
         for k in (0, 1)
     )
     return low, high

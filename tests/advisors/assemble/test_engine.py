@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from loaderscope.advisors.assemble.engine import place
-from loaderscope.advisors.case.case import Advice, Case
+from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, place
+from loaderscope.advisors.case.case import Advice, Case, Predicted
 from loaderscope.advisors.schema.report_model import Range, Recommendation
-from rule_cases import case_of
+from rule_cases import FakeWhatIf, case_of
 from rule_rows import rows_of
 
 
@@ -61,3 +62,32 @@ def test_code_that_only_defines_says_that_it_is_for_the_hand(found_case: Case) -
         place(advice.recommendation("hot-function", "speed"), advice, case, recommended, [])
         codes.append(recommended[0].change.code)
     assert codes[0].startswith("# By hand") and codes[0].endswith("return path\n") and codes[1] == "x = 1\n"
+
+
+@pytest.mark.parametrize(("low", "mid", "said"), [(1.02, 1.3, True), (1.02, 1.1, False), (1.0, 1.3, False)])
+def test_a_likely_gain_that_is_surely_one_is_recommended(found_case: Case, low: float, mid: float, said: bool) -> None:
+    case = replace(found_case, report=replace(found_case.report, verdict="input-bound", headroom=9.0))
+    recommended: list[Recommendation] = []
+    rejected: list[Recommendation] = []
+    advice = Advice("title", "why", {}, Range(low, mid, 2.0), "x = 1\n")
+    place(advice.recommendation("collate", "speed"), advice, case, recommended, rejected)
+    assert (len(recommended), len(rejected)) == ((1, 0) if said else (0, 1))
+
+
+def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_case: Case) -> None:
+    """A step computes for 4 % of its time, all of it to give back what came from workers."""
+    whatif = FakeWhatIf()
+    whatif.released_share = 0.0399
+    case = replace(
+        found_case, whatif=cast("Any", whatif), report=replace(found_case.report, verdict="input-bound", headroom=25.0)
+    )
+    found = []
+    for workers in (0, 2):
+        predicted = Predicted(20.0, 100.0, 400.0, changes={"num_workers": workers})
+        advice = Advice("title", "why", {}, predicted, "x = 1\n")
+        recommended: list[Recommendation] = []
+        place(advice.recommendation("num-workers", "speed"), advice, case, recommended, [])
+        found.append(recommended[0])
+    without, other = found
+    assert without.predicted.mid == 100.0 and MORE_THAN_FREE in without.why
+    assert other.predicted.high == 25.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.schema.report_model import Range
+from loaderscope.advisors.whatif import costs
+from loaderscope.advisors.whatif.changes import as_measured
+from loaderscope.advisors.whatif.pipeline import made_in_main, typical, warmed
 from loaderscope.advisors.whatif.predict import WhatIf
 from loaderscope.advisors.whatif.workload import Workload, workload_of
 from loaderscope.profiler.run.run_reader import open_run
@@ -127,3 +131,50 @@ def test_what_main_waited_for_a_core_is_not_drawing(tmp_path: Path) -> None:
     quiet = workload(tmp_path / "quiet", rows, epochs, CONFIG)
     crowded = workload(tmp_path / "crowded", rows, epochs, CONFIG, samples)
     assert quiet.index_ns.mean() == 4 * MS and crowded.index_ns.mean() == pytest.approx(2 * MS)
+
+
+def test_what_recording_took_is_taken_off_whole_epochs(tmp_path: Path) -> None:
+    """With workers too: it is recording's, and has nothing to do with packing."""
+    rows, epochs = in_worker(10.0, 9.0, 0.3)
+    noted = [{**row, "own_ns": MS // 20} for row in rows]
+
+    plain, ours = (
+        workload(tmp_path / name, lane, epochs, CONFIG) for name, lane in (("plain", rows), ("noted", noted))
+    )
+
+    assert plain.measured_batch_ns - ours.measured_batch_ns == pytest.approx(MS / 20)
+    assert float(np.median(plain.compute_ns - ours.compute_ns)) == pytest.approx(MS / 20)
+
+
+def test_where_workers_go_their_own_costs_go(tmp_path: Path) -> None:
+    """Shared memory made while collating, cold caches, and a few batches far beyond the others."""
+    rows, epochs = in_worker(10.0, 10.0, 0.3)
+    for number, row in enumerate(rows):
+        row |= {"collate_ns": MS // 10, "collate_cpu_ns": MS // 10, "tensors": 1, "pickled_bytes": 0}
+        if number % 10 == 5:
+            row |= {"fetch_ns": 100 * MS, "fetch_cpu_ns": 100 * MS}
+    found = workload(tmp_path, rows, epochs, CONFIG)
+    plan, every = as_measured(found), np.arange(found.rows)
+
+    kept, _ = made_in_main(found, plan, every)
+    fetch, collate = made_in_main(found, replace(plan, num_workers=0), every)
+
+    assert found.shares_in_collate
+    assert float(kept.max()) == 100 * MS and float(fetch.max()) < 31 * MS
+    assert float(np.median(fetch)) == pytest.approx(10 * MS - costs.COLD_FETCH_MOST_NS)
+    assert float(np.median(collate)) == pytest.approx(MS / 10 - costs.SHARED_COLLATE_TENSOR_NS)
+    # A new time that was asked for is meant as it is.
+    asked = replace(plan, num_workers=0, factors={"fetch": 0.5})
+    assert float(made_in_main(found, asked, every)[0].max()) == 100 * MS
+
+
+def test_half_of_the_batches_are_no_outliers() -> None:
+    few, many = np.ones(100), np.ones(100)
+    few[::10], many[::3] = 50.0, 50.0
+    assert float(typical(few).max()) == 3.0 and float(typical(many).max()) == 50.0
+
+
+def test_what_comes_between_short_batches_finds_warm_caches() -> None:
+    values = np.array([10.0, 100.0])
+    assert warmed(values, 0.0, 0.5) is values
+    assert warmed(values, 30.0, 0.4).tolist() == [4.0, 70.0]

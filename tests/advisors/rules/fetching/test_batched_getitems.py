@@ -87,7 +87,7 @@ def test_it_speaks_where_samples_are_looked_up_one_by_one(tmp_path: Path, datase
     assert found.evidence["collate a batch"] == "250 µs"
     (asked,) = whatif.asked
     low, high = asked["fetch_us"]
-    assert asked["num_workers"] == 0 and 2 < low < 10 and 15 < high < 60 and asked["collate_us"][1] < 5
+    assert asked["num_workers"] == 0 and 1 < low < 5 < high < 30 and asked["collate_us"][1] < 5
 
 
 def test_its_code_runs_as_it_is(tmp_path: Path) -> None:
