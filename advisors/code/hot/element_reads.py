@@ -14,6 +14,8 @@ from ...case.code_text import parsed_function
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ARRAYS = ("tensor", "ndarray", "memmap")
 _NUMBERS = ("float", "int", "bool")
+# A number of a list, and a call with one, µs: min(max(x, low), high) over 45 to 156 numbers took 0.29 to 0.34.
+NUMBER_US, CALL_US = (0.04, 0.12), (0.05, 0.15)
 # A list of more is not made for a few of its elements.
 MOST_IN_LIST = 100_000
 
@@ -26,6 +28,16 @@ class ElementReads:
     attribute: Attribute
     lines: frozenset[str]
     method: ast.FunctionDef | None
+
+    @property
+    def left_us(self) -> tuple[float, float] | None:
+        """What going through the list in place of a row takes, µs at least and at most: its numbers, and what is called
+        with each. None where there is no list."""
+        numbers = prod((self.attribute.shape or ())[1:])
+        if self.method is None or not numbers:
+            return None
+        calls = max((_calls(node) for node in ast.walk(self.method) if isinstance(node, _LOOPS)), default=0)
+        return numbers * (NUMBER_US[0] + CALL_US[0] * calls), numbers * (NUMBER_US[1] + CALL_US[1] * calls)
 
 
 def element_reads(part: Part) -> ElementReads | None:
@@ -253,6 +265,18 @@ class _Unwrapped(ast.NodeTransformer):
         if isinstance(func, ast.Name) and func.id == self.number and node.args and node.args[0] in self.places:
             return node.args[0]
         return node
+
+
+def _calls(loop: ast.AST) -> int:
+    """Calls that are made for each number, appending included; what the loop goes over is called once."""
+    once = {node for iterated in _iterated(loop) for node in ast.walk(iterated)}
+    return sum(isinstance(node, ast.Call) and node not in once for node in ast.walk(loop))
+
+
+def _iterated(loop: ast.AST) -> list[ast.expr]:
+    if isinstance(loop, ast.For):
+        return [loop.iter]
+    return [each.iter for each in getattr(loop, "generators", ())]
 
 
 def _number(dtype: str | None) -> str | None:

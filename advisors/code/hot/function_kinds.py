@@ -16,7 +16,7 @@ minidom 2,190 against 160 (ElementTree); deepcopy 110 against 15 (pickle); YAML 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Pattern = re.Pattern[str]
 
@@ -31,12 +31,13 @@ class Kind:
     may be known by the files' suffix instead. Frames below those of another family are that one's, but for a `wrapper`,
     which only counts what no other family explains. `names`: what a source without line numbers must use. With
     `tensor`, the data set must hold one. With `waits`, it is no work but waiting. `instead_of`: less exact families
-    that are not named where it is seen.
+    that are not named where it is seen. `left_us`: what is left, µs a sample, where that is known.
     """
 
     key: str
     name: str
     left: tuple[float, float]
+    left_us: tuple[float, float] | None = field(default=None, kw_only=True)
     frames: Pattern | None = None
     text: Pattern | None = None
     around: Pattern | None = None

@@ -49,7 +49,9 @@ class Hot:
     def left(self, sample_us: float) -> tuple[float, float]:
         """What remains of fetch with the alternative, at best and at worst."""
         best, worst = self.family.left
-        if self.family.stored:
+        if self.family.left_us is not None:
+            best, worst = (each / max(1e-3, self.share * sample_us) for each in self.family.left_us)
+        elif self.family.stored:
             part_us = max(1e-3, self.share * sample_us)
             best, worst = max(best, STORED_US[0] / part_us), max(worst, STORED_US[1] / part_us)
         worst = min(MOST_LEFT, worst)
@@ -101,6 +103,7 @@ def _of_source(family: Kind, reads: ElementReads) -> Kind:
         family = replace(family, name="reading an array element by element", left=ARRAY_LEFT)
     elif reads.method is not None:
         family = replace(family, left=LIST_LEFT)
+    family = replace(family, left_us=reads.left_us)
     return replace(family, whole=reads.method is None)
 
 

@@ -88,7 +88,7 @@ def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:
     if found is not None and names & {"iloc", "loc"}:
         yield _rows(case, found[0], found[1].name, sample_us, evidence)
     elif elements is not None:
-        yield _elements(case, *elements, evidence)
+        yield _elements(case, *elements, sample_us, evidence)
     elif idle is not None and idle > MOST_IDLE:
         return
     elif sample_us >= UNKNOWN_FROM_US:
@@ -130,15 +130,18 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
     )
 
 
-def _elements(case: Case, part: Part, reads: ElementReads, evidence: dict[str, str]) -> Advice:
+def _elements(case: Case, part: Part, reads: ElementReads, sample_us: float, evidence: dict[str, str]) -> Advice:
     tensor = reads.attribute.kind == "tensor"
+    low, high = ELEMENTS if tensor else ARRAY_ELEMENTS
+    if reads.left_us is not None:
+        low = max(low, min(high, reads.left_us[0] / sample_us))
     name, what = identifier(reads.attribute.name, "values"), "tensor" if tensor else "array"
     return Advice(
         title=f"Do not read {'a tensor' if tensor else 'an array'} element by element",
         why=f"__getitem__ loops over elements of the {what} {name}: each read makes "
         f"{'a tensor' if tensor else 'a NumPy number'}, many times as slow as an element of a list.",
         evidence={**evidence, "loop over": f"elements of self.{name}, seen in the source"},
-        predicted=case.predict(fetch=ELEMENTS if tensor else ARRAY_ELEMENTS),
+        predicted=case.predict(fetch=(low, high)),
         code=elements_code(case),
         caveat=CAVEAT,
     )

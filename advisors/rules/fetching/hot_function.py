@@ -34,7 +34,7 @@ from dataclasses import replace
 from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.fetching import MAIN_PART, fetch_share, file_suffix, held, names_used, sample_time_us
 from ...code.hot.element_code import elements_of
-from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT, Hot, known, unknown
+from ...code.hot.functions import FEW_SAMPLES, LEAST_SAMPLES, STANDS_OUT, Hot, known, unknown
 from ...code.hot.in_source import called, in_source
 from ...code.hot.operation_chains import operation_chain
 from ...code.hot.remedies import remedy_of
@@ -65,19 +65,24 @@ def examine(case: Case) -> Iterator[Outcome]:
         return
     stage = case.report.code.stages.get("fetch") if case.report.code is not None else None
     seen = list(_seen(case, stage, sample_us)) if stage is not None and sample_us >= LEAST_SEEN_US else []
-    if seen or (stage is not None and stage.samples >= LEAST_SAMPLES):
-        for outcome in seen:
-            if part >= SEEN_PART:
-                yield outcome
-            # What is hardly waited for may still take the cores of what is: then the prediction speaks for it.
-            elif isinstance(outcome, Advice):
-                yield outcome if outcome.predicted.low > LEAST_GAIN else _hardly_waited_for(outcome, part)
-            elif case.predict(fetch=0.5).low > LEAST_GAIN:
-                yield outcome
-    elif sample_us >= LEAST_SAMPLE_US:
-        for outcome in _by_source(case, sample_us):
-            if part >= MAIN_PART or (isinstance(outcome, Advice) and outcome.predicted.low > LEAST_GAIN):
-                yield outcome
+    few = stage is None or stage.samples < LEAST_SAMPLES
+    least_us = LEAST_SAMPLE_US if stage is None or stage.samples < FEW_SAMPLES else LEAST_SEEN_US
+    # A few samples that name nothing known do not refute what the source proves.
+    if few and sample_us >= least_us and not any(isinstance(each, Advice) for each in seen):
+        proven = list(_by_source(case, sample_us))
+        if not seen or any(isinstance(each, Advice) for each in proven):
+            for outcome in proven:
+                if part >= MAIN_PART or (isinstance(outcome, Advice) and outcome.predicted.low > LEAST_GAIN):
+                    yield outcome
+            return
+    for outcome in seen:
+        if part >= SEEN_PART:
+            yield outcome
+        # What is hardly waited for may still take the cores of what is: then the prediction speaks for it.
+        elif isinstance(outcome, Advice):
+            yield outcome if outcome.predicted.low > LEAST_GAIN else _hardly_waited_for(outcome, part)
+        elif case.predict(fetch=0.5).low > LEAST_GAIN:
+            yield outcome
 
 
 def _by_source(case: Case, sample_us: float) -> Iterator[Outcome]:

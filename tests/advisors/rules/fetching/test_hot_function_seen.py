@@ -12,8 +12,10 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.code.hot.element_reads import element_reads
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.schema.report_model import Range
+from loaderscope.profiler.inspect.inspection import Attribute, Part
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
 from rule_rows import US, rows_of
 from stack_cases import OWN, seen
@@ -202,6 +204,21 @@ def test_elements_are_known_by_the_source_in_any_form(tmp_path: Path) -> None:
     found = advice(NAME, seen(case(tmp_path, Chained()), (GETITEM, 100), text=text))
 
     assert "element by element" in found.title and "rows_at_once" in found.code
+
+
+def test_few_samples_that_name_nothing_known_leave_the_word_to_the_source(tmp_path: Path) -> None:
+    stacks = (f"{GETITEM} > clamp site/torch/functional.py:1", 14)
+    assert "element by element" in advice(NAME, seen(case(tmp_path, Chained(), 12.0), stacks, text="other")).title
+
+
+@pytest.mark.parametrize(("calls", "low", "high"), [("V", 0.04, 0.12), ("min(max(V, 1.0), 2.0)", 0.14, 0.42)])
+def test_the_loop_over_a_list_is_left(calls: str, low: float, high: float) -> None:
+    source = ("def __getitem__(self, index):", "    row = self.values[index]", "    return [Y for x in row]")
+    values = Attribute("values", "tensor", "torch.Tensor", shape=(600, 100), dtype="torch.float32")
+    text = tuple(line.replace("Y", calls.replace("V", "float(x)")) for line in source)
+    part = Part("Data", "Data", getitem=text, attributes=(values,))
+    found = element_reads(part)
+    assert found is not None and found.left_us == pytest.approx((100 * low, 100 * high))
 
 
 class Gelu(Tensors):
