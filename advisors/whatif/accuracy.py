@@ -49,14 +49,14 @@ def ratio_error(base: Floats, changed: Floats) -> float:
     return error / max(1e-9, value)
 
 
-def moved(simulated: float, misfit: float) -> float:
+def moved(simulated: float, misfit: float, share: float = MISFIT_SHARE) -> float:
     """The predicted factor: as simulated, moved by what the unchanged loop's simulation is off (see `ranged`)."""
-    return simulated * math.exp(_off(simulated, misfit))
+    return simulated * math.exp(_off(simulated, misfit, share))
 
 
-def _off(factor: float, misfit: float) -> float:
+def _off(factor: float, misfit: float, share: float = MISFIT_SHARE) -> float:
     same = abs(math.log(max(1e-9, factor))) / FULL_MISFIT
-    return MISFIT_SHARE * math.log(misfit) * min(1.0, same)
+    return share * math.log(misfit) * min(1.0, same)
 
 
 def ranged(low: float, mid: float, high: float, kinds: frozenset[str], relative_error: float, misfit: float) -> Range:

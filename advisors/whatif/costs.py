@@ -48,8 +48,10 @@ PIPED_MOST_NS_PER_BYTE = 2.0
 SHARED_COLLATE_TENSOR_NS, SHARED_COLLATE_MOST = 65_000.0, 0.75
 # A worker has slept, and its feeder thread has packed, since it last made a batch: fetching takes this part of its CPU
 # time, and no more than so long, only because of that (16 rows of a DataFrame 366 µs against 298, 32 of a tensor 57 to
-# 77 against 38, 94 small tensors 244 against some 100).
-COLD_FETCH, COLD_FETCH_MOST_NS = 0.3, 150_000.0
+# 77 against 38). With fewer cores than processes each turn finds the caches as another has left them (two workers and
+# main on two cores: 40 small tensors 160 µs against 44, 94 of them 244 against 100). What drawing then takes in main
+# shrinks likewise, to this part at most.
+COLD_FETCH, CROWDED_COLD_FETCH, COLD_FETCH_MOST_NS, AWAKE_INDEX = 0.3, 0.5, 150_000.0, 0.3
 # Without workers, what comes between long batches finds the caches cold, as torch's own lines do: what those take
 # longer than usual, drawing and fetching take longer too, and computing 0.7 of it. This part of each is left at least.
 # After 3 ms of other work, drawing 16 indices took 34 µs against 1, fetching as many arrays 52 against 16, multiplying

@@ -126,6 +126,8 @@ def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Con
     warm = _warm(w, plan, rows, float((work_cpu + work_idle).mean()))
     if "index" not in plan.factors:
         index = warmed(index, w.cold_lines_ns * warm, costs.WARM_INDEX)
+        if w.num_workers and not plan.num_workers:
+            index = warmed(index, costs.AWAKE_NS * w.speed, costs.AWAKE_INDEX)
     if "fetch" not in plan.factors:
         work_cpu = work_cpu - fetch + warmed(fetch, w.cold_lines_ns * warm, costs.WARM_FETCH)
     model = costs.handover(w.tensors, w.data_bytes, w.pickled_bytes, w.speed)
@@ -177,7 +179,8 @@ def made_in_main(w: Workload, plan: Plan, rows: npt.NDArray[np.int64]) -> tuple[
         return fetch, collate
     if "fetch" not in plan.factors:
         fetch = typical(fetch)
-        fetch = fetch - np.minimum(fetch * costs.COLD_FETCH, costs.COLD_FETCH_MOST_NS * w.speed)
+        cold = costs.COLD_FETCH if w.num_workers < w.cpus else costs.CROWDED_COLD_FETCH
+        fetch = fetch - np.minimum(fetch * cold, costs.COLD_FETCH_MOST_NS * w.speed)
     if "collate" not in plan.factors:
         collate = typical(collate)
         if w.shares_in_collate:

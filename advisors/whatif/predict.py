@@ -13,7 +13,7 @@ from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.run.run_reader import open_run
 from ..schema.report_model import Range
 from . import costs
-from .accuracy import moved, ranged, ratio_error
+from .accuracy import MISFIT_SHARE, moved, ranged, ratio_error
 from .changes import Plan, as_measured, plans
 from .past_trials import KINDS as SETTINGS
 from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, released, run_plan, warmed
@@ -61,9 +61,9 @@ class WhatIf:
         if not asked.kinds:
             return Range(1.0, 1.0, 1.0)
         middle = self._run(asked.middle)
-        mid = self._factor(middle)
-        low = mid if asked.worst == asked.middle else self._factor(self._run(asked.worst))
-        high = mid if asked.best == asked.middle else self._factor(self._run(asked.best))
+        mid = self._factor(asked.middle, middle)
+        low = mid if asked.worst == asked.middle else self._factor(asked.worst, self._run(asked.worst))
+        high = mid if asked.best == asked.middle else self._factor(asked.best, self._run(asked.best))
         error = ratio_error(self._baseline.blocks_ns, middle.blocks_ns)
         kinds = asked.kinds | self._of_threads(asked.middle)
         if kinds & OF_WORKERS:
@@ -117,8 +117,10 @@ class WhatIf:
     def _computing_warm_ns(self) -> Floats:
         return warmed(self._computing_ns, costs.COLD_COMPUTE * self.workload.cold_lines_ns, costs.WARM_COMPUTE)
 
-    def _factor(self, changed: Outcome) -> float:
-        return moved(self._baseline.batch_ns / max(1e-3, changed.batch_ns), self.misfit)
+    def _factor(self, plan: Plan, changed: Outcome) -> float:
+        # What the model did not find in the hand-over goes with it: no half of it can be left without workers.
+        share = 1.0 if self.workload.num_workers and not plan.num_workers else MISFIT_SHARE
+        return moved(self._baseline.batch_ns / max(1e-3, changed.batch_ns), self.misfit, share)
 
     def _of_threads(self, plan: Plan) -> frozenset[str]:
         w = self.workload

@@ -56,13 +56,15 @@ CALL_US = 15.0
 # One look-up of a batch, µs: (low, high) a leaf, a row and leaf, GB/s of the copy. docs/causes.md, "Four workloads":
 # 3.4 µs for 100 rows of a small tensor, 39 µs for 100 rows of 33 values out of five million (each row a cache miss).
 # Whole loops of 24 to 500 rows out of 2 MB took 4 to 8 µs for two leaves.
-LEAF_US, ROW_US, COPY_GB_S = (1.5, 4.0), (0.002, 0.06), (25.0, 2.0)
-CALL_BATCH_US = (0.0, 6.0)
+LEAF_US, ROW_US, COPY_GB_S = (1.5, 3.0), (0.002, 0.06), (25.0, 2.0)
+CALL_BATCH_US = (0.0, 3.0)
 # Of all the bytes that are read, so many stay in caches: a row then costs no more than this.
 IN_CACHES, CACHED_ROW_US, CACHED_GB_S = 16e6, 0.015, 5.0
+# Kept samples are indexed with [], which costs more a leaf than index_select.
+HELD_LEAF_US = (1.0, 5.0)
 # A list is still read value by value.
 LIST_ROW_US = (0.05, 0.4)
-COLLATED_US = (0.2, 2.0)
+COLLATED_US = (0.1, 1.0)
 INDEX_US = (0.3, 3.0)
 # The probe's medians are of a quiet moment between two steps: training itself disturbs caches and cores.
 PROBE_SPREAD = (0.8, 1.6)
@@ -207,6 +209,7 @@ def _held_or_why_not(case: Case, sample_us: float, share: float, reason: NotArra
 
 def _held_advice(case: Case, kept: HeldForm, sample_us: float, share: float, reason: str) -> Advice:
     cost = batch_cost_us(case, _rows(case), kept.leaves)
+    cost = (cost[0] + kept.leaves * HELD_LEAF_US[0], cost[1] + kept.leaves * HELD_LEAF_US[1])
     name, length = dataset_class(case, "the data set"), case.config.get("dataset_len")
     return Advice(
         title="Make all samples once, and fetch whole batches of them",

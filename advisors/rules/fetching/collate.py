@@ -65,7 +65,7 @@ _FROM_LIST = _Cause(
 )
 # np.stack and torch.from_numpy, µs an array and a byte, at best and at worst: 12 arrays of 4 kB took 7 µs, 64 of 0.8 kB
 # 23 and of 16 kB 440 (two cores of a shared AMD server, torch 2.13); a loop finds less of them in the caches.
-STACKED_US = ((0.4, 0.00005), (1.5, 0.0005))
+STACKED_US = ((0.4, 0.00005), (1.0, 0.0004))
 # A loop's body costs ~50 ns a value where an array operation costs ~1; the rest of the function stays.
 _LOOP = _Cause(
     "Take the Python loops out of collate_fn",
