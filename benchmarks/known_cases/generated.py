@@ -30,7 +30,9 @@ from .generated_data import (
 from .materials import BatchIndices, as_is, matmuls, takes, whole_batches
 
 PREFIX = "generated-"
-JUDGES = frozenset({20261201})  # seeds that judge: nothing is looked at before, and nothing is learnt from them
+# Seeds that judge, each once: nothing is looked at before, and nothing is learnt from them, not even afterwards. The
+# first was spent on 2026-11-23.
+JUDGES = frozenset(range(20261201, 20261301))
 Drawn = Callable[[random.Random], dict[str, Any]]
 
 
