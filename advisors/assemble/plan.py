@@ -10,6 +10,7 @@ from typing import Any
 from ..case.case import SAME, Case, Predicted
 from ..schema.figures import percent
 from ..schema.report_model import Effort, LeftOut, LoaderReport, Plan, PlanStep, Range, Recommendation, Scalar
+from ..whatif.accuracy import less_sure
 from ..whatif.together import Excluded, together
 
 # The least that a step is worth making for.
@@ -224,9 +225,9 @@ def headrooms(report: LoaderReport, beside: float) -> Tops | None:
 
 
 def capped(predicted: Range, tops: Tops | None) -> Range:
-    """The range, held below what free loading would give (unknown: as it is): surely, at its lower end. No end of it is
-    above the headroom that the report states."""
+    """The range, held below what free loading would give (unknown: as it is): surely, at its lower end; its middle, by
+    the headroom that the report states; its upper end, as far as the loop's own time is sure to stay."""
     if tops is None:
         return predicted
     least, top = tops
-    return Range(min(predicted.low, least), min(predicted.mid, top), min(predicted.high, top))
+    return Range(min(predicted.low, least), min(predicted.mid, top), min(predicted.high, less_sure(top)))

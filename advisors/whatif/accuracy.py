@@ -31,6 +31,9 @@ MODEL_ERROR: dict[str, tuple[float, float]] = {
     # cost differs between machines, and on one of them from one second to the next.
     "hand-over": (0.30, 0.10),
 }
+# A loop that gains more than this with free loading hardly computes: what it does beside loading may take this part of
+# the time it took, once short batches leave it the caches and the cores.
+HARDLY_COMPUTES, LEFT_AT_LEAST = 5.0, 0.6
 # Four in five of a normal distribution lie within so many standard deviations.
 FOUR_IN_FIVE = 1.28
 # Where the simulated loop, unchanged, is off by ln x, a changed one is not if it is limited by something else: its
@@ -52,6 +55,11 @@ def ratio_error(base: Floats, changed: Floats) -> float:
 def moved(simulated: float, misfit: float, share: float = MISFIT_SHARE) -> float:
     """The predicted factor: as simulated, moved by what the unchanged loop's simulation is off (see `ranged`)."""
     return simulated * math.exp(_off(simulated, misfit, share))
+
+
+def less_sure(free: float) -> float:
+    """The most that a gain may be, where free loading would bring this factor by what was measured."""
+    return free / LEFT_AT_LEAST if free > HARDLY_COMPUTES else free
 
 
 def _off(factor: float, misfit: float, share: float = MISFIT_SHARE) -> float:

@@ -41,7 +41,8 @@ SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.45, 0.37
 RELEASE_TENSOR_NS, RELEASE_NS_PER_BYTE = 10_300.0, 0.16
 # Beside that, the loop has slept until the batch came: what it then does next takes this much longer.
 AWAKE_NS = 10_000.0
-# What waiting for the pipe may take of a batch in main, a byte outside tensors: arrays of 1 to 16 MB took 1.0 to 1.9.
+# What waiting for the pipe may take of a batch in main, at most, a byte outside tensors: an array of 7.6 MB took 0.9 in
+# a quarter of the batches, and more in the others.
 PIPED_MOST_NS_PER_BYTE = 2.0
 # Of the collating that default_collate does in a worker: each tensor gets shared memory of its own, at 60 to 75 µs
 # where main's takes next to nothing. At most so much of what collating took is laid to it.

@@ -13,7 +13,7 @@ from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.run.run_reader import open_run
 from ..schema.report_model import Range
 from . import costs
-from .accuracy import MISFIT_SHARE, moved, ranged, ratio_error
+from .accuracy import MISFIT_SHARE, less_sure, moved, ranged, ratio_error
 from .changes import Plan, as_measured, plans
 from .past_trials import KINDS as SETTINGS
 from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, released, run_plan, warmed
@@ -72,7 +72,8 @@ class WhatIf:
         if self.workload.correction is not None and asked.kinds <= SETTINGS:
             found = self.workload.correction.applied(found)
         top = self._free(asked.best)
-        return Range(min(found.low, top), min(found.mid, top), min(found.high, top))
+        most = less_sure(top) if self.workload.on_device is None and not asked.middle.num_workers else top
+        return Range(min(found.low, top), min(found.mid, top), min(found.high, most))
 
     @property
     def misfit(self) -> float:
