@@ -55,7 +55,7 @@ CALL_US = 15.0
 
 # One look-up of a batch, µs: (low, high) a leaf, a row and leaf, GB/s of the copy. docs/causes.md, "Four workloads":
 # 3.4 µs for 100 rows of a small tensor, 39 µs for 100 rows of 33 values out of five million (each row a cache miss).
-# Whole loops of 24 to 500 rows out of 2 MB took 4 to 8 µs for two leaves.
+# Within whole loops, 17 rows took about 4 µs for two leaves and 500 about 8 (generated loaders 201-10 and 102-10).
 LEAF_US, ROW_US, COPY_GB_S = (1.5, 3.0), (0.002, 0.06), (25.0, 2.0)
 CALL_BATCH_US = (0.0, 3.0)
 # Of all the bytes that are read, so many stay in caches: a row then costs no more than this.
