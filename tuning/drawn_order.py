@@ -49,6 +49,11 @@ class DrawnOrder:
         """Whether there is nothing left to draw."""
         return self.exhausted and not self._again
 
+    @property
+    def fails(self) -> bool:
+        """Whether the sampler has failed, and the loop has not met that yet."""
+        return self._to_raise is not None
+
     def raised(self, error: BaseException) -> bool:
         """Whether this is the sampler's own error, of which nothing is kept here then."""
         if error is not self._raised:
@@ -91,11 +96,16 @@ class Sampler:
 class StandIn:
     """A loader as torch's iterators see it: with these settings and this sampler, all else as it is."""
 
-    def __init__(self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, warns: bool) -> None:
-        """Without `warns`, torch does not say that it would have fewer workers: they are no wish of the user's."""
+    def __init__(
+        self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, warns: bool, context: Any = None
+    ) -> None:
+        """Without `warns`, torch does not say that it would have fewer workers: they are no wish of the user's.
+        `context` makes its processes, in place of the loader's own."""
         workers = settings.num_workers
         if not warns:
             self.check_worker_number_rationality = _say_nothing
+        if context is not None:
+            self.multiprocessing_context = context
         self._loader = loader
         self._index_sampler = sampler
         self.generator = generator
