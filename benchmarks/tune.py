@@ -6,7 +6,7 @@
 Each loop, in processes of its own, one after the other:
 
     grid      workers 0 to 8 × prefetch 1, 2, 4, 8 (× pin where there is a device), every one in a short window; those
-              within 12 % of the best, six at most, again in a longer one
+              within 15 % of the best, ten at most, again in a longer one, and the best five of them once more
     tuned     a training that calls `loaderscope.tune(loader)` and goes on until it is decided
     loadtune  the same data, batch size and step given to loadtune (PyPI), in an environment of its own
     turns     the grid's best three, the user's own settings, and what both tools found, in turns

@@ -75,14 +75,27 @@ def ordered(own: Settings, device: bool, predict: Callable[..., Range], cores: i
         kept = replace(each, persistent_workers=True)
         if each.num_workers and predict(**kept.changed_from(own)).mid > WORTH * predict(**each.changed_from(own)).mid:
             foresee([kept])
-    return [Candidate(each, found[each]) for each in _best(found) if found[each].high > WORTH][:FIRST]
+    chosen: list[Settings] = []
+    for each in _best(found):
+        if found[each].high > WORTH and not any(_as_good(each, other, found) for other in chosen):
+            chosen.append(each)
+    return [Candidate(each, found[each]) for each in chosen[:FIRST]]
 
 
-def neighbours(best: Settings, tried: set[Settings]) -> list[Candidate]:
-    """What lies beside the best so far: the model may be off by a worker or two."""
-    near = [replace(best, num_workers=n) for n in (best.num_workers + 1, best.num_workers - 1) if n > 0]
+def _as_good(one: Settings, other: Settings, found: dict[Settings, Range]) -> bool:
+    """Whether they differ in what is made ahead alone, and nothing is expected of that."""
+    same = replace(one, prefetch_factor=other.prefetch_factor) == other
+    return same and found[one].mid < WORTH * found[other].mid
+
+
+def neighbours(best: Settings, tried: set[Settings], cores: int | None = None) -> list[Candidate]:
+    """What lies beside the best so far: the model may be off by a worker or two. Where workers share cores already,
+    fewer come first."""
+    more, fewer = (replace(best, num_workers=n) for n in (best.num_workers + 1, best.num_workers - 1))
+    near = [fewer, more] if best.num_workers > (cores or usable_cores()) else [more, fewer]
     if best.num_workers:
-        near.append(replace(best, prefetch_factor=min(PREFETCH[-1], 2 * best.prefetch_factor)))
+        near.insert(1, replace(best, prefetch_factor=min(PREFETCH[-1], 2 * best.prefetch_factor)))
+    near = [each for each in near if each.num_workers > 0]
     return [Candidate(each, None) for each in near if each not in tried]
 
 
