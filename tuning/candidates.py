@@ -28,7 +28,7 @@ class Candidate:
 
 
 def predicted_candidates(
-    run: str, process: str, loader: int, own: Settings, device: bool, cores: int | None = None
+    run: str, process: str, loader: int, own: Settings, device: bool, cores: int | None = None, any_order: bool = False
 ) -> list[Candidate]:
     """The candidates for a loader of a run that is being recorded, the most promising first; none if all is well.
 
@@ -42,7 +42,7 @@ def predicted_candidates(
                     model = WhatIf(workload_of(opened, each, one))
                 except TooLittle:
                     return usual(own, cores)
-                return ordered(own, device, model.predict, cores)
+                return ordered(own, device, model.predict, cores, any_order)
     return usual(own, cores)
 
 
@@ -53,7 +53,9 @@ def usual(own: Settings, cores: int | None = None) -> list[Candidate]:
     return [Candidate(replace(own, num_workers=n), None) for n in numbers if n != own.num_workers][:FIRST]
 
 
-def ordered(own: Settings, device: bool, predict: Callable[..., Range], cores: int | None = None) -> list[Candidate]:
+def ordered(
+    own: Settings, device: bool, predict: Callable[..., Range], cores: int | None = None, any_order: bool = False
+) -> list[Candidate]:
     """By what the model says of a change; numbers of workers first, then the rest with the best of those."""
     if predict(fetch=0.0, collate=0.0, transfer=0.0).high < WORTH:
         return []  # it is not loading that the loop waits for
@@ -71,6 +73,8 @@ def ordered(own: Settings, device: bool, predict: Callable[..., Range], cores: i
     foresee(replace(each, prefetch_factor=factor) for each in with_workers for factor in PREFETCH)
     if device:
         foresee(replace(each, pin_memory=not own.pin_memory) for each in (own, *_best(found)[:1]))
+    if any_order:
+        foresee(replace(each, in_order=False) for each in (own, *_best(found)[:2]) if each.num_workers)
     for each in (own, *_best(found)[:1]):
         kept = replace(each, persistent_workers=True)
         if each.num_workers and predict(**kept.changed_from(own)).mid > WORTH * predict(**each.changed_from(own)).mid:

@@ -81,6 +81,16 @@ class Pool:
         self.iterator = iterator
         self.settings = settings
         self.guest = guest
+        self.shift = 0  # from the numbers of torch's tasks to those of the order's drawings
+
+    @property
+    def any_order(self) -> bool:
+        """Whether its batches come in the order in which they are ready."""
+        return self.settings.num_workers > 0 and not self.settings.in_order
+
+    def under_way(self) -> set[int]:
+        """The numbers of the drawings whose batches it has not given yet."""
+        return {task + self.shift for task in torch_parts.tasks(self.iterator)}
 
     @property
     def step(self) -> Any:
@@ -218,8 +228,7 @@ class Switching:
                 if self._ended(error):
                     raise
         order = self.order
-        if order.waiting:
-            order.waiting.popleft()
+        order.handed(self.pool.under_way() if self.pool.any_order else ())
         self.given += 1
         self._tell(self.driver.handed, self, batch)
         if self._coming is not None:
@@ -250,6 +259,8 @@ class Switching:
                 self.driver.failed(pool.settings, error)
             self._fall_back()
             return False
+        if pool.any_order:
+            order.handed(pool.under_way())  # the one that is lost
         rest = torch_parts.under_way(pool.iterator)
         if self.next_pool is not None:
             rest += torch_parts.under_way(self.next_pool.iterator)
@@ -262,7 +273,7 @@ class Switching:
 
     def _recovers(self, error: BaseException) -> bool:
         """Whether this may be for the settings alone, and the batches can be made again."""
-        return self.pool.guest and self.own.in_order and self.loader() is not None and is_ours(error)
+        return self.pool.guest and self.loader() is not None and is_ours(error)
 
     def _fall_back(self) -> None:
         """All that was drawn and not handed over is made anew, with the user's own settings."""
@@ -270,8 +281,9 @@ class Switching:
         self.order.give_back(0)
         step = before.step
         sampler = Sampler(None, self.order)
-        loader = self.loader()
+        loader, shift = self.loader(), self.order.drawn
         self.pool = self._made(loader, self.own, sampler, fresh_generator(self._further_seed(loader)), step)
+        self.pool.shift = shift
         if step is not None:
             step.left()
         self._account()
@@ -358,6 +370,7 @@ class Switching:
     def _turn_to(self, pool: Pool, began_ns: int) -> bool:
         """Batches that are drawn from now on are this pool's."""
         kept, before = len(self.order.waiting), self.pool
+        pool.shift = self.order.drawn - torch_parts.next_task(pool.iterator)
         try:
             torch_parts.go_on(pool.iterator, self.order)
         except Exception as error:

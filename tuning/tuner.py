@@ -54,6 +54,7 @@ class Tuner:
         budget_s: float,
         steps: int | None = None,
         dry: bool = False,
+        any_order: bool = False,
         clock: Callable[[], int] = now_ns,
     ) -> None:
         self._clock = clock
@@ -65,7 +66,7 @@ class Tuner:
         self.decided = False
         self.pools = 0
         self.steps = 0
-        self._budget_s, self._dry = budget_s, dry
+        self._budget_s, self._dry, self._any_order = budget_s, dry, any_order
         self._most_steps = int(steps * STEP_SHARE) if steps else None
         self._record = Record()
         self._active: weakref.ref[Switching] | None = None
@@ -219,7 +220,8 @@ class Tuner:
                 return
             device = isinstance(in_use(), Accelerator)
             run, process = str(session.run_directory), str(place[0])
-            self._found = predicted_candidates(run, process, place[1], self.own, device, cores)
+            any_order = self._any_order and hasattr(self.loader(), "in_order")
+            self._found = predicted_candidates(run, process, place[1], self.own, device, cores, any_order)
         except Exception:
             self._found = usual(self.own, cores)
 
@@ -240,7 +242,9 @@ class Tuner:
         self.trials.append(trial)
         self._first_trial_ns = self._first_trial_ns or now
         self._steps_then = self._steps_then or self.steps
-        why = "the loader is gone" if loader is None else why_refused(loader, self.own, trial.candidate)
+        why = (
+            "the loader is gone" if loader is None else why_refused(loader, self.own, trial.candidate, self._any_order)
+        )
         why = why or self._why_no_room(iterator, trial.candidate)
         if why is not None:
             trial.end("not tried", why)

@@ -410,11 +410,34 @@ def test_settings_that_a_loader_cannot_have_are_refused() -> None:
     own = settings_of(plain)
     assert why_refused(plain, own, Settings(0)) is None
     assert "another order" in str(why_refused(plain, own, Settings(1, in_order=False)))
+    if hasattr(plain, "in_order"):
+        assert why_refused(plain, own, Settings(1, in_order=False), any_order=True) is None
     assert "timeout" in str(why_refused(DataLoader(Rows(4), num_workers=1, timeout=9), own, Settings(0)))
     told = DataLoader(Rows(4), num_workers=1, worker_init_fn=print)
     assert "worker_init_fn" in str(why_refused(told, own, Settings(0)))
     assert Settings(4, 3).changed_from(own) == {"num_workers": 4, "prefetch_factor": 3}
     assert Settings(0).changed_from(own) == {"num_workers": 0}
+
+
+class OneSlow(FailsElsewhere):
+    """Every seventh sample is slow, and one cannot be made but by one worker."""
+
+    def __getitem__(self, index: int) -> Any:
+        info = torch.utils.data.get_worker_info()
+        time.sleep(0.02 if index % 7 == 0 else 0.0)
+        return super().__getitem__(index) if index == 31 else index if info is None else (index, info.num_workers)[0]
+
+
+@pytest.mark.parametrize(("fails", "own_order"), [(False, True), (True, True), (True, False)])
+def test_in_any_order_each_batch_comes_once(fails: bool, own_order: bool) -> None:
+    pytest.importorskip("torch", minversion="2.6")
+    data = OneSlow(60, workers=1 if fails else 3)
+    loader = DataLoader(data, batch_size=1, num_workers=1, collate_fn=list, in_order=own_order)
+    script = scripted(loader, {4: Settings(3, in_order=False), **({} if fails else {40: Settings(3, 1)})})
+    script.failed = lambda tried, error: (script.failures.append(error), setattr(script, "now", settings_of(loader)))  # type: ignore[method-assign]
+    seen = [batch[0] if isinstance(batch[0], int) else int(batch[0][0][0]) for batch in loader]
+    assert sorted(seen) == list(range(60)) and seen != sorted(seen)
+    assert len(script.failures) == fails
 
 
 class FailingSampler:

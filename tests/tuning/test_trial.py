@@ -155,6 +155,15 @@ def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones(monkey
     assert not any(each.pin_memory for each in found)
 
 
+def test_another_order_is_a_candidate_where_the_user_does_not_mind() -> None:
+    def predict(**changes: Any) -> Range:
+        return factor(5.0 if "fetch" in changes else 1.4 if not changes.get("in_order", True) else 1.1)
+
+    for allowed in (True, False):
+        found = [each.settings for each in ordered(Settings(2), False, predict, 2, allowed)]
+        assert found and (not found[0].in_order) == allowed
+
+
 def test_workers_are_kept_where_starting_them_costs_much() -> None:
     def predict(gain: float, **changes: Any) -> Range:
         return factor(5.0 if "fetch" in changes else 1.5 * gain ** changes.get("persistent_workers", False))
