@@ -94,9 +94,11 @@ def _as_good(one: Settings, other: Settings, found: dict[Settings, Range]) -> bo
 
 def neighbours(best: Settings, tried: set[Settings], cores: int | None = None) -> list[Candidate]:
     """What lies beside the best so far: the model may be off by a worker or two. Where workers share cores already,
-    fewer come first."""
-    more, fewer = (replace(best, num_workers=n) for n in (best.num_workers + 1, best.num_workers - 1))
-    near = [fewer, more] if best.num_workers > (cores or usable_cores()) else [more, fewer]
+    half as many come first."""
+    workers = best.num_workers
+    crowded = workers > (cores or usable_cores())
+    more, fewer = (replace(best, num_workers=n) for n in (workers + 1, workers // 2 if crowded else workers - 1))
+    near = [fewer, more] if crowded else [more, fewer]
     if best.num_workers:
         near.insert(1, replace(best, prefetch_factor=min(PREFETCH[-1], 2 * best.prefetch_factor)))
     near = [each for each in near if each.num_workers > 0]
