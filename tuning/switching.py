@@ -20,6 +20,7 @@ from ..profiler.guard.error_origin import is_ours
 from ..profiler.iterate.watch import iterator_like
 from .drawn_order import DrawnOrder, Sampler, StandIn
 from .later_workers import LaterWorkers
+from .pools import Coming, Over, Pool, end
 from .random_streams import epoch_seed, fetching_apart, fresh_generator, numbered_seed
 from .settings import Settings, settings_of
 
@@ -74,43 +75,6 @@ class Still:
     def failed(self, settings: Settings, error: BaseException) -> None: ...
 
 
-class Pool:
-    """An iterator of torch's own and its settings. `guest`: those of the user's code are others."""
-
-    def __init__(self, iterator: Any, settings: Settings, guest: bool) -> None:
-        self.iterator = iterator
-        self.settings = settings
-        self.guest = guest
-        self.shift = 0  # from the numbers of torch's tasks to those of the order's drawings
-
-    @property
-    def any_order(self) -> bool:
-        """Whether its batches come in the order in which they are ready."""
-        return self.settings.num_workers > 0 and not self.settings.in_order
-
-    def under_way(self) -> set[int]:
-        """The numbers of the drawings whose batches it has not given yet."""
-        return {task + self.shift for task in torch_parts.tasks(self.iterator)}
-
-    @property
-    def step(self) -> Any:
-        """What records it; None where nothing does."""
-        return getattr(self.iterator, "_ls", None)
-
-    @property
-    def empty(self) -> bool:
-        return not torch_parts.under_way(self.iterator)
-
-
-class Coming:
-    """A pool whose workers are being started. It has no tasks yet."""
-
-    def __init__(self, pool: Pool, workers: LaterWorkers) -> None:
-        self.pool, self.workers = pool, workers
-        self.wanted = True  # since the last batch
-        self.last_ns = 0  # when the last of them was started
-
-
 def handing_out(driver: Driver) -> Callable[[Any], Any]:
     """What `watch.hand_out` takes for the loader that this driver tunes."""
     rested: list[Pool] = []  # whose workers are kept for the next iteration, which the user's own settings would not
@@ -140,7 +104,7 @@ class Switching:
         self._seed_drawn = False
         before = rested.pop() if rested else None
         while rested:  # of iterations at the same time
-            _end(rested.pop())
+            end(rested.pop())
         self._begin(loader, before)
 
     # The beginning of an epoch.
@@ -150,7 +114,7 @@ class Switching:
         self.own = settings_of(loader)
         settings = self.driver.wanted(self.own)
         if before is not None and not (before.settings == settings and settings.persistent_workers):
-            _end(before)
+            end(before)
             before = None
         try:
             self.pool, self.order = self._first(loader, settings, before)
@@ -238,7 +202,7 @@ class Switching:
     def _ended(self, error: BaseException) -> bool:
         """Whether the loop must see this error. If not, the batch is made again, with the user's own settings."""
         pool, order = self.pool, self.order
-        if isinstance(pool.iterator, _Over):
+        if isinstance(pool.iterator, Over):
             return True
         at_end = isinstance(error, StopIteration) and order.drained and not order.waiting
         if at_end:
@@ -248,7 +212,7 @@ class Switching:
                 self.loader = _none  # a loader that is made anew each epoch lives no longer than without us
                 if pool.settings.persistent_workers and pool.settings.num_workers:
                     self._rested.append(pool)
-                    self.pool = Pool(_Over(pool.iterator), pool.settings, pool.guest)
+                    self.pool = Pool(Over(pool.iterator), pool.settings, pool.guest)
             return True
         of_sampler = order.raised(error)
         # With workers torch draws ahead, and loses a batch to a sampler that fails; without, it does not.
@@ -377,7 +341,7 @@ class Switching:
             if not is_ours(error):
                 raise
             self.order.give_back(kept)
-            _end(pool)
+            end(pool)
             if self.order.raised(error):
                 self.order.put_off(error)
             else:
@@ -450,7 +414,7 @@ class Switching:
             others.append(self.pool)
         self._parked, self._leaving, self.next_pool = {}, [], None
         for pool in others:
-            _end(pool)
+            end(pool)
 
     def _shutdown_workers(self) -> None:
         """As torch's own: frameworks call it to be rid of persistent workers."""
@@ -486,29 +450,6 @@ class Switching:
 
     def __reduce__(self) -> Any:
         return self.pool.iterator.__reduce__()
-
-
-class _Over:
-    """An iteration that has come to its end, of which another goes on with the workers."""
-
-    def __init__(self, iterator: Any) -> None:
-        self._iterator = iterator
-
-    def __next__(self) -> Any:
-        raise StopIteration
-
-    def __len__(self) -> int:
-        return len(self._iterator)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._iterator, name)
-
-
-def _end(pool: Pool) -> None:
-    if pool.step is not None:
-        pool.step.left()
-    if pool.settings.num_workers:
-        pool.iterator._shutdown_workers()
 
 
 _classes: dict[type, type] = {}
