@@ -6,7 +6,7 @@
 Each loop, in processes of its own, one after the other:
 
     grid      workers 0 to 8 × prefetch 1, 2, 4, 8 (× pin where there is a device), every one in a short window; those
-              within 12 % of the best, six at most, again in a longer one
+              within 15 % of the best, ten at most, again in a longer one, and the best five of them once more
     tuned     a training that calls `loaderscope.tune(loader)` and goes on until it is decided
     loadtune  the same data, batch size and step given to loadtune (PyPI), in an environment of its own
     turns     the grid's best three, the user's own settings, and what both tools found, in turns
@@ -33,7 +33,7 @@ import sys
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -54,7 +54,7 @@ PEER = ["loadtune==0.3.0"]
 NAMES = ("num_workers", "prefetch_factor", "pin_memory")
 
 
-def side(python: str, mode: str, loop: Loop, *arguments: Any) -> dict[str, Any]:
+def side(python: str, mode: str, loop: Loop, *arguments: Any, limit_s: float = LIMIT_S) -> dict[str, Any]:
     """What one process found."""
     with tempfile.TemporaryDirectory(prefix="tune-") as folder, tempfile.TemporaryFile("w+") as log:
         env = {**os.environ, "LOADERSCOPE_DIR": folder, "PYTHONHASHSEED": "0"}
@@ -64,9 +64,9 @@ def side(python: str, mode: str, loop: Loop, *arguments: Any) -> dict[str, Any]:
             command, env=env, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
         )
         try:
-            said, _ = process.communicate(timeout=LIMIT_S)
+            said, _ = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
-            raise CaseFailed(f"{mode} did not end within {LIMIT_S:.0f} s") from None
+            raise CaseFailed(f"{mode} did not end within {limit_s:.0f} s") from None
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # workers too, if they were left
@@ -106,8 +106,6 @@ def measure(loop: Loop, options: Namespace, before: Mapping[str, Any]) -> dict[s
     rates = {name: in_turns["rates"][entries.index(settings)] for name, settings in named.items()}
     found["turns"] = {name: {"settings": named[name], "rates": of} for name, of in rates.items()}
     found |= figures(found, rates)
-    if options.whole:
-        found["whole"] = in_earnest(loop, options.whole, found)
     return found
 
 
@@ -150,14 +148,23 @@ def figures(found: Mapping[str, Any], rates: Mapping[str, list[float]]) -> dict[
     }
 
 
-def in_earnest(loop: Loop, seconds: float, found: Mapping[str, Any]) -> dict[str, Any]:
-    """A training of so long, tuned from its start, and one of as many batches with the best settings."""
-    tuned = side(sys.executable, "tuned", loop, seconds)
-    best = side(sys.executable, "whole", loop, found["best"], tuned["batches"])
-    return {
-        "tuned_s": tuned["seconds"], "best_s": round(best["seconds"], 2), "batches": tuned["batches"],
-        "found": tuned["found"], "lost": round(tuned["seconds"] / best["seconds"], 4),
-    }  # fmt: skip
+def in_earnest(
+    loop: Loop,
+    seconds: float,
+    found: Mapping[str, Any],
+    before: Mapping[str, Any] | None,
+    time_left: Callable[[], bool],
+) -> dict[str, Any]:
+    """A training of so long, tuned from its start, and one of as many batches with the best settings; the second one
+    at another time, where none is left."""
+    done = dict(before or {})
+    if not done:
+        tuned = side(sys.executable, "tuned", loop, seconds, limit_s=seconds + LIMIT_S)
+        done = {"tuned_s": tuned["seconds"], "batches": tuned["batches"], "found": tuned["found"]}
+    if "lost" not in done and time_left():
+        best = side(sys.executable, "whole", loop, found["best"], done["batches"], limit_s=2 * seconds + LIMIT_S)
+        done |= {"best_s": round(best["seconds"], 2), "lost": round(done["tuned_s"] / best["seconds"], 4)}
+    return done
 
 
 def summed_up(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -166,7 +173,7 @@ def summed_up(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     if not done:
         return {"loops": 0, "failed": sorted(results), "pass": False}
     decided = [found["tuned"]["decide_s"] or float("inf") for found in done.values()]
-    lost_in_earnest = [found["whole"]["lost"] for found in done.values() if "whole" in found]
+    lost_in_earnest = [found["whole"]["lost"] for found in done.values() if "lost" in found.get("whole", {})]
     below = {name: found["of_best"] for name, found in done.items() if found["of_best"] < OF_BEST}
     slower = {name: found["of_own"] for name, found in done.items() if found["of_own"] < OF_OWN}
     changed = [
@@ -282,12 +289,19 @@ def main() -> int:
     kept = read_kept(options.kept)
     began = time.perf_counter()
 
+    def time_left() -> bool:
+        return time.perf_counter() - began <= options.within
+
     def one(loop: Loop) -> dict[str, Any]:
-        if "of_best" in kept.get(loop.name, {}) and not options.anew:
-            return kept[loop.name]
-        if time.perf_counter() - began > options.within:
-            return {"failed": "not begun: no time was left"}
-        found = measure(loop, options, kept.get(loop.name, {}))
+        before = kept.get(loop.name, {})
+        measured = "of_best" in before and not options.anew
+        if measured and (not options.whole or "lost" in before.get("whole", {})):
+            return before
+        if not time_left():
+            return before if measured else {"failed": "not begun: no time was left"}
+        found = before if measured else measure(loop, options, before)
+        if options.whole and time_left():
+            found["whole"] = in_earnest(loop, options.whole, found, before.get("whole"), time_left)
         if options.kept is not None:
             with options.kept.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"name": loop.name, **found}) + "\n")

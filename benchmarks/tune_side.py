@@ -1,6 +1,6 @@
 """The processes of benchmarks/tune.py: `tune_side.py MODE LOOP ARGUMENTS`, one for each thing measured.
 
-    grid      rates under all settings, each in a short window; the best again in a longer one
+    grid      rates under all settings, each in a short window; the best again in longer ones
     turns     rates under a few settings that take turns
     tuned     a training as a user would tune it
     whole     a number of batches, from the start of the workers on
@@ -28,9 +28,9 @@ from tune_cases.loop import Loop
 
 WORKERS, PREFETCH = range(1, 9), (1, 2, 4, 8)
 SHORT_EPOCH = 200  # batches: of such, whole epochs are measured, the start of their workers with them
-GLANCE_S, LOOK_S, TURN_S, ROUNDS = 0.2, 0.4, 0.4, 6
-LEAST_STEPS, GLANCE_AT_MOST_S = 8, 1.5
-NEAR, LOOKED_AT = 0.88, 6  # those not so near to the best are not looked at again, nor more
+GLANCE_S, LOOK_S, TURN_S, ROUNDS = 0.15, 0.4, 0.35, 6
+LEAST_STEPS, GLANCE_AT_MOST_S = 8, 1.0
+NEAR, LOOKED_AT = 0.85, (10, 5)  # those not so near to the best are not looked at again, nor more each time
 AFTER_S, TUNED_AT_MOST_S = 1.0, 75.0
 CHECKED = 16  # batches made again, besides those beside switches
 Settings = Mapping[str, Any]
@@ -41,8 +41,10 @@ class Looping:
 
     def __init__(self, loop: Loop, settings: Settings) -> None:
         self.loader, self.step = loop.loader(settings), loop.step
-        self.short = len(self.loader) <= SHORT_EPOCH
+        self.short, self.anew = len(self.loader) <= SHORT_EPOCH, True
         ahead = self.loader.num_workers * (self.loader.prefetch_factor or 0)
+        # Of workers that begin, a first batch each comes at once; of those that had time, all they may make ahead.
+        self.at_first = 0 if self.short else self.loader.num_workers + 2
         self.made_ahead, self.position = 0 if self.short else ahead + 2, 0
         self.batches = self._batches()
 
@@ -63,7 +65,8 @@ class Looping:
     def rate(self, seconds: float, at_most: float = 30.0) -> float:
         """Batches a second, of those that are not made ahead already."""
         began = time.perf_counter()
-        for _ in range(self.made_ahead):
+        made_ahead, self.anew = self.at_first if self.anew else self.made_ahead, False
+        for _ in range(made_ahead):
             self.go()
             if time.perf_counter() - began > at_most:
                 break
@@ -86,14 +89,17 @@ def grid_settings(coarse: bool) -> list[dict[str, Any]]:
 
 
 def grid(loop: Loop, coarse: bool) -> dict[str, Any]:
-    """In random order; a window that took long is not made longer."""
+    """Every one in a short window, in random order; then fewer and fewer again, in longer ones: the best by all their
+    windows so far."""
     entries = grid_settings(coarse)
     random.Random(0).shuffle(entries)
     rates: list[list[float]] = [[alone(loop, each, GLANCE_S, GLANCE_AT_MOST_S)] for each in entries]
-    best_first = sorted(range(len(entries)), key=lambda at: -rates[at][0])
-    near = [at for at in best_first if rates[at][0] >= NEAR * rates[best_first[0]][0]][:LOOKED_AT]
-    for at in near:
-        rates[at].append(alone(loop, entries[at], LOOK_S))
+    near = list(range(len(entries)))
+    for number in LOOKED_AT:
+        best_first = sorted(near, key=lambda at: -sum(rates[at]) / len(rates[at]))
+        near = [at for at in best_first if rates[at][0] >= NEAR * rates[best_first[0]][0]][:number]
+        for at in near:
+            rates[at].append(alone(loop, entries[at], LOOK_S))
     found = [
         {"settings": each, "rates": [round(rate, 2) for rate in of]} for each, of in zip(entries, rates, strict=True)
     ]
@@ -130,6 +136,7 @@ def turns(loop: Loop, entries: list[Settings]) -> dict[str, Any]:
     order = list(range(len(entries)))
     for looping in loopings:
         looping.go(LEAST_STEPS)
+        looping.anew = False
     for _ in range(ROUNDS):
         for at in order:
             rates[at].append(round(loopings[at].rate(TURN_S), 3))

@@ -13,7 +13,9 @@ from .output import show
 from .script import ScriptCommand, exit_code, report_after
 
 
-@click.command("tune", cls=ScriptCommand, options_metavar="[--budget S] [--steps N] [--dry] [--quiet] [--runs DIR]")
+@click.command(
+    "tune", cls=ScriptCommand, options_metavar="[--budget S] [--steps N] [--dry] [--any-order] [--quiet] [--runs DIR]"
+)
 @click.option(
     "--budget",
     type=click.FloatRange(0, min_open=True),
@@ -25,11 +27,18 @@ from .script import ScriptCommand, exit_code, report_after
     "--steps", type=click.IntRange(1), help="Batches of the whole training: a tenth of them at most are tried on."
 )
 @click.option("--dry", is_flag=True, help="Put the script's own settings back at the end, whatever was found.")
+@click.option("--any-order", is_flag=True, help="Try in_order=False too: batches as soon as they are ready, each once.")
 @click.option("-q", "--quiet", is_flag=True, help="Print what was found, and no report after it.")
 @click.option("--runs", type=click.Path(path_type=Path, file_okay=False), help="Folder to record into.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def tune_verb(
-    budget: float, steps: int | None, dry: bool, quiet: bool, runs: Path | None, command: tuple[str, ...]
+    budget: float,
+    steps: int | None,
+    dry: bool,
+    any_order: bool,
+    quiet: bool,
+    runs: Path | None,
+    command: tuple[str, ...],
 ) -> int:
     """Run a script and try the settings of its DataLoaders while it trains.
 
@@ -47,7 +56,7 @@ def tune_verb(
     from ..profiler.launch import BEGIN_VARIABLE, run_command
     from ..tuning.tune import VARIABLE, tune_as_told
 
-    options = json.dumps({"budget_s": budget, "steps": steps, "dry": dry})
+    options = json.dumps({"budget_s": budget, "steps": steps, "dry": dry, "any_order": any_order})
     begin = f"{tune_as_told.__module__}:{tune_as_told.__name__}"
     code, directory = run_command(list(command), runs, {VARIABLE: options, BEGIN_VARIABLE: begin})
     if directory is not None:

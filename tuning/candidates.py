@@ -28,7 +28,7 @@ class Candidate:
 
 
 def predicted_candidates(
-    run: str, process: str, loader: int, own: Settings, device: bool, cores: int | None = None
+    run: str, process: str, loader: int, own: Settings, device: bool, cores: int | None = None, any_order: bool = False
 ) -> list[Candidate]:
     """The candidates for a loader of a run that is being recorded, the most promising first; none if all is well.
 
@@ -42,7 +42,7 @@ def predicted_candidates(
                     model = WhatIf(workload_of(opened, each, one))
                 except TooLittle:
                     return usual(own, cores)
-                return ordered(own, device, model.predict, cores)
+                return ordered(own, device, model.predict, cores, any_order)
     return usual(own, cores)
 
 
@@ -53,7 +53,9 @@ def usual(own: Settings, cores: int | None = None) -> list[Candidate]:
     return [Candidate(replace(own, num_workers=n), None) for n in numbers if n != own.num_workers][:FIRST]
 
 
-def ordered(own: Settings, device: bool, predict: Callable[..., Range], cores: int | None = None) -> list[Candidate]:
+def ordered(
+    own: Settings, device: bool, predict: Callable[..., Range], cores: int | None = None, any_order: bool = False
+) -> list[Candidate]:
     """By what the model says of a change; numbers of workers first, then the rest with the best of those."""
     if predict(fetch=0.0, collate=0.0, transfer=0.0).high < WORTH:
         return []  # it is not loading that the loop waits for
@@ -71,18 +73,35 @@ def ordered(own: Settings, device: bool, predict: Callable[..., Range], cores: i
     foresee(replace(each, prefetch_factor=factor) for each in with_workers for factor in PREFETCH)
     if device:
         foresee(replace(each, pin_memory=not own.pin_memory) for each in (own, *_best(found)[:1]))
+    if any_order:
+        foresee(replace(each, in_order=False) for each in (own, *_best(found)[:2]) if each.num_workers)
     for each in (own, *_best(found)[:1]):
         kept = replace(each, persistent_workers=True)
         if each.num_workers and predict(**kept.changed_from(own)).mid > WORTH * predict(**each.changed_from(own)).mid:
             foresee([kept])
-    return [Candidate(each, found[each]) for each in _best(found) if found[each].high > WORTH][:FIRST]
+    chosen: list[Settings] = []
+    for each in _best(found):
+        if found[each].high > WORTH and not any(_as_good(each, other, found) for other in chosen):
+            chosen.append(each)
+    return [Candidate(each, found[each]) for each in chosen[:FIRST]]
 
 
-def neighbours(best: Settings, tried: set[Settings]) -> list[Candidate]:
-    """What lies beside the best so far: the model may be off by a worker or two."""
-    near = [replace(best, num_workers=n) for n in (best.num_workers + 1, best.num_workers - 1) if n > 0]
+def _as_good(one: Settings, other: Settings, found: dict[Settings, Range]) -> bool:
+    """Whether they differ in what is made ahead alone, and nothing is expected of that."""
+    same = replace(one, prefetch_factor=other.prefetch_factor) == other
+    return same and found[one].mid < WORTH * found[other].mid
+
+
+def neighbours(best: Settings, tried: set[Settings], cores: int | None = None) -> list[Candidate]:
+    """What lies beside the best so far: the model may be off by a worker or two. Where workers share cores already,
+    half as many come first."""
+    workers = best.num_workers
+    crowded = workers > (cores or usable_cores())
+    more, fewer = (replace(best, num_workers=n) for n in (workers + 1, workers // 2 if crowded else workers - 1))
+    near = [fewer, more] if crowded else [more, fewer]
     if best.num_workers:
-        near.append(replace(best, prefetch_factor=min(PREFETCH[-1], 2 * best.prefetch_factor)))
+        near.insert(1, replace(best, prefetch_factor=min(PREFETCH[-1], 2 * best.prefetch_factor)))
+    near = [each for each in near if each.num_workers > 0]
     return [Candidate(each, None) for each in near if each not in tried]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -16,7 +16,8 @@ class DrawnOrder:
     def __init__(self, source: Iterator[Any]) -> None:
         self._source = source
         self._again: deque[Any] = deque()
-        self.waiting: deque[Any] = deque()  # drawn, and not handed to the loop yet
+        self.drawn = 0
+        self.waiting: dict[int, Any] = {}  # drawn, and not handed to the loop yet, by the number of the drawing
         self.exhausted = False
         self._raised: BaseException | None = None  # by the sampler
         self._where: TracebackType | None = None
@@ -41,13 +42,19 @@ class DrawnOrder:
                 # The sampler's own frames alone: those that make an iterator would keep it, half made, alive.
                 self._raised, self._where = error, error.__traceback__ and error.__traceback__.tb_next
                 raise
-        self.waiting.append(index)
+        self.waiting[self.drawn] = index
+        self.drawn += 1
         return index
 
     @property
     def drained(self) -> bool:
         """Whether there is nothing left to draw."""
         return self.exhausted and not self._again
+
+    @property
+    def fails(self) -> bool:
+        """Whether the sampler has failed, and the loop has not met that yet."""
+        return self._to_raise is not None
 
     def raised(self, error: BaseException) -> bool:
         """Whether this is the sampler's own error, of which nothing is kept here then."""
@@ -60,15 +67,22 @@ class DrawnOrder:
         """Who drew is not at work yet; whoever draws after what was given back meets this error of the sampler's."""
         self._to_raise = error.with_traceback(self._where)
 
+    def handed(self, under_way: Container[int] = ()) -> None:
+        """A batch was handed to the loop: the first of those that are waiting and not under way."""
+        for number in self.waiting:
+            if number not in under_way:
+                del self.waiting[number]
+                return
+
     def keep(self, count: int) -> None:
         """Only the last `count` of those drawn are still to come: others were lost to an error, as torch loses them."""
         while len(self.waiting) > count:
-            self.waiting.popleft()
+            del self.waiting[next(iter(self.waiting))]
 
     def give_back(self, kept: int) -> None:
         """All but the first `kept` of those waiting are drawn again, by another."""
         while len(self.waiting) > kept:
-            self._again.appendleft(self.waiting.pop())
+            self._again.appendleft(self.waiting.popitem()[1])
 
 
 class Sampler:
@@ -91,11 +105,16 @@ class Sampler:
 class StandIn:
     """A loader as torch's iterators see it: with these settings and this sampler, all else as it is."""
 
-    def __init__(self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, warns: bool) -> None:
-        """Without `warns`, torch does not say that it would have fewer workers: they are no wish of the user's."""
+    def __init__(
+        self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, warns: bool, context: Any = None
+    ) -> None:
+        """Without `warns`, torch does not say that it would have fewer workers: they are no wish of the user's.
+        `context` makes its processes, in place of the loader's own."""
         workers = settings.num_workers
         if not warns:
             self.check_worker_number_rationality = _say_nothing
+        if context is not None:
+            self.multiprocessing_context = context
         self._loader = loader
         self._index_sampler = sampler
         self.generator = generator

@@ -71,10 +71,13 @@ def why_fixed(loader: Any) -> str | None:
     return f"this torch is not known well enough: {missing[0]}" if missing else None
 
 
-def why_refused(loader: Any, own: Settings, other: Settings) -> str | None:
-    """Why this loader cannot have these settings; None where it can."""
-    if other.in_order != own.in_order and own.in_order:
-        return "batches would come in another order"
+def why_refused(loader: Any, own: Settings, other: Settings, any_order: bool = False) -> str | None:
+    """Why this loader cannot have these settings; None where it can. `any_order`: the user does not mind the order."""
+    if other.in_order != own.in_order:
+        if not any_order:
+            return "batches would come in another order"
+        if not hasattr(loader, "in_order"):
+            return "this torch has no in_order"
     if not other.num_workers and own.num_workers:
         if loader.worker_init_fn is not None:
             return "worker_init_fn sets up workers, and there would be none"

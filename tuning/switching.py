@@ -2,7 +2,8 @@
 
 To switch, the iterator at work is given no more tasks, and the other one begins to draw from the same order at once;
 the loop gets what was under way in the first, then the other's batches. So each batch comes once, in the order in which
-the sampler drew it, and the workers of the other work before the loop needs them.
+the sampler drew it, and the workers of the other work before the loop needs them: they start while the one at work goes
+on, one by one between the loop's steps.
 
 An iterator that was switched away from may be kept, its workers idle: a pool that takes turns with another starts once.
 """
@@ -18,6 +19,8 @@ from ..profiler.base.clock import now_ns
 from ..profiler.guard.error_origin import is_ours
 from ..profiler.iterate.watch import iterator_like
 from .drawn_order import DrawnOrder, Sampler, StandIn
+from .later_workers import LaterWorkers
+from .pools import Coming, Over, Pool, end
 from .random_streams import epoch_seed, fetching_apart, fresh_generator, numbered_seed
 from .settings import Settings, settings_of
 
@@ -72,24 +75,6 @@ class Still:
     def failed(self, settings: Settings, error: BaseException) -> None: ...
 
 
-class Pool:
-    """An iterator of torch's own and its settings. `guest`: those of the user's code are others."""
-
-    def __init__(self, iterator: Any, settings: Settings, guest: bool) -> None:
-        self.iterator = iterator
-        self.settings = settings
-        self.guest = guest
-
-    @property
-    def step(self) -> Any:
-        """What records it; None where nothing does."""
-        return getattr(self.iterator, "_ls", None)
-
-    @property
-    def empty(self) -> bool:
-        return not torch_parts.under_way(self.iterator)
-
-
 def handing_out(driver: Driver) -> Callable[[Any], Any]:
     """What `watch.hand_out` takes for the loader that this driver tunes."""
     rested: list[Pool] = []  # whose workers are kept for the next iteration, which the user's own settings would not
@@ -113,12 +98,13 @@ class Switching:
         # The loader holds on to the iterator of its persistent workers: no circle.
         self.loader: Callable[[], Any] = weakref.ref(loader) if loader.persistent_workers else lambda: loader
         self.next_pool: Pool | None = None
+        self._coming: Coming | None = None
         self._parked: dict[Settings, Pool] = {}
         self._leaving: list[Pool] = []
         self._seed_drawn = False
         before = rested.pop() if rested else None
         while rested:  # of iterations at the same time
-            _end(rested.pop())
+            end(rested.pop())
         self._begin(loader, before)
 
     # The beginning of an epoch.
@@ -128,7 +114,7 @@ class Switching:
         self.own = settings_of(loader)
         settings = self.driver.wanted(self.own)
         if before is not None and not (before.settings == settings and settings.persistent_workers):
-            _end(before)
+            end(before)
             before = None
         try:
             self.pool, self.order = self._first(loader, settings, before)
@@ -167,14 +153,16 @@ class Switching:
             iterator._index_sampler = loader._index_sampler
         return reused, _order(sampler)
 
-    def _made(self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, first: Any) -> Pool:
+    def _made(
+        self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, first: Any, context: Any = None
+    ) -> Pool:
         guest = settings != self.own
-        stand_in = StandIn(loader, settings, sampler, generator, warns=not guest)
+        stand_in = StandIn(loader, settings, sampler, generator, warns=not guest, context=context)
         iterator = iterator_like(loader, stand_in, settings.num_workers, first)
         iterator._index_sampler = loader._index_sampler
         if settings.num_workers:
             torch_parts.start_feeding(iterator)
-        if guest and settings.num_workers:
+        if settings.num_workers and (guest or context is not None):
             torch_parts.let_die(iterator)
         elif guest and self.own.num_workers:
             fetching_apart(iterator, self._further_seed(loader))
@@ -204,16 +192,17 @@ class Switching:
                 if self._ended(error):
                     raise
         order = self.order
-        if order.waiting:
-            order.waiting.popleft()
+        order.handed(self.pool.under_way() if self.pool.any_order else ())
         self.given += 1
         self._tell(self.driver.handed, self, batch)
+        if self._coming is not None:
+            self._bring_up()
         return batch
 
     def _ended(self, error: BaseException) -> bool:
         """Whether the loop must see this error. If not, the batch is made again, with the user's own settings."""
         pool, order = self.pool, self.order
-        if isinstance(pool.iterator, _Over):
+        if isinstance(pool.iterator, Over):
             return True
         at_end = isinstance(error, StopIteration) and order.drained and not order.waiting
         if at_end:
@@ -223,7 +212,7 @@ class Switching:
                 self.loader = _none  # a loader that is made anew each epoch lives no longer than without us
                 if pool.settings.persistent_workers and pool.settings.num_workers:
                     self._rested.append(pool)
-                    self.pool = Pool(_Over(pool.iterator), pool.settings, pool.guest)
+                    self.pool = Pool(Over(pool.iterator), pool.settings, pool.guest)
             return True
         of_sampler = order.raised(error)
         # With workers torch draws ahead, and loses a batch to a sampler that fails; without, it does not.
@@ -234,18 +223,21 @@ class Switching:
                 self.driver.failed(pool.settings, error)
             self._fall_back()
             return False
+        if pool.any_order:
+            order.handed(pool.under_way())  # the one that is lost
         rest = torch_parts.under_way(pool.iterator)
         if self.next_pool is not None:
             rest += torch_parts.under_way(self.next_pool.iterator)
         order.keep(rest)
         # Idle workers are told to end while that reaches them: once the error has made garbage of all, torch waits for
         # each worker 5 s in vain, and kills it.
+        self._give_up_coming()
         self._let_go(self._parked)
         return True
 
     def _recovers(self, error: BaseException) -> bool:
         """Whether this may be for the settings alone, and the batches can be made again."""
-        return self.pool.guest and self.own.in_order and self.loader() is not None and is_ours(error)
+        return self.pool.guest and self.loader() is not None and is_ours(error)
 
     def _fall_back(self) -> None:
         """All that was drawn and not handed over is made anew, with the user's own settings."""
@@ -253,8 +245,9 @@ class Switching:
         self.order.give_back(0)
         step = before.step
         sampler = Sampler(None, self.order)
-        loader = self.loader()
+        loader, shift = self.loader(), self.order.drawn
         self.pool = self._made(loader, self.own, sampler, fresh_generator(self._further_seed(loader)), step)
+        self.pool.shift = shift
         if step is not None:
             step.left()
         self._account()
@@ -270,37 +263,100 @@ class Switching:
         """Of the batches drawn now."""
         return (self.next_pool or self.pool).settings
 
-    def switch(self, settings: Settings) -> bool:
-        """Batches that are drawn from now on are made with these. False where that is not possible now."""
-        loader = self.loader()
+    def switch(self, settings: Settings, at_once: bool = False) -> bool:
+        """Batches are made with these as soon as may be: those drawn from now on, or from when the workers for it have
+        started. Asked for with each batch until then; not asked for again, it is given up. False where it is not
+        possible now. `at_once`: the loop waits for that."""
+        if self._coming is not None and self._coming.pool.settings != settings:
+            self._give_up_coming()
         if settings == self.settings:
             return True
-        if self.next_pool is not None or loader is None or self.order.drained:
+        if self._coming is not None:
+            self._coming.wanted = True
+            return True
+        loader = self.loader()
+        if self.next_pool is not None or loader is None or self.order.drained or self.order.fails:
             return False
-        kept = len(self.order.waiting)
-        before = self.pool
-        began_ns = now_ns()
+        if (parked := self._parked.pop(settings, None)) is not None:
+            return self._turn_to(parked, now_ns())
+        return self._trying(settings, lambda: self._make(loader, settings, at_once))
+
+    def _trying(self, settings: Settings, act: Callable[[], bool]) -> bool:
+        """Of an error in it, the loop learns nothing."""
         try:
-            parked = self._parked.pop(settings, None)
-            if parked is not None:
-                torch_parts.go_on(parked.iterator, self.order)
-            else:
-                generator = fresh_generator(self._further_seed(loader))
-                parked = self._made(loader, settings, Sampler(None, self.order), generator, before.step)
+            return act()
+        except Exception as error:
+            if not is_ours(error):
+                raise
+            self._give_up_coming()
+            self.driver.failed(settings, error)
+            return False
+
+    def _make(self, loader: Any, settings: Settings, at_once: bool) -> bool:
+        began_ns = now_ns()
+        generator = fresh_generator(self._further_seed(loader))
+        workers = LaterWorkers(loader.multiprocessing_context) if settings.num_workers else None
+        nothing_yet = Sampler(None, DrawnOrder(iter(())))
+        pool = self._made(loader, settings, nothing_yet, generator, self.pool.step, workers)
+        if workers is None:
+            return self._turn_to(pool, began_ns)
+        self._coming = Coming(pool, workers)
+        if self.pool.step is not None:
+            self.pool.step.held_up(now_ns() - began_ns)
+        return self._started(self._coming, at_once=True) if at_once else True
+
+    def _bring_up(self) -> None:
+        """A batch was handed over while workers are being started."""
+        coming = self._coming
+        assert coming is not None
+        if not coming.wanted or self.order.drained or self.order.fails:
+            self._give_up_coming()
+        else:
+            coming.wanted = False
+            self._trying(coming.pool.settings, lambda: self._started(coming))
+
+    def _started(self, coming: Coming, at_once: bool = False) -> bool:
+        """Starts some more, and turns to them once all are ready. Less than one step long, and the start of one."""
+        began_ns = now_ns()
+        if not coming.workers.started:
+            spent_ns = began_ns - coming.last_ns if coming.last_ns else 0
+            coming.workers.start(float("inf") if at_once else spent_ns)
+            coming.last_ns = now_ns()
+            if self.pool.step is not None:
+                self.pool.step.held_up(coming.last_ns - began_ns)
+        if not coming.workers.started or not (at_once or coming.workers.ready):
+            return False
+        self._coming = None
+        if not coming.pool.guest:
+            torch_parts.watch_over(coming.pool.iterator)
+        return self._turn_to(coming.pool, now_ns())
+
+    def _turn_to(self, pool: Pool, began_ns: int) -> bool:
+        """Batches that are drawn from now on are this pool's."""
+        kept, before = len(self.order.waiting), self.pool
+        pool.shift = self.order.drawn - torch_parts.next_task(pool.iterator)
+        try:
+            torch_parts.go_on(pool.iterator, self.order)
         except Exception as error:
             if not is_ours(error):
                 raise
             self.order.give_back(kept)
+            end(pool)
             if self.order.raised(error):
                 self.order.put_off(error)
             else:
-                self.driver.failed(settings, error)
+                self.driver.failed(pool.settings, error)
             return False
         torch_parts.hold(before.iterator)
-        self.next_pool = parked
+        self.next_pool = pool
         if before.step is not None:
             before.step.held_up(now_ns() - began_ns)
         return True
+
+    def _give_up_coming(self) -> None:
+        coming, self._coming = self._coming, None
+        if coming is not None:
+            self._dismiss(coming.pool)
 
     def _go_over(self) -> None:
         """The loop has had all that the pool was making."""
@@ -352,12 +408,13 @@ class Switching:
             pool.iterator._shutdown_workers()
 
     def _end_others(self, keep: Pool | None) -> None:
+        self._give_up_coming()
         others = [*self._parked.values(), *self._leaving, *([self.next_pool] if self.next_pool is not None else [])]
         if keep is not self.pool:
             others.append(self.pool)
         self._parked, self._leaving, self.next_pool = {}, [], None
         for pool in others:
-            _end(pool)
+            end(pool)
 
     def _shutdown_workers(self) -> None:
         """As torch's own: frameworks call it to be rid of persistent workers."""
@@ -393,29 +450,6 @@ class Switching:
 
     def __reduce__(self) -> Any:
         return self.pool.iterator.__reduce__()
-
-
-class _Over:
-    """An iteration that has come to its end, of which another goes on with the workers."""
-
-    def __init__(self, iterator: Any) -> None:
-        self._iterator = iterator
-
-    def __next__(self) -> Any:
-        raise StopIteration
-
-    def __len__(self) -> int:
-        return len(self._iterator)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._iterator, name)
-
-
-def _end(pool: Pool) -> None:
-    if pool.step is not None:
-        pool.step.left()
-    if pool.settings.num_workers:
-        pool.iterator._shutdown_workers()
 
 
 _classes: dict[type, type] = {}

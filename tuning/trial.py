@@ -27,7 +27,9 @@ WORTH = 1.03
 CERTAIN, TOLD = 0.99, 0.8
 DRAWN = 200_000  # of Student's distribution, by NumPy
 WINDOW_S, WINDOW_STEPS = 0.5, 8
-FEWEST_WINDOWS, MOST_PAIRS = 5, 8
+FEWEST_WINDOWS, MOST_PAIRS = 5, 6
+HOPELESS = 0.9  # one window so far below both of the base's beside it is enough
+LEAST_SPREAD = 0.03  # of windows, as logarithms: two of them may be as one by chance
 # Against settings that are proven already, or where little is to be had, a trial is short. What is then as good is
 # preferred where it costs less, and where it costs more, if it is better by this.
 SHORT_PAIRS, BETTER = 3, 1.015
@@ -103,16 +105,28 @@ def ratio(base: Sequence[float], candidate: Sequence[float], level: float) -> Ra
     By least squares: the logarithm of a rate is a level, a drift from window to window, and what the candidate adds.
     """
     windows = min(2 * len(candidate) + 1, 2 * len(base))
-    if windows < FEWEST_WINDOWS:
+    return _fitted(base, candidate, windows, level) if windows >= FEWEST_WINDOWS else None
+
+
+def hopeless(base: Sequence[float], candidate: Sequence[float]) -> Range | None:
+    """As `ratio`, of a candidate that is so much slower that three windows say it, and no drift is asked for."""
+    if len(base) < 2 or len(candidate) != 1 or candidate[0] >= HOPELESS * min(base):
         return None
+    return _fitted(base, candidate, 3, TOLD)
+
+
+def _fitted(base: Sequence[float], candidate: Sequence[float], windows: int, level: float) -> Range:
     turn = np.arange(windows)
     rates = [(candidate if number % 2 else base)[number // 2] for number in turn]
-    causes = np.column_stack([np.ones(windows), turn, turn % 2])
+    drift = [turn] if windows >= FEWEST_WINDOWS else []
+    causes = np.column_stack([turn % 2, np.ones(windows), *drift])
     found, *_ = np.linalg.lstsq(causes, np.log(rates), rcond=None)
     freedom = windows - causes.shape[1]
     variance = float(((np.log(rates) - causes @ found) ** 2).sum()) / freedom
-    middle = float(found[2])
-    half = _students(freedom, level) * (variance * float(np.linalg.inv(causes.T @ causes)[2, 2])) ** 0.5
+    if not drift:
+        variance = max(variance, LEAST_SPREAD**2)
+    middle = float(found[0])
+    half = _students(freedom, level) * (variance * float(np.linalg.inv(causes.T @ causes)[0, 0])) ** 0.5
     return Range(exp(middle - half), exp(middle), exp(middle + half))
 
 
@@ -136,10 +150,16 @@ class Trial:
     over the user's settings, None where it is those."""
 
     def __init__(
-        self, base: Settings, candidate: Settings, predicted: Range | None = None, of_base: Range | None = None
+        self,
+        base: Settings,
+        candidate: Settings,
+        predicted: Range | None = None,
+        of_base: Range | None = None,
+        base_rates: Sequence[float] = (),
     ) -> None:
+        """`base_rates`: of windows of the base just before."""
         self.base, self.candidate, self.predicted, self.of_base = base, candidate, predicted, of_base
-        self.rates: dict[Settings, list[float]] = {base: [], candidate: []}
+        self.rates: dict[Settings, list[float]] = {base: [*base_rates], candidate: []}
         self.outcome: Outcome | None = None
         self.why: str | None = None
         self.measured: Range | None = None  # over the user's own settings
@@ -162,15 +182,23 @@ class Trial:
             return  # the base's turn again: each of the candidate's windows lies between two of the base's
         certain, told = ratio(base, candidate, CERTAIN), ratio(base, candidate, TOLD)
         if certain is None or told is None:
+            if (told := hopeless(base, candidate)) is not None:
+                self._measured(told)
+                self.outcome = "not faster"
             return
-        self.gain = told.mid
-        self.measured = told if self.of_base is None else product(self.of_base, told)
+        self._measured(told)
         if certain.low > WORTH:
             self.outcome = "proven"
         elif told.high < WORTH:
             self.outcome = "not faster"
         elif len(candidate) >= (MOST_PAIRS if self.of_base is None and told.mid > WORTH else SHORT_PAIRS):
-            self.outcome = "proven" if self._better(told.mid, certain) else "undecided"
+            # There is no further look: it is certain to be faster at all, and probably by more than what is worth it.
+            of_own = self.of_base is None and told.low > WORTH and certain.low > 1.0
+            self.outcome = "proven" if of_own or self._better(told.mid, certain) else "undecided"
+
+    def _measured(self, over_base: Range) -> None:
+        self.gain = over_base.mid
+        self.measured = over_base if self.of_base is None else product(self.of_base, over_base)
 
     def _better(self, middle: float, certain: Range) -> bool:
         """Whether it is proven over the user's own settings at least, and probably better than the base."""

@@ -23,7 +23,9 @@ BUDGET_S = 60.0
 VARIABLE = "LOADERSCOPE_TUNE"  # the options of `loaderscope tune`, as JSON, for the processes it starts
 
 
-def tune(loader: T, *, budget: float = BUDGET_S, steps: int | None = None, dry: bool = False) -> T:
+def tune(
+    loader: T, *, budget: float = BUDGET_S, steps: int | None = None, dry: bool = False, any_order: bool = False
+) -> T:
     """Try this loader's settings while training goes on, from its next iteration on; returns the loader itself.
 
     `num_workers`, `prefetch_factor` and `pin_memory` are changed for some steps at a time, in turns with the loader's
@@ -31,7 +33,8 @@ def tune(loader: T, *, budget: float = BUDGET_S, steps: int | None = None, dry: 
     augmentation draws in workers does not. The loader is recorded, as by `watch`; the run directory keeps the trials.
 
     `budget` is the most seconds to spend on trying; `steps`, how many batches the whole training has, makes that a
-    tenth of them at most. With `dry`, the loader's own settings are put back at the end whatever was found.
+    tenth of them at most. With `dry`, the loader's own settings are put back at the end whatever was found. With
+    `any_order`, `in_order=False` is tried too, under which each batch still comes once, as soon as it is ready.
 
     A loader whose settings cannot be changed in mid-epoch is recorded and left alone, and one line on standard error
     says why. Raises UsageError for something that cannot be iterated over, or a budget that is no time.
@@ -41,7 +44,7 @@ def tune(loader: T, *, budget: float = BUDGET_S, steps: int | None = None, dry: 
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps <= 0):
         raise UsageError(f"steps must be a whole number above 0, not {steps!r}")
     watched = watch(loader)
-    driver = _driver(watched, Options(budget, steps, dry))
+    driver = _driver(watched, Options(budget, steps, dry, any_order))
     if driver is not None:
         hand_out(watched, handing_out(driver))
     return watched
@@ -54,6 +57,7 @@ class Options:
     budget_s: float = BUDGET_S
     steps: int | None = None
     dry: bool = False
+    any_order: bool = False
 
 
 def tune_all(options: Options) -> None:
@@ -84,7 +88,7 @@ def _driver(loader: Any, options: Options) -> Tuner | None:
         return None
     found = _drivers.get(recorder)
     if found is None:
-        found = Tuner(loader, options.budget_s, options.steps, options.dry)
+        found = Tuner(loader, options.budget_s, options.steps, options.dry, options.any_order)
         if recorder is not None:
             _drivers[recorder] = found
     found.loader = weakref.ref(loader)

@@ -33,6 +33,7 @@ LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is predicted
 LOOK_AT_MOST = 2000
 # Epochs shorter than this are compared whole: starting workers is a part of them that may outweigh all else.
 SHORT_EPOCH_S = 3.0
+ENOUGH_S = 12.0  # of trying; after it no further candidate is begun
 STEP_SHARE = 0.1  # of a known length of training
 # After all is decided: below the user's own rate for so long, and it goes back.
 LONG_NS, BELOW = 30_000_000_000, 0.97
@@ -53,6 +54,7 @@ class Tuner:
         budget_s: float,
         steps: int | None = None,
         dry: bool = False,
+        any_order: bool = False,
         clock: Callable[[], int] = now_ns,
     ) -> None:
         self._clock = clock
@@ -64,7 +66,7 @@ class Tuner:
         self.decided = False
         self.pools = 0
         self.steps = 0
-        self._budget_s, self._dry = budget_s, dry
+        self._budget_s, self._dry, self._any_order = budget_s, dry, any_order
         self._most_steps = int(steps * STEP_SHARE) if steps else None
         self._record = Record()
         self._active: weakref.ref[Switching] | None = None
@@ -75,6 +77,7 @@ class Tuner:
         self._found: list[Candidate] | None = None
         self._waiting: list[Candidate] = []
         self._trial: Trial | None = None
+        self._last_base: list[float] = []  # the rate of the base's window just before
         self._trial_ns = self._first_trial_ns = self._steps_then = 0
         self._window: Window | None = None
         self._below_since = 0
@@ -149,7 +152,7 @@ class Tuner:
         if self.decided:
             if self._window is not None and not self._by_epochs and self._window.handed(now):
                 self._watch(iterator, now)
-            elif iterator.settings != self.chosen:
+            if iterator.settings != self.chosen:
                 iterator.switch(self.chosen)
             return
         if self._active is None or self._active() is not iterator:
@@ -217,7 +220,8 @@ class Tuner:
                 return
             device = isinstance(in_use(), Accelerator)
             run, process = str(session.run_directory), str(place[0])
-            self._found = predicted_candidates(run, process, place[1], self.own, device, cores)
+            any_order = self._any_order and hasattr(self.loader(), "in_order")
+            self._found = predicted_candidates(run, process, place[1], self.own, device, cores, any_order)
         except Exception:
             self._found = usual(self.own, cores)
 
@@ -233,11 +237,14 @@ class Tuner:
         candidate = self._waiting.pop(0)
         best = self.best
         over_own = best.measured if best is not None else None
-        trial = Trial(self.chosen, candidate.settings, candidate.predicted, over_own)
+        trial = Trial(self.chosen, candidate.settings, candidate.predicted, over_own, self._last_base)
+        self._last_base = []
         self.trials.append(trial)
         self._first_trial_ns = self._first_trial_ns or now
         self._steps_then = self._steps_then or self.steps
-        why = "the loader is gone" if loader is None else why_refused(loader, self.own, trial.candidate)
+        why = (
+            "the loader is gone" if loader is None else why_refused(loader, self.own, trial.candidate, self._any_order)
+        )
         why = why or self._why_no_room(iterator, trial.candidate)
         if why is not None:
             trial.end("not tried", why)
@@ -278,6 +285,8 @@ class Tuner:
         if iterator.pool.settings != window.settings:
             if iterator.settings != window.settings:
                 iterator.switch(window.settings)
+            if self._spent(now):
+                self._out_of_budget(now)
             return  # what was under way comes first
         if self._leading is not None and (why := self._leading.failure) is not None:
             trial.end("failed", why)
@@ -337,9 +346,12 @@ class Tuner:
         assert trial is not None
         self._trial = self._window = None
         best = self.best
+        # What ends by itself ends with a window of the base, on which the next one's windows follow.
+        self._last_base = trial.rates[trial.base][-1:] if trial.outcome in ("not faster", "undecided") else []
         if best is trial and more:
             tried = {self.own, *(each.candidate for each in self.trials)}
-            beside = neighbours(trial.candidate, tried) if trial.gain >= STEEP else []
+            cores = self._leading.cores if self._leading is not None else usable_cores()
+            beside = neighbours(trial.candidate, tried, cores) if trial.gain >= STEEP else []
             self._waiting = [*beside, *self._waiting] if trial.waits else []
         self.chosen = self.own if best is None else best.candidate
         self._after(more)
@@ -347,7 +359,8 @@ class Tuner:
     def _after(self, more: bool = True) -> None:
         tried = {each.candidate for each in self.trials}
         self._waiting = [each for each in self._waiting if each.settings not in tried and self._may_win(each)]
-        if not self._waiting or not more or len(self.trials) >= MOST:
+        enough = self._clock() - self._first_trial_ns > ENOUGH_S * 1e9
+        if not self._waiting or not more or enough or len(self.trials) >= MOST:
             self._conclude()
         else:
             self._write()

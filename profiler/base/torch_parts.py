@@ -69,7 +69,8 @@ _MULTI = (
 # What changing an iterator for another in mid-epoch reads and calls, of the one with workers.
 _SWITCH = (
     "_task_info", "_index_queues", "_workers_done_event", "_worker_pids_set", "_mark_worker_as_unavailable",
-    "_shutdown_workers", "_try_put_index", "_prefetch_factor", "_persistent_workers", "_shutdown",
+    "_shutdown_workers", "_try_put_index", "_prefetch_factor", "_persistent_workers", "_shutdown", "_set_worker_pids",
+    "_remove_worker_pids", "multiprocessing_context", "_send_idx",
 )  # fmt: skip
 
 
@@ -146,7 +147,17 @@ def samplers_begun(multi: bool) -> int:
 
 def under_way(iterator: Any) -> int:
     """Batches that were asked for and not given yet."""
-    return len(getattr(iterator, "_task_info", ()))
+    return len(tuple(tasks(iterator)))
+
+
+def tasks(iterator: Any) -> Iterable[int]:
+    """The numbers of the tasks that were asked for and not given yet."""
+    return getattr(iterator, "_task_info", ())
+
+
+def next_task(iterator: Any) -> int:
+    """The number of the task that it asks for next."""
+    return getattr(iterator, "_send_idx", 0)
 
 
 def hold(iterator: Any) -> None:
@@ -182,6 +193,13 @@ def let_die(iterator: Any) -> None:
     if getattr(iterator, "_worker_pids_set", False):
         import_module("torch.utils.data._utils.signal_handling")._remove_worker_pids(id(iterator))
         iterator._worker_pids_set = False
+
+
+def watch_over(iterator: Any) -> None:
+    """Torch looks after these workers from now on: they have started after their iterator was made."""
+    signals = import_module("torch.utils.data._utils.signal_handling")
+    signals._set_worker_pids(id(iterator), tuple(worker.pid for worker in iterator._workers))
+    iterator._worker_pids_set = True
 
 
 def start_feeding(iterator: Any) -> None:

@@ -52,8 +52,8 @@ class FailsElsewhere(Rows):
 class Script:
     """A driver that switches when so many batches of all epochs were handed over."""
 
-    def __init__(self, loader: Any, plan: dict[int, Settings], kept: bool = True) -> None:
-        self.plan, self.kept = plan, kept
+    def __init__(self, loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True) -> None:
+        self.plan, self.kept, self.at_once = plan, kept, at_once
         self.pools = self.batches = 0
         self.now = settings_of(loader)
         self.events: list[Any] = []
@@ -73,7 +73,7 @@ class Script:
         if self.batches in self.plan:
             self.now = self.plan[self.batches]
         if iterator.settings != self.now:
-            iterator.switch(self.now)
+            iterator.switch(self.now, self.at_once)
 
     def switched(self, iterator: Switching, settings: Settings) -> None:
         self.events.append((iterator.given, settings))
@@ -85,8 +85,8 @@ class Script:
         self.failures.append(error)
 
 
-def scripted(loader: Any, plan: dict[int, Settings], kept: bool = True) -> Script:
-    script = Script(loader, plan, kept)
+def scripted(loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True) -> Script:
+    script = Script(loader, plan, kept, at_once)
     hand_out(watch(loader), handing_out(script))
     return script
 
@@ -106,7 +106,7 @@ class Restless(Script):
     def handed(self, iterator: Switching, batch: Any) -> None:
         self.batches += 1
         self.now = self.turns[self.batches // self.EVERY % len(self.turns)]
-        iterator.switch(self.now)
+        iterator.switch(self.now, self.at_once)
 
     def failed(self, settings: Settings, error: BaseException) -> None:
         self.turns = [each for each in self.turns if each != settings]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import multiprocessing.connection
 import os
 import random
@@ -10,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,7 @@ some_settings = st.builds(Settings, st.integers(0, 3), st.integers(1, 4))
 
 
 @st.composite
-def loops(draw: Any) -> tuple[Callable[[], Any], int, dict[int, Settings], bool]:
+def loops(draw: Any) -> tuple[Callable[[], Any], int, dict[int, Settings], bool, bool]:
     size, length = draw(st.integers(1, 5)), draw(st.integers(1, 60))
     own = draw(some_settings)
     arguments = own.arguments()
@@ -49,7 +51,7 @@ def loops(draw: Any) -> tuple[Callable[[], Any], int, dict[int, Settings], bool]
 
     epochs = draw(st.integers(1, 3))
     plan = draw(st.dictionaries(st.integers(1, epochs * (length // size + 1)), some_settings, max_size=6))
-    return make, epochs, plan, draw(st.booleans())
+    return make, epochs, plan, draw(st.booleans()), draw(st.booleans())
 
 
 def looped(loader: Any, epochs: int) -> list[Any]:
@@ -58,11 +60,11 @@ def looped(loader: Any, epochs: int) -> list[Any]:
     return [(batch, torch.rand(1)) for _ in range(epochs) for batch in loader] + [torch.rand(1)]
 
 
-def holds(loop: tuple[Callable[[], Any], int, dict[int, Settings], bool]) -> None:
-    make, epochs, plan, kept = loop
+def holds(loop: tuple[Callable[[], Any], int, dict[int, Settings], bool, bool]) -> None:
+    make, epochs, plan, kept, at_once = loop
     bare = looped(make(), epochs)
     loader = make()
-    script = scripted(loader, plan, kept)
+    script = scripted(loader, plan, kept, at_once)
     try:
         assert same(looped(loader, epochs), bare)
         assert not script.failures
@@ -241,6 +243,43 @@ def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(mo
     assert not failed
 
 
+def test_workers_start_one_by_one_while_the_others_go_on() -> None:
+    loader = DataLoader(Rows(4000), batch_size=2, num_workers=1)
+    script = scripted(loader, {5: Settings(3)}, at_once=False)
+    seen, counts, before = [], [], workers()
+    for batch in loader:
+        seen.append(batch)
+        if len(seen) == 5:
+            counts.append(len(workers() - before))
+        if script.events[-1][1] == Settings(3):
+            counts.append(len(workers() - before))
+            break
+        time.sleep(0.001)
+    assert counts == [2, 4] and not script.failures and 7 < script.events[-1][0] == len(seen) - 1
+    assert same(seen, list(itertools.islice(DataLoader(Rows(4000), batch_size=2), len(seen))))
+    gc.collect()
+    assert not alive()
+
+
+@pytest.mark.parametrize("ends", ["asked for others", "the epoch", "left", "an error"])
+def test_workers_that_are_being_started_end_where_they_are_not_wanted(ends: str) -> None:
+    data = Failing(24 if ends == "an error" else 12)
+    loader = DataLoader(data, batch_size=2)
+    plan = {4: Settings(3), **({6: Settings(0)} if ends == "asked for others" else {})}
+    script = scripted(loader, plan, at_once=False)
+    iterator = iter(loader)
+    if ends == "left":
+        for _ in range(5):
+            next(iterator)
+        assert alive_now()
+    else:
+        with pytest.raises(LookupError) if ends == "an error" else nullcontext():
+            assert len(list(iterator)) == 6
+    del iterator
+    gc.collect()
+    assert not alive() and not script.failures
+
+
 def test_two_iterators_at_once_and_loops_left_early() -> None:
     def shown(loader: Any) -> list[Any]:
         torch.manual_seed(1)
@@ -270,6 +309,10 @@ def others() -> Iterator[None]:
 
 
 _others: set[int] = set()
+
+
+def alive_now() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if child.pid not in _others]
 
 
 def alive() -> list[psutil.Process]:
@@ -367,11 +410,34 @@ def test_settings_that_a_loader_cannot_have_are_refused() -> None:
     own = settings_of(plain)
     assert why_refused(plain, own, Settings(0)) is None
     assert "another order" in str(why_refused(plain, own, Settings(1, in_order=False)))
+    if hasattr(plain, "in_order"):
+        assert why_refused(plain, own, Settings(1, in_order=False), any_order=True) is None
     assert "timeout" in str(why_refused(DataLoader(Rows(4), num_workers=1, timeout=9), own, Settings(0)))
     told = DataLoader(Rows(4), num_workers=1, worker_init_fn=print)
     assert "worker_init_fn" in str(why_refused(told, own, Settings(0)))
     assert Settings(4, 3).changed_from(own) == {"num_workers": 4, "prefetch_factor": 3}
     assert Settings(0).changed_from(own) == {"num_workers": 0}
+
+
+class OneSlow(FailsElsewhere):
+    """Every seventh sample is slow, and one cannot be made but by one worker."""
+
+    def __getitem__(self, index: int) -> Any:
+        info = torch.utils.data.get_worker_info()
+        time.sleep(0.02 if index % 7 == 0 else 0.0)
+        return super().__getitem__(index) if index == 31 else index if info is None else (index, info.num_workers)[0]
+
+
+@pytest.mark.parametrize(("fails", "own_order"), [(False, True), (True, True), (True, False)])
+def test_in_any_order_each_batch_comes_once(fails: bool, own_order: bool) -> None:
+    pytest.importorskip("torch", minversion="2.6")
+    data = OneSlow(60, workers=1 if fails else 3)
+    loader = DataLoader(data, batch_size=1, num_workers=1, collate_fn=list, in_order=own_order)
+    script = scripted(loader, {4: Settings(3, in_order=False), **({} if fails else {40: Settings(3, 1)})})
+    script.failed = lambda tried, error: (script.failures.append(error), setattr(script, "now", settings_of(loader)))  # type: ignore[method-assign]
+    seen = [batch[0] if isinstance(batch[0], int) else int(batch[0][0][0]) for batch in loader]
+    assert sorted(seen) == list(range(60)) and seen != sorted(seen)
+    assert len(script.failures) == fails
 
 
 class FailingSampler:

@@ -86,6 +86,29 @@ def test_trials_end_when_they_are_certain() -> None:
     assert turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 55}, noise=0.4).outcome in ("undecided", "not faster")
 
 
+def test_what_is_much_slower_is_left_after_one_window() -> None:
+    slow = turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 30})
+    assert slow.outcome == "not faster" and len(slow.rates[OTHER]) == 1
+    assert slow.measured is not None and slow.measured.low < 0.6 < slow.measured.high < 1
+
+
+def test_windows_of_the_base_just_before_count() -> None:
+    trial = turns(Trial(OWN, OTHER, base_rates=[50.0]), {OWN: 50, OTHER: 80})
+    assert trial.outcome == "proven" and len(trial.rates[OWN]) == 3 == len(trial.rates[OTHER]) + 1
+
+
+def test_at_the_last_look_less_certainty_is_asked_for() -> None:
+    random = np.random.default_rng(4)
+    outcomes = []
+    for gain in [1.12] * 40 + [1.0] * 40:
+        trial = Trial(OWN, OTHER)
+        while trial.outcome is None:
+            noise = float(np.exp(random.normal(0, 0.05)))
+            trial.add(window(trial.turn, 50 * noise * (gain if trial.turn == OTHER else 1)))
+        outcomes.append(trial.outcome)
+    assert outcomes[:40].count("proven") > 16 and outcomes[40:].count("proven") <= 2
+
+
 def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() -> None:
     trial = turns(Trial(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1)), {OTHER: 100, Settings(3): 150})
     assert trial.measured is not None and 2.9 < trial.measured.mid < 3.1
@@ -132,6 +155,15 @@ def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones(monkey
     assert not any(each.pin_memory for each in found)
 
 
+def test_another_order_is_a_candidate_where_the_user_does_not_mind() -> None:
+    def predict(**changes: Any) -> Range:
+        return factor(5.0 if "fetch" in changes else 1.4 if not changes.get("in_order", True) else 1.1)
+
+    for allowed in (True, False):
+        found = [each.settings for each in ordered(Settings(2), False, predict, 2, allowed)]
+        assert found and (not found[0].in_order) == allowed
+
+
 def test_workers_are_kept_where_starting_them_costs_much() -> None:
     def predict(gain: float, **changes: Any) -> Range:
         return factor(5.0 if "fetch" in changes else 1.5 * gain ** changes.get("persistent_workers", False))
@@ -146,8 +178,10 @@ def test_where_free_loading_would_gain_nothing_nothing_is_tried() -> None:
 
 
 def test_neighbours_of_the_best_that_were_not_tried() -> None:
-    found = [each.settings for each in neighbours(Settings(2), {Settings(3), Settings(0)})]
-    assert found == [Settings(1), Settings(2, 4)]
+    found = [each.settings for each in neighbours(Settings(2), {Settings(3), Settings(0)}, cores=2)]
+    assert found == [Settings(2, 4), Settings(1)]
+    crowded = [each.settings for each in neighbours(Settings(4), set(), cores=2)]
+    assert crowded == [Settings(2), Settings(4, 4), Settings(5)]
 
 
 class Loop:

@@ -31,7 +31,7 @@ def tuned(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_script_that_ends_before_anything_is_decided(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    result = tuned(tmp_path, "--dry", "train.py", "--budget", "0.1")
+    result = tuned(tmp_path, "--dry", "--any-order", "train.py", "--budget", "0.1")
     assert result.returncode == 7
     assert result.stdout.splitlines() == ["['--budget', '0.1']", "780", "2"]
     assert "Tuned list: the loop ended before anything was decided" in result.stderr
