@@ -112,6 +112,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(skip)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Forks share what has been imported: a collection in one would copy all of torch's objects to look at them once,
+    two thirds of what a worker costs."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With `--dist loadscope`, groups of our own: `--dist loadgroup` silently groups nothing since pytest 9.2."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
@@ -18,6 +19,13 @@ PROGRAMS = {name: program for name, program in catalogue.programs().items() if n
 # In ms after just before `watch`: the session opens in the first hundred, then batches come.
 FIRST_HALF_SECOND = [*range(1, 10, 2), *range(10, 100, 10), *range(100, 200, 20), *range(200, 501, 50)]
 SOME = FIRST_HALF_SECOND[::4]
+
+
+def _split(moments_ms: list[int], every: int) -> list[Any]:
+    """For `make test` every third or so, for `make test-slow` the rest."""
+    few = moments_ms[::every]
+    rest = [ms for ms in moments_ms if ms not in few]
+    return [pytest.param(few, id="few"), pytest.param(rest, id="rest", marks=pytest.mark.slow)]
 
 
 def wrong(program: catalogue.Program, way: str, moment_ms: float, seen: Seen, bare: Seen) -> list[str]:
@@ -53,15 +61,17 @@ def judge(name: str, found: list[str]) -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("moments_ms", _split(FIRST_HALF_SECOND, 3))
 @pytest.mark.parametrize("way", ["watch", "watch-pure"])
-def test_every_point_of_the_first_half_second(stage: Stage, way: str) -> None:
-    judge(f"first half second-{way}", shown(stage, "moments/alarm", way, [float(ms) for ms in FIRST_HALF_SECOND]))
+def test_every_point_of_the_first_half_second(stage: Stage, way: str, moments_ms: list[int]) -> None:
+    judge(f"first half second-{way}", shown(stage, "moments/alarm", way, [float(ms) for ms in moments_ms]))
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("moments_ms", _split(SOME, 2))
 @pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"moments/alarm"}))
-def test_some_points_of_the_first_half_second(stage: Stage, name: str) -> None:
-    judge(name, shown(stage, name, "all", [float(ms) for ms in SOME]))
+def test_some_points_of_the_first_half_second(stage: Stage, name: str, moments_ms: list[int]) -> None:
+    judge(name, shown(stage, name, "all", [float(ms) for ms in moments_ms]))
 
 
 @pytest.mark.timeout(900)

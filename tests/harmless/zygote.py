@@ -30,8 +30,8 @@ def serve() -> dict[str, Any]:
     from harmless import catalogue, observing, performing  # noqa: F401
     from harmless.preparing import own_shared_memory
 
-    with suppress(ImportError):  # torch does so at a first batch, and drops what a handler raises meanwhile
-        import torch.profiler._cupti_monitor
+    with suppress(AttributeError):  # torch imports at a first batch, and drops what a handler raises meanwhile
+        torch.autograd.profiler._maybe_cupti_monitor()
     torch.set_num_threads(1)
     for module in (torch.utils.data._utils, torch.utils.data._utils.worker):
         module.MP_STATUS_CHECK_INTERVAL = 0.5  # how long torch waits for a worker that does not answer

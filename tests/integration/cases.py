@@ -552,6 +552,8 @@ def main(mode: str, names: list[str]) -> None:
     watch: Watch = loaderscope.watch if mode == "watched" else lambda loader: loader
     if mode == "tuned":
         from switch_data import restless as watch
+    gc.collect()
+    gc.freeze()  # or each worker would copy all of torch's objects to look at them once
     for name in names:
         print(json.dumps(observe(name, watch)), flush=True)
     if mode == "all":

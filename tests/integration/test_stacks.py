@@ -111,7 +111,7 @@ def test_time_is_found_where_it_goes(tmp_path: Path, kind: str, workers: int, me
     if kind != "default":
         # 16 ms of fetching and 8 ms of collating a batch.
         share = collate["collate_work"] / (collate["collate_work"] + fetch["fetch_work"])
-        assert 0.15 < share < 0.5, (share, burst.samples)
+        assert 0.1 < share < 0.5, (share, burst.samples)
     assert compute["train_step"] > 5 and pure(compute[""], compute[""] - compute["main"])
     begin = {
         (burst.frames[one.frames[0]].function, one.stage) for one in burst.stacks if one.frames and one.samples > 2

@@ -239,7 +239,7 @@ def quick(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
 
 # The rest of them is `make test-slow`'s.
 BLOCKS = [
-    pytest.param(block, marks=[pytest.mark.slow] if block >= 2 * BLOCK and not ASKED else [])
+    pytest.param(block, marks=[pytest.mark.slow] if block >= BLOCK and not ASKED else [])
     for block in range(0, ASKED or RUNS, BLOCK)
 ]
 
