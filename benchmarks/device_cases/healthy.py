@@ -79,6 +79,13 @@ CASES = (
         own_time=False,
     ),
     healthy(
+        "pageable-hidden-long",
+        "5 MB, made by two workers, who are slower",
+        partial(pageable_workers, megabytes=5.0, spin_ms=4.0, load_ms=30.0),
+        own_time=False,
+        held_out=True,
+    ),
+    healthy(
         "far-ahead",
         "hundreds of batches ahead of the device, until the epoch ends",
         far_ahead,
