@@ -13,6 +13,7 @@ from .plan import LEAST_GAIN, Option, capped, headrooms, option, plan_of
 
 # Where workers go, what goes with them counts from this share of a step on: less the headroom itself is not sure of.
 RELEASED_FROM = 0.05
+NOT_PREDICTED = "what a change would gain cannot be predicted, so little is advised"
 MORE_THAN_FREE = (
     "That can be more than the headroom: what the loop's own time holds of giving workers' batches back goes too."
 )
@@ -27,6 +28,8 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
     rejected: list[Recommendation] = []
     unmeasured: dict[str, str] = {}
     notes = list(case.report.notes)
+    if case.whatif_reason is not None and case.loader.kind == "dataloader" and case.report.verdict != "too-short":
+        notes.append(f"{NOT_PREDICTED}: {case.whatif_reason}")
     for rule in all_rules() if rules is None else rules:
         try:
             outcomes = list(rule.examine(case))

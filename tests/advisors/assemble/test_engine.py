@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderscope.advisors.assemble.engine import place
+from loaderscope.advisors.assemble.engine import NOT_PREDICTED, advise, place
 from loaderscope.advisors.case.case import Advice, Case
 from loaderscope.advisors.schema.report_model import Range, Recommendation
 from rule_cases import case_of
@@ -61,3 +61,13 @@ def test_code_that_only_defines_says_that_it_is_for_the_hand(found_case: Case) -
         place(advice.recommendation("hot-function", "speed"), advice, case, recommended, [])
         codes.append(recommended[0].change.code)
     assert codes[0].startswith("# By hand") and codes[0].endswith("return path\n") and codes[1] == "x = 1\n"
+
+
+def test_a_loop_of_which_nothing_can_be_predicted_says_why(found_case: Case) -> None:
+    def said(reason: str | None, verdict: str) -> list[str]:
+        report = replace(found_case.report, verdict=verdict)  # type: ignore[arg-type]
+        found = advise(replace(found_case, whatif=None, whatif_reason=reason, report=report), rules=())
+        return [note for note in found.notes if NOT_PREDICTED in note]
+
+    assert said("too little is known", "input-bound") == [f"{NOT_PREDICTED}: too little is known"]
+    assert not said("too little is known", "too-short") and not said(None, "input-bound")
