@@ -35,8 +35,8 @@ def in_own_time() -> None:
 def record(case: OnDevice) -> dict[str, Any]:
     import loaderscope
 
+    bare = _synchronised(case.build())  # a loop of its own: of workers that were there before it, little is recorded
     training, engine = case.build(), stage.device().engine
-    bare = _synchronised(training)
     engine.account.clear()
     training.loader = loaderscope.watch(training.loader)
     engine.synchronised.clear()

@@ -15,6 +15,7 @@ from .plan import LEAST_GAIN, Option, capped, headrooms, option, plan_of
 RELEASED_FROM = 0.05
 # A gain whose lower end is below LEAST_GAIN, but is one, is recommended if it is likely this much.
 SURE_GAIN, LIKELY_GAIN = 1.005, 1.15
+NOT_PREDICTED = "what a change would gain cannot be predicted, so little is advised"
 MORE_THAN_FREE = (
     "That can be more than the headroom: a part of the loop's own time goes too, which gives workers' batches back or "
     "finds caches that long loading has emptied."
@@ -30,6 +31,8 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
     rejected: list[Recommendation] = []
     unmeasured: dict[str, str] = {}
     notes = list(case.report.notes)
+    if case.whatif_reason is not None and case.loader.kind == "dataloader" and case.report.verdict != "too-short":
+        notes.append(f"{NOT_PREDICTED}: {case.whatif_reason}")
     for rule in all_rules() if rules is None else rules:
         try:
             outcomes = list(rule.examine(case))

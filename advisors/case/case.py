@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...profiler.inspect.inspection import Inspection, Part
 from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ..schema.figures import figure
 from ..schema.report_model import Change, Effort, LoaderReport, Range, Recommendation, Scalar, SystemSummary
 from .code_text import with_imports
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 Kind = Literal["speed", "correctness", "safety"]
 
 SAME = Range(1.0, 1.0, 1.0)
+# Of the program's lines that copy, so many are named.
+MOST_LINES = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +112,12 @@ class Case:
         by_whom = (("wait", "compute"), ("stall", "compute_device"))
         step_us = max(sum(self.mean_us(part) or 0.0 for part in parts) for parts in by_whom)
         return max(copying) / step_us if self.mean_us("h2d") is not None and step_us else None
+
+    def copied_at(self) -> dict[str, str]:
+        """As evidence: the program's lines that copy batches to the device, most copies first."""
+        steps = self.loader.device_steps
+        lines = sorted(steps.copies if steps is not None else (), key=lambda each: -each.a_step)
+        return {f"copied at {each.place}": each.line or f"{figure(each.a_step)} a step" for each in lines[:MOST_LINES]}
 
     def waited_for(self, *causes: str) -> float:
         """Share of all waiting with these causes (see advisors.stage_model.waiting.CAUSES and `work`), 0 if unknown."""

@@ -13,6 +13,9 @@ Floats = npt.NDArray[np.float64]
 
 # Of a batch's copies, those that must be waited for, or issued elsewhere, for the loop to count as such a one.
 MOST = 0.5
+# Issuing takes as long each time: where a call seems to take longer beside its copy, the device was further behind than
+# is known.
+LEAST = 0.1
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork 
     """Of these rows of the loader's batches; None where the device was not timed."""
     c = {
         name: loader.batches[name][steady].astype(np.float64)
-        for name in ("t_ns", "wait_ns", "compute_ns", "compute_device_ns", "stall_ns", "h2d_ns", "h2d_host_ns",
+        for name in ("compute_ns", "compute_device_ns", "stall_ns", "h2d_ns", "h2d_host_ns",
                      "h2d_copies", "h2d_pinned", "h2d_blocking")
     }  # fmt: skip
     if not np.any(c["compute_device_ns"] >= 0):
@@ -68,13 +71,13 @@ def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork 
     pinned = c["h2d_pinned"] >= 0
     ordinary = bool(pinned.any()) and _share(c["h2d_pinned"], copies) < MOST
     blocking = bool(copies and (asked or ordinary))
-    handed = c["t_ns"] + c["wait_ns"]
     waited = sum(wait.mean_ns * wait.a_step for wait in steps.every_step) if steps is not None else 0.0
     calls = host
     issue = c["compute_ns"] - waited
     if blocking:
-        free = (c["h2d_host_ns"] - c["h2d_ns"] - _behind(handed, device)).clip(0)
-        calls = _filled(np.where((c["h2d_host_ns"] >= 0) & (c["h2d_ns"] >= 0), free, -1))
+        free = (c["h2d_host_ns"] - c["h2d_ns"] - _behind(loader)[steady]).clip(0)
+        timed = (c["h2d_host_ns"] >= 0) & (c["h2d_ns"] >= 0)
+        calls = np.full(len(host), np.quantile(free[timed], LEAST) if timed.any() else 0.0)
         issue = issue - (host - calls)
     issue = issue.clip(0)
     stall = c["stall_ns"]
@@ -82,7 +85,8 @@ def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork 
     return DeviceWork(
         together=Together(blocking, asked, waited > 0, aside),
         copy_ns=copy,
-        kernel_ns=device if aside else (device - copy).clip(0),
+        # What the calls take beside a copy that they wait for, the device stands still between two copies.
+        kernel_ns=device if aside else (device - copy - calls * blocking).clip(0),
         issue_ns=issue,
         call_ns=np.minimum(calls, issue),
         step_ns=float((stall + c["compute_device_ns"])[known].mean()) if known.any() else 0.0,
@@ -100,9 +104,11 @@ def _share(values: Floats, copies: float) -> float:
     return float(values.clip(0).sum() / copies) if copies else 0.0
 
 
-def _behind(handed: Floats, took: Floats) -> Floats:
+def _behind(loader: LoaderRun) -> Floats:
     """How much the device still had to do of earlier steps when each batch was handed over: it does one after another,
-    none before it was given."""
+    none before it was given. Of all batches, as it is in the first ones that a device falls behind."""
+    t, wait, took = (loader.batches[name].astype(np.float64) for name in ("t_ns", "wait_ns", "compute_device_ns"))
+    handed, took = t + wait.clip(0), _filled(took)
     before = np.concatenate(([0.0], np.cumsum(took)[:-1]))
     begun = np.maximum.accumulate(handed - before) + before
     left: Floats = begun - handed

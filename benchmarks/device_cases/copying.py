@@ -32,15 +32,21 @@ def pageable_large(pinned: bool = False) -> Training:
     return pageable(pinned, megabytes=8.0, spin_ms=8.0, load_ms=4.0)
 
 
-def pageable_workers(pinned: bool = False, megabytes: float = 4.0, num_workers: int = 2) -> Training:
+def pageable_workers(
+    pinned: bool = False, megabytes: float = 4.0, spin_ms: float = 3.0, load_ms: float = 8.0, num_workers: int = 2
+) -> Training:
     """Two workers load faster than the device takes the batches, one as fast: there, pinning gains nothing."""
     return pageable(
-        pinned, megabytes=megabytes, spin_ms=3.0, load_ms=8.0, num_workers=num_workers, persistent_workers=True
+        pinned, megabytes=megabytes, spin_ms=spin_ms, load_ms=load_ms, num_workers=num_workers, persistent_workers=True
     )
 
 
 def pageable_workers_large(pinned: bool = False) -> Training:
     return pageable_workers(pinned, megabytes=6.0)
+
+
+def pageable_workers_more(pinned: bool = False) -> Training:
+    return pageable_workers(pinned, megabytes=3.0, spin_ms=2.0, load_ms=9.0, num_workers=3)
 
 
 def blocking(waited: bool = True, megabytes: float = 4.0, spin_ms: float = 5.0, load_ms: float = 7.0) -> Training:
@@ -150,6 +156,8 @@ CASES = (
     OnDevice("pageable-workers", "4 MB, made by two workers", pageable_workers, ("pin-memory",), PINNED, OTHER_HABITS,
              own_time=False),
     OnDevice("pageable-workers-large", "the same with 6 MB", pageable_workers_large, ("pin-memory",), PINNED,
+             OTHER_HABITS, own_time=False, held_out=True),
+    OnDevice("pageable-workers-more", "3 MB, made by three workers", pageable_workers_more, ("pin-memory",), PINNED,
              OTHER_HABITS, own_time=False, held_out=True),
     OnDevice("blocking", "page-locked memory, but each copy is waited for", blocking, ("h2d-copies",),
              {"waited": False}, HABITS, quick=True),

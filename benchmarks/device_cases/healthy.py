@@ -78,6 +78,18 @@ CASES = (
         partial(pageable_workers, num_workers=1),
         own_time=False,
     ),
+    # More workers do help here, by how many cores there are for them; pinning does not.
+    OnDevice(
+        "pageable-hidden-long",
+        "5 MB, made by two workers, who are slower",
+        partial(pageable_workers, megabytes=5.0, spin_ms=4.0, load_ms=30.0),
+        ("num-workers",),
+        {"num_workers": 3},
+        ("pin-memory",),
+        own_time=False,
+        held_out=True,
+        may_be_silent=True,
+    ),
     healthy(
         "far-ahead",
         "hundreds of batches ahead of the device, until the epoch ends",

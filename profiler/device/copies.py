@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from itertools import pairwise
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     import torch
 
 SMALL = 1024
+# So many calls that copy nothing tell what issuing takes.
+EMPTY_CALLS = 5
 
 # Kinds of devices that copies are timed to; CUDA's covers ROCm, which torch calls by the same name.
 _kinds: set[str] = set()
@@ -34,6 +38,8 @@ _by_thread: dict[int, Copied] = {}
 _by_memory: dict[int, Copied] = {}
 _memory_of: dict[int, list[int]] = {}
 _methods: dict[str, Any] = {}
+# By a method's name: what its calls take before the device is asked for anything.
+_issuing_ns: dict[str, int] = {}
 
 _OFTEN = {"non_blocking"}
 _Copied = Callable[..., "tuple[Any, bool] | None"]
@@ -45,8 +51,11 @@ class Copied(Protocol):
     def before_copy(self) -> Any:
         """The device's event from before the copy, or None."""
 
-    def after_copy(self, start: Any, host_ns: int, nbytes: int, pinned: bool | None, blocking: bool) -> None:
-        """The copy was issued. `pinned` is None where the backend does not tell."""
+    def after_copy(
+        self, start: Any, host_ns: int, nbytes: int, pinned: bool | None, blocking: bool, issuing_ns: int
+    ) -> None:
+        """The copy was issued; such a call takes `issuing_ns` of `host_ns` before the device is asked for anything.
+        `pinned` is None where the backend does not tell."""
 
 
 def install(kind: str) -> None:
@@ -54,13 +63,34 @@ def install(kind: str) -> None:
     global torch
     import torch  # into this module's names, where the wrappers look for it
 
+    if not _issuing_ns:
+        _measure_issuing(kind)
     _kinds.add(kind)
     for name, copied in (("to", _to), ("copy_", _copy), (kind, _named)):
         original = getattr(torch.Tensor, name, None)
         # Somebody else's wrapper stays as it is; a backend's own method in Python calls `to`.
         if original is not None and name not in vars(torch.Tensor):
-            _methods[name] = noticing(original, _noticed(original, copied))
+            _methods[name] = noticing(original, _noticed(name, original, copied))
             setattr(torch.Tensor, name, _methods[name])
+
+
+def _measure_issuing(kind: str) -> None:
+    """By calls that copy nothing: the device hears nothing of them, and nobody waits."""
+    try:
+        with unseen():
+            empty = torch.empty(0, device="cpu")
+            there = empty.to(kind, non_blocking=True)
+            calls = {"to": partial(empty.to, kind), "copy_": partial(there.copy_, empty)}
+            for name, call in calls.items():
+                times = [now_ns()]
+                for _ in range(EMPTY_CALLS):
+                    call(non_blocking=True)
+                    times.append(now_ns())
+                _issuing_ns[name] = min(after - before for before, after in pairwise(times))
+    except Exception as error:
+        if not is_ours(error):
+            raise
+        _issuing_ns["to"] = 0  # a backend that has no empty tensors, say
 
 
 def uninstall() -> None:
@@ -165,7 +195,7 @@ def _found(call: tuple[Any, ...], named: dict[str, Any], copied: _Copied) -> _Fo
         return None  # arguments that torch itself will refuse, say
 
 
-def _noticed(original: Any, copied: _Copied) -> Callable[..., Any]:
+def _noticed(name: str, original: Any, copied: _Copied) -> Callable[..., Any]:
     """What is called in the method's place, and calls it."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -185,7 +215,8 @@ def _noticed(original: Any, copied: _Copied) -> Callable[..., Any]:
         result = method(*args, **kwargs)
         took = now_ns() - t0
         try:
-            found.batch.after_copy(found.start, took, found.nbytes, found.pinned, found.blocking)
+            issuing = _issuing_ns.get(name, _issuing_ns["to"])
+            found.batch.after_copy(found.start, took, found.nbytes, found.pinned, found.blocking, issuing)
         except Exception as error:
             if not is_ours(error):
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from threading import get_ident
 from typing import Protocol
 
 from ..base import batch_record
@@ -30,8 +31,8 @@ class HandedOver:
     """What `copies` tells of copies of it."""
 
     __slots__ = (
-        "_clock", "at", "blocking", "bytes", "copies", "copying_ns", "events", "host_ns", "left_behind", "measured",
-        "number", "pinned", "window", "written",
+        "_clock", "_thread", "at", "blocking", "bytes", "copies", "copying_ns", "events", "host_ns", "left_behind",
+        "measured", "number", "pinned", "window", "written",
     )  # fmt: skip
 
     def __init__(self, clock: Marking, window: Window | None, at: int, number: int) -> None:
@@ -39,7 +40,9 @@ class HandedOver:
         self.window = window
         self.at = at  # offset of its record
         self.number = number  # of the iteration's batches
-        self.events: list[tuple[Event, Event, int]] = []  # before and after a copy, and what it took at most
+        # Before and after a copy, what lies between them beside it, and what it took at most.
+        self.events: list[tuple[Event, Event, int, int]] = []
+        self._thread = get_ident()
         self.copies = self.bytes = self.host_ns = self.blocking = 0
         self.pinned: int | None = 0
         self.measured = self.copying_ns = 0  # copies of which the events were read, and what they came to
@@ -50,11 +53,20 @@ class HandedOver:
             self._clock.watch.copied()
         return self._clock.mark() if self.copies < MOST_TIMED_COPIES else None
 
-    def after_copy(self, start: Event | None, host_ns: int, nbytes: int, pinned: bool | None, blocking: bool) -> None:
-        if start is not None:
-            end = self._clock.mark()
-            if end is not None:  # the program was in the call as long as the copy took, where it waits for the end
-                self.events.append((start, end, host_ns if blocking else sys.maxsize))
+    def after_copy(
+        self, start: Event | None, host_ns: int, nbytes: int, pinned: bool | None, blocking: bool, issuing_ns: int
+    ) -> None:
+        end = self._clock.mark() if start is not None else None
+        if start is not None and end is not None:
+            beside, most = 0, sys.maxsize
+            # An idle stream comes to `start` before the copy is issued. (In other threads nothing is asked: one may be
+            # capturing a graph, which an answer to another would end.)
+            idle = not blocking and self._thread == get_ident() and start.query()
+            if blocking or (idle and pinned is False):
+                most = max(1, host_ns - issuing_ns)  # the call takes as long as the copy
+            elif idle:  # the copy began somewhere in the call, which does not wait for it
+                beside = (issuing_ns + host_ns) // 2 if pinned else issuing_ns
+            self.events.append((start, end, beside, most))
         self.copies += 1
         self.bytes += nbytes
         self.host_ns += host_ns
@@ -85,17 +97,18 @@ class HandedOver:
 
     def done(self) -> bool:
         """Whether the device has made the copies that are known so far."""
-        return all(end.query() for _, end, _ in self.events)
+        return all(end.query() for _, end, *_ in self.events)
 
     def read(self) -> list[Event]:
         """Write what its events say, all of which have been reached; gives them back."""
         self.written = True  # a copy noticed from here on has it read again
         events, self.events = self.events, []
-        self.copying_ns += sum(min(elapsed_ns(start, end), most_ns) for start, end, most_ns in events)
+        for start, end, beside_ns, most_ns in events:
+            self.copying_ns += min(max(0, elapsed_ns(start, end) - beside_ns), most_ns)
         self.measured += len(events)
         if self.copies and self.measured == self.copies and self.window is not None:
             self.window.patch([batch_record.COPIES_NS.patch(self.at, self.copying_ns)])
-        return [event for start, end, _ in events for event in (start, end)]
+        return [event for start, end, *_ in events for event in (start, end)]
 
 
 def elapsed_ns(start: Event, end: Event) -> int:

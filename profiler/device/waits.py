@@ -1,4 +1,4 @@
-"""A few steps of a loop, looked at closely: which lines of the program wait for the device, and for how long.
+"""A few steps of a loop, looked at closely: which lines of the program copy to the device, and which wait for it.
 
 `loss.item()`, `float(loss)`, `print(loss)` and their like read a value that the device has yet to compute. The methods
 they come to are wrapped like those that copy, on the loop's own thread, for STEPS steps a loader: the loop pays for it
@@ -42,6 +42,7 @@ class Watch:
         self._stream = stream
         self._until_ns = now_ns() + MOST_NS
         self._waits: dict[tuple[str, str, int], list[int]] = {}
+        self._copied_at: dict[tuple[str, int], int] = {}
         self._inside = False
         self.steps = self.copies = self.aside = 0
         self._handed_on: Any = None
@@ -71,9 +72,14 @@ class Watch:
         self._handed_on = self._stream() if self._stream is not None else None
 
     def copied(self) -> None:
+        """A copy of a batch is about to be made, by whoever called."""
         self.copies += 1
         if self._stream is not None:
             self.aside += bool(self._stream() != self._handed_on)
+        frame = users_frame(sys._getframe(1))
+        if frame is not None and len(self._copied_at) < MAX_PLACES:
+            place = frame.f_code.co_filename, frame.f_lineno
+            self._copied_at[place] = self._copied_at.get(place, 0) + 1
 
     def over(self) -> bool:
         """A step has ended; whether that was the last."""
@@ -109,18 +115,19 @@ class Watch:
 
     def found(self, with_source: bool) -> dict[str, Any]:
         """For the loader's JSON."""
+
+        def at(file: str, line: int, times: int) -> dict[str, Any]:
+            source = linecache.getline(file, line).strip()[:200] if with_source else None
+            return {"place": place_of(file, line), "line": source, "a_step": times / self.steps}
+
         waits = [
-            {
-                "call": name,
-                "place": place_of(file, line),
-                "line": linecache.getline(file, line).strip()[:200] if with_source else None,
-                "a_step": len(took) / self.steps,
-                "mean_ns": sum(took) / len(took),
-            }
+            {"call": name, **at(file, line, len(took)), "mean_ns": sum(took) / len(took)}
             for (name, file, line), took in self._waits.items()
         ]
+        copies = [at(file, line, times) for (file, line), times in self._copied_at.items()]
         known = self.copies and self._stream is not None
-        return {"steps": self.steps, "aside_share": self.aside / self.copies if known else None, "waits": waits}
+        aside = self.aside / self.copies if known else None
+        return {"steps": self.steps, "aside_share": aside, "waits": waits, "copies": copies}
 
 
 def _current() -> Watch | None:

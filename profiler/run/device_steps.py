@@ -1,4 +1,4 @@
-"""What was seen of a few steps of a loop on a device: where the program waited for it, and on what stream it copied."""
+"""What was seen of a few steps of a loop on a device: where the program copied and waited, and on what streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ..base.metadata import number, text
 
-MAX_WAITS = 16
+MAX_PLACES = 16
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,15 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class Copying:
+    """One of the program's lines that copied batches to the device, `a_step` so often a step. `line` as of a wait."""
+
+    place: str
+    line: str | None
+    a_step: float
+
+
+@dataclass(frozen=True)
 class DeviceSteps:
     """`aside_share` is the part of the copies that were issued to another stream than the one that the batch was handed
     over on, None where there were no copies, or it cannot be told."""
@@ -31,6 +40,7 @@ class DeviceSteps:
     steps: int
     aside_share: float | None
     waits: tuple[Wait, ...]
+    copies: tuple[Copying, ...] = ()
 
     @property
     def every_step(self) -> tuple[Wait, ...]:
@@ -43,13 +53,22 @@ def read_device_steps(data: Mapping[str, Any]) -> DeviceSteps | None:
     raw = data.get("device_steps")
     if not isinstance(raw, dict):
         return None
-    steps, listed = number(raw, "steps"), raw.get("waits")
+    steps = number(raw, "steps")
     if not steps or steps < 1:
         return None
-    waits = []
-    for each in listed[:MAX_WAITS] if isinstance(listed, list) else ():
-        a_step, mean = (number(each, name) if isinstance(each, dict) else None for name in ("a_step", "mean_ns"))
-        call, place = (text(each, name) if isinstance(each, dict) else None for name in ("call", "place"))
+    waits, copies = [], []
+    for each in _listed(raw, "waits"):
+        call, place = text(each, "call"), text(each, "place")
+        a_step, mean = number(each, "a_step"), number(each, "mean_ns")
         if a_step is not None and mean is not None and call and place:
             waits.append(Wait(call, place, text(each, "line"), a_step, mean))
-    return DeviceSteps(int(steps), number(raw, "aside_share"), tuple(waits))
+    for each in _listed(raw, "copies"):
+        place, a_step = text(each, "place"), number(each, "a_step")
+        if place and a_step is not None:
+            copies.append(Copying(place, text(each, "line"), a_step))
+    return DeviceSteps(int(steps), number(raw, "aside_share"), tuple(waits), tuple(copies))
+
+
+def _listed(raw: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    listed = raw.get(name)
+    return [each for each in listed[:MAX_PLACES] if isinstance(each, dict)] if isinstance(listed, list) else []

@@ -115,6 +115,8 @@ class Kernels:
     def copy(self, source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
         """`_copy_from`: all that `to`, `cpu` and `copy_` come to."""
         self._module.init()
+        if not source.numel():  # as of CUDA, the device hears nothing of it
+            return target
         engine, stream = self._module.engine, self._module.stream_number()
         issued_ns = engine.clock.now_ns()
         kind, host = ("h2d", source) if source.device.type == "cpu" else ("d2h", target)

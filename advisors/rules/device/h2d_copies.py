@@ -61,6 +61,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         return
     nbytes = mean(case.loader.batches["h2d_bytes"])
     evidence = {
+        **case.copied_at(),
         "copies a batch": figure(copies),
         "copying": f"{us(case.mean_us('h2d') or 0.0)} a batch, {percent(share)} of the step",
     }

@@ -73,6 +73,7 @@ def examine(case: Case) -> Iterator[Outcome]:
             f"where {size(nbytes / 4)} would do. Moving batches takes {percent(moved)} of the step."
         ),
         evidence={
+            **case.copied_at(),
             f"batch{leaf.path}": f"{size(nbytes)} of float32, all k/255",
             "as uint8": size(nbytes / 4),
             "moving batches": f"{percent(moved)} of the step",

@@ -140,7 +140,7 @@ def _pinned_share(case: Case) -> float | None:
 
 
 def _evidence(case: Case) -> dict[str, str]:
-    found = {}
+    found = case.copied_at()
     for stage, name in (("h2d", "copies to the device"), ("pin", "pinning"), ("unpack", "rebuilding a batch")):
         mean, share = case.mean_us(stage), case.share(stage)
         if mean is not None and share is not None:

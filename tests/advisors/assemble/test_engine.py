@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, place
+from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, advise, place
 from loaderscope.advisors.case.case import Advice, Case, Predicted
 from loaderscope.advisors.schema.report_model import Range, Recommendation
 from rule_cases import FakeWhatIf, case_of
@@ -91,3 +91,13 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
     without, other = found
     assert without.predicted.mid == 100.0 and MORE_THAN_FREE in without.why
     assert (other.predicted.mid, other.predicted.high) == (25.0, pytest.approx(25.0 / 0.6))
+
+
+def test_a_loop_of_which_nothing_can_be_predicted_says_why(found_case: Case) -> None:
+    def said(reason: str | None, verdict: str) -> list[str]:
+        report = replace(found_case.report, verdict=verdict)  # type: ignore[arg-type]
+        found = advise(replace(found_case, whatif=None, whatif_reason=reason, report=report), rules=())
+        return [note for note in found.notes if NOT_PREDICTED in note]
+
+    assert said("too little is known", "input-bound") == [f"{NOT_PREDICTED}: too little is known"]
+    assert not said("too little is known", "too-short") and not said(None, "input-bound")

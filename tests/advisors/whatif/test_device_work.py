@@ -46,6 +46,13 @@ def test_copies_that_are_waited_for(tmp_path: Path) -> None:
     assert found.predict(h2d=0.5).mid == pytest.approx((LOAD + COPY) / (LOAD + COPY / 2), rel=0.01)
 
 
+def test_many_copies_leave_the_device_idle_while_they_are_issued(tmp_path: Path) -> None:
+    issuing = 3.0
+    copying = COPY + issuing
+    found = model(tmp_path, LOAD, copying, copying + KERNEL, LOAD - KERNEL, h2d_blocking=1, h2d_host_ns=copying)
+    assert found.predict(h2d=0.1).mid == pytest.approx((LOAD + copying) / (LOAD + 0.1 * copying), rel=0.02)
+
+
 def test_copies_out_of_ordinary_memory_wait_whatever_was_asked(tmp_path: Path) -> None:
     found = model(tmp_path, LOAD, COPY, COPY + KERNEL, LOAD - KERNEL, pin=False, h2d_pinned=0)
     assert found.predict(non_blocking=True).mid == pytest.approx(1.11, abs=0.01)

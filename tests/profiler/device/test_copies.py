@@ -24,8 +24,10 @@ class Listener:
     def before_copy(self) -> None:
         self.started += 1
 
-    def after_copy(self, start: object, host_ns: int, nbytes: int, pinned: bool, blocking: bool) -> None:
-        assert host_ns > 0
+    def after_copy(
+        self, start: object, host_ns: int, nbytes: int, pinned: bool, blocking: bool, issuing_ns: int
+    ) -> None:
+        assert host_ns > 0 and 0 < issuing_ns < 1_000_000
         self.seen.append((nbytes, pinned, blocking))
 
 

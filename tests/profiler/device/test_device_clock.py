@@ -20,6 +20,7 @@ from loaderscope.profiler.lanes.lane import Budget, Lane
 from loaderscope.profiler.lanes.lane_reader import read_segment
 
 MS = 1_000_000
+ISSUING = 200_000
 
 
 class Device:
@@ -76,7 +77,8 @@ def step() -> Iteration:
 
 
 @pytest.fixture
-def clock(device: Device, step: Iteration) -> Iterator[DeviceClock]:
+def clock(device: Device, step: Iteration, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeviceClock]:
+    monkeypatch.setattr(copies, "_issuing_ns", {"to": ISSUING})
     copies.install("meta")
     yield DeviceClock(step, Accelerator("meta", device))
     copies.uninstall()
@@ -163,13 +165,17 @@ def test_what_is_certain_is_written_when_a_run_closes(
     assert list(got["compute_device_ns"] >= 0) == [True] * 4 + [False] * 4
 
 
-def test_copies_between_events(device: Device, clock: DeviceClock, lane: Lane) -> None:
-    class Slow(Event):
-        def record(self) -> None:
-            device.now_ms += 0.5  # every copy takes half a millisecond
-            super().record()
+class Slow(Event):
+    """Half a millisecond passes before each."""
 
+    def record(self) -> None:
+        self.device.now_ms += 0.5
+        super().record()
+
+
+def test_copies_between_events(device: Device, clock: DeviceClock, lane: Lane) -> None:
     clock._device._event = lambda enable_timing: Slow(device)
+    device.done_ms = -1.0  # of a stream that lags behind
     copies.install("meta")
     try:
         batch = [torch.ones(1024), torch.ones(8)]
@@ -178,6 +184,7 @@ def test_copies_between_events(device: Device, clock: DeviceClock, lane: Lane) -
             hand_over(clock, lane, batch)
             for tensor in batch:
                 tensor.to("meta", non_blocking=True)
+        device.done_ms = float("inf")
         clock.entered()
     finally:
         copies.uninstall()
@@ -189,6 +196,26 @@ def test_copies_between_events(device: Device, clock: DeviceClock, lane: Lane) -
     assert (got["h2d_host_ns"] > 0).all()
 
 
+@pytest.mark.parametrize("pinned", [True, False, None])
+def test_on_an_idle_stream_issuing_is_no_copying(
+    device: Device, clock: DeviceClock, lane: Lane, monkeypatch: pytest.MonkeyPatch, pinned: bool | None
+) -> None:
+    clock._device._event = lambda enable_timing: Slow(device)
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda self: pinned)
+    copies._issuing_ns["to"] = 10
+    batch = torch.ones(1024)
+    clock.entered()
+    hand_over(clock, lane, batch)
+    batch.to("meta", non_blocking=True)
+    clock.entered()
+    (copied, *_), (call, *_) = (records(lane)[name] for name in ("h2d_ns", "h2d_host_ns"))
+    between = MS // 2
+    # It began somewhere in a call that does not wait for it, and was over when one that does returned.
+    assert (
+        copied == {True: max(0, between - (10 + call) // 2), False: min(between, call - 10), None: between - 10}[pinned]
+    )
+
+
 def test_a_copy_that_is_waited_for_takes_no_longer_than_its_call(
     device: Device, clock: DeviceClock, lane: Lane
 ) -> None:
@@ -197,12 +224,13 @@ def test_a_copy_that_is_waited_for_takes_no_longer_than_its_call(
     try:
         clock.entered()
         hand_over(clock, lane, batch)
+        copies._issuing_ns["to"] = 10
         batch.to("meta")
         clock._open.events[0][1].at_ms = 50_000.0  # the program came to record it much later
         clock.entered()
     finally:
         copies.uninstall()
-    assert records(lane)["h2d_ns"][0] == records(lane)["h2d_host_ns"][0] > 0
+    assert records(lane)["h2d_ns"][0] == records(lane)["h2d_host_ns"][0] - 10 > 0
 
 
 def test_no_event_is_recorded_into_a_graph(device: Device, clock: DeviceClock, lane: Lane) -> None:
@@ -254,16 +282,16 @@ def test_copies_not_done_yet_are_waited_for_by_nobody(device: Device, clock: Dev
     try:
         clock.entered()
         hand_over(clock, lane, batch)
+        device.now_ms, device.done_ms = 20.0, 1.0  # on a stream that lags behind
         batch.to("meta", non_blocking=True)
-        clock._open.events[0][1].at_ms = 50.0  # on a stream that lags behind
-        device.done_ms = 1.0
+        clock._open.events[0][1].at_ms = 70.0
         clock.entered()
         assert records(lane)["h2d_ns"][0] == -1
-        device.done_ms = 60.0
+        device.done_ms = 80.0
         clock.drain()
     finally:
         copies.uninstall()
-    assert records(lane)["h2d_ns"][0] == 50 * MS
+    assert records(lane)["h2d_ns"][0] == 50 * MS  # issued before the stream came to its first event
 
 
 def test_events_without_times_leave_copies_counted(

@@ -53,6 +53,9 @@ def test_lines_that_wait_are_found_and_counted(device: Any, runs_dir: Path) -> N
     (each,) = found.every_step
     assert (each.call, each.line, each.a_step) == ("item", "there.sum().item()", 1.0)
     assert each.place.startswith("test_waits.py:") and each.mean_ns > 0
+    (copied,) = found.copies
+    assert (copied.line, copied.a_step) == ('there = batch.to("standin")', 1.0)
+    assert copied.place.startswith("test_waits.py:")
     assert {(wait.call, wait.a_step) for wait in found.waits} == {("item", 1.0), ("__float__", 0.25)}
 
 
@@ -106,6 +109,6 @@ def test_a_loop_that_is_left_takes_the_wrappers_along(device: Any, monkeypatch: 
 @pytest.mark.parametrize("stored", [None, [], {}, {"steps": 0}, {"steps": "8", "waits": []}])
 def test_rubbish_is_nothing(stored: Any) -> None:
     assert read_device_steps({"device_steps": stored}) is None
-    assert read_device_steps({"device_steps": {"steps": 8, "waits": [3, {"call": "item"}, None]}}) == DeviceSteps(
-        8, None, ()
-    )
+    assert read_device_steps(
+        {"device_steps": {"steps": 8, "waits": [3, {"call": "item"}, None], "copies": [1, {"place": "a"}]}}
+    ) == DeviceSteps(8, None, ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from loaderscope.advisors.case.case import Case
+from loaderscope.profiler.run.device_steps import Copying, DeviceSteps
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
 from rule_rows import US, rows_of
 
@@ -44,6 +46,22 @@ def test_many_small_copies_are_packed(tmp_path: Path) -> None:
     batch = {"x": torch.randn(3, 2), "y": torch.arange(4), "z": torch.randn(5)}
     moved = scope["to_device"](batch, "cpu")
     assert moved.keys() == batch.keys() and all(torch.equal(moved[key], batch[key]) for key in batch)
+
+
+def test_the_lines_that_copy_are_named(tmp_path: Path) -> None:
+    lines = (
+        Copying("train.py:8", None, 1.0),
+        Copying("train.py:7", "x = x.to(device)", 39.0),
+        Copying("a.py:1", None, 0.1),
+    )
+    found = case(tmp_path, h2d_copies=40, h2d_bytes=400_000, h2d_pinned=40)
+    seen = replace(found, loader=replace(found.loader, device_steps=DeviceSteps(8, 0.0, (), lines)))
+    evidence = advice(NAME, seen).evidence
+    assert list(evidence.items())[:3] == [
+        ("copied at train.py:7", "x = x.to(device)"),
+        ("copied at train.py:8", "1 a step"),
+        ("copies a batch", "40"),
+    ]
 
 
 def test_blocking_copies_of_pinned_memory_are_named(tmp_path: Path) -> None:
