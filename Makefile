@@ -13,6 +13,9 @@ FAST := $(addprefix --ignore tests/,harmless integration test_packaging.py test_
 	reports/html/test_html_browser.py reports/test_fuzz_formats.py advisors/code/test_code_runs.py \
 	profiler/fetch_probe/test_probe.py profiler/transit/test_worker_loops.py)
 
+# Or each of a thousand processes compiles our sources and tests for itself: a quarter of all the time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-slow test-torch test-sanitize test-frameworks check format bench bench-advice
 .PHONY: screenshots clean

@@ -39,7 +39,7 @@ BOTH = [(0, 2, 0, 2), (1, 2, 1, 2)]
     ("packages", "command"),
     [
         ((), ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE")),
-        ((), ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE", "late")),
+        pytest.param((), ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE", "late"), marks=pytest.mark.slow),
         ((), ("ddp.py", "FILE", "spawn")),
         (("lightning",), ("lightning_fit.py", "2")),
         (("accelerate",), ("accelerate", "launch", "--multi_gpu", "--num_processes", "2", "accelerate_loop.py")),

@@ -107,7 +107,7 @@ def said(result: subprocess.CompletedProcess[str]) -> list[str]:
     return [line for line in lines if "resource_tracker" not in line and "warnings.warn(" not in line]
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("context", ["fork", pytest.param("spawn", marks=pytest.mark.slow), "forkserver"])
 def test_a_script_sees_what_it_sees_without(train: Path, context: str) -> None:
     without = bare(train, "train.py", context, "--lr", "0.1")
     with_ = recorded(train, "train.py", context, "--lr", "0.1")

@@ -85,12 +85,12 @@ def pure(samples: int, strange: int) -> bool:
 CASES = [
     ("custom", 2, "fork"),
     pytest.param("custom", 2, "spawn", marks=pytest.mark.slow),
-    ("object", 2, "forkserver"),
+    pytest.param("object", 2, "forkserver", marks=pytest.mark.slow),
     pytest.param("getitems", 2, "fork", marks=pytest.mark.slow),
     ("iterable", 2, "fork"),
     pytest.param("custom", 0, "fork", marks=pytest.mark.slow),
     ("default", 0, "fork"),
-    ("getitems", 0, "fork"),
+    pytest.param("getitems", 0, "fork", marks=pytest.mark.slow),
 ]
 
 

@@ -362,7 +362,12 @@ def test_an_empty_run_waits(runs_dir: Path) -> None:
     asyncio.run(whole())
 
 
-@pytest.mark.parametrize("size", [(20, 6), (40, 12), (80, 24), (240, 70)])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "size", [(20, 6), pytest.param((40, 12), marks=SLOW), (80, 24), pytest.param((240, 70), marks=SLOW)]
+)
 def test_it_draws_at_any_size_and_through_a_storm_of_them(path: Path, size: tuple[int, int]) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         for number in range(1, 7):
