@@ -91,8 +91,10 @@ def most_workers(case: Case) -> int:
     """The largest number worth trying: as many as the CPUs carry, by the CPU time fetching really uses."""
     cpus = case.cpus or 1.0
     share = cpu_over_wall(case)
-    # A busy machine makes computing look like waiting: waiting for a core is not latency.
-    if share is None or share >= LATENCY_BOUND_BELOW or contended(case):
+    # A busy machine makes computing look like waiting where waiting for a core, which is no latency, was not counted.
+    waiting = case.report.waiting
+    counted = waiting is not None and waiting.fetch_core_wait_share is not None
+    if share is None or share >= LATENCY_BOUND_BELOW or (contended(case) and not counted):
         return max(1, math.ceil(cpus))
     return min(CANDIDATES[-1], max(math.ceil(cpus), math.ceil(cpus / max(share, 0.01))))
 

@@ -103,7 +103,19 @@ def test_waiting_for_a_core_is_not_latency(tmp_path: Path) -> None:
     assert num_workers.most_workers(case) == 2
 
 
-def test_what_the_model_foretells_beyond_the_cpus_is_said(tmp_path: Path) -> None:
+def test_latency_on_a_busy_machine_is_latency_where_waiting_for_a_core_was_counted(tmp_path: Path) -> None:
+    rows = main_loop(100, fetch=50.0, fetch_cpu=0.05, compute_ms=2.0)
+    case = case_of(tmp_path, rows, whatif=by_count(n0=1.0), process={"affinity": 1})
+    busy = replace(case, system=replace(case.system, cpu_busy_mean_share=0.99))
+    assert num_workers.most_workers(busy) == 1
+    assert busy.report.waiting is not None
+    waiting = replace(busy.report.waiting, fetch_core_wait_share=0.01)
+    assert num_workers.most_workers(replace(busy, report=replace(busy.report, waiting=waiting))) > 8
+    waiting = replace(waiting, fetch_core_wait_share=0.9)
+    assert num_workers.most_workers(replace(busy, report=replace(busy.report, waiting=waiting))) == 1
+
+
+def test_what_the_model_predicts_beyond_the_cpus_is_said(tmp_path: Path) -> None:
     """`predict(num_workers=4)` and the report are of one mind."""
     whatif = by_count(n0=0.7, n1=1.0, n2=1.02, n4=1.34)
     case = case_of(tmp_path, worker_loop(100), whatif=whatif, process={"affinity": 2},
