@@ -19,10 +19,12 @@ import subprocess
 import sys
 import termios
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -43,6 +45,7 @@ TRAIN = """\
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -265,11 +268,18 @@ def in_a_terminal(command: str, here: Here, expected: str) -> tuple[int, str]:
     return process.wait(), seen.decode(errors="replace")
 
 
-# `make demo` is a minute: tests/test_demo.py runs it for less.
-WRITTEN = [pytest.param(each, marks=[pytest.mark.slow] if each == "loaderscope demo" else []) for each in COMMANDS]
+AT_MOST = 3  # commands of a verb; `make test-slow` runs the rest, and the demo: tests/test_demo.py runs that for less
 
 
-@pytest.mark.parametrize("command", WRITTEN)
+def written() -> Iterator[Any]:
+    seen: Counter[str] = Counter()
+    for command in COMMANDS:
+        verb = command.split()[1]
+        seen[verb] += 1
+        yield pytest.param(command, marks=[pytest.mark.slow] if verb == "demo" or seen[verb] > AT_MOST else [])
+
+
+@pytest.mark.parametrize("command", written())
 def test_it_runs_as_written(here: Here, command: str) -> None:
     verb = command.removeprefix("loaderscope ")
     expected = next(e for p, e in PRINTS if re.match(p, verb) or (p[0] != "(" and re.search(p, verb)))
