@@ -279,7 +279,7 @@ def written() -> Iterator[Any]:
         yield pytest.param(command, marks=[pytest.mark.slow] if verb == "demo" or seen[verb] > AT_MOST else [])
 
 
-@pytest.mark.parametrize("command", written())
+@pytest.mark.parametrize("command", list(written()))
 def test_it_runs_as_written(here: Here, command: str) -> None:
     verb = command.removeprefix("loaderscope ")
     expected = next(e for p, e in PRINTS if re.match(p, verb) or (p[0] != "(" and re.search(p, verb)))
