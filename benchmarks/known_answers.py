@@ -246,7 +246,7 @@ def summarised(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     firsts = [found["ok"] for found in planted.values()]
     share = sum(firsts) / len(firsts) if firsts else None
     # Another change than the planted one, which was measured to gain as much: no mistake, but counted apart.
-    better = {name for name, found in planted.items() if not found["ok"] and found.get("of_fix", 0.0) >= 1.0}
+    right = [found["ok"] or found.get("of_fix", 0.0) >= 1.0 for found in planted.values()]
     alarms = {name: found["recommended"] for name, found in healthy.items() if found["recommended"]}
     wrong = {name: found["forbidden_seen"] for name, found in done.items() if found["forbidden_seen"]}
     errors = [found["error"] for found in done.values() if "error" in found]
@@ -258,7 +258,7 @@ def summarised(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         "planted": len(planted),
         "healthy": len(healthy),
         "first_right_share": share,
-        "first_right_or_better_share": share + len(better) / len(firsts) if share is not None else None,
+        "first_right_or_better_share": sum(right) / len(right) if right else None,
         "missed": {name: found["recommended"] for name, found in planted.items() if not found["ok"]},
         "false_alarms": alarms,
         "forbidden": wrong,
@@ -313,17 +313,9 @@ def show(results: Mapping[str, dict[str, Any]], summary: Mapping[str, Any]) -> N
     for name, found in summary["rules"].items():
         rules.add_row(name, *(str(found[key]) for key in ("first", "precision", "planted", "recall")))
     console.print(rules)
-    for key in (
-        "first_right_share",
-        "first_right_or_better_share",
-        "missed",
-        "false_alarms",
-        "forbidden",
-        "failed",
-        "prediction",
-        "device",
-        "pass",
-    ):
+    told = ("first_right_share", "first_right_or_better_share", "missed", "false_alarms", "forbidden", "failed",
+            "prediction", "device", "pass")  # fmt: skip
+    for key in told:
         if key in summary:
             console.print(f"{key}: {summary[key]}", markup=False)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ....profiler.inspect.inspection import Attribute
+from ...case.code_text import MAX_CHARACTERS
 from .batch_values import (
     Form,
     NotArrays,
@@ -42,7 +43,6 @@ from .source_literals import (
 
 # The recorder stores at most this much source; a run that holds more was not written by it.
 MAX_LINES = 200
-MAX_CHARACTERS = 20_000
 MAX_NODES = 2_000
 MAX_DEPTH = 24
 

@@ -42,8 +42,7 @@ class ElementReads:
 
 def element_reads(part: Part) -> ElementReads | None:
     """What `__getitem__` reads element by element; None where it reads nothing so, or it cannot be told."""
-    text = "\n".join(part.getitem)
-    method = parsed_function(part.getitem) if any(word in text for word in ("for", "while")) else None
+    method = parsed_function(part.getitem)
     if method is None or len(method.args.args) != 2:
         return None
     held = {a.name: a for a in part.attributes if a.kind in _ARRAYS and a.shape and a.device in (None, "cpu")}
