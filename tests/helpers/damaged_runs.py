@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import random
@@ -133,9 +134,11 @@ def _json_values(data: bytes, rng: random.Random) -> bytes:
         elif what < 0.15 and isinstance(holder, list):
             holder += holder
         elif what < 0.25 and isinstance(holder[key], int | float):
-            holder[key] = holder[key] * rng.choice([-1, 1e6, 1e200, 10**9])
+            factor = rng.choice([-1, 10**6, 10**200, 10**9])
+            holder[key] = holder[key] * factor
         else:
-            holder[key] = rng.choice(_ODD)
+            # A copy: what later damage puts into one of these lists would otherwise be in all of them, itself included.
+            holder[key] = copy.deepcopy(rng.choice(_ODD))
     return json.dumps(value).encode()
 
 
