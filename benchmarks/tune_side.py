@@ -28,7 +28,7 @@ from tune_cases.loop import Loop
 
 WORKERS, PREFETCH = range(1, 9), (1, 2, 4, 8)
 SHORT_EPOCH = 200  # batches: of such, whole epochs are measured, the start of their workers with them
-GLANCE_S, LOOK_S, TURN_S, ROUNDS = 0.15, 0.4, 0.35, 6
+GLANCE_S, LOOK_S, TURN_S, ROUNDS = 0.15, 0.4, 0.5, 12
 LEAST_STEPS, GLANCE_AT_MOST_S = 8, 1.0
 NEAR, LOOKED_AT = 0.85, (10, 5)  # those not so near to the best are not looked at again, nor more each time
 AFTER_S, TUNED_AT_MOST_S = 1.0, 75.0

@@ -19,6 +19,7 @@ MOST = 5
 WORTH = 1.03
 # Of two that are expected to be as good, the one with fewer workers and fewer batches ahead.
 AS_GOOD = 0.97
+NO_GREAT_LOSS = 0.9
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def ordered(
             if each != own and each not in found:
                 found[each] = predict(**each.changed_from(own))
 
-    foresee(replace(own, num_workers=n) for n in WORKERS if n <= most)
+    foresee(own.with_workers(n) for n in WORKERS if n <= most)
     best = _best(found)[:2]
     with_workers = [each for each in (own, *best) if each.num_workers]
     foresee(replace(each, prefetch_factor=factor) for each in with_workers for factor in PREFETCH)
@@ -83,7 +84,12 @@ def ordered(
     for each in _best(found):
         if found[each].high > WORTH and not any(_as_good(each, other, found) for other in chosen):
             chosen.append(each)
-    return [Candidate(each, found[each]) for each in chosen[:FIRST]]
+    chosen = chosen[:FIRST]
+    none = own.with_workers(0)
+    # Of what workers cost the model knows least: where it sees no great loss, they are left out once.
+    if own.num_workers and none not in chosen and found[none].high > NO_GREAT_LOSS:
+        chosen[FIRST - 1 :] = [none]
+    return [Candidate(each, found[each]) for each in chosen]
 
 
 def _as_good(one: Settings, other: Settings, found: dict[Settings, Range]) -> bool:
@@ -92,16 +98,15 @@ def _as_good(one: Settings, other: Settings, found: dict[Settings, Range]) -> bo
     return same and found[one].mid < WORTH * found[other].mid
 
 
-def neighbours(best: Settings, tried: set[Settings], cores: int | None = None) -> list[Candidate]:
-    """What lies beside the best so far: the model may be off by a worker or two. Where workers share cores already,
-    half as many come first."""
+def neighbours(best: Settings, base: Settings, tried: set[Settings], cores: int | None = None) -> list[Candidate]:
+    """What lies beside the best so far, which was better than `base`: the model may be off by a worker or two. Fewer
+    workers come first where fewer were better, and where they share cores already, half as many."""
     workers = best.num_workers
     crowded = workers > (cores or usable_cores())
-    more, fewer = (replace(best, num_workers=n) for n in (workers + 1, workers // 2 if crowded else workers - 1))
-    near = [fewer, more] if crowded else [more, fewer]
-    if best.num_workers:
+    more, fewer = best.with_workers(workers + 1), best.with_workers(workers // 2 if crowded else max(0, workers - 1))
+    near = [fewer, more] if crowded or workers < base.num_workers else [more, fewer]
+    if workers:
         near.insert(1, replace(best, prefetch_factor=min(PREFETCH[-1], 2 * best.prefetch_factor)))
-    near = [each for each in near if each.num_workers > 0]
     return [Candidate(each, None) for each in near if each not in tried]
 
 

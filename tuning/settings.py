@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..profiler.base import torch_parts
@@ -30,6 +30,11 @@ class Settings:
         if not self.in_order:
             found["in_order"] = False
         return found
+
+    def with_workers(self, number: int) -> Settings:
+        """The same with so many workers; without any, what only workers have is left out."""
+        kept = replace(self, num_workers=number)
+        return kept if number else replace(kept, prefetch_factor=DEFAULT_PREFETCH, persistent_workers=False)
 
     def changed_from(self, other: Settings) -> dict[str, Any]:
         """The arguments to write in place of those of `other`."""

@@ -12,78 +12,32 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from ..profiler.base import torch_parts
 from ..profiler.base.clock import now_ns
 from ..profiler.guard.error_origin import is_ours
 from ..profiler.iterate.watch import iterator_like
 from .drawn_order import DrawnOrder, Sampler, StandIn
-from .later_workers import LaterWorkers
+from .driver import Driver, Still
+from .later_workers import ApartWorkers, LaterWorkers, forks
 from .pools import Coming, Over, Pool, end
 from .random_streams import epoch_seed, fetching_apart, fresh_generator, numbered_seed
 from .settings import Settings, settings_of
-
-
-class Driver(Protocol):
-    """Who decides on the settings of a loader. What it raises is its failure, and ends nothing."""
-
-    pools: int  # made so far beside those that an untuned loader makes
-
-    def wanted(self, own: Settings) -> Settings:
-        """For an iteration that begins; `own` are those of the user's code, which may change them."""
-
-    def keeps(self, settings: Settings) -> bool:
-        """Whether workers with these settings are to be kept, idle, for the next turn."""
-
-    def begun(self, iterator: Switching) -> None:
-        """An iteration begins."""
-
-    def handed(self, iterator: Switching, batch: Any) -> None:
-        """This batch is about to reach the loop. May switch."""
-
-    def switched(self, iterator: Switching, settings: Settings) -> None:
-        """From the next batch on, batches are made with these."""
-
-    def ended(self, iterator: Switching) -> None:
-        """The iteration has come to its end."""
-
-    def failed(self, settings: Settings, error: BaseException) -> None:
-        """These do not work with this loader; its own are in use again."""
-
-
-class Still:
-    """A driver that leaves everything as it is."""
-
-    def __init__(self, pools: int) -> None:
-        self.pools = pools
-
-    def wanted(self, own: Settings) -> Settings:
-        return own
-
-    def keeps(self, settings: Settings) -> bool:
-        return False
-
-    def begun(self, iterator: Switching) -> None: ...
-
-    def handed(self, iterator: Switching, batch: Any) -> None: ...
-
-    def switched(self, iterator: Switching, settings: Settings) -> None: ...
-
-    def ended(self, iterator: Switching) -> None: ...
-
-    def failed(self, settings: Settings, error: BaseException) -> None: ...
+from .shared_files import SharedFiles, connections_of
+from .torch_name import named_as
 
 
 def handing_out(driver: Driver) -> Callable[[Any], Any]:
     """What `watch.hand_out` takes for the loader that this driver tunes."""
     rested: list[Pool] = []  # whose workers are kept for the next iteration, which the user's own settings would not
+    shared = SharedFiles()
 
     def make(loader: Any) -> Any:
         iterator = Switching.__new__(Switching)
-        iterator.__init__(loader, driver, rested)  # type: ignore[misc]
+        iterator.__init__(loader, driver, rested, shared)  # type: ignore[misc]
         first = type(iterator.pool.iterator)
-        iterator.__class__ = _named_as(first)
+        iterator.__class__ = named_as(first, Switching)
         return iterator
 
     return make
@@ -92,9 +46,9 @@ def handing_out(driver: Driver) -> Callable[[Any], Any]:
 class Switching:
     """One iteration over a tuned loader, or all of them where the loader keeps its workers."""
 
-    def __init__(self, loader: Any, driver: Driver, rested: list[Pool]) -> None:
+    def __init__(self, loader: Any, driver: Driver, rested: list[Pool], shared: SharedFiles) -> None:
         self.driver = driver
-        self._rested = rested
+        self._rested, self._shared = rested, shared
         # The loader holds on to the iterator of its persistent workers: no circle.
         self.loader: Callable[[], Any] = weakref.ref(loader) if loader.persistent_workers else lambda: loader
         self.next_pool: Pool | None = None
@@ -157,7 +111,10 @@ class Switching:
         self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, first: Any, context: Any = None
     ) -> Pool:
         guest = settings != self.own
-        stand_in = StandIn(loader, settings, sampler, generator, warns=not guest, context=context)
+        apart = context
+        if context is None and (guest or self.driver.pools):
+            apart = ApartWorkers(loader.multiprocessing_context)  # this process may have fetched, which it would not
+        stand_in = StandIn(loader, settings, sampler, generator, warns=not guest, context=apart)
         iterator = iterator_like(loader, stand_in, settings.num_workers, first)
         iterator._index_sampler = loader._index_sampler
         if settings.num_workers:
@@ -184,6 +141,7 @@ class Switching:
             self._see_off()
         if self.next_pool is not None and self.pool.empty:
             self._go_over()
+        before = None if self.pool.settings.num_workers else self._shared.before()
         while True:
             try:
                 batch = next(self.pool.iterator)
@@ -191,6 +149,8 @@ class Switching:
             except BaseException as error:
                 if self._ended(error):
                     raise
+        if before is not None:
+            self._shared.after(before)
         order = self.order
         order.handed(self.pool.under_way() if self.pool.any_order else ())
         self.given += 1
@@ -263,10 +223,24 @@ class Switching:
         """Of the batches drawn now."""
         return (self.next_pool or self.pool).settings
 
-    def switch(self, settings: Settings, at_once: bool = False) -> bool:
+    def why_unsafe(self, settings: Settings) -> str | None:
+        """Why the data set cannot be used under these settings as it is under those at work; None where it can."""
+        loader = self.loader()
+        if loader is None or not forks(loader.multiprocessing_context):
+            return None
+        if settings.num_workers:
+            names = ", ".join(sorted(self._shared.names or ()))
+            why = f"workers would share {names}, which this process fetches from: open it in the worker"
+            return why if names else None
+        workers = getattr(self.pool.iterator, "_workers", ())
+        names = ", ".join(sorted(connections_of([each.pid for each in workers])))
+        why = f"each worker is connected to {names}: workers begun later would share the training process's connection"
+        return why if names else None
+
+    def switch(self, settings: Settings) -> bool:
         """Batches are made with these as soon as may be: those drawn from now on, or from when the workers for it have
         started. Asked for with each batch until then; not asked for again, it is given up. False where it is not
-        possible now. `at_once`: the loop waits for that."""
+        possible now."""
         if self._coming is not None and self._coming.pool.settings != settings:
             self._give_up_coming()
         if settings == self.settings:
@@ -279,7 +253,7 @@ class Switching:
             return False
         if (parked := self._parked.pop(settings, None)) is not None:
             return self._turn_to(parked, now_ns())
-        return self._trying(settings, lambda: self._make(loader, settings, at_once))
+        return self._trying(settings, lambda: self._make(loader, settings))
 
     def _trying(self, settings: Settings, act: Callable[[], bool]) -> bool:
         """Of an error in it, the loop learns nothing."""
@@ -292,7 +266,7 @@ class Switching:
             self.driver.failed(settings, error)
             return False
 
-    def _make(self, loader: Any, settings: Settings, at_once: bool) -> bool:
+    def _make(self, loader: Any, settings: Settings) -> bool:
         began_ns = now_ns()
         generator = fresh_generator(self._further_seed(loader))
         workers = LaterWorkers(loader.multiprocessing_context) if settings.num_workers else None
@@ -303,7 +277,7 @@ class Switching:
         self._coming = Coming(pool, workers)
         if self.pool.step is not None:
             self.pool.step.held_up(now_ns() - began_ns)
-        return self._started(self._coming, at_once=True) if at_once else True
+        return True
 
     def _bring_up(self) -> None:
         """A batch was handed over while workers are being started."""
@@ -315,16 +289,16 @@ class Switching:
             coming.wanted = False
             self._trying(coming.pool.settings, lambda: self._started(coming))
 
-    def _started(self, coming: Coming, at_once: bool = False) -> bool:
+    def _started(self, coming: Coming) -> bool:
         """Starts some more, and turns to them once all are ready. Less than one step long, and the start of one."""
         began_ns = now_ns()
         if not coming.workers.started:
             spent_ns = began_ns - coming.last_ns if coming.last_ns else 0
-            coming.workers.start(float("inf") if at_once else spent_ns)
+            coming.workers.start(spent_ns)
             coming.last_ns = now_ns()
             if self.pool.step is not None:
                 self.pool.step.held_up(coming.last_ns - began_ns)
-        if not coming.workers.started or not (at_once or coming.workers.ready):
+        if not coming.workers.ready:
             return False
         self._coming = None
         if not coming.pool.guest:
@@ -450,22 +424,6 @@ class Switching:
 
     def __reduce__(self) -> Any:
         return self.pool.iterator.__reduce__()
-
-
-_classes: dict[type, type] = {}
-
-
-def _named_as(cls: type) -> type:
-    """Switching under the name of torch's iterator, and an instance of its class as far as `isinstance` asks."""
-    if cls not in _classes:
-        base = next(each for each in cls.__mro__ if not hasattr(each, "_ls"))
-        body = {
-            "__module__": base.__module__,
-            "__qualname__": base.__qualname__,
-            "__class__": property(lambda self: base),
-        }
-        _classes[cls] = type(base.__name__, (Switching,), body)
-    return _classes[cls]
 
 
 def _none() -> None: ...

@@ -27,12 +27,13 @@ WORTH = 1.03
 CERTAIN, TOLD = 0.99, 0.8
 DRAWN = 200_000  # of Student's distribution, by NumPy
 WINDOW_S, WINDOW_STEPS = 0.5, 8
-FEWEST_WINDOWS, MOST_PAIRS = 5, 6
+FEWEST_WINDOWS, MOST_PAIRS, PROMISING_PAIRS = 5, 6, 10
 HOPELESS = 0.9  # one window so far below both of the base's beside it is enough
 LEAST_SPREAD = 0.03  # of windows, as logarithms: two of them may be as one by chance
 # Against settings that are proven already, or where little is to be had, a trial is short. What is then as good is
 # preferred where it costs less, and where it costs more, if it is better by this.
 SHORT_PAIRS, BETTER = 3, 1.015
+LONG_S = 15.0  # and so is one whose windows are long, as epochs are that are compared whole
 PAUSE = 20.0  # a step so many times longer than the median is a pause of the program's: an evaluation, a checkpoint
 
 
@@ -191,10 +192,17 @@ class Trial:
             self.outcome = "proven"
         elif told.high < WORTH:
             self.outcome = "not faster"
-        elif len(candidate) >= (MOST_PAIRS if self.of_base is None and told.mid > WORTH else SHORT_PAIRS):
-            # There is no further look: it is certain to be faster at all, and probably by more than what is worth it.
-            of_own = self.of_base is None and told.low > WORTH and certain.low > 1.0
-            self.outcome = "proven" if of_own or self._better(told.mid, certain) else "undecided"
+        elif len(candidate) >= (SHORT_PAIRS if self._short(told.mid) else MOST_PAIRS):
+            # Certain to be faster at all, and probably by more than what is worth it: of what is first tried, that is
+            # enough in the end, and what is probable goes on for some more turns.
+            probable = self.of_base is None and told.low > WORTH
+            if (probable and certain.low > 1.0) or self._better(told.mid, certain):
+                self.outcome = "proven"
+            elif not probable or len(candidate) >= PROMISING_PAIRS or self.seconds > LONG_S:
+                self.outcome = "undecided"
+
+    def _short(self, middle: float) -> bool:
+        return self.of_base is not None or middle <= WORTH or self.seconds > LONG_S
 
     def _measured(self, over_base: Range) -> None:
         self.gain = over_base.mid

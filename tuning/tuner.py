@@ -7,7 +7,6 @@ decided, a batch costs two comparisons here.
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Callable
 from statistics import median
@@ -15,30 +14,25 @@ from typing import Any
 
 from ..profiler.base.clock import now_ns
 from ..profiler.base.host import usable_cores
-from ..profiler.device.accelerator import Accelerator, in_use
 from ..profiler.iterate.watch import loader_place
 from ..profiler.run.tuning import asked
-from ..profiler.session import session as sessions
 from ..profiler.session.ranks import group_of_process, ranks
 from ..profiler.transit.measure import batch_size_of
-from .candidates import MOST, Candidate, neighbours, predicted_candidates, usual
+from .later_workers import forks
+from .look import Look, candidates_for
 from .ranks import Following, Leading, meet
 from .record import Record, trial_facts
 from .room import Load, Room, room_left, why_no_room, worker_bytes
+from .search import Search
 from .settings import Settings, settings_of, why_refused
 from .switching import Switching
-from .trial import WORTH, Trial, Window, epochs_left_out, left_out
+from .trial import Trial, Window, epochs_left_out, left_out
 
-LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is predicted
-LOOK_AT_MOST = 2000
 # Epochs shorter than this are compared whole: starting workers is a part of them that may outweigh all else.
 SHORT_EPOCH_S = 3.0
-ENOUGH_S = 12.0  # of trying; after it no further candidate is begun
 STEP_SHARE = 0.1  # of a known length of training
 # After all is decided: below the user's own rate for so long, and it goes back.
 LONG_NS, BELOW = 30_000_000_000, 0.97
-STEEP = 1.05  # what lies beside settings that gained less over those before them gains less still
-PREDICT_S = 10.0  # no iteration waits longer for what is being predicted
 WRITE_NS = 5_000_000_000
 IDLE_NS = 3_000_000_000  # whoever tries and has handed over nothing for so long is not in anybody's way
 
@@ -61,7 +55,7 @@ class Tuner:
         self.loader = weakref.ref(loader)
         self.own = settings_of(loader)
         self.chosen = self.own
-        self.trials: list[Trial] = []
+        self.search: Search | None = None  # once the candidates are known
         self.said = "the loop ended before anything was decided"
         self.decided = False
         self.pools = 0
@@ -70,15 +64,12 @@ class Tuner:
         self._most_steps = int(steps * STEP_SHARE) if steps else None
         self._record = Record()
         self._active: weakref.ref[Switching] | None = None
-        self._begun_ns = self._last_ns = self._looked = 0
+        self._last_ns = 0
+        self.look = Look()
         self._written_ns = -WRITE_NS
         self._load: Load | None = None
-        self._predicting: threading.Thread | None = None
-        self._found: list[Candidate] | None = None
-        self._waiting: list[Candidate] = []
         self._trial: Trial | None = None
-        self._last_base: list[float] = []  # the rate of the base's window just before
-        self._trial_ns = self._first_trial_ns = self._steps_then = 0
+        self._trial_ns = self._steps_then = 0
         self._window: Window | None = None
         self._below_since = 0
         self._leading: Leading | None = None  # of several ranks, the one that decides
@@ -86,11 +77,18 @@ class Tuner:
         self._by_epochs = False
         self._wanted_ns = 0
 
+    @property
+    def trials(self) -> list[Trial]:
+        return self.search.trials if self.search is not None else []
+
+    @property
+    def best(self) -> Trial | None:
+        return self.search.best if self.search is not None else None
+
     # As `Switching` calls it.
 
     def wanted(self, own: Settings) -> Settings:
-        if self._predicting is not None:
-            self._predicting.join(PREDICT_S)  # workers are about to be forked, best where no other thread is at work
+        self.look.wait()
         self._wanted_ns = self._clock()
         if own != self.own:  # the user's code has changed them
             self.own = self.chosen = own
@@ -163,36 +161,32 @@ class Tuner:
             self._apart(why)
         elif self._trial is not None:
             self._go_on(iterator, now)
-        elif self._waiting:
-            self._next(iterator, now)
+        elif self.search is not None:
+            self._next(self.search, iterator, now)
         else:
             self._look(iterator, batch, now)
 
     # Looking.
 
     def _look(self, iterator: Switching, batch: Any, now: int) -> None:
-        if self._predicting is not None:
-            if not self._predicting.is_alive():
-                self._predicting = None
-                self._waiting = list(self._found or ())
-                if not self._waiting:
+        if self.look.predicting:
+            if self.look.found is not None:
+                self.search = Search(self.own, self._cores, self.look.found)
+                if not self.look.found:
                     self._decide("nothing to gain: the loop does not wait for its data")
             return
-        self._looked += 1
-        self._begun_ns = self._begun_ns or now
-        long = now - self._begun_ns >= LOOK_S * 1e9 and self._looked >= LOOK_BATCHES
-        if not long and self._looked < LOOK_AT_MOST:
-            return
-        if not self._met(now):
+        if not self.look.handed(now) or not self._met(now):
             return
         # Ranks take their turns within epochs, each at its own pace.
-        short = len(iterator) * (now - self._begun_ns) / self._looked < SHORT_EPOCH_S * 1e9
-        self._by_epochs = short and self._leading is None
+        self._by_epochs = len(iterator) * self.look.step_s(now) < SHORT_EPOCH_S and self._leading is None
         size, tensors = batch_size_of(batch)
         self._load = Load(0.0, max(0, size), max(0, tensors))
-        sessions.flush()
-        self._predicting = threading.Thread(target=self._predict, name="loaderscope predicts", daemon=True)
-        self._predicting.start()
+        own, cores, any_order = self.own, self._cores, self._any_order
+        self.look.predict(lambda: candidates_for(self.loader(), own, cores, any_order))
+
+    @property
+    def _cores(self) -> int:
+        return self._leading.cores if self._leading is not None else usable_cores()
 
     def _met(self, now: int) -> bool:
         """Whether all ranks that decide together are here, and this one leads. Nobody waits: batches go on."""
@@ -200,7 +194,7 @@ class Tuner:
             told = ranks(os.environ, group_of_process())
             if (told.world_size or 1) == 1:
                 return True
-            found = meet(self.loader(), told, self._begun_ns, now)
+            found = meet(self.loader(), told, self.look.began_ns, now)
             if isinstance(found, str):
                 self._decide(f"not tuned: {found}")
             elif isinstance(found, Following):
@@ -210,42 +204,21 @@ class Tuner:
                 self._leading = found
         return self._leading is not None and self._leading.met
 
-    def _predict(self) -> None:
-        cores = self._leading.cores if self._leading is not None else usable_cores()
-        try:
-            place = loader_place(self.loader())
-            session = sessions.current()
-            if place is None or session is None:
-                self._found = usual(self.own, cores)
-                return
-            device = isinstance(in_use(), Accelerator)
-            run, process = str(session.run_directory), str(place[0])
-            any_order = self._any_order and hasattr(self.loader(), "in_order")
-            self._found = predicted_candidates(run, process, place[1], self.own, device, cores, any_order)
-        except Exception:
-            self._found = usual(self.own, cores)
-
     # Trying.
 
-    def _next(self, iterator: Switching, now: int) -> None:
+    def _next(self, search: Search, iterator: Switching, now: int) -> None:
         global _trying
         holder = _trying() if _trying is not None else None
         if holder is not None and holder is not self and not holder.decided and now - holder._last_ns < IDLE_NS:
             return
         _trying = weakref.ref(self)
         loader = self.loader()
-        candidate = self._waiting.pop(0)
-        best = self.best
-        over_own = best.measured if best is not None else None
-        trial = Trial(self.chosen, candidate.settings, candidate.predicted, over_own, self._last_base)
-        self._last_base = []
-        self.trials.append(trial)
-        self._first_trial_ns = self._first_trial_ns or now
+        trial = search.begin(now)
         self._steps_then = self._steps_then or self.steps
         why = (
             "the loader is gone" if loader is None else why_refused(loader, self.own, trial.candidate, self._any_order)
         )
-        why = why or self._why_no_room(iterator, trial.candidate)
+        why = why or iterator.why_unsafe(trial.candidate) or self._why_no_room(iterator, trial.candidate)
         if why is not None:
             trial.end("not tried", why)
             self._after()
@@ -257,7 +230,7 @@ class Tuner:
         if not settings.num_workers or self._load is None:
             return None
         pids = [worker.pid for worker in getattr(iterator.pool.iterator, "_workers", ())]
-        held = worker_bytes(pids, _forks(self.loader()))
+        held = worker_bytes(pids, forks(getattr(self.loader(), "multiprocessing_context", None)))
         return why_no_room(settings, Load(held, self._load.batch_bytes, self._load.tensors), self._room())
 
     def _room(self) -> Room:
@@ -302,8 +275,8 @@ class Tuner:
         """A window has ended."""
         trial = self._trial
         assert trial is not None
-        trial.add(window)
         trial.seconds = (now - self._trial_ns) / 1e9
+        trial.add(window)
         if self._asked(iterator):
             return
         self._write()
@@ -329,7 +302,7 @@ class Tuner:
         return True
 
     def _spent(self, now: int) -> bool:
-        over = now - self._first_trial_ns > self._budget_s * 1e9
+        over = self.search is not None and now - self.search.began_ns > self._budget_s * 1e9
         steps = self._most_steps is not None and self.steps - self._steps_then > self._most_steps
         return over or steps
 
@@ -337,43 +310,22 @@ class Tuner:
         assert self._trial is not None
         self._trial.seconds = (now - self._trial_ns) / 1e9
         self._trial.end("undecided", "the time for trying was used up")
-        self._waiting = []
         self._ended(more=False)
 
     def _ended(self, more: bool = True) -> None:
         """A trial is over."""
-        trial = self._trial
-        assert trial is not None
+        assert self._trial is not None and self.search is not None
+        self.search.ended(self._trial)
         self._trial = self._window = None
-        best = self.best
-        # What ends by itself ends with a window of the base, on which the next one's windows follow.
-        self._last_base = trial.rates[trial.base][-1:] if trial.outcome in ("not faster", "undecided") else []
-        if best is trial and more:
-            tried = {self.own, *(each.candidate for each in self.trials)}
-            cores = self._leading.cores if self._leading is not None else usable_cores()
-            beside = neighbours(trial.candidate, tried, cores) if trial.gain >= STEEP else []
-            self._waiting = [*beside, *self._waiting] if trial.waits else []
-        self.chosen = self.own if best is None else best.candidate
+        self.chosen = self.search.found
         self._after(more)
 
     def _after(self, more: bool = True) -> None:
-        tried = {each.candidate for each in self.trials}
-        self._waiting = [each for each in self._waiting if each.settings not in tried and self._may_win(each)]
-        enough = self._clock() - self._first_trial_ns > ENOUGH_S * 1e9
-        if not self._waiting or not more or enough or len(self.trials) >= MOST:
+        assert self.search is not None
+        if not more or self.search.over(self._clock()):
             self._conclude()
         else:
             self._write()
-
-    def _may_win(self, candidate: Candidate) -> bool:
-        """Whether more is expected of it, at the best, than was found already."""
-        best, predicted = self.best, candidate.predicted
-        return best is None or best.measured is None or predicted is None or predicted.high > best.measured.mid * WORTH
-
-    @property
-    def best(self) -> Trial | None:
-        """The last that was proven: each is tried against the best before it."""
-        return next((each for each in reversed(self.trials) if each.outcome == "proven"), None)
 
     def _conclude(self) -> None:
         best = self.best
@@ -396,7 +348,9 @@ class Tuner:
         return ", ".join(f"{name}={value}" for name, value in best.candidate.changed_from(self.own).items())
 
     def _decide(self, said: str) -> None:
-        self.decided, self.said, self._waiting = True, said, []
+        self.decided, self.said = True, said
+        if self.search is not None:
+            self.search.waiting = []
         if self._leading is not None:
             self._leading.end(self._clock(), self.chosen, said, [trial_facts(each) for each in self.trials])
         self._write()
@@ -485,16 +439,9 @@ class Tuner:
     def _write(self) -> None:
         self._written_ns = self._clock()
         trials = [trial_facts(each) for each in self.trials]
-        waiting = [trial_facts(Trial(self.chosen, each.settings, each.predicted)) for each in self._waiting]
+        left = self.search.waiting if self.search is not None else []
+        waiting = [trial_facts(Trial(self.chosen, each.settings, each.predicted)) for each in left]
         follows = None
         if self._following is not None:
             trials, follows = self._following.trials, 0
         self._record.write(self.loader(), self.own, self.chosen, self.decided, self.said, trials, follows, waiting)
-
-
-def _forks(loader: Any) -> bool:
-    import multiprocessing
-
-    context = getattr(loader, "multiprocessing_context", None)
-    method = context.get_start_method() if context is not None else multiprocessing.get_start_method(allow_none=True)
-    return method in (None, "fork")

@@ -18,7 +18,7 @@ from .materials import ROWS, made, records, waited, worked
 class Records(Dataset):
     """Small arrays in LMDB."""
 
-    reading: Any = None
+    reading: Any = None  # of all of them: LMDB opens a store once in a process
 
     def __len__(self) -> int:
         return LENGTH
@@ -26,9 +26,9 @@ class Records(Dataset):
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
         import lmdb
 
-        if self.reading is None:
-            self.reading = lmdb.open(str(records() / "store"), readonly=True, lock=False).begin()
-        return torch.from_numpy(np.load(io.BytesIO(self.reading.get(f"{index % 2000}".encode())))), index
+        if Records.reading is None:
+            Records.reading = lmdb.open(str(records() / "store"), readonly=True, lock=False).begin()
+        return torch.from_numpy(np.load(io.BytesIO(Records.reading.get(f"{index % 2000}".encode())))), index
 
 
 def rows() -> TensorDataset:

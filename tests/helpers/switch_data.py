@@ -73,7 +73,14 @@ class Script:
         if self.batches in self.plan:
             self.now = self.plan[self.batches]
         if iterator.settings != self.now:
-            iterator.switch(self.now, self.at_once)
+            self.switch(iterator)
+
+    def switch(self, iterator: Switching) -> None:
+        """`at_once`: its workers start now, as between many steps."""
+        iterator.switch(self.now)
+        while self.at_once and (coming := iterator._coming) is not None:
+            coming.wanted, coming.last_ns = True, 1
+            iterator._bring_up()
 
     def switched(self, iterator: Switching, settings: Settings) -> None:
         self.events.append((iterator.given, settings))
@@ -106,7 +113,7 @@ class Restless(Script):
     def handed(self, iterator: Switching, batch: Any) -> None:
         self.batches += 1
         self.now = self.turns[self.batches // self.EVERY % len(self.turns)]
-        iterator.switch(self.now, self.at_once)
+        self.switch(iterator)
 
     def failed(self, settings: Settings, error: BaseException) -> None:
         self.turns = [each for each in self.turns if each != settings]

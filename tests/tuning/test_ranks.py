@@ -18,7 +18,7 @@ from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.run.run_reader import open_run
 from loaderscope.profiler.session.ranks import Ranks
 from loaderscope.reports.text.tuned_text import render_tuned
-from loaderscope.tuning import ranks, tuner
+from loaderscope.tuning import look, ranks, tuner
 from loaderscope.tuning.candidates import Candidate
 from loaderscope.tuning.ranks import Board, Following, Leading, meet
 from loaderscope.tuning.room import Room
@@ -47,6 +47,8 @@ class Loop:
         else:
             self.settings = settings
 
+    def why_unsafe(self, settings: Settings) -> None: ...
+
     def tidy(self) -> None:
         self.tidied += 1
 
@@ -60,8 +62,7 @@ class Loop:
     def hand_over(self) -> None:
         self.given += 1
         self.driver.handed(self, 0)
-        if self.driver._predicting is not None:
-            self.driver._predicting.join()
+        self.driver.look.wait()
         if not self.seen or self.seen[-1][1] != self.settings:
             self.seen.append((self.given, self.settings))
 
@@ -107,7 +108,7 @@ class Job:
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(*rates: dict[Settings, float], tried: Any = (BETTER,), in_step: bool = True) -> Job:
         found = [Candidate(each, Range(1.8, 2.0, 2.2)) for each in tried]
-        monkeypatch.setattr(tuner, "usual", lambda own, cores: found)
+        monkeypatch.setattr(look, "usual", lambda own, cores: found)
         monkeypatch.setattr(tuner, "room_left", lambda: Room(None, None, None))
         return Job(tmp_path, list(rates), in_step)
 

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 import loaderscope
 from loaderscope.advisors.schema.report_model import Range
-from loaderscope.tuning import candidates, tuner
+from loaderscope.tuning import candidates, look, tuner
 from loaderscope.tuning.candidates import Candidate, neighbours, ordered
 from loaderscope.tuning.room import Room
 from loaderscope.tuning.settings import Settings
@@ -178,10 +178,21 @@ def test_where_free_loading_would_gain_nothing_nothing_is_tried() -> None:
 
 
 def test_neighbours_of_the_best_that_were_not_tried() -> None:
-    found = [each.settings for each in neighbours(Settings(2), {Settings(3), Settings(0)}, cores=2)]
+    found = [each.settings for each in neighbours(Settings(2), OWN, {Settings(3), Settings(0)}, cores=2)]
     assert found == [Settings(2, 4), Settings(1)]
-    crowded = [each.settings for each in neighbours(Settings(4), set(), cores=2)]
+    crowded = [each.settings for each in neighbours(Settings(4), OWN, set(), cores=2)]
     assert crowded == [Settings(2), Settings(4, 4), Settings(5)]
+    fewer = [each.settings for each in neighbours(Settings(1, 8, persistent_workers=True), Settings(4), set(), cores=2)]
+    assert fewer[0] == Settings(0) and Settings(2, 8, persistent_workers=True) in fewer
+
+
+@pytest.mark.parametrize(("gain", "tried"), [(0.85, True), (0.5, False)])
+def test_leaving_workers_is_tried_where_the_model_sees_no_great_loss(gain: float, tried: bool) -> None:
+    def predict(**changes: Any) -> Range:
+        return factor(5.0 if "fetch" in changes else gain if changes.get("num_workers") == 0 else 1.0)
+
+    found = [each.settings for each in ordered(Settings(4, 4), False, predict, 2)]
+    assert len(found) == candidates.FIRST and (found[-1] == Settings(0)) == tried
 
 
 class Loop:
@@ -200,6 +211,8 @@ class Loop:
     def switch(self, settings: Settings) -> None:
         self.settings = settings
 
+    def why_unsafe(self, settings: Settings) -> None: ...
+
     def tidy(self) -> None: ...
 
     def __len__(self) -> int:
@@ -210,8 +223,7 @@ class Loop:
         while self.now < end:
             self.now += int(1e9 / self.rates.get(self.settings, 10.0))
             driver.handed(self, 0)
-            if driver._predicting is not None:
-                driver._predicting.join()
+            driver.look.wait()
             if self.seen[-1:] != [self.settings]:
                 self.seen.append(self.settings)
 
@@ -223,7 +235,7 @@ def tuned(monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(rates: dict[Settings, float], tried: list[Settings], **options: Any) -> tuple[Loop, Any]:
         loader = DataLoader(Rows(8), num_workers=1)
         loaders.append(loader)
-        monkeypatch.setattr(tuner, "usual", lambda own, cores: [Candidate(each, factor(2.0)) for each in tried])
+        monkeypatch.setattr(look, "usual", lambda own, cores: [Candidate(each, factor(2.0)) for each in tried])
         loop = Loop(rates)
         driver = tuner.Tuner(loader, **{"budget_s": 60.0, "clock": lambda: loop.now, **options})
         driver.begun(loop)  # type: ignore[arg-type]

@@ -1,0 +1,180 @@
+"""Workers that are forked beside a training process which fetches by itself read the samples they are asked for."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import loaderscope
+from loaderscope.tuning.settings import Settings
+from loaderscope.tuning.shared_files import places, read_apart
+from switch_data import Script, same, scripted
+
+LENGTH, BYTES = 240, 512
+
+
+class Stored(Dataset):
+    """Rows of numbers, read from where they lie; opened at once, or by whoever reads first."""
+
+    def __init__(self, opening: Callable[[], Any], late: bool) -> None:
+        self.opening = opening
+        self.source = None if late else opening()
+
+    def __len__(self) -> int:
+        return LENGTH
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        if self.source is None:
+            self.source = self.opening()
+        return torch.frombuffer(bytearray(self.read(index)), dtype=torch.int64)
+
+    def __del__(self) -> None:
+        if self.source is not None:
+            self.source.close()
+
+    def read(self, index: int) -> bytes:
+        self.source.seek(index * BYTES)
+        return self.source.read(BYTES)
+
+
+class Zipped(Stored):
+    def read(self, index: int) -> bytes:
+        return self.source.read(str(index))
+
+
+def row(index: int) -> bytes:
+    return struct.pack("=q", index) * (BYTES // 8)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("stored") / "rows.bin"
+    path.write_bytes(b"".join(map(row, range(LENGTH))))
+    with zipfile.ZipFile(path.with_suffix(".zip"), "w") as file:
+        for index in range(LENGTH):
+            file.writestr(str(index), row(index))
+    return path
+
+
+WAYS: dict[str, Callable[[Path], Any]] = {
+    "buffered": lambda path: path.open("rb"),
+    "unbuffered": lambda path: path.open("rb", buffering=0),
+    "zip": lambda path: zipfile.ZipFile(path.with_suffix(".zip")),
+}
+TURNS = {6: Settings(2, 3), 20: Settings(0), 28: Settings(3), 45: Settings(1), 60: Settings(2, 3)}
+
+
+def fetched(loader: Any) -> list[Any]:
+    torch.manual_seed(1)
+    return [batch for _ in range(2) for batch in loader]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["at once", "late"])
+@pytest.mark.parametrize("way", WAYS)
+def test_each_worker_reads_where_it_wants(way: str, late: bool, rows: Path) -> None:
+    """One position for all processes would give the bytes of other samples, without an error."""
+
+    def make(workers: int) -> Any:
+        data = (Zipped if way == "zip" else Stored)(lambda: WAYS[way](rows), late)
+        return DataLoader(data, batch_size=6, shuffle=True, num_workers=workers)
+
+    bare = fetched(make(0))
+    assert {int(each) for batch in bare for each in batch[:, 0]} == set(range(LENGTH))
+    for own in (0, 2) if late else (0,):  # workers of the user's own that share a position are the user's own
+        loader = make(own)
+        script = scripted(loader, TURNS, kept=way != "unbuffered")
+        assert same(fetched(loader), bare)
+        assert len([each for each in script.events if each[0] != "begun"]) >= 4 and not script.failures
+        loaderscope.unwatch(loader)
+
+
+def test_a_file_read_apart_stays_where_it_is(rows: Path) -> None:
+    with rows.open("rb", buffering=0) as file, rows.open("ab") as written:
+        file.seek(99)
+        os.set_inheritable(file.fileno(), True)
+        before = written.tell()
+        other = os.dup(file.fileno())
+        read_apart()
+        assert file.tell() == 99 and os.get_inheritable(file.fileno()) and written.tell() == before
+        file.seek(5)
+        assert os.lseek(other, 0, os.SEEK_CUR) == 99
+        os.close(other)
+
+
+class Asking(Stored):
+    """Samples that a server sends."""
+
+    def read(self, index: int) -> bytes:
+        self.source.sendall(struct.pack("=q", index))
+        return self.source.recv(BYTES, socket.MSG_WAITALL)
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, int]]:
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve(opened: socket.socket) -> None:
+        with opened:
+            while len(asked := opened.recv(8, socket.MSG_WAITALL)) == 8:
+                opened.sendall(row(*struct.unpack("=q", asked)))
+
+    def accept() -> None:
+        while True:
+            try:
+                opened, _ = listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(opened,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    yield listening.getsockname()
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+
+
+class Refusing(Script):
+    """Asks whether these settings are safe, after some batches."""
+
+    def handed(self, iterator: Any, batch: Any) -> None:
+        self.batches += 1
+        if self.batches == 8:
+            self.events.append(iterator.why_unsafe(self.plan[8]))
+
+
+def why_unsafe(data: Dataset, own: int, other: Settings) -> Any:
+    from loaderscope.profiler.iterate.watch import hand_out, watch
+    from loaderscope.tuning.switching import handing_out
+
+    loader = DataLoader(data, batch_size=4, num_workers=own)
+    script = Refusing(loader, {8: other})
+    hand_out(watch(loader), handing_out(script))
+    list(loader)
+    loaderscope.unwatch(loader)
+    return next(each for each in script.events if not isinstance(each, tuple))
+
+
+def test_what_cannot_be_read_apart_keeps_the_settings(rows: Path, server: tuple[str, int]) -> None:
+    written = Stored(lambda: rows.open("r+b", buffering=0), late=True)
+    assert "workers would share rows.bin" in why_unsafe(written, 0, Settings(2))
+    asking = Asking(lambda: socket.create_connection(server), late=True)
+    why = why_unsafe(asking, 0, Settings(2))
+    assert "workers would share" in why and f"the connection to 127.0.0.1:{server[1]}" in why
+    asking.source.close()
+    asking.source = None
+    assert f"is connected to 127.0.0.1:{server[1]}" in why_unsafe(asking, 2, Settings(0))
+
+
+def test_what_only_lies_open_is_no_reason(rows: Path, server: tuple[str, int]) -> None:
+    with socket.create_connection(server), rows.open("r+b") as idle:
+        assert any(name == "rows.bin" for _, name in places().values()) and idle.tell() == 0
+        assert why_unsafe(Stored(lambda: rows.open("rb"), late=True), 0, Settings(2)) is None

@@ -1,0 +1,69 @@
+"""The loop as it is, for long enough to predict what other settings would do; that is done beside it, in a thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..profiler.device.accelerator import Accelerator, in_use
+from ..profiler.iterate.watch import loader_place
+from ..profiler.session import session as sessions
+from .candidates import Candidate, predicted_candidates, usual
+from .settings import Settings
+
+LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is predicted
+LOOK_AT_MOST = 2000
+PREDICT_S = 10.0  # no iteration waits longer for what is being predicted
+
+
+class Look:
+    """At one loader."""
+
+    def __init__(self) -> None:
+        self.began_ns = self.batches = 0
+        self.found: list[Candidate] | None = None  # None until it is known
+        self._predicting: threading.Thread | None = None
+
+    def handed(self, now_ns: int) -> bool:
+        """A batch; whether that is enough."""
+        self.batches += 1
+        self.began_ns = self.began_ns or now_ns
+        long = now_ns - self.began_ns >= LOOK_S * 1e9 and self.batches >= LOOK_BATCHES
+        return long or self.batches >= LOOK_AT_MOST
+
+    def step_s(self, now_ns: int) -> float:
+        """How long a step took."""
+        return (now_ns - self.began_ns) / self.batches / 1e9
+
+    def predict(self, find: Callable[[], list[Candidate]]) -> None:
+        """Begins to."""
+
+        def work() -> None:
+            self.found = find()
+
+        sessions.flush()
+        self._predicting = threading.Thread(target=work, name="loaderscope predicts", daemon=True)
+        self._predicting.start()
+
+    @property
+    def predicting(self) -> bool:
+        return self._predicting is not None
+
+    def wait(self, timeout_s: float = PREDICT_S) -> None:
+        """Workers are about to be forked, best where no other thread is at work."""
+        if self._predicting is not None:
+            self._predicting.join(timeout_s)
+
+
+def candidates_for(loader: Any, own: Settings, cores: int, any_order: bool) -> list[Candidate]:
+    """By what was recorded of the loader so far; the usual ones where that says nothing."""
+    place, session = loader_place(loader), sessions.current()
+    if place is None or session is None:
+        return usual(own, cores)
+    try:
+        device = isinstance(in_use(), Accelerator)
+        orders = any_order and hasattr(loader, "in_order")
+        return predicted_candidates(str(session.run_directory), str(place[0]), place[1], own, device, cores, orders)
+    except Exception:
+        return usual(own, cores)
