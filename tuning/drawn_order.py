@@ -9,6 +9,10 @@ from typing import Any
 
 from .settings import Settings
 
+# Forked workers lack the threads that this process has, and may wait for one for ever: a batch that takes so long is an
+# error, after which the loader's own settings make it.
+STUCK_S = 60
+
 
 class DrawnOrder:
     """What the sampler draws in one epoch. Iterators that take turns draw from the same one."""
@@ -106,12 +110,12 @@ class StandIn:
     """A loader as torch's iterators see it: with these settings and this sampler, all else as it is."""
 
     def __init__(
-        self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, warns: bool, context: Any = None
+        self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, guest: bool, context: Any = None
     ) -> None:
-        """Without `warns`, torch does not say that it would have fewer workers: they are no wish of the user's.
-        `context` makes its processes, in place of the loader's own."""
+        """Of a `guest`, which has not the settings of the user's code, torch does not say that it would have fewer
+        workers: they are no wish of the user's. `context` makes its processes, in place of the loader's own."""
         workers = settings.num_workers
-        if not warns:
+        if guest:
             self.check_worker_number_rationality = _say_nothing
         if context is not None:
             self.multiprocessing_context = context
@@ -123,7 +127,7 @@ class StandIn:
         self.pin_memory = settings.pin_memory
         self.persistent_workers = settings.persistent_workers
         self.in_order = settings.in_order
-        self.timeout = loader.timeout if workers else 0
+        self.timeout = (loader.timeout or (STUCK_S if guest else 0)) if workers else 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)

@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any
 
 from ..profiler.base.clock import now_ns
-from .shared_files import read_apart
+from .apart import read_apart
 
 
 class ApartWorkers:
@@ -42,7 +42,10 @@ def forks(context: Any) -> bool:
 
 
 def _run_apart(process: Any) -> None:
-    read_apart()
+    try:
+        read_apart()
+    except OSError:
+        os._exit(1)  # without a word on the program's error output; torch tells the training process
     super(type(process), process).run()
 
 

@@ -12,6 +12,8 @@ import random
 import sys
 from typing import Any
 
+from .apart import used_here
+
 
 def epoch_seed(loader: Any) -> int:
     """The seed that torch would draw for an epoch's workers, drawn as torch does."""
@@ -39,6 +41,7 @@ def fresh_generator(seed: int) -> Any:
 def fetching_apart(iterator: Any, seed: int) -> None:
     """This iterator makes its batches in the training process, with random streams of their own."""
     fetcher = iterator._dataset_fetcher
+    fetcher.dataset = used_here(fetcher.dataset)
     fetcher.fetch = _Apart(fetcher, seed)
 
 

@@ -18,20 +18,20 @@ from ..profiler.base import torch_parts
 from ..profiler.base.clock import now_ns
 from ..profiler.guard.error_origin import is_ours
 from ..profiler.iterate.watch import iterator_like
+from .apart import Shared, connections_of, left_to_workers
 from .drawn_order import DrawnOrder, Sampler, StandIn
 from .driver import Driver, Still
 from .later_workers import ApartWorkers, LaterWorkers, forks
 from .pools import Coming, Over, Pool, end
 from .random_streams import epoch_seed, fetching_apart, fresh_generator, numbered_seed
 from .settings import Settings, settings_of
-from .shared_files import SharedFiles, connections_of
 from .torch_name import named_as
 
 
 def handing_out(driver: Driver) -> Callable[[Any], Any]:
     """What `watch.hand_out` takes for the loader that this driver tunes."""
     rested: list[Pool] = []  # whose workers are kept for the next iteration, which the user's own settings would not
-    shared = SharedFiles()
+    shared = Shared()
 
     def make(loader: Any) -> Any:
         iterator = Switching.__new__(Switching)
@@ -46,7 +46,7 @@ def handing_out(driver: Driver) -> Callable[[Any], Any]:
 class Switching:
     """One iteration over a tuned loader, or all of them where the loader keeps its workers."""
 
-    def __init__(self, loader: Any, driver: Driver, rested: list[Pool], shared: SharedFiles) -> None:
+    def __init__(self, loader: Any, driver: Driver, rested: list[Pool], shared: Shared) -> None:
         self.driver = driver
         self._rested, self._shared = rested, shared
         # The loader holds on to the iterator of its persistent workers: no circle.
@@ -114,7 +114,7 @@ class Switching:
         apart = context
         if context is None and (guest or self.driver.pools):
             apart = ApartWorkers(loader.multiprocessing_context)  # this process may have fetched, which it would not
-        stand_in = StandIn(loader, settings, sampler, generator, warns=not guest, context=apart)
+        stand_in = StandIn(loader, settings, sampler, generator, guest=guest, context=apart)
         iterator = iterator_like(loader, stand_in, settings.num_workers, first)
         iterator._index_sampler = loader._index_sampler
         if settings.num_workers:
@@ -149,11 +149,11 @@ class Switching:
             except BaseException as error:
                 if self._ended(error):
                     raise
-        if before is not None:
-            self._shared.after(before)
         order = self.order
         order.handed(self.pool.under_way() if self.pool.any_order else ())
         self.given += 1
+        if before is not None:
+            self._looked_at(before)
         self._tell(self.driver.handed, self, batch)
         if self._coming is not None:
             self._bring_up()
@@ -180,6 +180,7 @@ class Switching:
             if of_sampler:
                 order.put_off(error)
             else:
+                torch_parts.kill_if_stuck(pool.iterator, error)
                 self.driver.failed(pool.settings, error)
             self._fall_back()
             return False
@@ -194,6 +195,16 @@ class Switching:
         self._give_up_coming()
         self._let_go(self._parked)
         return True
+
+    def _looked_at(self, before: Any) -> None:
+        """A batch was fetched in this process. Workers forked from now on may find what that has opened."""
+        self._shared.after(before)
+        loader = self.loader()
+        why = self._shared.why_left() if self.own.num_workers and self.pool.guest else None
+        if why is not None and loader is not None and forks(loader.multiprocessing_context):
+            left_to_workers(self.pool.iterator)
+            self._tell(self.driver.failed, self.pool.settings, why)
+            self._fall_back()
 
     def _recovers(self, error: BaseException) -> bool:
         """Whether this may be for the settings alone, and the batches can be made again."""
@@ -229,9 +240,7 @@ class Switching:
         if loader is None or not forks(loader.multiprocessing_context):
             return None
         if settings.num_workers:
-            names = ", ".join(sorted(self._shared.names or ()))
-            why = f"workers would share {names}, which this process fetches from: open it in the worker"
-            return why if names else None
+            return self._shared.why_not_forked()
         workers = getattr(self.pool.iterator, "_workers", ())
         names = ", ".join(sorted(connections_of([each.pid for each in workers])))
         why = f"each worker is connected to {names}: workers begun later would share the training process's connection"

@@ -173,6 +173,13 @@ def go_on(iterator: Any, order: Iterator[Any]) -> None:
             iterator._try_put_index()
 
 
+def kill_if_stuck(iterator: Any, error: BaseException) -> None:
+    """Workers that torch has waited for in vain, as long as `timeout` says: it would wait for their end, too."""
+    if str(error).startswith("DataLoader timed out after"):
+        for worker in getattr(iterator, "_workers", ()):
+            worker.terminate()
+
+
 def dismiss(iterator: Any) -> None:
     """Tell the workers of an iterator that has nothing under way to end; `dismissed` says when they have."""
     if hasattr(iterator, "_pin_memory_thread"):

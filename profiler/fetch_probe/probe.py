@@ -21,6 +21,7 @@ from . import opens
 from .chains import Chains
 from .containers import held_containers, size_of
 from .opened_paths import PathSums
+from .positions import moved, positions
 from .probe_totals import MAX_EPOCHS, ProbeTotals, is_known, totals_from
 from .read_counters import Counters, Reading, between, counters
 
@@ -113,7 +114,9 @@ class FetchProbe:
         try:
             self._left_at_first = max(0, self._left_at_first - 1)
             self._skip = (EVERY if self._idle < IDLE_AFTER else EVERY_IDLE) - 1
-            self._batch = _ProbedBatch(chains, samples, self._in_worker, opens.installed())
+            # Workers have their files to themselves, or are in trouble already.
+            looks = not self._in_worker and self._taken + 1 in SCANS
+            self._batch = _ProbedBatch(chains, samples, self._in_worker, opens.installed(), looks)
         except BaseException as error:
             if not is_ours(error):
                 self.abandon()
@@ -195,6 +198,7 @@ class FetchProbe:
         if self._taken in (SCANS_LATER if self._later else SCANS):
             for path, kind in held_containers(self._run).items():
                 totals.add_container(path, kind, size_of(path, kind))
+        totals.add_moved(path for path in seen.moved if not path.startswith(self._run))
         reads = reading.read_bytes > 0 or reading.major_faults > 0
         if reading.read_bytes < 0:
             totals.reasons["reading"] = NO_COUNTERS
@@ -276,12 +280,13 @@ class FetchProbe:
 class _Seen:
     """What one sample showed. `opened` holds our own open of the counters too, which shows that the hook works."""
 
-    __slots__ = ("fetch_cpu_ns", "fetch_ns", "hooked", "opened", "reading", "samples", "steps", "timed")
+    __slots__ = ("fetch_cpu_ns", "fetch_ns", "hooked", "moved", "opened", "reading", "samples", "steps", "timed")
 
     fetch_ns: int
     fetch_cpu_ns: int
     hooked: bool
     opened: list[Any]
+    moved: set[str]
     reading: Reading
     samples: int
     steps: list[tuple[str, int, str, int, int]]
@@ -291,13 +296,14 @@ class _Seen:
 class _ProbedBatch:
     """The batch whose fetch is being sampled: begun when made."""
 
-    __slots__ = ("_chains", "_counters", "_hooked", "_samples", "_timed", "_whole_process")
+    __slots__ = ("_chains", "_counters", "_hooked", "_positions", "_samples", "_timed", "_whole_process")
 
-    def __init__(self, chains: Chains, samples: int, whole_process: bool, hooked: bool) -> None:
+    def __init__(self, chains: Chains, samples: int, whole_process: bool, hooked: bool, looks: bool) -> None:
         self._chains = chains
         self._samples = samples
         self._whole_process = whole_process
         self._hooked = hooked
+        self._positions = positions() if looks else None
         try:
             self._timed = chains.start()
             if hooked:
@@ -314,6 +320,7 @@ class _ProbedBatch:
             seen.reading = between(self._counters, counters(self._whole_process))
         finally:
             seen.steps = self._chains.stop()
+        seen.moved = moved(self._positions, positions()) if self._positions is not None else set()
         seen.timed = self._timed
         seen.hooked = self._hooked
         seen.samples = self._samples

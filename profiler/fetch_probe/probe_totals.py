@@ -7,7 +7,7 @@ looks-LOADER-m.json         of the training process, where it makes the batches 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..base.metadata import clean, integer, sentences
@@ -42,6 +42,7 @@ class ProbeTotals:
         self.folders: dict[str, int] = {}  # → opens
         self.mounts: dict[tuple[str, str], int] = {}  # path, type → opens
         self.containers: dict[str, tuple[str, int | None]] = {}  # path → kind, bytes
+        self.moved: set[str] = set()  # open in the training process, and fetching moves the position
         self.epochs: dict[int, list[int]] = {}  # → as EpochTotals
         self.chains: dict[tuple[str, int, str], list[int]] = {}  # chain, position, name → calls, ns
         self.reasons: dict[str, str] = {}
@@ -73,6 +74,11 @@ class ProbeTotals:
         if len(path) <= MAX_PATH and (path in self.containers or len(self.containers) < MAX_CONTAINERS):
             self.containers[path] = (kind, size)
 
+    def add_moved(self, paths: Iterable[str]) -> None:
+        """Files in which a fetch has moved the position."""
+        self.moved |= {path for path in paths if len(path) <= MAX_PATH}
+        self.moved = set(sorted(self.moved)[:MAX_CONTAINERS])
+
     def add_step(self, chain: str, position: int, name: str, calls: int, total_ns: int) -> None:
         """Calls of one callable of a chain."""
         key = (chain, position, name)
@@ -93,6 +99,7 @@ class ProbeTotals:
             self.add_mount(path, kind, opens)
         for path, (kind, size) in other.containers.items():
             self.add_container(path, kind, size)
+        self.add_moved(other.moved)
         for epoch, values in other.epochs.items():
             self.add_epoch(epoch, values)
         for (chain, position, name), numbers in other.chains.items():
@@ -116,12 +123,13 @@ class ProbeTotals:
             "folders": self.most_used_folders(),
             "mounts": [[path, kind, opens] for (path, kind), opens in self.mounts.items()],
             "containers": [[path, kind, size] for path, (kind, size) in self.containers.items()],
+            "moved": sorted(self.moved),
             "epochs": [[epoch, *values] for epoch, values in sorted(self.epochs.items())],
             "chains": [[*key, *numbers] for key, numbers in self.chains.items()],
             "reasons": self.reasons,
         }
         text = json.dumps(data)
-        for name in ("folders", "containers", "chains", "mounts"):
+        for name in ("folders", "containers", "moved", "chains", "mounts"):
             if len(text) <= MAX_CHARACTERS:
                 break
             data[name] = type(data[name])()
@@ -149,6 +157,9 @@ def totals_from(data: Mapping[str, Any]) -> ProbeTotals:
         if isinstance(row[0], str) and isinstance(row[1], str):
             size = None if row[2] is None else _count(row[2])
             totals.add_container(clean(row[0], MAX_PATH), clean(row[1], 32), size)
+    moved = data.get("moved")
+    paths = moved if isinstance(moved, list) else []
+    totals.add_moved(clean(path, MAX_PATH) for path in paths if isinstance(path, str))
     for row in _rows(data.get("epochs"), 1 + EPOCH_VALUES):
         if _is_count(row[0]):
             totals.add_epoch(row[0], [value if _is_count(value) else -1 for value in row[1:]])

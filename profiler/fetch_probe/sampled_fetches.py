@@ -83,6 +83,8 @@ class SampledFetches:
     folders: Mapping[str, int] = field(default_factory=dict)  # the most used directories → opens
     mounts: tuple[MountTotals, ...] = ()
     containers: tuple[ContainerFile, ...] = ()
+    # Open in the training process, and fetching there moves the position: processes forked later share it.
+    moved: tuple[str, ...] = ()
     epochs: tuple[EpochTotals, ...] = ()
     chains: tuple[ChainTotals, ...] = ()
     chain_samples: int = 0

@@ -52,6 +52,7 @@ def sampled_fetches_of(totals: ProbeTotals) -> SampledFetches:
         folders=totals.most_used_folders(),
         mounts=tuple(MountTotals(path, kind, opens) for (path, kind), opens in totals.mounts.items()),
         containers=tuple(ContainerFile(kind, path, size) for path, (kind, size) in totals.containers.items()),
+        moved=tuple(sorted(totals.moved)),
         epochs=tuple(EpochTotals(epoch, *values) for epoch, values in sorted(totals.epochs.items())),
         chains=tuple(ChainTotals(*key, *numbers) for key, numbers in sorted(totals.chains.items())),
         reasons=totals.reasons,

@@ -17,15 +17,18 @@ What to change
 When not to
     Each worker holds its own copy of what the data set caches, and more batches lie in shared memory. Each worker has
     its own stream of random numbers, so random augmentation differs from a run with another number. An iterable data
-    set must share its stream out among the workers first.
+    set must share its stream out among the workers first. A file that is open when workers are forked has one position
+    for all of them: where fetching was seen to move it in the training process, the code opens it again in each worker.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.code_text import Source
 from ...case.evidence import (
     LATENCY_BOUND_BELOW,
     contended,
@@ -34,9 +37,12 @@ from ...case.evidence import (
     making_us,
     over_budget,
     rebuilt,
+    start_method,
 )
 from ...code.loader_code import loader_code
-from ...schema.figures import figure, percent, us
+from ...code.loader_form import arguments_of, form_of
+from ...code.template import whole
+from ...schema.figures import count, figure, percent, us
 from ...schema.report_model import Range
 
 NAME = "num-workers"
@@ -148,14 +154,32 @@ def _advice(case: Case, pick: int, effect: Range, making: float) -> Advice:
         )
     if more:
         caveat = f"{caveat} {KEPT_CAVEAT}"
+    code = loader_code(case, num_workers=pick, **more)
+    shared = case.loader.looks.moved if start_method(case) == "fork" else ()
+    if pick and shared:
+        code = whole(
+            "apart",
+            OWN_INIT=arguments_of(case, form_of(case)).get("worker_init_fn") or "",
+            LOADER=loader_code(case, num_workers=pick, worker_init_fn=Source("read_apart"), **more),
+        )
+        caveat = f"{_one_position(shared)} {caveat}"
     return Advice(
         title=title,
         why=why,
         evidence=_evidence(case, making),
         predicted=effect,
-        code=loader_code(case, num_workers=pick, **more),
+        code=code,
         params={"num_workers": pick, **more},
         caveat=caveat,
+    )
+
+
+def _one_position(shared: tuple[str, ...]) -> str:
+    name = Path(shared[0]).name
+    others = f" and {count(len(shared) - 1)} more" if len(shared) > 1 else ""
+    return (
+        f"{name}{others} stays open in the training process, and fetching moves the position in it. Workers forked "
+        "after that share it, and would read the bytes of other samples: the code opens the file again in each worker."
     )
 
 

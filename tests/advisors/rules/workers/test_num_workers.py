@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.case import Advice
 from loaderscope.advisors.rules.workers import num_workers
+from loaderscope.profiler.fetch_probe.sampled_fetches import SampledFetches
 from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, unmeasured, workers_config
 from rule_rows import host_samples, main_loop, worker_loop
+from stored_rows import LENGTH, Stored, store
 
 NAME = "num-workers"
 
@@ -135,3 +139,28 @@ def test_an_iterable_set_must_share_its_stream_out(tmp_path: Path, names: tuple[
     case = case_of(tmp_path, main_loop(100, fetch=30.0), whatif=by_count(n0=1.0, n2=1.9),
                    config={"dataset_kind": "iterable", "sampler": "x._InfiniteConstantSampler"}, **facts)  # fmt: skip
     assert advice(NAME, case) if said else unmeasured(NAME, case)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_file_that_stays_open_is_opened_again_in_each_worker(tmp_path: Path, own: bool) -> None:
+    """The code runs, and workers read the samples they are asked for: of one position they would make a mess."""
+    path, begun = store(tmp_path / "rows.bin"), tmp_path / "begun"
+
+    def init(worker_id: int) -> None:
+        begun.touch()
+
+    dataset = Stored(lambda: path.open("rb", buffering=0), late=False)
+    loader = DataLoader(dataset, batch_size=4, shuffle=True, worker_init_fn=init if own else None)
+    case = case_of(tmp_path, main_loop(100, fetch=30.0), loader=loader, whatif=by_count(n0=1.0, n1=1.5, n2=2.2))
+    plain = advice(NAME, case)
+    assert "read_apart" not in plain.code and "rows.bin" not in (plain.caveat or "")
+    seen = replace(case.loader, looks=SampledFetches(moved=(str(path),)))
+    found = advice(NAME, replace(case, loader=seen))
+    assert "rows.bin stays open" in (found.caveat or "")
+    space = {"dataset": dataset, "init": init}
+    exec(compile(found.code, "<pasted>", "exec"), space)
+    rows = torch.cat(list(space["loader"]))  # type: ignore[call-overload]
+    assert (rows == rows[:, :1]).all() and sorted(rows[:, 0].tolist()) == list(range(LENGTH))
+    assert begun.exists() == own
+    spawned = replace(case.process, start_method="spawn")
+    assert "read_apart" not in advice(NAME, replace(case, loader=seen, process=spawned)).code

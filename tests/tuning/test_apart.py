@@ -8,43 +8,20 @@ import struct
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
 import loaderscope
+from loaderscope.tuning import drawn_order
+from loaderscope.tuning.apart import places, read_apart
 from loaderscope.tuning.settings import Settings
-from loaderscope.tuning.shared_files import places, read_apart
+from stored_rows import BYTES, LENGTH, Stored, row, store
 from switch_data import Script, same, scripted
-
-LENGTH, BYTES = 240, 512
-
-
-class Stored(Dataset):
-    """Rows of numbers, read from where they lie; opened at once, or by whoever reads first."""
-
-    def __init__(self, opening: Callable[[], Any], late: bool) -> None:
-        self.opening = opening
-        self.source = None if late else opening()
-
-    def __len__(self) -> int:
-        return LENGTH
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        if self.source is None:
-            self.source = self.opening()
-        return torch.frombuffer(bytearray(self.read(index)), dtype=torch.int64)
-
-    def __del__(self) -> None:
-        if self.source is not None:
-            self.source.close()
-
-    def read(self, index: int) -> bytes:
-        self.source.seek(index * BYTES)
-        return self.source.read(BYTES)
 
 
 class Zipped(Stored):
@@ -52,14 +29,9 @@ class Zipped(Stored):
         return self.source.read(str(index))
 
 
-def row(index: int) -> bytes:
-    return struct.pack("=q", index) * (BYTES // 8)
-
-
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("stored") / "rows.bin"
-    path.write_bytes(b"".join(map(row, range(LENGTH))))
+    path = store(tmp_path_factory.mktemp("stored") / "rows.bin")
     with zipfile.ZipFile(path.with_suffix(".zip"), "w") as file:
         for index in range(LENGTH):
             file.writestr(str(index), row(index))
@@ -174,7 +146,93 @@ def test_what_cannot_be_read_apart_keeps_the_settings(rows: Path, server: tuple[
     assert f"is connected to 127.0.0.1:{server[1]}" in why_unsafe(asking, 2, Settings(0))
 
 
+class Pooled(Stored):
+    """Reads by a thread, which is started late."""
+
+    threads: Any = None
+
+    def read(self, index: int) -> bytes:
+        if self.threads is None:
+            self.threads = ThreadPoolExecutor(1)
+        return self.threads.submit(super().read, index).result()
+
+
+def test_a_worker_that_waits_for_a_thread_it_has_not_is_given_up(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forked where a pool of threads was begun, it would wait for ever; no trial ends the training."""
+    data = Pooled(lambda: rows.open("rb"), late=False)
+    assert "threads, which workers forked later would lack: ThreadPoolExecutor" in why_unsafe(data, 0, Settings(2))
+    monkeypatch.setattr(drawn_order, "STUCK_S", 1)
+    loader = DataLoader(data, batch_size=6)
+    script = scripted(loader, {5: Settings(2)})
+    assert [int(each) for batch in loader for each in batch[:, 0]] == list(range(LENGTH))
+    assert "timed out after 1 seconds" in str(script.failures)
+    loaderscope.unwatch(loader)
+    data.threads.shutdown()
+
+
+class Opening(Dataset):
+    """Opens something late, which one process must not have from another."""
+
+    source: Any = None
+
+    def __len__(self) -> int:
+        return LENGTH
+
+    def __getitem__(self, index: int) -> int:
+        if self.source is None:
+            self.source = os.getpid()
+        assert self.source == os.getpid(), "opened in another process"
+        return index
+
+
+def test_what_is_opened_late_is_opened_late_by_workers_after_it() -> None:
+    data = Opening()
+    for dataset in (data, Subset(data, range(100)), ConcatDataset([data, Subset(data, range(9))])):
+        loader = DataLoader(dataset, batch_size=5, num_workers=1)
+        script = scripted(loader, {3: Settings(0), 9: Settings(2), 15: Settings(0)}, kept=False)
+        assert sum(len(batch) for batch in loader) == len(dataset)
+        assert not script.failures and data.source is None
+        loaderscope.unwatch(loader)
+
+
+class OpenOnce:
+    """As LMDB: what a process has open, those that are forked from it cannot open."""
+
+    by: ClassVar[set[int]] = set()
+
+    def __init__(self, path: Path) -> None:
+        assert not self.by, "open already"
+        self.by.add(os.getpid())
+        self.file = path.open("r+b")
+
+    def __del__(self) -> None:
+        self.by.clear()
+        self.file.close()
+
+
+class Once(Dataset):
+    def __init__(self, path: Path) -> None:
+        self.path, self.source = path, None
+
+    def __len__(self) -> int:
+        return LENGTH
+
+    def __getitem__(self, index: int) -> int:
+        self.source = self.source or OpenOnce(self.path)
+        return index
+
+
+def test_what_workers_forked_later_could_not_open_is_left_to_workers(rows: Path) -> None:
+    data = Once(rows)
+    loader = DataLoader(data, batch_size=5, num_workers=2)
+    for _ in range(2):
+        script = scripted(loader, {3: Settings(0), 9: Settings(1)})
+        assert [int(each) for batch in loader for each in batch] == list(range(LENGTH))
+        assert {str(each) for each in script.failures} == {"fetching opens rows.bin"} and data.source is None
+        loaderscope.unwatch(loader)
+
+
 def test_what_only_lies_open_is_no_reason(rows: Path, server: tuple[str, int]) -> None:
     with socket.create_connection(server), rows.open("r+b") as idle:
-        assert any(name == "rows.bin" for _, name in places().values()) and idle.tell() == 0
+        assert any(name.endswith("rows.bin") for _, name in places().values()) and idle.tell() == 0
         assert why_unsafe(Stored(lambda: rows.open("rb"), late=True), 0, Settings(2)) is None

@@ -1,0 +1,181 @@
+"""What processes that are forked share with this one and must not, or lack: open files, connections, threads.
+
+An open file has one position for all of them: each would go on reading where another left off, and a data set that
+reads `file.seek(…)`, `file.read(…)` would make batches of other samples' bytes, without an error (pytorch#11929). A
+worker of a pool that the user's code does not have gives each file that is open for reading a position of its own, the
+same as before. What cannot be had twice is looked for while this process fetches: a file open for writing too whose
+position moves with each batch, a TCP connection that brings something with each, threads that fetching starts.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import socket
+import stat
+import struct
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from ..profiler.fetch_probe.containers import kind_of
+from ..profiler.fetch_probe.positions import DESCRIPTORS, Positions, descriptors, is_read, moved, positions
+from ..profiler.guard.error_origin import is_ours
+
+LOOKS, AFTER = 3, 1  # batches looked at, after the first, which opens what is opened late
+# Where struct tcp_info of Linux (from 4.1 on) has tcpi_bytes_received, 64 bits.
+BYTES_RECEIVED = 128
+
+
+def read_apart() -> None:
+    """In a process that was just forked: files open for reading get a position of their own. Raises OSError where one
+    of them cannot be opened again."""
+    for fd, what, flags in list(descriptors()):
+        if is_read(what, flags, (os.O_RDONLY,)):
+            position, inheritable = os.lseek(fd, 0, os.SEEK_CUR), os.get_inheritable(fd)
+            new = os.open(f"{DESCRIPTORS}/{fd}", flags | os.O_CLOEXEC)
+            try:
+                os.lseek(new, position, os.SEEK_SET)
+                os.dup2(new, fd, inheritable)
+            finally:
+                os.close(new)
+
+
+def used_here(dataset: Any) -> Any:
+    """A data set for use in this process where the user's code uses it in workers alone: what it opens late, workers
+    begun later still have to open themselves. A shallow copy, through torch's wrappers; the data set itself where its
+    class looks after its own end, as one of both would end what the other has."""
+    from torch.utils.data import ConcatDataset, Subset
+
+    if any("__del__" in vars(cls) for cls in type(dataset).__mro__):
+        return dataset
+    try:
+        found = copy.copy(dataset)
+        if type(found) is Subset:
+            found.dataset = used_here(found.dataset)
+        elif type(found) is ConcatDataset:
+            found.datasets = [used_here(each) for each in found.datasets]
+    except Exception as error:
+        if not is_ours(error):
+            raise
+        return dataset
+    return found
+
+
+def left_to_workers(iterator: Any) -> None:
+    """What this iterator, which fetched in this process, has opened is closed again, where it used a copy."""
+    iterator._dataset_fetcher.dataset = iterator._dataset
+
+
+class LeftToWorkers(Exception):
+    """Fetching in this process opens what workers forked later cannot have beside it."""
+
+
+@dataclass
+class _Before:
+    """One fetch."""
+
+    threads: set[threading.Thread]
+    positions: Positions
+    held: dict[tuple[int, int], str]
+
+
+class Shared:
+    """What fetching in this process needs, of one loader, that workers forked later could not have for themselves."""
+
+    def __init__(self) -> None:
+        self._batches = 0
+        self._moved: set[str] | None = None  # None: not looked at yet
+        self._threads: set[str] = set()
+        self._opened: set[str] = set()
+
+    def before(self) -> _Before | None:
+        """A batch is about to be fetched in this process; None where it is not looked at."""
+        self._batches += 1
+        if self._batches > AFTER + LOOKS and self._batches & (self._batches - 1):
+            return None
+        return _Before({*threading.enumerate()}, places(), held())
+
+    def after(self, before: _Before) -> None:
+        """The batch was fetched."""
+        self._threads |= {each.name for each in {*threading.enumerate()} - before.threads}
+        self._opened |= {name for each, name in held().items() if each not in before.held}
+        if AFTER < self._batches <= AFTER + LOOKS:
+            names = {Path(path).name for path in moved(before.positions, places())}
+            self._moved = names if self._moved is None else self._moved & names
+
+    def why_not_forked(self) -> str | None:
+        """Why workers would not do what this process does; None where nothing speaks against them."""
+        if self._moved:
+            return f"workers would share {_some(self._moved)}, which this process fetches from: open it in the worker"
+        if self._threads:
+            return f"fetching starts threads, which workers forked later would lack: {_some(self._threads)}"
+        return None
+
+    def why_left(self) -> LeftToWorkers | None:
+        """Why this process must not go on fetching what workers fetched; None where it may."""
+        return LeftToWorkers(f"fetching opens {_some(self._opened)}") if self._opened else None
+
+
+def _some(names: set[str]) -> str:
+    return ", ".join(sorted(names)[:3])
+
+
+def held() -> dict[tuple[int, int], str]:
+    """What is open that two processes cannot have of one another: sockets, pipes, files open for writing too, and
+    LMDB's, which are opened once in a process."""
+    found = {}
+    for fd, what, flags in descriptors():
+        with suppress(OSError):
+            path = os.readlink(f"{DESCRIPTORS}/{fd}")  # noqa: PTH115
+            other = stat.S_ISSOCK(what.st_mode) or stat.S_ISFIFO(what.st_mode)
+            written = is_read(what, flags, (os.O_RDWR,)) and not path.startswith(("/memfd:", "/dev/shm/"))
+            if other or written or kind_of(path) == "lmdb":
+                found[fd, what.st_ino] = "a connection" if other else Path(path).name
+    return found
+
+
+def places() -> Positions:
+    """How far files that are open for reading and writing are, and what connections have brought."""
+    found = positions((os.O_RDWR,))
+    for fd, what, _ in descriptors():
+        if stat.S_ISSOCK(what.st_mode):
+            with suppress(OSError):
+                brought = _received(fd)
+                if brought is not None:
+                    found[fd, what.st_ino] = brought
+    return found
+
+
+def _received(fd: int) -> tuple[int, str] | None:
+    """Bytes that a TCP connection has brought, and where it goes; None of other sockets."""
+    with socket.socket(fileno=os.dup(fd)) as opened:
+        if opened.family not in (socket.AF_INET, socket.AF_INET6) or opened.type != socket.SOCK_STREAM:
+            return None
+        facts = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        if len(facts) < BYTES_RECEIVED + 8:
+            return None
+        host, port, *_ = opened.getpeername()
+        return struct.unpack_from("=Q", facts, BYTES_RECEIVED)[0], f"the connection to {host}:{port}"
+
+
+def connections_of(pids: Sequence[int]) -> set[str]:
+    """The TCP connections that these processes have and this one has not."""
+    ours, found = _connected(os.getpid()), set()
+    for pid in pids:
+        found |= {f"{each.ip}:{each.port}" for local, each in _connected(pid).items() if local not in ours}
+    return found
+
+
+def _connected(pid: int) -> dict[Any, Any]:
+    with suppress(psutil.Error, OSError):
+        process = psutil.Process(pid)
+        # psutil 6 gave it this name.
+        every = getattr(process, "net_connections", None) or process.connections
+        return {each.laddr: each.raddr for each in every(kind="tcp") if each.status == psutil.CONN_ESTABLISHED}
+    return {}
