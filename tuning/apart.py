@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 
 from ..profiler.fetch_probe.containers import kind_of
-from ..profiler.fetch_probe.positions import DESCRIPTORS, Positions, descriptors, is_read, moved, positions
+from ..profiler.fetch_probe.positions import DESCRIPTORS, Positions, descriptors, is_file, moved, positions
 from ..profiler.guard.error_origin import is_ours
 
 LOOKS, AFTER = 3, 1  # batches looked at, after the first, which opens what is opened late
@@ -36,9 +36,9 @@ def read_apart() -> None:
     """In a process that was just forked: files open for reading get a position of their own. Raises OSError where one
     of them cannot be opened again."""
     for fd, what, flags in list(descriptors()):
-        if is_read(what, flags, (os.O_RDONLY,)):
+        if is_file(what, flags, os.O_RDONLY):
             position, inheritable = os.lseek(fd, 0, os.SEEK_CUR), os.get_inheritable(fd)
-            new = os.open(f"{DESCRIPTORS}/{fd}", flags | os.O_CLOEXEC)
+            new = os.open(f"{DESCRIPTORS}/{fd}", os.O_RDONLY | flags & getattr(os, "O_DIRECT", 0) | os.O_CLOEXEC)
             try:
                 os.lseek(new, position, os.SEEK_SET)
                 os.dup2(new, fd, inheritable)
@@ -134,7 +134,7 @@ def held() -> dict[tuple[int, int], str]:
         with suppress(OSError):
             path = os.readlink(f"{DESCRIPTORS}/{fd}")  # noqa: PTH115
             other = stat.S_ISSOCK(what.st_mode) or stat.S_ISFIFO(what.st_mode)
-            written = is_read(what, flags, (os.O_RDWR,)) and not path.startswith(("/memfd:", "/dev/shm/"))
+            written = is_file(what, flags, os.O_RDWR) and not path.startswith(("/memfd:", "/dev/shm/"))
             if other or written or kind_of(path) == "lmdb":
                 found[fd, what.st_ino] = "a connection" if other else Path(path).name
     return found
@@ -142,7 +142,7 @@ def held() -> dict[tuple[int, int], str]:
 
 def places() -> Positions:
     """How far files that are open for reading and writing are, and what connections have brought."""
-    found = positions((os.O_RDWR,))
+    found = positions(os.O_RDWR)
     for fd, what, _ in descriptors():
         if stat.S_ISSOCK(what.st_mode):
             with suppress(OSError):

@@ -19,8 +19,6 @@ except ImportError:  # Windows, which does not fork
 
 DESCRIPTORS = "/proc/self/fd"
 STANDARD = 2  # input, output and errors are no data
-READ = (os.O_RDONLY, os.O_RDWR)
-
 Positions = dict[tuple[int, int], tuple[int, str]]  # (descriptor, inode) → bytes from the beginning, path
 
 
@@ -39,16 +37,16 @@ def descriptors() -> Iterator[tuple[int, os.stat_result, int]]:
                 yield fd, os.fstat(fd), fcntl.fcntl(fd, fcntl.F_GETFL)
 
 
-def is_read(what: os.stat_result, flags: int, modes: tuple[int, ...] = READ) -> bool:
-    """Whether it is a file, opened in one of these modes and not to append to."""
-    return stat.S_ISREG(what.st_mode) and flags & os.O_ACCMODE in modes and not flags & os.O_APPEND
+def is_file(what: os.stat_result, flags: int, mode: int) -> bool:
+    """Whether it is a file, opened in this mode and not to append to."""
+    return stat.S_ISREG(what.st_mode) and flags & os.O_ACCMODE == mode and not flags & os.O_APPEND
 
 
-def positions(modes: tuple[int, ...] = READ) -> Positions:
-    """Of all files that are open for reading."""
+def positions(mode: int = os.O_RDONLY) -> Positions:
+    """Of all files that are open in this mode: for reading alone."""
     found: Positions = {}
     for fd, what, flags in descriptors():
-        if is_read(what, flags, modes):
+        if is_file(what, flags, mode):
             with forgiving(OSError):
                 found[fd, what.st_ino] = os.lseek(fd, 0, os.SEEK_CUR), os.readlink(f"{DESCRIPTORS}/{fd}")
     return found

@@ -114,8 +114,8 @@ class FetchProbe:
         try:
             self._left_at_first = max(0, self._left_at_first - 1)
             self._skip = (EVERY if self._idle < IDLE_AFTER else EVERY_IDLE) - 1
-            # Workers have their files to themselves, or are in trouble already.
-            looks = not self._in_worker and self._taken + 1 in SCANS
+            # Workers have their files to themselves, or are in trouble already. What is read ahead moves no position.
+            looks = not self._in_worker and (self._taken < AT_FIRST or self._taken + 1 in SCANS)
             self._batch = _ProbedBatch(chains, samples, self._in_worker, opens.installed(), looks)
         except BaseException as error:
             if not is_ours(error):

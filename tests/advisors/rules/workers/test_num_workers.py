@@ -157,10 +157,10 @@ def test_a_file_that_stays_open_is_opened_again_in_each_worker(tmp_path: Path, o
     seen = replace(case.loader, looks=SampledFetches(moved=(str(path),)))
     found = advice(NAME, replace(case, loader=seen))
     assert "rows.bin stays open" in (found.caveat or "")
-    space = {"dataset": dataset, "init": init}
+    space = {"dataset": dataset, "worker_init_fn": init}
     exec(compile(found.code, "<pasted>", "exec"), space)
     rows = torch.cat(list(space["loader"]))  # type: ignore[call-overload]
     assert (rows == rows[:, :1]).all() and sorted(rows[:, 0].tolist()) == list(range(LENGTH))
     assert begun.exists() == own
-    spawned = replace(case.process, start_method="spawn")
-    assert "read_apart" not in advice(NAME, replace(case, loader=seen, process=spawned)).code
+    spawned = replace(seen, config={**seen.config, "start_method": "spawn"})
+    assert "read_apart" not in advice(NAME, replace(case, loader=spawned)).code
