@@ -9,7 +9,6 @@ position moves with each batch, a TCP connection that brings something with each
 
 from __future__ import annotations
 
-import copy
 import os
 import socket
 import stat
@@ -25,7 +24,7 @@ import psutil
 
 from ..profiler.fetch_probe.containers import kind_of
 from ..profiler.fetch_probe.positions import DESCRIPTORS, Positions, descriptors, is_file, moved, positions
-from ..profiler.guard.error_origin import is_ours
+from .data_state import state_of
 
 LOOKS, AFTER = 3, 1  # batches looked at, after the first, which opens what is opened late
 # Where struct tcp_info of Linux (from 4.1 on) has tcpi_bytes_received, 64 bits.
@@ -48,22 +47,24 @@ def read_apart() -> None:
 
 def used_here(dataset: Any) -> Any:
     """A data set for use in this process where the user's code uses it in workers alone: what it opens late, workers
-    begun later still have to open themselves. A shallow copy, through torch's wrappers; the data set itself where its
-    class looks after its own end, as one of both would end what the other has."""
+    begun later still have to open themselves. Another object with the same attributes, through torch's wrappers. The
+    data set itself where it holds more than attributes, or its class looks after its own end: one would end what the
+    other has."""
     from torch.utils.data import ConcatDataset, Subset
 
-    if any("__del__" in vars(cls) for cls in type(dataset).__mro__):
+    cls = type(dataset)
+    if any("__del__" in vars(each) or vars(each).get("__slots__") for each in cls.__mro__):
         return dataset
     try:
-        found = copy.copy(dataset)
-        if type(found) is Subset:
-            found.dataset = used_here(found.dataset)
-        elif type(found) is ConcatDataset:
-            found.datasets = [used_here(each) for each in found.datasets]
-    except Exception as error:
-        if not is_ours(error):
-            raise
+        found = object.__new__(cls)
+        held = object.__getattribute__(found, "__dict__")
+        held.update(object.__getattribute__(dataset, "__dict__"))
+    except (AttributeError, TypeError):  # a list, an array, a class of a compiled module
         return dataset
+    if cls is Subset:
+        held["dataset"] = used_here(held["dataset"])
+    elif cls is ConcatDataset:
+        held["datasets"] = [used_here(each) for each in held["datasets"]]
     return found
 
 
@@ -81,6 +82,7 @@ class _Before:
     """One fetch."""
 
     threads: set[threading.Thread]
+    changed: bool  # since the batch before
     positions: Positions
     held: dict[tuple[int, int], str]
 
@@ -93,16 +95,22 @@ class Shared:
         self._moved: set[str] | None = None  # None: not looked at yet
         self._threads: set[str] = set()
         self._opened: set[str] = set()
+        self._state: tuple[int, list[Any]] | None = None  # after which batch
+        self._changed = False
 
-    def before(self) -> _Before | None:
+    def before(self, loader: Any) -> _Before | None:
         """A batch is about to be fetched in this process; None where it is not looked at."""
         self._batches += 1
         if self._batches > AFTER + LOOKS and self._batches & (self._batches - 1):
             return None
-        return _Before({*threading.enumerate()}, places(), held())
+        last, self._state = self._state, None
+        changed = last is not None and last[0] == self._batches - 1 and last[1] != state_of(loader)
+        return _Before({*threading.enumerate()}, changed, places(), held())
 
-    def after(self, before: _Before) -> None:
+    def after(self, before: _Before, loader: Any) -> None:
         """The batch was fetched."""
+        self._state = self._batches, state_of(loader)
+        self._changed = self._changed or before.changed
         self._threads |= {each.name for each in {*threading.enumerate()} - before.threads}
         self._opened |= {name for each, name in held().items() if each not in before.held}
         if AFTER < self._batches <= AFTER + LOOKS:
@@ -113,6 +121,8 @@ class Shared:
         """Why workers would not do what this process does; None where nothing speaks against them."""
         if self._moved:
             return f"workers would share {_some(self._moved)}, which this process fetches from: open it in the worker"
+        if self._changed:
+            return "the loop changes the data set between batches, which workers would not see"
         if self._threads:
             return f"fetching starts threads, which workers forked later would lack: {_some(self._threads)}"
         return None

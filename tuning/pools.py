@@ -16,6 +16,7 @@ class Pool:
         self.iterator = iterator
         self.settings = settings
         self.guest = guest
+        self.state: list[Any] = []  # of the data set, when it came to work
         self.shift = 0  # from the numbers of torch's tasks to those of the order's drawings
 
     @property

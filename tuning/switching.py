@@ -19,6 +19,7 @@ from ..profiler.base.clock import now_ns
 from ..profiler.guard.error_origin import is_ours
 from ..profiler.iterate.watch import iterator_like
 from .apart import Shared, connections_of, left_to_workers
+from .data_state import Changed, state_of
 from .drawn_order import DrawnOrder, Sampler, StandIn
 from .driver import Driver, Still
 from .later_workers import ApartWorkers, LaterWorkers, forks
@@ -66,7 +67,14 @@ class Switching:
     def _begin(self, loader: Any, before: Pool | None) -> None:
         self.given = 0
         self.own = settings_of(loader)
+        self._state, self._changed = state_of(loader), False
         settings = self.driver.wanted(self.own)
+        if before is not None and before.guest and before.state != self._state:
+            why = "the program changes its data set between epochs, which kept workers do not see"
+            self._tell(self.driver.failed, before.settings, Changed(why))
+            settings = self.driver.wanted(self.own)
+            end(before)
+            before = None
         if before is not None and not (before.settings == settings and settings.persistent_workers):
             end(before)
             before = None
@@ -123,7 +131,9 @@ class Switching:
             torch_parts.let_die(iterator)
         elif guest and self.own.num_workers:
             fetching_apart(iterator, self._further_seed(loader))
-        return Pool(iterator, settings, guest)
+        pool = Pool(iterator, settings, guest)
+        pool.state = state_of(loader) if guest else []
+        return pool
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         """As torch calls it where the loader keeps its workers: another epoch begins."""
@@ -141,7 +151,8 @@ class Switching:
             self._see_off()
         if self.next_pool is not None and self.pool.empty:
             self._go_over()
-        before = None if self.pool.settings.num_workers else self._shared.before()
+        loader = self.loader()
+        before = None if self.pool.settings.num_workers or loader is None else self._shared.before(loader)
         while True:
             try:
                 batch = next(self.pool.iterator)
@@ -152,8 +163,8 @@ class Switching:
         order = self.order
         order.handed(self.pool.under_way() if self.pool.any_order else ())
         self.given += 1
-        if before is not None:
-            self._looked_at(before)
+        if loader is not None:
+            self._look(loader, before)
         self._tell(self.driver.handed, self, batch)
         if self._coming is not None:
             self._bring_up()
@@ -196,13 +207,19 @@ class Switching:
         self._let_go(self._parked)
         return True
 
-    def _looked_at(self, before: Any) -> None:
-        """A batch was fetched in this process. Workers forked from now on may find what that has opened."""
-        self._shared.after(before)
-        loader = self.loader()
-        why = self._shared.why_left() if self.own.num_workers and self.pool.guest else None
-        if why is not None and loader is not None and forks(loader.multiprocessing_context):
-            left_to_workers(self.pool.iterator)
+    def _look(self, loader: Any, before: Any) -> None:
+        """Whether what makes this batch is as it would be with the user's own settings. If not, it makes no more."""
+        why: Exception | None = None
+        if before is not None:
+            self._shared.after(before, loader)
+            if self.own.num_workers and self.pool.guest and forks(loader.multiprocessing_context):
+                why = self._shared.why_left()
+                if why is not None:
+                    left_to_workers(self.pool.iterator)
+        elif self.pool.guest and not self.own.num_workers and not self.given & (self.given - 1):
+            changed = state_of(loader) != self.pool.state
+            why = Changed("the loop changes the data set, which workers do not see") if changed else None
+        if why is not None:
             self._tell(self.driver.failed, self.pool.settings, why)
             self._fall_back()
 
@@ -260,9 +277,16 @@ class Switching:
         loader = self.loader()
         if self.next_pool is not None or loader is None or self.order.drained or self.order.fails:
             return False
+        if self.own.num_workers and settings.num_workers and self._has_changed(loader):
+            return False  # workers begun now would have what those of the user's own settings have with the next epoch
         if (parked := self._parked.pop(settings, None)) is not None:
             return self._turn_to(parked, now_ns())
         return self._trying(settings, lambda: self._make(loader, settings))
+
+    def _has_changed(self, loader: Any) -> bool:
+        """Whether the data set is another than at the epoch's begin."""
+        self._changed = self._changed or state_of(loader) != self._state
+        return self._changed
 
     def _trying(self, settings: Settings, act: Callable[[], bool]) -> bool:
         """Of an error in it, the loop learns nothing."""
@@ -346,6 +370,8 @@ class Switching:
         before, after = self.pool, self.next_pool
         assert after is not None
         self.pool, self.next_pool = after, None
+        if after.guest and (loader := self.loader()) is not None:
+            after.state = state_of(loader)  # this process, which fetched until now, may have changed it itself
         if before.step is not None:
             before.step.paused(now_ns())
         self._account()
