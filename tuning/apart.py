@@ -14,6 +14,7 @@ import socket
 import stat
 import struct
 import threading
+import types
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ import psutil
 
 from ..profiler.fetch_probe.containers import kind_of
 from ..profiler.fetch_probe.positions import DESCRIPTORS, Positions, descriptors, is_file, moved, positions
+from ..profiler.guard.static_access import in_class, instance_vars, mro
 from .data_state import state_of
 
 LOOKS, AFTER = 3, 1  # batches looked at, after the first, which opens what is opened late
@@ -52,19 +54,20 @@ def used_here(dataset: Any) -> Any:
     other has."""
     from torch.utils.data import ConcatDataset, Subset
 
-    cls = type(dataset)
-    if any("__del__" in vars(each) or vars(each).get("__slots__") for each in cls.__mro__):
+    cls, held = type(dataset), instance_vars(dataset)
+    attributes = in_class(cls, "__dict__")
+    more = type(attributes) is not types.GetSetDescriptorType or any(vars(each).get("__slots__") for each in mro(cls))
+    if more or in_class(cls, "__del__") is not None:
         return dataset
     try:
         found = object.__new__(cls)
-        held = object.__getattribute__(found, "__dict__")
-        held.update(object.__getattribute__(dataset, "__dict__"))
-    except (AttributeError, TypeError):  # a list, an array, a class of a compiled module
+    except TypeError:  # a list, an array, a class of a compiled module
         return dataset
     if cls is Subset:
         held["dataset"] = used_here(held["dataset"])
     elif cls is ConcatDataset:
         held["datasets"] = [used_here(each) for each in held["datasets"]]
+    attributes.__get__(found).update(held)
     return found
 
 

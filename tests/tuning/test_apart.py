@@ -12,13 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
 import loaderscope
 from loaderscope.tuning import drawn_order
-from loaderscope.tuning.apart import places, read_apart
+from loaderscope.tuning.apart import places, read_apart, used_here
 from loaderscope.tuning.settings import Settings
 from stored_rows import BYTES, LENGTH, Stored, row, store
 from switch_data import Script, same, scripted
@@ -183,6 +184,37 @@ class Opening(Dataset):
             self.source = os.getpid()
         assert self.source == os.getpid(), "opened in another process"
         return index
+
+
+class Slotted(Dataset):
+    __slots__ = ("rows",)
+
+
+class Ended(Dataset):
+    def __del__(self) -> None: ...
+
+
+class Guarded(Opening):
+    def __init__(self) -> None:
+        self.rows = [1]
+
+    def __copy__(self) -> None:
+        raise AssertionError("no code of the data set's is run")
+
+    __getstate__ = __reduce__ = __copy__  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("data", [[1, 2], {0: 1}, np.zeros(3), torch.zeros(3), Slotted(), Ended()], ids=type)
+def test_what_holds_more_than_attributes_is_used_as_it_is(data: Any) -> None:
+    assert used_here(data) is data
+
+
+def test_a_copy_has_the_same_attributes_and_none_of_the_data_set_s_code_is_run() -> None:
+    data = Guarded()
+    found = used_here(data)
+    assert found is not data and type(found) is Guarded and found.rows is data.rows
+    found.source = 1
+    assert data.source is None
 
 
 def test_what_is_opened_late_is_opened_late_by_workers_after_it() -> None:
