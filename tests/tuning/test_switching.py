@@ -93,6 +93,29 @@ def states() -> list[Any]:
     return [torch.get_rng_state(), str(np.random.get_state()), random.getstate()]
 
 
+class DrawsLate(Rows):
+    """Draws nothing for long: what is looked for in the first fetches is not there."""
+
+    def __getitem__(self, index: int) -> Any:
+        if index >= 70:
+            return index, torch.rand(1), np.random.randn(2), random.random()
+        return index, torch.zeros(1), np.zeros(2), 0.0
+
+
+def test_a_data_set_that_draws_late_draws_nothing_from_the_training_s_streams() -> None:
+    def after(plan: dict[int, Settings]) -> Any:
+        torch.manual_seed(1)
+        np.random.seed(1)
+        random.seed(1)
+        loader = DataLoader(DrawsLate(100), batch_size=2, num_workers=1)
+        scripted(loader, plan)
+        drawn = [(torch.rand(1), np.random.rand(), random.random()) for _ in loader]
+        loaderscope.unwatch(loader)
+        return drawn, states()
+
+    assert same(after({}), after({3: Settings(0)}))
+
+
 def test_a_data_set_that_draws_in_the_training_process_draws_from_streams_of_its_own() -> None:
     def after(plan: dict[int, Settings]) -> Any:
         torch.manual_seed(1)
