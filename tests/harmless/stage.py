@@ -31,7 +31,8 @@ def bare_of(way: str) -> str:
 class Zygote:
     def __init__(self) -> None:
         limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        left_out = ("LOADERSCOPE_", "PYTEST_", "PYTHONPATH")
+        # Zygotes start at any time, within a test or between two; all are given the same.
+        left_out = ("LOADERSCOPE_", "PYTEST_", "PYTHONPATH", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
         # Absolute: programs have folders of their own.
         path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
