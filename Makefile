@@ -8,6 +8,8 @@ VENV_FRAMEWORKS := .venv-frameworks
 
 # More processes than cores: most tests wait for programs that they start. See `_group` in tests/conftest.py.
 AT_ONCE := -n 5 --dist loadscope --durations 15
+# Thousands of real processes on a machine that others use too: a test may fail once, which the summary shows in full.
+AGAIN := --reruns 1
 # What takes long, and where a test that is cut off at a fork leaves behind what the next one finds.
 FAST := $(addprefix --ignore tests/,harmless integration test_packaging.py test_readme_commands.py test_standin.py \
 	reports/html/test_html_browser.py reports/test_fuzz_formats.py advisors/code/test_code_runs.py \
@@ -27,14 +29,14 @@ demo: $(READY) ## profile a small real training through a bad and through a good
 	@$(BIN)/loaderscope demo
 
 test: check ## linter, type checker, import contracts, then the tests: all that asserts behaviour (10 minutes)
-	@$(BIN)/python -m pytest -m "not quiet and not slow" $(AT_ONCE)
+	@$(BIN)/python -m pytest -m "not quiet and not slow" $(AT_ONCE) $(AGAIN)
 
 test-fast: $(READY) ## the tests that start no process (a minute)
 	@$(BIN)/python -m pytest --fast -m "not quiet and not slow" $(FAST)
 
 test-slow: $(READY) ## what `make test` leaves out: loops judged by their times, more variants (keep the machine idle)
-	@$(BIN)/python -m pytest -m quiet
-	@$(BIN)/python -m pytest -m slow $(AT_ONCE)
+	@$(BIN)/python -m pytest -m quiet $(AGAIN)
+	@$(BIN)/python -m pytest -m slow $(AT_ONCE) $(AGAIN)
 
 test-sanitize: $(READY) ## the compiled form under AddressSanitizer and UBSan, then on a debug Python (an hour)
 	@$(BIN)/python tests/sanitize.py memory

@@ -45,7 +45,7 @@ def test_a_whole_probe(tmp_path: Path, temp: Path) -> None:
     data = arrays(tmp_path / "data")
     (data / "labels.txt").write_text("x")
     before = state(data)
-    found = run(data, temp)
+    found = run(data, temp, seconds=60.0)  # busy storage may take seconds for one fsync
     assert state(data) == before
     assert os.listdir(temp) == []
     assert (found.suffix, found.whole_files, found.samples, found.decoder) == (".npy", 30, 30, "numpy")
