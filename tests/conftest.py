@@ -120,7 +120,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What failed once and passed when run again is a defect all the same, of the product or of the test: it is shown."""
+    """What failed once and passed when run again is a defect all the same, of the product or the test: it is shown."""
     for report in terminalreporter.stats.get("rerun", []):
         terminalreporter.section(f"failed once: {report.nodeid}")
         terminalreporter.write_line(report.longreprtext)

@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 
 from ..profiler.fetch_probe.containers import kind_of
-from ..profiler.fetch_probe.positions import DESCRIPTORS, Positions, descriptors, is_file, moved, positions
+from ..profiler.fetch_probe.positions import DESCRIPTORS, Positions, descriptors, is_file, moved
 from ..profiler.guard.static_access import in_class, instance_vars, mro
 from .data_state import state_of
 
@@ -80,14 +80,22 @@ class LeftToWorkers(Exception):
     """Fetching in this process opens what workers forked later cannot have beside it."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class Opened:
+    """Of descriptors and their inodes: how far files open for reading and writing are, and what connections have
+    brought; the names of sockets, pipes, files open for writing too, and LMDB's, which are opened once in a process."""
+
+    places: Positions
+    alone: dict[tuple[int, int], str]
+
+
+@dataclass(frozen=True)
 class _Before:
     """One fetch."""
 
     threads: set[threading.Thread]
     changed: bool  # since the batch before
-    positions: Positions
-    held: dict[tuple[int, int], str]
+    opened: Opened
 
 
 class Shared:
@@ -108,16 +116,17 @@ class Shared:
             return None
         last, self._state = self._state, None
         changed = last is not None and last[0] == self._batches - 1 and last[1] != state_of(loader)
-        return _Before({*threading.enumerate()}, changed, places(), held())
+        return _Before({*threading.enumerate()}, changed, opened())
 
     def after(self, before: _Before, loader: Any) -> None:
         """The batch was fetched."""
         self._state = self._batches, state_of(loader)
         self._changed = self._changed or before.changed
         self._threads |= {each.name for each in {*threading.enumerate()} - before.threads}
-        self._opened |= {name for each, name in held().items() if each not in before.held}
+        now = opened()
+        self._opened |= {name for each, name in now.alone.items() if each not in before.opened.alone}
         if AFTER < self._batches <= AFTER + LOOKS:
-            names = {Path(path).name for path in moved(before.positions, places())}
+            names = {Path(path).name for path in moved(before.opened.places, now.places)}
             self._moved = names if self._moved is None else self._moved & names
 
     def why_not_forked(self) -> str | None:
@@ -139,29 +148,21 @@ def _some(names: set[str]) -> str:
     return ", ".join(sorted(names)[:3])
 
 
-def held() -> dict[tuple[int, int], str]:
-    """What is open that two processes cannot have of one another: sockets, pipes, files open for writing too, and
-    LMDB's, which are opened once in a process."""
-    found = {}
+def opened() -> Opened:
+    """What this process has open that others cannot have beside it."""
+    found = Opened({}, {})
     for fd, what, flags in descriptors():
         with suppress(OSError):
             path = os.readlink(f"{DESCRIPTORS}/{fd}")  # noqa: PTH115
-            other = stat.S_ISSOCK(what.st_mode) or stat.S_ISFIFO(what.st_mode)
-            written = is_file(what, flags, os.O_RDWR) and not path.startswith(("/memfd:", "/dev/shm/"))
-            if other or written or kind_of(path) == "lmdb":
-                found[fd, what.st_ino] = "a connection" if other else Path(path).name
-    return found
-
-
-def places() -> Positions:
-    """How far files that are open for reading and writing are, and what connections have brought."""
-    found = positions(os.O_RDWR)
-    for fd, what, _ in descriptors():
-        if stat.S_ISSOCK(what.st_mode):
-            with suppress(OSError):
-                brought = _received(fd)
-                if brought is not None:
-                    found[fd, what.st_ino] = brought
+            connected = stat.S_ISSOCK(what.st_mode)
+            other = connected or stat.S_ISFIFO(what.st_mode)
+            written = is_file(what, flags, os.O_RDWR)
+            in_memory = path.startswith(("/memfd:", "/dev/shm/"))
+            if other or (written and not in_memory) or kind_of(path) == "lmdb":
+                found.alone[fd, what.st_ino] = "a connection" if other else Path(path).name
+            place = (os.lseek(fd, 0, os.SEEK_CUR), path) if written else _received(fd) if connected else None
+            if place is not None:
+                found.places[fd, what.st_ino] = place
     return found
 
 

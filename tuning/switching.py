@@ -239,7 +239,6 @@ class Switching:
         if step is not None:
             step.left()
         self._account()
-        self.next_pool = None
         self._leaving.append(before)
         self._end_others(keep=self.pool)
         self._tell(self.driver.switched, self, self.own)

@@ -19,11 +19,12 @@ except ImportError:  # Windows, which does not fork
 
 DESCRIPTORS = "/proc/self/fd"
 STANDARD = 2  # input, output and errors are no data
+
 Positions = dict[tuple[int, int], tuple[int, str]]  # (descriptor, inode) → bytes from the beginning, path
 
 
 def descriptors() -> Iterator[tuple[int, os.stat_result, int]]:
-    """Of this process, but the standard ones: (number, what it is, the flags it was opened with). None where the
+    """Of this process, but the standard ones: (number, what it is, the flags it was opened with). Nothing where the
     platform does not list them."""
     try:
         names = os.listdir(DESCRIPTORS) if fcntl is not None else []
@@ -42,11 +43,11 @@ def is_file(what: os.stat_result, flags: int, mode: int) -> bool:
     return stat.S_ISREG(what.st_mode) and flags & os.O_ACCMODE == mode and not flags & os.O_APPEND
 
 
-def positions(mode: int = os.O_RDONLY) -> Positions:
-    """Of all files that are open in this mode: for reading alone."""
+def positions() -> Positions:
+    """Of all files that are open for reading alone."""
     found: Positions = {}
     for fd, what, flags in descriptors():
-        if is_file(what, flags, mode):
+        if is_file(what, flags, os.O_RDONLY):
             with forgiving(OSError):
                 found[fd, what.st_ino] = os.lseek(fd, 0, os.SEEK_CUR), os.readlink(f"{DESCRIPTORS}/{fd}")
     return found

@@ -19,7 +19,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
 import loaderscope
 from loaderscope.tuning import drawn_order
-from loaderscope.tuning.apart import places, read_apart, used_here
+from loaderscope.tuning.apart import opened, read_apart, used_here
 from loaderscope.tuning.settings import Settings
 from stored_rows import BYTES, LENGTH, Stored, row, store
 from switch_data import Script, same, scripted
@@ -266,5 +266,5 @@ def test_what_workers_forked_later_could_not_open_is_left_to_workers(rows: Path)
 
 def test_what_only_lies_open_is_no_reason(rows: Path, server: tuple[str, int]) -> None:
     with socket.create_connection(server), rows.open("r+b") as idle:
-        assert any(name.endswith("rows.bin") for _, name in places().values()) and idle.tell() == 0
+        assert any(name.endswith("rows.bin") for _, name in opened().places.values()) and idle.tell() == 0
         assert why_unsafe(Stored(lambda: rows.open("rb"), late=True), 0, Settings(2)) is None
