@@ -13,7 +13,7 @@ from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.run.run_reader import open_run
 from ..schema.report_model import Range
 from . import costs
-from .accuracy import MISFIT_SHARE, less_sure, moved, ranged, ratio_error
+from .accuracy import MISFIT_SHARE, left_shorter, less_sure, moved, ranged, ratio_error
 from .changes import Plan, as_measured, plans
 from .past_trials import KINDS as SETTINGS
 from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, released, run_plan, warmed
@@ -31,6 +31,12 @@ COMPUTES = 0.2
 MOSTLY_HAND_OVER = 0.4
 # Changes after which that costs something else than was measured.
 OF_WORKERS = frozenset({"to_workers", "from_workers", "num_workers", "prefetch_factor"})
+# What workers bring is less by so much of the share of the cores that other programs keep busy: who shares a core with
+# another program has half of it, and is seldom moved to a free one within so short a wait (measured on two cores with
+# one of them busy: 0.75 of the gain on free ones, 0.6 to 1.0, for batches of 0.5 to 60 ms).
+SHARED_CORE = 0.5
+# Above this they are no noise.
+OTHERS_FROM = 0.1
 # A loop that uses more cores than this computes with several threads.
 SEVERAL_THREADS = 1.2
 
@@ -66,13 +72,17 @@ class WhatIf:
         high = mid if asked.best == asked.middle else self._factor(asked.best, self._run(asked.best))
         error = ratio_error(self._baseline.blocks_ns, middle.blocks_ns)
         kinds = asked.kinds | self._of_threads(asked.middle)
+        if self._beside_others(asked.middle):
+            kinds |= {"others"}
         if kinds & OF_WORKERS:
             kinds |= self._of_hand_over(middle)
         found = ranged(low, mid, high, kinds, error, self.misfit)
         if self.workload.correction is not None and asked.kinds <= SETTINGS:
             found = self.workload.correction.applied(found)
         top = self._free(asked.best)
-        most = less_sure(top) if self.workload.on_device is None and not asked.middle.num_workers else top
+        most = top
+        if self.workload.on_device is None and not asked.middle.num_workers:
+            most, found = less_sure(top), left_shorter(found)
         return Range(min(found.low, top), min(found.mid, top), min(found.high, most))
 
     @property
@@ -85,8 +95,14 @@ class WhatIf:
 
     @property
     def crowded(self) -> bool:
-        """Whether the loop waited for cores so much that its times are less sure."""
-        return self.workload.core_wait >= CROWDED_FROM
+        """Whether the loop waits for cores, or other programs keep some busy, so that its times are less sure."""
+        return self.workload.core_wait >= CROWDED_FROM or self.busy_beside > 0
+
+    @property
+    def busy_beside(self) -> float:
+        """Cores that other programs keep busy while this loop runs without workers; 0 where that is hardly anything."""
+        w = self.workload
+        return w.others * w.cpus if w.others > OTHERS_FROM else 0.0
 
     def stretched(self, found: Range, rule: str | None = None) -> Range:
         """A predicted range as wide as measured cases have shown to be needed: of this rule's, on such machines."""
@@ -121,7 +137,12 @@ class WhatIf:
     def _factor(self, plan: Plan, changed: Outcome) -> float:
         # What the model did not find in the hand-over goes with it: no half of it can be left without workers.
         share = 1.0 if self.workload.num_workers and not plan.num_workers else MISFIT_SHARE
-        return moved(self._baseline.batch_ns / max(1e-3, changed.batch_ns), self.misfit, share)
+        found = moved(self._baseline.batch_ns / max(1e-3, changed.batch_ns), self.misfit, share)
+        return found * (1.0 - SHARED_CORE * self.workload.others) if self._beside_others(plan) else found
+
+    def _beside_others(self, plan: Plan) -> bool:
+        """Whether there would be workers, which share cores with other programs."""
+        return bool(plan.num_workers and not self.workload.num_workers and self.busy_beside)
 
     def _of_threads(self, plan: Plan) -> frozenset[str]:
         w = self.workload

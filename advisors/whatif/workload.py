@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ...profiler.run.run import LoaderRun, ProcessRun, Run
 from ..stage_model.core_wait import core_wait_ratio, waiting_share
 from ..stage_model.measured import mean
+from ..stage_model.other_programs import others_share
 from ..stage_model.stages import cpu_share, startup_ns
 from ..stage_model.summary import effective_cpus
 from ..stage_model.verdict import MINIMUM_BATCHES
@@ -95,6 +96,7 @@ class Workload:
     on_device: DeviceWork | None = None  # None: no device that was timed
     correction: Correction | None = None  # from earlier trials on this host; None: there are too few
     core_wait: float = 0.0  # of the time main or a worker could have computed, the part it waited for a core
+    others: float = 0.0  # without workers: of the cores, the share that other programs keep busy
 
     @property
     def rows(self) -> int:
@@ -234,6 +236,8 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         on_device=on_device,
         correction=correction_for(run.path, process.host),
         core_wait=max(core_wait_ratio(run, process, loader, in_main=main) or 0.0 for main in (True, False)),
+        # Workers that are started anew with each epoch are not seen to their ends.
+        others=(others_share(run, process, loader) or 0.0) if not workers else 0.0,
     )
 
 

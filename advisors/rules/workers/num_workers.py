@@ -193,7 +193,15 @@ def _evidence(case: Case, making: float) -> dict[str, str]:
     compute = case.mean_us("compute")
     if compute is not None:
         found["computing"] = us(compute)
+    others = _others(case)
+    if others:
+        found["other programs"] = f"{figure(others)} of them busy"
     return found
+
+
+def _others(case: Case) -> float:
+    """Cores that other programs keep busy, which workers would have to share; 0 where that is nothing."""
+    return case.whatif.busy_beside if case.whatif is not None else 0.0
 
 
 def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -> Iterator[Outcome]:
@@ -211,7 +219,9 @@ def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -
         return
     cost = hand_over_us(case)
     if now == 0:
-        why = f"A batch takes {us(making)} to make, and handing it over from a worker costs more than that saves."
+        why = f"A batch takes {us(making)} to make, and handing it over from a worker costs more than that saves"
+        others, cpus = _others(case), figure(case.cpus or 0)
+        why += f": other programs keep {figure(others)} of the {cpus} CPUs busy already." if others else "."
     elif cost is not None and cost > making:
         why = f"A batch takes {us(making)} to make and {us(cost)} to hand over."
     elif contended(case):
@@ -233,10 +243,12 @@ def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -
 
 def _uncertain(case: Case, usual: int, effect: Range, making: float) -> Advice:
     """What the model predicts and CPUs speak against is said, and not advised."""
+    others = _others(case)
+    beside = f", {figure(others)} of which other programs keep busy" if others else ""
     return Advice(
         title=f"Use {usual} workers",
         why=f"The gain is not certain enough to recommend it: making batches takes CPU time, and this process has "
-        f"{figure(case.cpus or 0)} CPUs.",
+        f"{figure(case.cpus or 0)} CPUs{beside}.",
         evidence=_evidence(case, making),
         predicted=effect,
         code=loader_code(case, num_workers=usual),

@@ -164,3 +164,12 @@ def test_a_file_that_stays_open_is_opened_again_in_each_worker(tmp_path: Path, o
     assert begun.exists() == own
     spawned = replace(seen, config={**seen.config, "start_method": "spawn"})
     assert "read_apart" not in advice(NAME, replace(case, loader=spawned)).code
+
+
+def test_other_programs_are_named(tmp_path: Path) -> None:
+    whatif = by_count(n0=1.0, n1=0.9, n2=0.8)
+    whatif.busy_beside = 1.0
+    case = case_of(tmp_path, main_loop(100, fetch=3.0), whatif=whatif, process={"affinity": 2})
+    found = rejection(NAME, case)
+    assert found.why.endswith("other programs keep 1 of the 2 CPUs busy already.")
+    assert found.evidence["other programs"] == "1 of them busy"

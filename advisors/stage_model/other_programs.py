@@ -1,0 +1,71 @@
+"""What other programs take of the CPUs that a training process may use: workers would have to share those with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ...profiler.lanes.columns import Columns
+from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from .summary import stolen
+
+Values = npt.NDArray[np.float64]
+
+# Over less time than this, shares are as coarse as the kernel's clock ticks.
+LEAST_NS = 0.5e9
+
+
+def others_share(run: Run, process: ProcessRun, loader: LoaderRun) -> float | None:
+    """Of the CPUs that this process may use, the share (0 to 1) that was busy with what this run did not record, while
+    this loader gave batches. Of CPUs beyond a quota others may use as much as they like, and time that the hypervisor
+    took is nobody's. None without samples, or where they span less than LEAST_NS."""
+    system = run.host_of(process)
+    if system is None or not loader.batches.rows or not system.cores_logical:
+        return None
+    machine, batches = system.machine, loader.batches
+    begin, end = int(batches["t_ns"][0]), int(batches["t_ns"][-1] + max(0, int(batches["wait_ns"][-1])))
+    cores, busy = _busy_cores(system, process)
+    rows = np.flatnonzero((machine["t_ns"] >= begin) & (machine["t_ns"] <= end) & np.isfinite(busy))
+    times = machine["t_ns"][rows].astype(np.float64)
+    if not len(rows) or times[-1] - times[0] < LEAST_NS:
+        return None
+    # A sample's shares are of the time since the one before.
+    taken = float(np.average(busy[rows[1:]], weights=np.diff(times)))
+    ours = _used_ns(system, times[0], times[-1]) / (times[-1] - times[0])
+    room = max(0.0, cores - system.cgroup_cpu_quota) if system.cgroup_cpu_quota else 0.0
+    return float(min(1.0, max(0.0, taken - ours - room) / (cores - room)))
+
+
+def _busy_cores(system: SystemRun, process: ProcessRun) -> tuple[float, Values]:
+    """(Cores this process may run on, how many of those were busy: a value a sample of the machine, NaN: not known)."""
+    machine, core = system.machine, system.core
+    every = float(system.cores_logical or 1)
+    if not process.cpus or len(process.cpus) >= every:
+        return every, (machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")) / 100 * every
+    cores, found = float(len(process.cpus)), np.full(machine.rows, np.nan)
+    shares = core["busy_pct"].reshape(core.rows, -1)
+    mine = [cpu for cpu in sorted(process.cpus) if cpu < shares.shape[1]]
+    _, here, there = np.intersect1d(machine["t_ns"], core["t_ns"], return_indices=True)
+    found[here] = shares[there][:, mine].sum(axis=1) / 100 - stolen(machine)[here] * cores
+    return cores, found
+
+
+def _used_ns(system: SystemRun, begin: float, end: float) -> float:
+    """CPU time that the processes of this run, and the sampler, took from `begin` to `end`."""
+    lane = system.process
+    told = np.flatnonzero((lane["cpu_user_ns"] >= 0) & (lane["cpu_system_ns"] >= 0))
+    found = _between(
+        system.machine, np.flatnonzero(system.machine["sampler_cpu_ns"] >= 0), begin, end, "sampler_cpu_ns"
+    )
+    for pid in np.unique(lane["pid"][told]):
+        rows = told[lane["pid"][told] == pid]
+        found += sum(_between(lane, rows, begin, end, name) for name in ("cpu_user_ns", "cpu_system_ns"))
+    return found
+
+
+def _between(lane: Columns, rows: npt.NDArray[np.intp], begin: float, end: float, name: str) -> float:
+    """How much a counter grew meanwhile, as if evenly between two samples."""
+    if len(rows) < 2:
+        return 0.0
+    low, high = np.interp([begin, end], lane["t_ns"][rows].astype(np.float64), lane[name][rows].astype(np.float64))
+    return float(high - low)
