@@ -7,7 +7,9 @@ brought when it was executed. Reports are made anew, by the rules and the model 
 is still the same, its range is compared with the truth, and how far it would have to be stretched is a residual.
 Cases that known_answers.py judges with by default, and those of the seed that judges (JUDGES), are no residuals.
 
-Prints a table and the summary; with --write, residuals and the table learnt from them become widths.json.
+Prints a table and the summary, with the slope by which what is left of loops without workers is shorter than
+predicted (LEFT_SHORTER in advisors/whatif/accuracy.py, set by hand); with --write, residuals and the table learnt from
+them become widths.json.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from known_cases.generated import JUDGES, PREFIX
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Range, Recommendation
 from loaderscope.advisors.whatif import WhatIf, widths
+from loaderscope.advisors.whatif.accuracy import LEFT_FROM, LEFT_SHORTER
 from loaderscope.profiler.run.run_reader import open_run
 
 Found = dict[str, Any]
@@ -41,8 +44,9 @@ def kept(folders: list[Path]) -> Iterator[tuple[str, Path, Found]]:
             yield f"{folder.name}/{case}", file.parent, json.loads(file.read_text(encoding="utf-8"))
 
 
-def advised_now(run: Path) -> tuple[Recommendation | None, Range | None, bool]:
-    """(the first advice, its range before it was stretched, whether the loop was crowded) of a run, as of today."""
+def advised_now(run: Path) -> tuple[Recommendation | None, Range | None, bool, int]:
+    """(the first advice, its range before it was stretched, whether the loop was crowded, the workers that the advice
+    leaves) of a run, as of today."""
     raw: list[tuple[str | None, Range]] = []
     crowded: list[bool] = []
     own = WhatIf.stretched
@@ -59,17 +63,18 @@ def advised_now(run: Path) -> tuple[Recommendation | None, Range | None, bool]:
         WhatIf.stretched = own  # type: ignore[method-assign]
     loader = max(loaders, key=lambda each: each.batches)
     first = loader.recommendations[0] if loader.recommendations else None
+    workers = int(loader.config.get("num_workers") or 0)
     if first is None:
-        return None, None, any(crowded)
+        return None, None, any(crowded), workers
     # A rule may have asked for more than it advises: its own is the one with the same middle, as far as that is capped.
     own_ranges = [found for rule, found in raw if rule == first.rule]
     nearest = min(own_ranges, key=lambda each: abs(math.log(each.mid / first.predicted.mid)), default=None)
-    return first, nearest, any(crowded)
+    return first, nearest, any(crowded), int(first.change.params.get("num_workers", workers))
 
 
 def residual(name: str, run: Path, found: Found) -> Found:
     """What is learnt of one case; without "needed" where nothing can be."""
-    first, raw, crowded = advised_now(run)
+    first, raw, crowded, workers = advised_now(run)
     before = found["first"]
     told: Found = {"case": name, "rule": first.rule if first is not None else None, "crowded": crowded}
     told["right"] = first.rule in found["causes"] if first is not None else found.get("ok", not found["causes"])
@@ -85,6 +90,7 @@ def residual(name: str, run: Path, found: Found) -> Found:
         "shown": [round(each, 3) for each in (shown.low, shown.mid, shown.high)],
         "true": true,
         "distance": round(abs(math.log(raw.mid)), 3),
+        "workers": workers,
         "needed": round(widths.needed(raw.low, shown.mid, raw.high, true), 3),
         "of_fix": found.get("of_fix"),
     }
@@ -104,6 +110,23 @@ def summary(every: list[Found]) -> Found:
     }
 
 
+def left_shorter(every: list[Found]) -> float:
+    """The slope of least absolute deviations of ln(true / predicted), over ln(predicted) beyond 1, of what leaves no
+    workers; predicted without LEFT_SHORTER, which these ranges have in them."""
+    slopes: list[tuple[float, float]] = []
+    for each in every:
+        shown = math.log(each["predicted"][1])
+        beyond = (shown - math.log(LEFT_FROM)) / (1 + LEFT_SHORTER)
+        if beyond > 0 and not each["workers"]:
+            slopes.append(((math.log(each["true"]) - math.log(LEFT_FROM) - beyond) / beyond, beyond))
+    half, so_far = sum(weight for _, weight in slopes) / 2, 0.0
+    for slope, weight in sorted(slopes):
+        so_far += weight
+        if so_far >= half:
+            return round(slope, 3)
+    return 0.0
+
+
 def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
@@ -113,7 +136,8 @@ def main() -> int:
     for each in told:
         print(json.dumps(each))
     every = [each for each in told if "needed" in each]
-    print(json.dumps({"right": sum(each["right"] for each in told), "of": len(told), **summary(every)}, indent=1))
+    right = {"right": sum(each["right"] for each in told), "of": len(told)}
+    print(json.dumps({**right, **summary(every), "left_shorter": left_shorter(every)}, indent=1))
     if options.write:
         stored = [{key: each[key] for key in ("case", "rule", "crowded", "distance", "needed")} for each in every]
         table = widths.learnt(stored)

@@ -13,7 +13,9 @@ from ..loader_code import dataset_class
 from .element_reads import ElementReads, element_reads
 from .functions import Hot
 
-CAVEAT = "The numbers are the same. One operation on the whole row, where there is one, is faster still."
+CAVEAT = (
+    "The numbers are the same. Where a loop is left, one operation on the whole row, if there is one, is faster still."
+)
 _IMPORTS = {"torch": "import torch", "np": "import numpy as np", "numpy": "import numpy", "math": "import math"}
 
 

@@ -10,12 +10,15 @@ from math import prod
 
 from ....profiler.inspect.inspection import Attribute, Part
 from ...case.code_text import parsed_function
+from .whole_rows import Row, whole_rows
 
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ARRAYS = ("tensor", "ndarray", "memmap")
 _NUMBERS = ("float", "int", "bool")
 # A number of a list, and a call with one, µs: min(max(x, low), high) over 45 to 156 numbers took 0.29 to 0.34.
 NUMBER_US, CALL_US = (0.04, 0.12), (0.05, 0.15)
+# An operation on a whole row, and a number in it, µs.
+OPERATION_US, IN_ROW_US = (0.6, 3.0), (0.0003, 0.004)
 # A list of more is not made for a few of its elements.
 MOST_IN_LIST = 100_000
 
@@ -23,19 +26,24 @@ MOST_IN_LIST = 100_000
 @dataclass(frozen=True)
 class ElementReads:
     """`lines` are the source lines, stripped, in which elements are read; `method` is `__getitem__` with lists in their
-    place, None where only a person can tell what else the numbers are used for."""
+    place, None where only a person can tell what else the numbers are used for. `operations`: so many on whole rows
+    have taken the place of loops and lists."""
 
     attribute: Attribute
     lines: frozenset[str]
     method: ast.FunctionDef | None
+    operations: int | None = None
 
     @property
     def left_us(self) -> tuple[float, float] | None:
         """What going through the list in place of a row takes, µs at least and at most: its numbers, and what is called
-        with each. None where there is no list."""
+        with each; or the operations on the whole row. None where there is neither."""
         numbers = prod((self.attribute.shape or ())[1:])
         if self.method is None or not numbers:
             return None
+        if self.operations is not None:
+            least, most = (self.operations * (a + numbers * b) for a, b in zip(OPERATION_US, IN_ROW_US, strict=True))
+            return least, most
         calls = max((_calls(node) for node in ast.walk(self.method) if isinstance(node, _LOOPS)), default=0)
         return numbers * (NUMBER_US[0] + CALL_US[0] * calls), numbers * (NUMBER_US[1] + CALL_US[1] * calls)
 
@@ -67,6 +75,7 @@ class _Lists:
 
     first: dict[str, ast.expr] = field(default_factory=dict)
     after: dict[str, str] = field(default_factory=dict)  # by the local that it is made of
+    of: dict[str, _Base] = field(default_factory=dict)  # by the list's name
 
 
 class _Source:
@@ -174,9 +183,23 @@ class _Source:
         taken = any(name.endswith("_values") or name in ("super", "__class__") for name in names)
         exact = all(map(self.wrapped, places)) and not taken and not self.written() and not self.method.decorator_list
         lists = self.lists(elements, loops) if exact else None
-        kinds = {base.attribute.dtype for base in (*(e[1] for e in elements), *(each[3] for each in loops))}
-        number = _number(kinds.pop()) if len(kinds) == 1 else None
-        return ElementReads(attribute, lines, None if lists is None else self.rewritten(lists, places, number))
+        numbers = {_number(base.attribute.dtype) for base in (*(e[1] for e in elements), *(each[3] for each in loops))}
+        number = numbers.pop() if len(numbers) == 1 else None
+        method = None if lists is None else self.rewritten(lists, places, number)
+        if lists is None or method is None or number != "float":
+            return ElementReads(attribute, lines, method)
+        flat = self.flat(lists)
+        return ElementReads(attribute, lines, method, whole_rows(method, flat) if flat is not None else None)
+
+    def flat(self, lists: _Lists) -> dict[str, Row] | None:
+        """What the lists are made of, by their names; None where not each is one row of numbers."""
+        found = {}
+        for name, base in lists.of.items():
+            if base.ndim - (base.local is None) != 1 or not base.attribute.shape:
+                return None
+            made = lists.first.get(name) or ast.Name(str(base.local), ast.Load())
+            found[name] = Row(made, base.attribute.shape[-1], base.attribute.kind != "tensor", base.local)
+        return found
 
     def written(self) -> bool:
         stores = [n for n in ast.walk(self.method) if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load)]
@@ -215,8 +238,9 @@ class _Source:
         if prod(shape[len(shape) - base.ndim :] if base.local else shape[1:]) > MOST_IN_LIST:
             return None
         if base.local is not None:
-            lists.after[base.local] = f"{base.local}_values"
-            return f"{base.local}_values", indices
+            of_local = lists.after[base.local] = f"{base.local}_values"
+            lists.of[of_local] = base
+            return of_local, indices
         used = {n.id for n in ast.walk(indices[0]) if isinstance(n, ast.Name)} if indices else {""}
         if len(shape) < 2 or not used <= {self.index}:
             return None
@@ -227,6 +251,7 @@ class _Source:
         if name is None:
             name = f"{base.attribute.name.strip('_')}_values{len(lists.first) or ''}"
             lists.first[name] = row
+            lists.of[name] = base
         return name, indices[1:]
 
     def rewritten(self, lists: _Lists, places: list[ast.AST], number: str | None) -> ast.FunctionDef | None:

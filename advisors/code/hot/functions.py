@@ -104,7 +104,7 @@ def _of_source(family: Kind, reads: ElementReads) -> Kind:
     elif reads.method is not None:
         family = replace(family, left=LIST_LEFT)
     family = replace(family, left_us=reads.left_us)
-    return replace(family, whole=reads.method is None)
+    return replace(family, whole=reads.method is None or reads.operations is not None)
 
 
 def _find(

@@ -29,6 +29,8 @@ ROWS_LEFT = 0.05
 # docs/causes.md, "Tensor elements one by one".
 ELEMENTS = (0.05, 0.8)
 ARRAY_ELEMENTS = (0.3, 0.95)
+# Where operations on whole rows take the place of all loops over elements.
+WHOLE_LEFT = 0.5
 # Of fetch, what a call seen in the source takes at least and at most: where no stacks were taken, that is not known.
 CALL_SHARE = (0.25, 0.97)
 # What takes this long a sample is worth looking into, whatever it is.
@@ -133,7 +135,9 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
 def _elements(case: Case, part: Part, reads: ElementReads, sample_us: float, evidence: dict[str, str]) -> Advice:
     tensor = reads.attribute.kind == "tensor"
     low, high = ELEMENTS if tensor else ARRAY_ELEMENTS
-    if reads.left_us is not None:
+    if reads.operations is not None and reads.left_us is not None:  # what else the method does is not known
+        low, high = min(WHOLE_LEFT, reads.left_us[0] / sample_us), WHOLE_LEFT
+    elif reads.left_us is not None:
         low = max(low, min(high, reads.left_us[0] / sample_us))
     name, what = identifier(reads.attribute.name, "values"), "tensor" if tensor else "array"
     return Advice(

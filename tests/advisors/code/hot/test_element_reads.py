@@ -154,6 +154,143 @@ def test_each_form_is_found_and_its_code_gives_the_same(tmp_path: Path, kind: ty
         assert code.startswith("# By hand") and all(line.startswith("#") for line in code.splitlines())
 
 
+class Tensors(Dataset[Any]):
+    """Each sample is a tensor made of a list; some numbers are none, infinite or at a limit."""
+
+    def __init__(self, numpy: bool, dtype: torch.dtype = torch.float32) -> None:
+        values = torch.randn(6, 7, generator=torch.Generator().manual_seed(0)).to(dtype)
+        values[1, :5] = torch.tensor([math.nan, math.inf, -math.inf, 0.25, 0.0])
+        self.t, self.wide, self.few = values, torch.rand(6, 7).double(), 4
+        if numpy:
+            self.t, self.wide = values.numpy(), self.wide.numpy()
+            self.t.flags.writeable = False  # as of a memory-mapped file
+
+    def __len__(self) -> int:
+        return 6
+
+
+class Limited(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([min(max(float(x), 0.25), 0.75) for x in self.t[i]])
+
+
+class Crossed(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([min(max(float(self.t[i][j]), 0.75), 0.25) for j in range(7)])
+
+
+class Positive(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        row = self.t[i]
+        return torch.tensor([max(0.0, row[j].item()) for j in range(len(row))])
+
+
+class Scaled(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        out = []
+        for x in self.t[i]:
+            out.append((float(x) - 0.5) / 0.1 * 3)  # noqa: PERF401 - as people write it
+        return torch.FloatTensor(out), i
+
+
+class Wide(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([1 / 3 * (0.1 + abs(float(x))) for x in self.wide[i]], dtype=torch.float64)
+
+
+class Steps(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([1.0 if float(self.t[i][j]) > 0.25 else -1.0 for j in range(self.few)])
+
+
+class Leaky(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        row = self.t[i]
+        return torch.tensor([row[j].item() if row[j].item() > 0 else -row[j].item() * 0.1 for j in range(3)])
+
+
+class Same(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([float(x) for x in self.wide[i]], dtype=torch.double)
+
+
+class Two(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([float(x) for x in self.t[i]]), torch.tensor([float(x) * 2 for x in self.wide[i]])
+
+
+class WholeNumbers(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([max(float(x), 0) for x in self.t[i]])
+
+
+class Divided(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([1 / (float(x) + 9.0) for x in self.t[i]])
+
+
+class Thirds(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([0.1 if float(x) > 0 else 0.3 for x in self.wide[i]], dtype=torch.float64)
+
+
+class BothKept(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        names = []
+        for n in range(3):
+            names.append(n)  # noqa: PERF402 - as people write it
+        return torch.tensor(names), torch.tensor([float(x) for x in self.t[i]]), self.few
+
+
+class AlsoListed(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([float(x) for x in self.t[i]]), [float(x) for x in self.t[i]]
+
+
+AT_ONCE = [Limited, Crossed, Positive, Scaled, Wide, Steps, Leaky, Same, Two, BothKept]
+LISTED = [WholeNumbers, Divided, Thirds, AlsoListed]
+
+
+@pytest.mark.parametrize("numpy", [False, True], ids=["tensor", "array"])
+@pytest.mark.parametrize("kind", [*AT_ONCE, *LISTED])
+def test_a_tensor_of_numbers_is_made_of_the_whole_row(tmp_path: Path, kind: type[Tensors], numpy: bool) -> None:
+    class Own(kind):  # type: ignore[misc, valid-type]  # the advice changes a class
+        __getitem__ = kind.__getitem__  # type: ignore[attr-defined]
+
+    dataset = Own(numpy)
+    case = case_of(tmp_path, main_loop(20, 0.1), loader=DataLoader(dataset, batch_size=2))
+    before = [dataset[n] for n in range(6)]
+
+    code = elements_code(case)
+    exec(compile(code, "<pasted>", "exec"), {"dataset": dataset})
+
+    assert ("tolist" not in code) == (kind in AT_ONCE), code
+    after = [dataset[n] for n in range(6)]
+    torch.testing.assert_close(after, before, rtol=0, atol=0, equal_nan=True)
+    found = elements_of(case)
+    assert found is not None and (found[1].operations is not None) == (kind in AT_ONCE)
+    assert found[1].left_us is not None and found[1].left_us[0] < found[1].left_us[1]
+    for each in after:  # memory of its own
+        for tensor in each if isinstance(each, tuple) else (each,):
+            if isinstance(tensor, torch.Tensor):
+                tensor.fill_(7)
+    torch.testing.assert_close([dataset[n] for n in range(6)], before, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_a_tensor_of_numbers_has_the_same_type(tmp_path: Path, dtype: torch.dtype) -> None:
+    class Own(Scaled):
+        __getitem__ = Scaled.__getitem__
+
+    dataset = Own(False, dtype)
+    case = case_of(tmp_path, main_loop(20, 0.1), loader=DataLoader(dataset, batch_size=2))
+    before = [dataset[n] for n in range(6)]
+    code = elements_code(case)
+    exec(compile(code, "<pasted>", "exec"), {"dataset": dataset})
+    assert "tolist" not in code
+    torch.testing.assert_close([dataset[n] for n in range(6)], before, rtol=0, atol=0, equal_nan=True)
+
+
 def test_a_long_row_is_not_made_a_list_for_some_of_it(tmp_path: Path) -> None:
     dataset = ChainedFloat(False)
     dataset.t = torch.zeros(2, 200_000)
