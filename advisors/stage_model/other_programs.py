@@ -18,8 +18,12 @@ LEAST_NS = 0.5e9
 def others_share(run: Run, process: ProcessRun, loader: LoaderRun) -> float | None:
     """Of the CPUs that this process may use, the share (0 to 1) that was busy with what this run did not record, while
     this loader gave batches. Of CPUs beyond a quota others may use as much as they like, and time that the hypervisor
-    took is nobody's. None without samples, or where they span less than LEAST_NS."""
+    took is nobody's. None without samples, where they span less than LEAST_NS, and where other ranks of the host, which
+    have CPUs of their own, are not in this run."""
     system = run.host_of(process)
+    here = sum(each.host == process.host for each in run.processes)
+    if (process.local_world_size or 1) > here:
+        return None
     if system is None or not loader.batches.rows or not system.cores_logical:
         return None
     machine, batches = system.machine, loader.batches
