@@ -86,9 +86,11 @@ def ordered(
             chosen.append(each)
     chosen = chosen[:FIRST]
     none = own.with_workers(0)
-    # Of what workers cost the model knows least: where it sees no great loss, they are left out once.
+    # Of what workers cost the model knows least: where it sees no great loss, they are left out once, before time goes
+    # to what is not expected to gain.
     if own.num_workers and none not in chosen and found[none].high > NO_GREAT_LOSS:
-        chosen[FIRST - 1 :] = [none]
+        gains = [each for each in chosen if found[each].mid > WORTH][: FIRST - 1]
+        chosen = [*gains, none, *(each for each in chosen if each not in gains)][:FIRST]
     return [Candidate(each, found[each]) for each in chosen]
 
 

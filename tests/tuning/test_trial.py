@@ -187,12 +187,20 @@ def test_neighbours_of_the_best_that_were_not_tried() -> None:
 
 
 @pytest.mark.parametrize(("gain", "tried"), [(0.85, True), (0.5, False)])
-def test_leaving_workers_is_tried_where_the_model_sees_no_great_loss(gain: float, tried: bool) -> None:
+@pytest.mark.parametrize(("others", "place"), [(1.0, 0), (1.4, candidates.FIRST - 1)])
+def test_leaving_workers_is_tried_where_the_model_sees_no_great_loss(
+    gain: float, tried: bool, others: float, place: int
+) -> None:
+    """After what is expected to gain, and before what is not."""
+
     def predict(**changes: Any) -> Range:
-        return factor(5.0 if "fetch" in changes else gain if changes.get("num_workers") == 0 else 1.0)
+        if "fetch" in changes:
+            return factor(5.0)
+        return factor(1.0 if "num_workers" not in changes else others if changes["num_workers"] else gain)
 
     found = [each.settings for each in ordered(Settings(4, 4), False, predict, 2)]
-    assert len(found) == candidates.FIRST and (found[-1] == Settings(0)) == tried
+    assert len(found) == candidates.FIRST
+    assert (Settings(0) in found) == tried and (found[place] == Settings(0)) == tried
 
 
 class Loop:
