@@ -47,6 +47,8 @@ def _busy_cores(system: SystemRun, process: ProcessRun) -> tuple[float, Values]:
     if not process.cpus or len(process.cpus) >= every:
         return every, (machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")) / 100 * every
     cores, found = float(len(process.cpus)), np.full(machine.rows, np.nan)
+    if not core.rows:
+        return cores, found
     shares = core["busy_pct"].reshape(core.rows, -1)
     mine = [cpu for cpu in sorted(process.cpus) if cpu < shares.shape[1]]
     _, here, there = np.intersect1d(machine["t_ns"], core["t_ns"], return_indices=True)

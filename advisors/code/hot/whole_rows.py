@@ -73,7 +73,9 @@ class _Whole:
         for first, then in zip(method.body, method.body[1:], strict=False):
             name = _new_list(first)
             loads = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id == name]
-            if name is not None and isinstance(then, ast.For) and _appended(then, name) is not None and len(loads) == 3:
+            if name is None or len(loads) != 3 or not isinstance(then, ast.For) or _appended(then, name) is None:
+                continue
+            if _named(method, then.target) == _named(then, then.target):  # what it went through is not used after it
                 self.loops[name] = first, then
 
     def calls(self) -> Iterator[ast.Call]:
@@ -269,6 +271,12 @@ def _new_list(statement: ast.stmt) -> str | None:
         if isinstance(made, ast.List) and not made.elts:
             return statement.targets[0].id
     return None
+
+
+def _named(within: ast.AST, target: ast.expr) -> int:
+    """How often a name stands there."""
+    named = [n.id for n in ast.walk(within) if isinstance(n, ast.Name)]
+    return named.count(target.id) if isinstance(target, ast.Name) else 0
 
 
 def _appended(loop: ast.For, name: str) -> ast.expr | None:

@@ -44,7 +44,7 @@ def recorded(
              "cpu_user_ns": round((t - T0) * main_cores), "cpu_system_ns": 0, "run_delay_ns": 0}
             for t in times
         ],
-        core=[{"t_ns": t, "busy_pct": cores or [busy_pct] * 8} for t in times],
+        core=[{"t_ns": t, "busy_pct": cores or [busy_pct] * 8} for t in times if cores != []],
         **host,
     )  # fmt: skip
     return open_run(run.path)
@@ -80,7 +80,9 @@ def test_time_that_the_hypervisor_took_is_nobodys(runs_dir: Path) -> None:
     assert share(pinned) == pytest.approx(0.0, abs=1e-6)  # the kernel counts it as busy
 
 
-@pytest.mark.parametrize("how", [{"seconds": 0.3}, {"ranks": 2}, {"machine": {"cpu_user_pct": float("nan")}}])
+@pytest.mark.parametrize(
+    "how", [{"seconds": 0.3}, {"ranks": 2}, {"cores": [], "cpus": "0-3"}, {"machine": {"cpu_user_pct": float("nan")}}]
+)
 def test_what_was_not_measured_is_unknown(runs_dir: Path, how: dict[str, Any]) -> None:
     assert share(recorded(runs_dir, 50.0, **how)) is None
 

@@ -247,8 +247,16 @@ class AlsoListed(Tensors):
         return torch.tensor([float(x) for x in self.t[i]]), [float(x) for x in self.t[i]]
 
 
+class LastUsed(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        out = []
+        for j in range(4):
+            out.append(self.t[i][j].item())
+        return torch.tensor(out), j
+
+
 AT_ONCE = [Limited, Crossed, Positive, Scaled, Wide, Steps, Leaky, Same, Two, BothKept]
-LISTED = [WholeNumbers, Divided, Thirds, AlsoListed]
+LISTED = [LastUsed, WholeNumbers, Divided, Thirds, AlsoListed]
 
 
 @pytest.mark.parametrize("numpy", [False, True], ids=["tensor", "array"])
