@@ -200,7 +200,8 @@ def test_in_its_own_time_only_the_program_counts(standin_on: Any) -> None:
     began, cpu = clock.now_ns(), clock.cpu_ns()
     source.to("standin")  # waited for, without waiting: 1 ms and 10 µs on the link
     took, computed = clock.now_ns() - began, clock.cpu_ns() - cpu
-    assert took - computed == pytest.approx(1.01 * MS, abs=5_000)
+    # The two clocks are not read at once: in between, a garbage collection may compute.
+    assert took - computed == pytest.approx(1.01 * MS, abs=100_000)
     (work,) = device.engine.account
     assert work.end_ns - work.start_ns == 1.01 * MS
     began = clock.now_ns()
