@@ -168,13 +168,19 @@ def opened() -> Opened:
 
 def _received(fd: int) -> tuple[int, str] | None:
     """Bytes that a TCP connection has brought, and where it goes; None of other sockets."""
-    with socket.socket(fileno=os.dup(fd)) as opened:
-        if opened.family not in (socket.AF_INET, socket.AF_INET6) or opened.type != socket.SOCK_STREAM:
+    copy = os.dup(fd)
+    try:
+        connection = socket.socket(fileno=copy)
+    except OSError:  # another thread has closed the socket, and the number is a file's by now
+        os.close(copy)
+        raise
+    with connection:
+        if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.type != socket.SOCK_STREAM:
             return None
-        facts = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        facts = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
         if len(facts) < BYTES_RECEIVED + 8:
             return None
-        host, port, *_ = opened.getpeername()
+        host, port, *_ = connection.getpeername()
         return struct.unpack_from("=Q", facts, BYTES_RECEIVED)[0], f"the connection to {host}:{port}"
 
 

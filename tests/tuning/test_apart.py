@@ -18,8 +18,9 @@ import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
 import loaderscope
+from loaderscope.profiler.fetch_probe.positions import descriptors
 from loaderscope.tuning import drawn_order
-from loaderscope.tuning.apart import opened, read_apart, used_here
+from loaderscope.tuning.apart import _received, opened, read_apart, used_here
 from loaderscope.tuning.settings import Settings
 from stored_rows import BYTES, LENGTH, Stored, row, store
 from switch_data import Script, same, scripted
@@ -268,3 +269,11 @@ def test_what_only_lies_open_is_no_reason(rows: Path, server: tuple[str, int]) -
     with socket.create_connection(server), rows.open("r+b") as idle:
         assert any(name.endswith("rows.bin") for _, name in opened().places.values()) and idle.tell() == 0
         assert why_unsafe(Stored(lambda: rows.open("rb"), late=True), 0, Settings(2)) is None
+
+
+def test_a_socket_that_another_thread_closes_meanwhile_leaves_nothing_open(rows: Path) -> None:
+    with rows.open("rb") as file:
+        before = sorted(fd for fd, *_ in descriptors())
+        with pytest.raises(OSError, match="socket"):
+            _received(file.fileno())  # the number was a socket's when it was looked at
+        assert sorted(fd for fd, *_ in descriptors()) == before
