@@ -27,8 +27,8 @@ def core_wait_ratio(run: Run, process: ProcessRun, loader: LoaderRun, in_main: b
     system = run.host_of(process)
     if system is None or not loader.batches.rows:
         return None
-    lane, batches = system.process, loader.batches
-    begin, end = int(batches["t_ns"][0]), int(batches["t_ns"][-1] + max(0, int(batches["wait_ns"][-1])))
+    lane = system.process
+    begin, end = loop_span_ns(loader)
     known = (lane["run_delay_ns"] >= 0) & (lane["cpu_user_ns"] >= 0) & (lane["t_ns"] >= begin) & (lane["t_ns"] <= end)
     if in_main:
         mine = known & (lane["pid"] == process.pid) & (lane["role"] == 0)
@@ -44,6 +44,12 @@ def core_wait_ratio(run: Run, process: ProcessRun, loader: LoaderRun, in_main: b
     if cpu < LEAST_CPU_NS:
         return None
     return min(MOST, delay / (delay + cpu))
+
+
+def loop_span_ns(loader: LoaderRun) -> tuple[int, int]:
+    """When the loop asked for its first batch, and when it had its last; of a loader that gave any."""
+    batches = loader.batches
+    return int(batches["t_ns"][0]), int(batches["t_ns"][-1]) + max(0, int(batches["wait_ns"][-1]))
 
 
 def waiting_share(idle: float | None, ratio: float | None) -> float | None:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from ...profiler.lanes.columns import Columns
 from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from .core_wait import loop_span_ns
 from .summary import stolen
 
 Values = npt.NDArray[np.float64]
@@ -26,8 +27,8 @@ def others_share(run: Run, process: ProcessRun, loader: LoaderRun) -> float | No
         return None
     if system is None or not loader.batches.rows or not system.cores_logical:
         return None
-    machine, batches = system.machine, loader.batches
-    begin, end = int(batches["t_ns"][0]), int(batches["t_ns"][-1] + max(0, int(batches["wait_ns"][-1])))
+    machine = system.machine
+    begin, end = loop_span_ns(loader)
     cores, busy = _busy_cores(system, process)
     rows = np.flatnonzero((machine["t_ns"] >= begin) & (machine["t_ns"] <= end) & np.isfinite(busy))
     times = machine["t_ns"][rows].astype(np.float64)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...profiler.run.run import LoaderRun, ProcessRun, Run
-from ..stage_model.core_wait import core_wait_ratio, waiting_share
+from ..stage_model.core_wait import core_wait_ratio, loop_span_ns, waiting_share
 from ..stage_model.measured import mean
 from ..stage_model.other_programs import others_share
 from ..stage_model.stages import cpu_share, startup_ns
@@ -343,8 +343,8 @@ def _compute_cores(
     system = run.host_of(process)
     if system is None or not len(loader.batches["t_ns"]):
         return None
-    lane, batches = system.process, loader.batches
-    begun, ended = int(batches["t_ns"][0]), int(batches["t_ns"][-1] + batches["wait_ns"][-1].clip(0))
+    lane = system.process
+    begun, ended = loop_span_ns(loader)
     t = lane["t_ns"]
     own = (lane["pid"] == process.pid) & (lane["role"] == 0) & (t >= begun) & (t <= ended) & (lane["cpu_user_ns"] >= 0)
     own &= lane["cpu_system_ns"] >= 0

@@ -4,7 +4,8 @@ Python computes, wherever that gives the very same numbers."""
 from __future__ import annotations
 
 import ast
-import struct
+import ctypes
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add, mul, sub, truediv
@@ -198,6 +199,8 @@ def _folded(op: ast.operator, left: float, right: float) -> float:
     except OverflowError:
         raise _Cannot from None
     assert isinstance(found, int | float)
+    if not math.isfinite(found):  # no literal says so
+        raise _Cannot
     return found
 
 
@@ -240,7 +243,7 @@ def _chosen(test: ast.expr, yes: _Each, no: _Each, operations: int) -> _Each:
     if any(type(each) is not float for each in constants):
         raise _Cannot
     # Of two constants torch makes float32.
-    if len(constants) == 2 and any(struct.unpack("f", struct.pack("f", each))[0] != each for each in constants):
+    if len(constants) == 2 and any(ctypes.c_float(each).value != each for each in constants if each is not None):
         raise _Cannot
     chosen = ast.Call(_torch("where"), [test, _code(yes), _code(no)], [])
     return _Each(chosen, None, operations + yes.operations + no.operations + 2)

@@ -247,6 +247,16 @@ class AlsoListed(Tensors):
         return torch.tensor([float(x) for x in self.t[i]]), [float(x) for x in self.t[i]]
 
 
+class Huge(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([1e300 if float(x) > 0 else -1.0 for x in self.wide[i]], dtype=torch.float64)
+
+
+class Endless(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([float(x) * (1e308 * 10 - 1e308 * 10) for x in self.t[i]])
+
+
 class LastUsed(Tensors):
     def __getitem__(self, i: int) -> Any:
         out = []
@@ -256,7 +266,7 @@ class LastUsed(Tensors):
 
 
 AT_ONCE = [Limited, Crossed, Positive, Scaled, Wide, Steps, Leaky, Same, Two, BothKept]
-LISTED = [LastUsed, WholeNumbers, Divided, Thirds, AlsoListed]
+LISTED = [LastUsed, Huge, Endless, WholeNumbers, Divided, Thirds, AlsoListed]
 
 
 @pytest.mark.parametrize("numpy", [False, True], ids=["tensor", "array"])
