@@ -85,6 +85,7 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     if found["prefetch_factor"] is None:
         found["prefetch_factor"] = 2
     kept = {"persistent_workers": True} if found["num_workers"] and found.get("persistent_workers") else {}
+    kept |= {"batched": True} if found.get("batched") else {}
     return {name: found[name] for name in NAMES if found["num_workers"] or name != "prefetch_factor"} | kept
 
 
@@ -232,6 +233,8 @@ def short(settings: Mapping[str, Any] | None) -> str:
     plainly = plain(settings)
     ahead = f"×{plainly['prefetch_factor']}" if plainly["num_workers"] else ""
     rest = f"{' pin' if plainly['pin_memory'] else ''}{' kept' if plainly.get('persistent_workers') else ''}"
+    if plainly.get("batched"):
+        return f"whole{rest}"
     return f"{plainly['num_workers']}{ahead}{rest}"
 
 

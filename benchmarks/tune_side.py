@@ -40,7 +40,7 @@ class Looping:
     """A training that goes on where it was left, epoch after epoch."""
 
     def __init__(self, loop: Loop, settings: Settings) -> None:
-        self.loader, self.step = loop.loader(settings), loop.step
+        self.loader, self.step = loader_with(loop, settings), loop.step
         self.short, self.anew = len(self.loader) <= SHORT_EPOCH, True
         ahead = self.loader.num_workers * (self.loader.prefetch_factor or 0)
         # Of workers that begin, a first batch each comes at once; of those that had time, all they may make ahead.
@@ -78,6 +78,24 @@ class Looping:
             steps += 1
             took = time.perf_counter() - began
         return steps / took
+
+
+def loader_with(loop: Loop, settings: Settings) -> Any:
+    """Whole batches by one look-up are made as a tuned loop makes them, recording with it."""
+    if not settings.get("batched"):
+        return loop.loader(settings)
+    from loaderscope.profiler.iterate.watch import hand_out, watch
+    from loaderscope.tuning.driver import Still
+    from loaderscope.tuning.settings import Settings as Tuned
+    from loaderscope.tuning.switching import handing_out
+
+    class Fixed(Still):
+        def wanted(self, own: Tuned) -> Tuned:
+            return own.looked_up
+
+    loader = watch(loop.loader({"num_workers": 0}))
+    hand_out(loader, handing_out(Fixed(0)))
+    return loader
 
 
 def grid_settings(coarse: bool) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from ..advisors.code.batched.look_up_cost import COLLATED_US
 from ..advisors.schema.report_model import Range
 from ..advisors.whatif import TooLittle, WhatIf, workload_of
 from ..profiler.base.host import usable_cores
@@ -29,11 +30,19 @@ class Candidate:
 
 
 def predicted_candidates(
-    run: str, process: str, loader: int, own: Settings, device: bool, cores: int | None = None, any_order: bool = False
+    run: str,
+    process: str,
+    loader: int,
+    own: Settings,
+    device: bool,
+    cores: int | None = None,
+    any_order: bool = False,
+    look_up_us: tuple[float, float] | None = None,
 ) -> list[Candidate]:
     """The candidates for a loader of a run that is being recorded, the most promising first; none if all is well.
 
-    Where too little was measured, the usual numbers of workers. `cores`: one rank's part of them.
+    Where too little was measured, the usual numbers of workers. `cores`: one rank's part of them. `look_up_us`: what
+    one look-up of a whole batch takes, where there is one.
     """
     opened = open_run(run)
     for each in opened.processes:
@@ -42,20 +51,27 @@ def predicted_candidates(
                 try:
                     model = WhatIf(workload_of(opened, each, one))
                 except TooLittle:
-                    return usual(own, cores)
-                return ordered(own, device, model.predict, cores, any_order)
-    return usual(own, cores)
+                    break
+                return ordered(own, device, model.predict, cores, any_order, look_up_us)
+    return usual(own, cores, look_up_us is not None)
 
 
-def usual(own: Settings, cores: int | None = None) -> list[Candidate]:
+def usual(own: Settings, cores: int | None = None, look_up: bool = False) -> list[Candidate]:
     """Where nothing can be predicted."""
     cores = cores or usable_cores()
     numbers = dict.fromkeys((cores, max(1, cores // 2), 2 * cores))
-    return [Candidate(replace(own, num_workers=n), None) for n in numbers if n != own.num_workers][:FIRST]
+    found = [own.looked_up] if look_up else []
+    found += [replace(own, num_workers=n) for n in numbers if n != own.num_workers]
+    return [Candidate(each, None) for each in found[:FIRST]]
 
 
 def ordered(
-    own: Settings, device: bool, predict: Callable[..., Range], cores: int | None = None, any_order: bool = False
+    own: Settings,
+    device: bool,
+    predict: Callable[..., Range],
+    cores: int | None = None,
+    any_order: bool = False,
+    look_up_us: tuple[float, float] | None = None,
 ) -> list[Candidate]:
     """By what the model says of a change; numbers of workers first, then the rest with the best of those."""
     if predict(fetch=0.0, collate=0.0, transfer=0.0).high < WORTH:
@@ -80,6 +96,8 @@ def ordered(
         kept = replace(each, persistent_workers=True)
         if each.num_workers and predict(**kept.changed_from(own)).mid > WORTH * predict(**each.changed_from(own)).mid:
             foresee([kept])
+    if look_up_us is not None:
+        found[own.looked_up] = predict(fetch_us=look_up_us, collate_us=COLLATED_US, num_workers=0)
     chosen: list[Settings] = []
     for each in _best(found):
         if found[each].high > WORTH and not any(_as_good(each, other, found) for other in chosen):
@@ -103,6 +121,8 @@ def _as_good(one: Settings, other: Settings, found: dict[Settings, Range]) -> bo
 def neighbours(best: Settings, base: Settings, tried: set[Settings], cores: int | None = None) -> list[Candidate]:
     """What lies beside the best so far, which was better than `base`: the model may be off by a worker or two. Fewer
     workers come first where fewer were better, and where they share cores already, half as many."""
+    if best.batched:
+        return []
     workers = best.num_workers
     crowded = workers > (cores or usable_cores())
     more, fewer = best.with_workers(workers + 1), best.with_workers(workers // 2 if crowded else max(0, workers - 1))

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from .settings import Settings
+from .whole_batches import as_made, whole_batches
 
 # Forked workers lack the threads that this process has, and may wait for one for ever: a batch that takes so long is an
 # error, after which the loader's own settings make it.
@@ -113,12 +114,15 @@ class StandIn:
         self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, guest: bool, context: Any = None
     ) -> None:
         """Of a `guest`, which has not the settings of the user's code, torch does not say that it would have fewer
-        workers: they are no wish of the user's. `context` makes its processes, in place of the loader's own."""
+        workers: they are no wish of the user's. `context` makes its processes, in place of the loader's own. Raises
+        NotArrays where whole batches are wanted and cannot be looked up."""
         workers = settings.num_workers
         if guest:
             self.check_worker_number_rationality = _say_nothing
         if context is not None:
             self.multiprocessing_context = context
+        if settings.batched:
+            self.dataset, self.collate_fn = whole_batches(loader), as_made
         self._loader = loader
         self._index_sampler = sampler
         self.generator = generator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from ..profiler.device.accelerator import Accelerator, in_use
@@ -11,6 +12,7 @@ from ..profiler.iterate.watch import loader_place
 from ..profiler.session import session as sessions
 from .candidates import Candidate, predicted_candidates, usual
 from .settings import Settings
+from .whole_batches import whole_batches
 
 LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is predicted
 LOOK_AT_MOST = 2000
@@ -56,14 +58,15 @@ class Look:
             self._predicting.join(timeout_s)
 
 
-def candidates_for(loader: Any, own: Settings, cores: int, any_order: bool) -> list[Candidate]:
+def candidates_for(loader: Any, own: Settings, cores: int, any_order: bool, batch_bytes: float) -> list[Candidate]:
     """By what was recorded of the loader so far; the usual ones where that says nothing."""
+    look_up_us: tuple[float, float] | None = None
+    with suppress(Exception):  # most often NotArrays
+        look_up_us = whole_batches(loader).cost_us(batch_bytes)
     place, session = loader_place(loader), sessions.current()
-    if place is None or session is None:
-        return usual(own, cores)
-    try:
-        device = isinstance(in_use(), Accelerator)
-        orders = any_order and hasattr(loader, "in_order")
-        return predicted_candidates(str(session.run_directory), str(place[0]), place[1], own, device, cores, orders)
-    except Exception:
-        return usual(own, cores)
+    with suppress(Exception):
+        if place is not None and session is not None:
+            device, orders = isinstance(in_use(), Accelerator), any_order and hasattr(loader, "in_order")
+            run, process, number = str(session.run_directory), str(place[0]), place[1]
+            return predicted_candidates(run, process, number, own, device, cores, orders, look_up_us)
+    return usual(own, cores, look_up_us is not None)

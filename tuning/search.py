@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..advisors.schema.report_model import Range
 from .candidates import MOST, Candidate, neighbours
 from .settings import Settings
-from .trial import WORTH, Trial
+from .trial import WORTH, Spread, Trial
 
 ENOUGH_S = 12.0  # of trying; after it no further candidate is begun
 STEEP = 1.05  # what lies beside settings that gained less over those before them gains less still
@@ -20,6 +20,7 @@ class Search:
         self.trials: list[Trial] = []
         self.began_ns = 0  # the first of them
         self._last_base: list[float] = []  # the rate of the base's window just before
+        self._spread = Spread()
 
     @property
     def best(self) -> Trial | None:
@@ -35,7 +36,7 @@ class Search:
         """The next candidate."""
         candidate, best = self.waiting.pop(0), self.best
         over_own = best.measured if best is not None else None
-        trial = Trial(self.found, candidate.settings, candidate.predicted, over_own, self._last_base)
+        trial = Trial(self.found, candidate.settings, candidate.predicted, over_own, self._last_base, self._spread)
         self._last_base = []
         self.trials.append(trial)
         self.began_ns = self.began_ns or now_ns
@@ -43,6 +44,7 @@ class Search:
 
     def ended(self, trial: Trial) -> None:
         """What ends by itself ends with a window of the base, on which the next one's windows follow."""
+        self._spread = self._spread.with_(trial.rates[trial.base], trial.rates[trial.candidate])
         self._last_base = trial.rates[trial.base][-1:] if trial.outcome in ("not faster", "undecided") else []
         if self.best is trial:
             tried = {self.own, *(each.candidate for each in self.trials)}

@@ -21,6 +21,7 @@ class Settings:
     pin_memory: bool = False
     persistent_workers: bool = False
     in_order: bool = True
+    batched: bool = False  # each batch by one look-up, in the training process
 
     def arguments(self) -> dict[str, Any]:
         """As one writes them to DataLoader(): without workers most of them may not be given."""
@@ -29,17 +30,30 @@ class Settings:
             found |= {"prefetch_factor": self.prefetch_factor, "persistent_workers": self.persistent_workers}
         if not self.in_order:
             found["in_order"] = False
+        if self.batched:
+            found["batched"] = True  # no argument of DataLoader's: code for the data set
         return found
 
     def with_workers(self, number: int) -> Settings:
         """The same with so many workers; without any, what only workers have is left out."""
-        kept = replace(self, num_workers=number)
+        kept = replace(self, num_workers=number, batched=False)
         return kept if number else replace(kept, prefetch_factor=DEFAULT_PREFETCH, persistent_workers=False)
+
+    @property
+    def looked_up(self) -> Settings:
+        """The same with whole batches by one look-up, which no worker would make sooner."""
+        return replace(self.with_workers(0), batched=True)
 
     def changed_from(self, other: Settings) -> dict[str, Any]:
         """The arguments to write in place of those of `other`."""
         before = {"prefetch_factor": DEFAULT_PREFETCH, "persistent_workers": False, **other.arguments()}
         return {name: value for name, value in self.arguments().items() if before.get(name) != value}
+
+    def told_from(self, other: Settings) -> str:
+        """What is to be changed, in words."""
+        changed = self.changed_from(other)
+        batched = ["whole batches by one look-up"] if changed.pop("batched", False) else []
+        return ", ".join([*(f"{name}={value}" for name, value in changed.items()), *batched])
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self.arguments().items())

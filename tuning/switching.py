@@ -129,7 +129,7 @@ class Switching:
             torch_parts.start_feeding(iterator)
         if settings.num_workers and (guest or context is not None):
             torch_parts.let_die(iterator)
-        elif guest and self.own.num_workers:
+        elif guest and self.own.num_workers and not settings.batched:  # what is looked up draws and opens nothing
             fetching_apart(iterator, self._further_seed(loader))
         pool = Pool(iterator, settings, guest)
         pool.state = state_of(loader) if guest else []
@@ -216,7 +216,7 @@ class Switching:
                 why = self._shared.why_left()
                 if why is not None:
                     left_to_workers(self.pool.iterator)
-        elif self.pool.guest and not self.own.num_workers and not self.given & (self.given - 1):
+        elif self.pool.settings.num_workers and not self.own.num_workers and not self.given & (self.given - 1):
             changed = state_of(loader) != self.pool.state
             why = Changed("the loop changes the data set, which workers do not see") if changed else None
         if why is not None:

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..advisors.assemble.probe import CHECKED_BATCHES
 from ..advisors.schema.report_model import Range
 from .settings import Settings
 
@@ -27,12 +28,17 @@ WORTH = 1.03
 CERTAIN, TOLD = 0.99, 0.8
 DRAWN = 200_000  # of Student's distribution, by NumPy
 WINDOW_S, WINDOW_STEPS = 0.5, 8
-FEWEST_WINDOWS, MOST_PAIRS, PROMISING_PAIRS = 5, 6, 10
+FEWEST_WINDOWS, MOST_PAIRS = 5, 6
+# What promises as much goes on for longer: a tenth that windows which differ by a tenth are to show takes twenty pairs.
+PROMISING, PROMISING_PAIRS, PROMISING_S = 1.05, 24, 25.0
 HOPELESS = 0.9  # one window so far below both of the base's beside it is enough
 LEAST_SPREAD = 0.03  # of windows, as logarithms: two of them may be as one by chance
 # Against settings that are proven already, or where little is to be had, a trial is short. What is then as good is
 # preferred where it costs less, and where it costs more, if it is better by this.
 SHORT_PAIRS, BETTER = 3, 1.015
+SHORT_PROMISING_PAIRS = 8
+# How much earlier trials' windows of the same loader count for how windows differ, in windows: Smyth's moderated t.
+EARLIER = 6.0
 LONG_S = 15.0  # and so is one whose windows are long, as epochs are that are compared whole
 PAUSE = 20.0  # a step so many times longer than the median is a pause of the program's: an evaluation, a checkpoint
 
@@ -96,39 +102,76 @@ def epochs_left_out(settings: Settings) -> int:
 def left_out(settings: Settings, epoch_batches: int) -> int:
     """Batches at the beginning of a window that say nothing: made ahead before it, or by workers that just began."""
     ahead = 2 + settings.num_workers * settings.prefetch_factor
+    if settings.batched:
+        ahead += CHECKED_BATCHES  # made in both ways
     return min(ahead, max(1, epoch_batches // 4))
 
 
-def ratio(base: Sequence[float], candidate: Sequence[float], level: float) -> Range | None:
+@dataclass(frozen=True)
+class Spread:
+    """How windows of the same settings differ, by earlier trials: squares of logarithms, and degrees of freedom."""
+
+    squares: float = 0.0
+    freedom: int = 0
+
+    def with_(self, base: Sequence[float], candidate: Sequence[float]) -> Spread:
+        """And by this trial."""
+        windows = _in_turns(base, candidate)
+        if windows < FEWEST_WINDOWS:
+            return self
+        _, squares, freedom, _ = _least_squares(base, candidate, windows)
+        return Spread(self.squares + squares, self.freedom + freedom)
+
+    def moderated(self, squares: float, freedom: int) -> tuple[float, float]:
+        """(variance, degrees of freedom) where this many squares come to what is known from before."""
+        earlier = min(EARLIER, self.freedom)
+        before = earlier * self.squares / self.freedom if self.freedom else 0.0
+        return (squares + before) / (freedom + earlier), freedom + earlier
+
+
+UNKNOWN = Spread()
+
+
+def ratio(base: Sequence[float], candidate: Sequence[float], level: float, before: Spread = UNKNOWN) -> Range | None:
     """The candidate's rate over the base's, within the range so certain; None where too few took turns. `base` begins,
-    and may end too.
+    and may end too. `before`: how windows differed in earlier trials.
 
     By least squares: the logarithm of a rate is a level, a drift from window to window, and what the candidate adds.
+    Its variance is moderated by that of earlier trials (Smyth 2004, "Linear models and empirical Bayes methods").
     """
-    windows = min(2 * len(candidate) + 1, 2 * len(base))
-    return _fitted(base, candidate, windows, level) if windows >= FEWEST_WINDOWS else None
+    windows = _in_turns(base, candidate)
+    return _fitted(base, candidate, windows, level, before) if windows >= FEWEST_WINDOWS else None
 
 
 def hopeless(base: Sequence[float], candidate: Sequence[float]) -> Range | None:
     """As `ratio`, of a candidate that is so much slower that three windows say it, and no drift is asked for."""
     if len(base) < 2 or len(candidate) != 1 or candidate[0] >= HOPELESS * min(base):
         return None
-    return _fitted(base, candidate, 3, TOLD)
+    return _fitted(base, candidate, 3, TOLD, UNKNOWN)
 
 
-def _fitted(base: Sequence[float], candidate: Sequence[float], windows: int, level: float) -> Range:
+def _in_turns(base: Sequence[float], candidate: Sequence[float]) -> int:
+    return min(2 * len(candidate) + 1, 2 * len(base))
+
+
+def _fitted(base: Sequence[float], candidate: Sequence[float], windows: int, level: float, before: Spread) -> Range:
+    middle, squares, own, weight = _least_squares(base, candidate, windows)
+    variance, freedom = before.moderated(squares, own)
+    if windows < FEWEST_WINDOWS:
+        variance = max(variance, LEAST_SPREAD**2)
+    half = _students(round(freedom), level) * (variance * weight) ** 0.5
+    return Range(exp(middle - half), exp(middle), exp(middle + half))
+
+
+def _least_squares(base: Sequence[float], candidate: Sequence[float], windows: int) -> tuple[float, float, int, float]:
+    """(what the candidate adds, squares left, degrees of freedom, variance of the first over that of windows)."""
     turn = np.arange(windows)
     rates = [(candidate if number % 2 else base)[number // 2] for number in turn]
     drift = [turn] if windows >= FEWEST_WINDOWS else []
     causes = np.column_stack([turn % 2, np.ones(windows), *drift])
     found, *_ = np.linalg.lstsq(causes, np.log(rates), rcond=None)
-    freedom = windows - causes.shape[1]
-    variance = float(((np.log(rates) - causes @ found) ** 2).sum()) / freedom
-    if not drift:
-        variance = max(variance, LEAST_SPREAD**2)
-    middle = float(found[0])
-    half = _students(freedom, level) * (variance * float(np.linalg.inv(causes.T @ causes)[0, 0])) ** 0.5
-    return Range(exp(middle - half), exp(middle), exp(middle + half))
+    squares = float(((np.log(rates) - causes @ found) ** 2).sum())
+    return float(found[0]), squares, windows - causes.shape[1], float(np.linalg.inv(causes.T @ causes)[0, 0])
 
 
 @cache
@@ -157,8 +200,10 @@ class Trial:
         predicted: Range | None = None,
         of_base: Range | None = None,
         base_rates: Sequence[float] = (),
+        before: Spread = UNKNOWN,
     ) -> None:
-        """`base_rates`: of windows of the base just before."""
+        """`base_rates`: of windows of the base just before; `before`: how windows differed until then."""
+        self.before = before
         self.base, self.candidate, self.predicted, self.of_base = base, candidate, predicted, of_base
         self.rates: dict[Settings, list[float]] = {base: [*base_rates], candidate: []}
         self.outcome: Outcome | None = None
@@ -181,7 +226,7 @@ class Trial:
         base, candidate = self.rates[self.base], self.rates[self.candidate]
         if len(base) <= len(candidate):
             return  # the base's turn again: each of the candidate's windows lies between two of the base's
-        certain, told = ratio(base, candidate, CERTAIN), ratio(base, candidate, TOLD)
+        certain, told = (ratio(base, candidate, level, self.before) for level in (CERTAIN, TOLD))
         if certain is None or told is None:
             if (told := hopeless(base, candidate)) is not None:
                 self._measured(told)
@@ -195,11 +240,15 @@ class Trial:
         elif len(candidate) >= (SHORT_PAIRS if self._short(told.mid) else MOST_PAIRS):
             # Certain to be faster at all, and probably by more than what is worth it: of what is first tried, that is
             # enough in the end, and what is probable goes on for some more turns.
-            probable = self.of_base is None and told.low > WORTH
-            if (probable and certain.low > 1.0) or self._better(told.mid, certain):
+            enough = self.of_base is None and told.low > WORTH and certain.low > 1.0
+            if enough or self._better(told.mid, certain):
                 self.outcome = "proven"
-            elif not probable or len(candidate) >= PROMISING_PAIRS or self.seconds > LONG_S:
+            elif told.mid <= PROMISING or len(candidate) >= self._most_pairs or self.seconds > PROMISING_S:
                 self.outcome = "undecided"
+
+    @property
+    def _most_pairs(self) -> int:
+        return PROMISING_PAIRS if self.of_base is None else SHORT_PROMISING_PAIRS
 
     def _short(self, middle: float) -> bool:
         return self.of_base is not None or middle <= WORTH or self.seconds > LONG_S

@@ -181,8 +181,8 @@ class Tuner:
         self._by_epochs = len(iterator) * self.look.step_s(now) < SHORT_EPOCH_S and self._leading is None
         size, tensors = batch_size_of(batch)
         self._load = Load(0.0, max(0, size), max(0, tensors))
-        own, cores, any_order = self.own, self._cores, self._any_order
-        self.look.predict(lambda: candidates_for(self.loader(), own, cores, any_order))
+        own, cores, any_order, nbytes = self.own, self._cores, self._any_order, self._load.batch_bytes
+        self.look.predict(lambda: candidates_for(self.loader(), own, cores, any_order, nbytes))
 
     @property
     def _cores(self) -> int:
@@ -345,7 +345,7 @@ class Tuner:
         self._window = Window(self.chosen, out)
 
     def _words(self, best: Trial) -> str:
-        return ", ".join(f"{name}={value}" for name, value in best.candidate.changed_from(self.own).items())
+        return best.candidate.told_from(self.own)
 
     def _decide(self, said: str) -> None:
         self.decided, self.said = True, said

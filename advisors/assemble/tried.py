@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from ...profiler.base.metadata import Scalar
 from ...profiler.run.tuning import Tuned
+from ..rules.fetching.batched_getitems import NAME as BATCHED
 from ..schema.report_model import LoaderReport, Range, Recommendation
 
 
@@ -20,7 +23,10 @@ def with_trials(loader: LoaderReport, tuned: Tuned) -> LoaderReport:
 
 
 def _tried(advice: Recommendation, tuned: Tuned) -> Recommendation:
-    trial = tuned.trial_of(advice.change.params) if advice.change.params else None
+    changes: Mapping[str, Scalar] = advice.change.params
+    if advice.rule == BATCHED and changes.get("num_workers") == 0:
+        changes = {"num_workers": 0, "batched": True}
+    trial = tuned.trial_of(changes) if changes else None
     if trial is None or trial.measured is None:
         return advice
     found = Range(*trial.measured)

@@ -27,6 +27,7 @@ UNSURE = 0.25  # a trial whose own interval is as wide as this, in logarithm, sa
 MOST_OFF = 3.0  # half widths: one trial that was far off does not decide alone
 SCALES, WIDTHS = (0.3, 1.5), (0.6, 3.0)
 FACTORS = (0.001, 1000.0)  # what else a record holds is no measurement
+BATCHED = ("batched",)  # whole batches by one look-up: no setting
 # Trials are of settings; how well other changes are predicted they do not show.
 KINDS = frozenset({"to_workers", "from_workers", "num_workers", "prefetch_factor", "pin_memory"})
 
@@ -87,7 +88,7 @@ class Correction:
 
 def correction_from(outcomes: Iterable[Outcome]) -> Correction | None:
     """None where there are too few trials to say anything."""
-    known = list(outcomes)
+    known = [each for each in outcomes if each.changed != BATCHED]
     if len(known) < FEWEST:
         return None
     points = [(*each.of_the_model, math.log(each.measured.mid)) for each in known]
@@ -150,5 +151,7 @@ def _range(ends: Three | None) -> Range | None:
 
 
 def _changed(own: Mapping[str, Scalar], trial: Tried) -> tuple[str, ...]:
+    if trial.settings.get("batched"):
+        return BATCHED
     names = [name for name, value in trial.settings.items() if own.get(name) != value]
     return tuple(names) if trial.settings.get("num_workers") else ("num_workers",)

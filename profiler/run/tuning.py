@@ -15,6 +15,7 @@ from ..base.errors import RunUnreadable
 from ..base.metadata import Scalar, clean, integer, number, read_json, text
 
 MOST_TRIALS, MOST_SWITCHES = 64, 1000
+OF_WORKERS = ("prefetch_factor", "persistent_workers", "in_order")
 # What a dashboard asks a tuned loader for: to keep what is tried now, to put the code's settings back, to try no more.
 Wish = Literal["keep", "back", "stop"]
 WISHES: tuple[Wish, ...] = get_args(Wish)
@@ -62,8 +63,9 @@ class Tuned:
 
     def trial_of(self, changes: Mapping[str, Scalar]) -> Tried | None:
         """The trial of just these changes to the loader's own settings."""
-        wanted = {**self.own, **changes}
-        return next((each for each in self.trials if each.measured is not None and each.settings == wanted), None)
+        wanted = _that_count({**self.own, **changes})
+        measured = (each for each in self.trials if each.measured is not None)
+        return next((each for each in measured if _that_count(each.settings) == wanted), None)
 
     def as_coded(self, t_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Which of the batches handed over at these times were made with the settings of the code."""
@@ -139,6 +141,12 @@ def _settings(value: Any) -> dict[str, Scalar]:
     if not isinstance(value, dict):
         return {}
     return {clean(str(name), 40): each for name, each in value.items() if isinstance(each, bool | int)}
+
+
+def _that_count(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Without workers, what is said of them means nothing; and earlier runs knew of no whole batches."""
+    of_workers = () if settings.get("num_workers") else OF_WORKERS
+    return {"batched": False, **{name: value for name, value in settings.items() if name not in of_workers}}
 
 
 def _corrected(value: Any) -> tuple[float, float]:

@@ -28,7 +28,10 @@ def _lines(name: str, tuned: Tuned) -> Iterator[str]:
     best = next(reversed(kept or proven), None)
     if best is not None:
         yield f"  {_effect(best)}"
-        yield f"  to keep it, write: DataLoader(…, {changed_arguments(tuned.own, best.settings)})"
+        if best.settings.get("batched"):
+            yield "  to keep it, take the code of the advice batched-getitems, which the report has"
+        else:
+            yield f"  to keep it, write: DataLoader(…, {changed_arguments(tuned.own, best.settings)})"
     for each in tuned.trials:
         if each is not best:
             what = _effect(each) or "not measured"

@@ -106,7 +106,7 @@ class Restless(Script):
     def __init__(self, loader: Any) -> None:
         super().__init__(loader, {})
         own = settings_of(loader)
-        others = [Settings(1), Settings(2, 3), Settings(0), Settings(1, 1)]
+        others = [Settings(1), Settings(2, 3), Settings(0), Settings(1, 1), Settings(0, batched=True)]
         self.turns = [own, *(replace(each, in_order=own.in_order) for each in others)]
         self.turns = [each for each in self.turns if why_refused(loader, own, each) is None]
 

@@ -243,7 +243,8 @@ def tuned(monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(rates: dict[Settings, float], tried: list[Settings], **options: Any) -> tuple[Loop, Any]:
         loader = DataLoader(Rows(8), num_workers=1)
         loaders.append(loader)
-        monkeypatch.setattr(look, "usual", lambda own, cores: [Candidate(each, factor(2.0)) for each in tried])
+        found = [Candidate(each, factor(2.0)) for each in tried]
+        monkeypatch.setattr(look, "usual", lambda own, cores, look_up: [*found])
         loop = Loop(rates)
         driver = tuner.Tuner(loader, **{"budget_s": 60.0, "clock": lambda: loop.now, **options})
         driver.begun(loop)  # type: ignore[arg-type]

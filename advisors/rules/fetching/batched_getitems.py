@@ -35,6 +35,7 @@ from ...code.batched.drawn import own_collate
 from ...code.batched.getitems_code import Batched, batched_form
 from ...code.batched.held_code import HeldForm, held_form
 from ...code.batched.hugging_face import hugging_face_code, is_hugging_face
+from ...code.batched.look_up_cost import COLLATED_US, look_up_us
 from ...code.loader_code import dataset_class
 from ...code.loader_form import form_of
 from ...schema.figures import count, percent, size, times, us
@@ -53,18 +54,8 @@ DECODING_US = 500.0
 # The most that calling `dataset[i]` and stacking one more tensor costs a sample, µs.
 CALL_US = 15.0
 
-# One look-up of a batch, µs: (low, high) a leaf, a row and leaf, GB/s of the copy. docs/causes.md, "Four workloads":
-# 3.4 µs for 100 rows of a small tensor, 39 µs for 100 rows of 33 values out of five million (each row a cache miss).
-# Within whole loops, 17 rows took about 4 µs for two leaves and 500 about 8 (generated loaders 201-10 and 102-10).
-LEAF_US, ROW_US, COPY_GB_S = (1.5, 3.0), (0.002, 0.06), (25.0, 2.0)
-CALL_BATCH_US = (0.0, 3.0)
-# Of all the bytes that are read, so many stay in caches: a row then costs no more than this.
-IN_CACHES, CACHED_ROW_US, CACHED_GB_S = 16e6, 0.015, 5.0
 # Kept samples are indexed with [], which costs more a leaf than index_select.
 HELD_LEAF_US = (1.0, 5.0)
-# A list is still read value by value.
-LIST_ROW_US = (0.05, 0.4)
-COLLATED_US = (0.1, 1.0)
 INDEX_US = (0.3, 3.0)
 # The probe's medians are of a quiet moment between two steps: training itself disturbs caches and cores.
 PROBE_SPREAD = (0.8, 1.6)
@@ -119,19 +110,8 @@ def _reads_files(case: Case) -> bool:
 
 def batch_cost_us(case: Case, rows: float, leaves: int, lists: int = 0) -> tuple[float, float]:
     """(low, high) µs of looking up a batch at once, from its rows, leaves and bytes."""
-    nbytes, length = case.report.bytes_per_batch or 4.0 * rows, case.config.get("dataset_len")
-    row_us, speed = ROW_US, COPY_GB_S
-    if isinstance(length, int) and nbytes / max(1.0, rows) * length <= IN_CACHES:
-        row_us, speed = (ROW_US[0], CACHED_ROW_US), (COPY_GB_S[0], CACHED_GB_S)
-    low, high = (
-        CALL_BATCH_US[k]
-        + leaves * LEAF_US[k]
-        + rows * leaves * row_us[k]
-        + rows * lists * LIST_ROW_US[k]
-        + nbytes / speed[k] / 1e3
-        for k in (0, 1)
-    )
-    return low, high
+    length = case.config.get("dataset_len")
+    return look_up_us(rows, leaves, case.report.bytes_per_batch, length if isinstance(length, int) else None, lists)
 
 
 def _rows(case: Case) -> float:

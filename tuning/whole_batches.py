@@ -1,0 +1,205 @@
+"""Batches by one look-up each (`__getitems__`) of a data set whose source shows nothing but look-ups.
+
+What such a data set would answer is known from its `__getitem__`: the source is read, the code to make a whole batch at
+once is written from it, and that the source is what runs is seen from its compiled form. The first batches, and ever
+fewer after them, are made in both ways, compared value by value, and handed over as the data set made them.
+"""
+
+from __future__ import annotations
+
+import textwrap
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from ..advisors.assemble.probe import CHECKED_BATCHES, same_batch
+from ..advisors.code.batched.batch_access import Access, batch_access
+from ..advisors.code.batched.batch_values import NotArrays
+from ..advisors.code.batched.look_up_cost import look_up_us
+from ..profiler.guard.static_access import in_class, instance_vars
+from ..profiler.inspect.inspect_loader import inspect_loader, inspection_wanted
+from ..profiler.inspect.inspection import Part, read_inspection
+from ..profiler.inspect.samplers import own_of, sampling_of
+from ..profiler.iterate.watch import recorder_of
+from .data_state import Changed
+
+# By what records a loader: loaders made alike, epoch after epoch, share it.
+_known: weakref.WeakKeyDictionary[Any, tuple[Callable[[], Any], WholeBatches | NotArrays]] = weakref.WeakKeyDictionary()
+
+
+class Unequal(Exception):
+    """A batch that was looked up at once is not what the data set made."""
+
+
+def whole_batches(loader: Any) -> WholeBatches:
+    """What gives this loader's data set a batch at a time. Raises NotArrays with what stands in the way."""
+    recorder = recorder_of(loader)
+    of, found = (None, None) if recorder is None else _known.get(recorder, (None, None))
+    if of is None or of() is not loader or (isinstance(found, WholeBatches) and not found.current):
+        try:
+            found = _read(loader)
+        except NotArrays as reason:
+            found = reason
+        if recorder is not None:
+            _known[recorder] = weakref.ref(loader), found
+    if isinstance(found, WholeBatches):
+        return found
+    raise NotArrays(*(found.args if found is not None else ()))
+
+
+def _read(loader: Any) -> WholeBatches:
+    from torch.utils.data import default_collate
+
+    if not inspection_wanted():
+        raise NotArrays("its data set may not be looked at")
+    if loader.batch_sampler is None:
+        raise NotArrays("it is asked for whole batches already")
+    if loader.collate_fn is not default_collate:
+        raise NotArrays("the loader has a collate function of its own")
+    part = read_inspection({"inspection": inspect_loader(loader)}).dataset
+    if part is None:
+        raise NotArrays("its data set could not be looked at")
+    dataset, chosen = loader.dataset, []
+    while _is_torch_s(dataset, "Subset") and len(part.children) == 1:
+        chosen.append(dataset)
+        dataset, part = dataset.dataset, part.children[0]
+    leaves = _leaves(dataset, part)
+    access = batch_access(part)
+    if access.loops:
+        raise NotArrays(f"it calls {', '.join(access.loops)} for each sample")
+    return WholeBatches(loader.dataset, sampling_of(own_of(loader)).batch_size, chosen, leaves, access)
+
+
+def _leaves(dataset: Any, part: Part) -> list[tuple[Any, frozenset[str]]]:
+    """The data sets that hold arrays, and the names of the attributes by which they are read. Raises NotArrays."""
+    if _is_torch_s(dataset, "ConcatDataset"):
+        if len(part.children) != len(dataset.datasets):
+            raise NotArrays("it joins more data sets than can be looked at")
+        ends = [sum(map(len, dataset.datasets[: at + 1])) for at in range(len(dataset.datasets))]
+        if ends != dataset.cumulative_sizes:
+            raise NotArrays("a data set that it joins has another length by now")
+        return [leaf for pair in zip(dataset.datasets, part.children, strict=True) for leaf in _leaves(*pair)]
+    return [(dataset, frozenset({"tensors"}) if _is_torch_s(dataset, "TensorDataset") else _as_written(dataset, part))]
+
+
+def _is_torch_s(dataset: Any, name: str) -> bool:
+    from torch.utils.data import dataset as torch_s
+
+    return type(dataset) is getattr(torch_s, name)
+
+
+def _as_written(dataset: Any, part: Part) -> frozenset[str]:
+    """The names in its `__getitem__`. Raises NotArrays where asking for a sample may be more than running the source
+    that was read."""
+    cls = type(dataset)
+    if in_class(cls, "__getitems__") is not None or "__getitems__" in instance_vars(dataset):
+        raise NotArrays("it has __getitems__ already")
+    if in_class(cls, "__getattr__") is not None or in_class(cls, "__getattribute__") is not object.__getattribute__:
+        raise NotArrays("it makes attributes as they are asked for")
+    if any(in_class(type(in_class(cls, name)), "__set__") is not None for name in instance_vars(dataset)):
+        raise NotArrays("its class makes an attribute that it holds")
+    method = in_class(cls, "__getitem__")
+    if type(method) is not types.FunctionType or not _runs(method, part.getitem):
+        raise NotArrays("its source is not what runs")
+    return frozenset(method.__code__.co_names)
+
+
+def _runs(method: types.FunctionType, lines: tuple[str, ...]) -> bool:
+    """Whether these lines compile to this very function: a file may be edited while its program runs."""
+    of = method.__qualname__.rpartition(".")[0].rpartition(".")[2]
+    if not of.isidentifier() or method.__defaults__:
+        return False
+    names = [each for each in method.__code__.co_names if type(method.__globals__.get(each)) is types.ModuleType]
+    imports = [f"import {each}\n" for each in names]  # Python compiles calls of what a module imports otherwise
+    source = "".join(imports) + f"class {of}:\n" + textwrap.indent("\n".join(lines), "    ")
+    try:
+        code = compile(source, "<read>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    for name in (of, method.__code__.co_name):
+        inside = [each for each in code.co_consts if isinstance(each, types.CodeType) and each.co_name == name]
+        if len(inside) != 1:
+            return False
+        code = inside[0]
+    return _told(code) == _told(method.__code__)
+
+
+def _told(code: types.CodeType) -> list[Any]:
+    """What it does. Of texts, spaces do not count: a docstring is indented otherwise."""
+    constants = [" ".join(each.split()) if isinstance(each, str) else repr(each) for each in code.co_consts]
+    return [code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, constants]
+
+
+class WholeBatches:
+    """In a data set's place, for torch's fetcher: gives it a whole batch, collated already."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        size: int | None,
+        chosen: list[Any],
+        leaves: list[tuple[Any, frozenset[str]]],
+        access: Access,
+    ) -> None:
+        """`size`: samples a batch, if known; `chosen`: `Subset`s around what `access` reads, the outermost first;
+        `leaves`: the data sets of its arrays, with the names of attributes by which they are read."""
+        self.dataset, self.access = dataset, access
+        self._size, self._chosen, self._leaves = size, chosen, leaves
+        self._view = access.batches(chosen[-1].dataset if chosen else dataset)
+        self._attributes = self._named()
+        self._made = 0
+
+    def cost_us(self, batch_bytes: float) -> tuple[float, float]:
+        """(low, high) of a batch, as the advice on `__getitems__` expects it."""
+        plan = self.access.plan
+        lists = sum(leaf.form == "list" for leaf in plan.leaves) if plan is not None else 0
+        return look_up_us(self._size or 1, self.access.leaves, batch_bytes, len(self.dataset), lists)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.dataset[index]
+
+    def __getitems__(self, indices: Any) -> Any:
+        """The batch of these indices. Raises Unequal, or Changed where the data set has other attributes than when it
+        was read; what a look-up raises is no error of the data set's."""
+        if not self.current:
+            raise Changed("the loop changes the data set")
+        self._made += 1
+        if self._made > CHECKED_BATCHES and self._made & (self._made - 1):
+            return self._at_once(indices)
+        expected = self._one_by_one(indices)
+        if not same_batch(expected, self._at_once(indices)):
+            raise Unequal("looked up at once, batches are not the same")
+        return expected
+
+    @property
+    def current(self) -> bool:
+        """Whether the data set has the attributes with which it was read."""
+        return self._named() == self._attributes
+
+    def _named(self) -> list[Any]:
+        held = ((names, instance_vars(each)) for each, names in self._leaves)
+        return [(name, id(value)) for names, own in held for name, value in own.items() if name in names]
+
+    def _at_once(self, indices: Any) -> Any:
+        import torch
+
+        for each in self._chosen:  # a list that the program may change
+            indices = [each.indices[index] for index in indices]
+        rows = torch.as_tensor(indices)
+        if rows.dtype != torch.int64 or rows.ndim != 1 or not len(rows) or bool in map(type, indices):
+            raise NotArrays("its sampler draws more than numbers of samples")
+        return self._view[rows]
+
+    def _one_by_one(self, indices: Any) -> Any:
+        from torch.utils.data import default_collate
+
+        return default_collate([self.dataset[index] for index in indices])
+
+
+def as_made(batch: Any) -> Any:
+    """In the place of collate_fn."""
+    return batch
