@@ -10,6 +10,7 @@ from ..case.code_text import told_by_hand
 from ..rules import Rule, all_rules
 from ..schema.report_model import LoaderReport, Recommendation
 from .plan import LEAST_GAIN, Option, capped, headrooms, option, plan_of
+from .tried import trial_for
 
 # What of the loop's own time goes with loading counts from this part of what free loading would leave on.
 RELEASED_FROM = 0.05
@@ -62,8 +63,8 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
 def place(
     found: Recommendation, advice: Advice, case: Case, recommended: list[Recommendation], rejected: list[Recommendation]
 ) -> None:
-    """Recommended, rejected, or neither: advice about speed needs a verdict, a gain, and never promises more than free
-    loading would give, or free loading and copying."""
+    """Recommended, rejected, or neither: advice about speed needs a verdict, a gain (predicted, or proven by a trial),
+    and never promises more than free loading would give, or free loading and copying."""
     if not advice.rejected:
         found = replace(found, change=replace(found.change, code=told_by_hand(found.change.code)))
     if found.kind != "speed":
@@ -77,8 +78,11 @@ def place(
     headroom = case.report.headroom
     if headroom is not None and found.predicted.high > headroom and not advice.beside_loading:
         found = replace(found, why=f"{found.why} {MORE_THAN_FREE}")
+    trial = trial_for(found, case.loader.tuning)
     if advice.rejected:
         rejected.append(found)
+    elif trial is not None and trial.outcome == "proven":
+        recommended.append(found)
     elif case.report.verdict == "compute-bound" and not advice.beside_loading:
         return  # the verdict says it all: loading is not what limits training
     elif found.predicted.low > (LEAST_GAIN if found.predicted.mid < LIKELY_GAIN else SURE_GAIN):

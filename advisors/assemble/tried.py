@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...profiler.base.metadata import Scalar
-from ...profiler.run.tuning import Tuned
+from ...profiler.run.tuning import Tried, Tuned
 from ..rules.fetching.batched_getitems import NAME as BATCHED
 from ..schema.report_model import LoaderReport, Range, Recommendation
 
@@ -22,11 +22,16 @@ def with_trials(loader: LoaderReport, tuned: Tuned) -> LoaderReport:
     )
 
 
-def _tried(advice: Recommendation, tuned: Tuned) -> Recommendation:
+def trial_for(advice: Recommendation, tuned: Tuned | None) -> Tried | None:
+    """The trial of what this advice changes, where it was measured."""
     changes: Mapping[str, Scalar] = advice.change.params
-    if advice.rule == BATCHED and changes.get("num_workers") == 0:
+    if advice.rule == BATCHED and "batch_size" in changes:
         changes = {"num_workers": 0, "batched": True}
-    trial = tuned.trial_of(changes) if changes else None
+    return tuned.trial_of(changes) if tuned is not None and changes else None
+
+
+def _tried(advice: Recommendation, tuned: Tuned) -> Recommendation:
+    trial = trial_for(advice, tuned)
     if trial is None or trial.measured is None:
         return advice
     found = Range(*trial.measured)

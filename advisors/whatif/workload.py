@@ -403,9 +403,21 @@ def _repeated(values: Floats, epoch: npt.NDArray[Any]) -> float:
 
 
 def _later(loader: LoaderRun) -> npt.NDArray[np.int64]:
-    """The epochs that training repeats: all but the first, or the first if there is but one."""
-    found: npt.NDArray[np.int64] = np.flatnonzero(startup_ns(loader) >= 0)
+    """The epochs that training repeats: all but the first, or the first if there is but one. Of a tuned loader, those
+    in which no other settings than the code's made batches, and the first, which begins with these."""
+    coded = _as_coded(loader)
+    coded[:1] = True
+    found: npt.NDArray[np.int64] = np.flatnonzero((startup_ns(loader) >= 0) & coded)
     return found[1:] if len(found) > 1 else found
+
+
+def _as_coded(loader: LoaderRun) -> npt.NDArray[np.bool_]:
+    """Which epochs are there whole: `LoaderRun.as_coded` leaves out what tuning made with other settings."""
+    epochs = loader.epochs
+    if loader.tuning is None:
+        return np.ones(epochs.rows, bool)
+    made = dict(zip(*np.unique(loader.batches["epoch"], return_counts=True), strict=True))
+    return np.array([made.get(e, 0) == n for e, n in zip(epochs["epoch"], epochs["batches"], strict=True)], bool)
 
 
 def _start_ns(
@@ -431,7 +443,8 @@ def _stop_ns(loader: LoaderRun, workers: int, speed: float) -> float:
         return 0.0
     usual = costs.STOP_NS * workers * speed
     t_end, t_iter = loader.epochs["t_end_ns"], loader.epochs["t_iter_ns"]
-    gaps = (t_iter[1:] - t_end[:-1])[t_end[:-1] >= 0]
+    whole = _as_coded(loader)
+    gaps = (t_iter[1:] - t_end[:-1])[(t_end[:-1] >= 0) & whole[1:] & whole[:-1]]
     gap = float(np.median(gaps)) if len(gaps) else -1.0
     return gap if 0.0 <= gap <= STOP_AT_MOST * usual else usual
 
@@ -449,7 +462,7 @@ def _epoch_time_ns(loader: LoaderRun, stop: float) -> float | None:
     """Time a batch over the whole epochs after the first (or the first), from `iter()` to the end of the workers."""
     epochs = loader.epochs
     rows = _later(loader)
-    ran = epochs["t_end_ns"][rows] > epochs["t_iter_ns"][rows]
+    ran = (epochs["t_end_ns"][rows] > epochs["t_iter_ns"][rows]) & _as_coded(loader)[rows]
     rows = rows[(epochs["how"][rows] == 1) & (epochs["batches"][rows] > 0) & ran]
     if not len(rows):
         return None

@@ -98,7 +98,7 @@ def what_it_does(row: PlanRow, brief: bool = False) -> Text:
     """Its effect, and the effort it takes, or why the plan does without it."""
     effect, last = row.effect, row.left_out or row.effort
     if brief:
-        effect = effect.removeprefix("predicted ")
+        effect = effect.removeprefix("predicted ").partition("; predicted")[0]
         last = last.partition(":")[0]
     found = Text()
     if effect:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from loaderscope.advisors.assemble.tried import with_trials
+from loaderscope.advisors.assemble.tried import trial_for, with_trials
 from loaderscope.profiler.run.run import Run
 from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.run.tuning import Tried, Tuned
 from loaderscope.reports.text.tuned_text import render_tuned
 from loaderscope.reports.words.advice_words import effect_text
+from loaderscope.reports.words.settings_words import changed_arguments
 from report_samples import full_report, full_run
 
 OWN = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": False, "persistent_workers": False, "in_order": True}
@@ -90,3 +93,42 @@ def test_a_damaged_record_of_tuning_is_no_record(tmp_path: Path) -> None:
     path.write_text('{"own": ')
     again = open_run(tuned.path)
     assert again.loaders[0].tuning is None and any("tune0.json" in note for note in again.loaders[0].notes)
+
+
+def test_whole_batches_that_were_proven_are_advised_whatever_the_waiting(tmp_path: Path) -> None:
+    """What `__getitems__` would bring is tried while the loop runs; its code is then in the report."""
+    run = full_run(tmp_path)
+    at_once = {**OWN, "num_workers": 0, "prefetch_factor": 2, "batched": True}
+    tuned = Tuned(
+        own={**OWN, "prefetch_factor": 4, "batched": False},
+        chosen=at_once,
+        decided=True,
+        said="",
+        trials=(tried_of(at_once, (2.0, 2.5, 3.0), "proven"),),
+        switches=(),
+    )
+    advice = full_report(run).loaders[0].recommendations[0]
+    whole = replace(advice, rule="batched-getitems", change=replace(advice.change, params={"batch_size": None}))
+    assert trial_for(whole, tuned) is tuned.trials[0] and trial_for(advice, tuned) is None
+    with_code = with_trials(replace(full_report(run).loaders[0], recommendations=(whole,)), tuned)
+    assert effect_text(with_code.recommendations[0]).startswith("proved ×2.5 (2.0–3.0)")
+
+
+def tried_of(settings: dict[str, Any], measured: tuple[float, float, float], outcome: str) -> Tried:
+    return Tried(settings, None, measured, OWN, (), (), outcome, None, 5.0)
+
+
+def test_without_workers_what_is_said_of_them_is_nothing() -> None:
+    none = {**OWN, "num_workers": 0, "prefetch_factor": 2, "persistent_workers": False}
+    own = {**OWN, "prefetch_factor": 8, "persistent_workers": True}
+    tuned = Tuned(own, none, True, "", (tried_of(none, (1.1, 1.2, 1.3), "proven"),), ())
+    assert tuned.trial_of({"num_workers": 0}) is tuned.trials[0]
+    assert tuned.trial_of({"num_workers": 2}) is None
+
+
+def test_whole_batches_in_words(tmp_path: Path) -> None:
+    at_once = {**OWN, "num_workers": 0, "batched": True}
+    proven = trial(at_once, outcome="proven", predicted=[1.4, 1.7, 1.8], measured=[1.5, 1.6, 1.7], seconds=4.0)
+    text = render_tuned(tuned_run(tmp_path, chosen=at_once, trials=[proven]), 80, False, True)
+    assert "take the code of the advice batched-getitems" in text and "DataLoader(" not in text
+    assert changed_arguments(OWN, at_once) == "num_workers=0, whole batches by one look-up"

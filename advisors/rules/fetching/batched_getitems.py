@@ -16,6 +16,7 @@ What to change
     Let a sampler draw whole batches of indices and index the arrays with them (`batch_size=None`), with no workers.
     The code is written for this data set and gives the same batches, in the same order for the same seed. Where the
     loader has a collate function of its own, a `__getitems__` that returns the list of samples is written instead.
+    `loaderscope tune` tries it while training goes on, and what it has proven is advised whatever the waiting.
     `report(loader, probe=True)` compares both ways on the data itself and times them.
 
 When not to
@@ -65,12 +66,13 @@ def examine(case: Case) -> Iterator[Outcome]:
     if not _fetched_one_by_one(case) or case.whatif is None:
         return
     sample_us, share = sample_time_us(case), making_share(case)
-    if sample_us is None or share < MAIN_PART:
+    proven = _proven(case)
+    if sample_us is None or (share < MAIN_PART and not proven):
         return
     if is_hugging_face(case):
         yield from _hugging_face(case, sample_us, share)
         return
-    if _reads_files(case) or sample_us >= DECODING_US:
+    if not proven and (_reads_files(case) or sample_us >= DECODING_US):
         yield from _rejected(case, sample_us)
         return
     probe = case.probe
@@ -84,8 +86,15 @@ def examine(case: Case) -> Iterator[Outcome]:
         if sample_us < SAMPLE_US and held(case, "dataframe") is None:
             yield _held_or_why_not(case, sample_us, share, reason)
         return
-    if sample_us < LOOK_UP_US:
+    if sample_us < LOOK_UP_US or proven:
         yield _advice(case, form, sample_us, share)
+
+
+def _proven(case: Case) -> bool:
+    """Whether it was tried while the loop ran, and was faster: waiting says less than that."""
+    tuned = case.loader.tuning
+    trials = tuned.trials if tuned is not None else ()
+    return any(each.outcome == "proven" and each.settings.get("batched") is True for each in trials)
 
 
 def _fetched_one_by_one(case: Case) -> bool:
