@@ -29,9 +29,10 @@ def tune(
     """Try this loader's settings while training goes on, from its next iteration on; returns the loader itself.
 
     `num_workers`, `prefetch_factor` and `pin_memory` are changed for some steps at a time, in turns with the loader's
-    own; what is proven faster stays, and nothing proven, its own. Whole batches by one look-up (`__getitems__`) are tried
-    where the data set's source shows nothing but look-ups, and batches made in both ways are the same. Batches and their order stay the same; what random
-    augmentation draws in workers does not. The loader is recorded, as by `watch`; the run directory keeps the trials.
+    own; what is proven faster stays, and nothing proven, its own. Where the data set's source shows nothing but
+    look-ups, whole batches by one look-up (`__getitems__`) are tried too, once batches made in both ways were the same.
+    Batches and their order stay the same; what random augmentation draws in workers does not. The loader is recorded,
+    as by `watch`; the run directory keeps the trials.
 
     `budget` is the most seconds to spend on trying; `steps`, how many batches the whole training has, makes that a
     tenth of them at most. With `dry`, the loader's own settings are put back at the end whatever was found. With

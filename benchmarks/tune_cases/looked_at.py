@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import Dataset, Sampler, TensorDataset
 from torch.utils.data.dataloader import default_collate
 
 from known_cases.materials import matmuls, takes
@@ -129,6 +129,26 @@ def padded(samples: list[Any]) -> tuple[torch.Tensor, torch.Tensor]:
     return longest, torch.tensor([each[1] for each in samples])
 
 
+def arrays() -> TensorDataset:
+    """Tensors in memory, the commonest data set of all."""
+    return TensorDataset(torch.rand(MANY, 16), torch.arange(MANY))
+
+
+class Tabular(Dataset):
+    """A table of numbers and its labels, held as arrays."""
+
+    def __init__(self) -> None:
+        self.values = np.random.default_rng(0).random((MANY, 39), dtype=np.float32)
+        self.labels = torch.arange(MANY) % 2
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor, int]:
+        values = torch.from_numpy(self.values[index])
+        return values, self.labels[index].float(), index
+
+
 def mixed(samples: list[Any]) -> list[Any]:
     """Mixes each picture with another of the batch, as mixup in collate_fn does, one by one."""
     values, numbers = default_collate(samples)
@@ -138,7 +158,10 @@ def mixed(samples: list[Any]) -> list[Any]:
 
 
 KEPT = {"persistent_workers": True}
+MANY = 500_000
 LOOPS = (
+    Loop("arrays", "tensors in memory, by two workers", arrays, takes(0.5), 64, {"num_workers": 2}),
+    Loop("tabular", "a table in memory beside matmuls", Tabular, matmuls(1), 128),
     Loop("landmarks", "pictures and points by a CSV file", Landmarks, takes(4), 4, needs=("PIL", "pandas"), quick=True),
     Loop("characters", "text, a number a character, beside matmuls", Characters, matmuls(2), 64),
     Loop("speech", "spectrograms of recordings, one worker", made(spoken), takes(2), 4, {"num_workers": 1}),

@@ -24,6 +24,29 @@ if __name__ == "__main__":
 """
 
 
+ARRAYS = """
+import zlib
+import torch
+from torch.utils.data import DataLoader, TensorDataset, random_split
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    rows = TensorDataset(torch.rand(200_000, 8), torch.arange(200_000))
+    train, _ = random_split(rows, [192_000, 8_000])
+    loader = DataLoader(train, batch_size=128, shuffle=True, num_workers=2)
+    model, seen = torch.nn.Linear(8, 1), 0
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for epoch in range(6):
+        for values, numbers in loader:
+            loss = model(values).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            seen = zlib.crc32(numbers.numpy().tobytes(), seen)
+    print(seen, loss.item())
+"""
+
+
 def tuned(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "loaderscope", "tune", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=250, check=False)
@@ -52,3 +75,20 @@ def test_bad_input_is_one_sentence(wrong: list[str], capsys: pytest.CaptureFixtu
     assert main(["tune", *wrong]) == 2
     said = capsys.readouterr().err
     assert said.startswith("loaderscope: ") and said.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_whole_batches_by_one_look_up_end_to_end(tmp_path: Path) -> None:
+    """Rows in memory by two workers: what is proven stays, its code is in the report, and the training is the same."""
+    (tmp_path / "train.py").write_text(ARRAYS)
+    bare = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=250, check=True
+    )
+    result = tuned(tmp_path, "--quiet", "--runs", "runs", "train.py")
+    assert result.returncode == 0 and result.stdout == bare.stdout != ""
+    assert "whole batches by one look-up is faster, and stays" in result.stderr
+    assert "take the code of the advice batched-getitems" in result.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    report = [sys.executable, "-m", "loaderscope", "report", "--full", str(run)]
+    told = subprocess.run(report, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True).stdout
+    assert "proved ×" in told and "batched-getitems" in told and "class BatchIndices(Sampler):" in told

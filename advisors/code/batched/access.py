@@ -272,7 +272,9 @@ class _Reader:
             if isinstance(node, ast.Name):
                 if node.id in self.locals:
                     return self.locals[node.id]
-                raise NotArrays("it uses the index itself" if node.id in self.index else f"it uses {node.id}")
+                if node.id in self.index:  # a copy: the sampler's own tensor may be what it is made of
+                    return Value("rows.clone()", "tensor", 0, "int64", python=True)
+                raise NotArrays(f"it uses {node.id}")
             if isinstance(node, ast.Subscript):
                 return self.subscript(node)
             if isinstance(node, ast.Call):

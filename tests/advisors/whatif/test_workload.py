@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.whatif.costs import STOP_NS
 from loaderscope.advisors.whatif.workload import BLOCK_ROWS, MAX_ROWS, Workload, _spread, workload_of
 from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.run.tuning import Switch, Tuned
 
 
 def workload(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> Workload:
@@ -98,3 +100,25 @@ def test_the_length_of_an_epoch_that_has_not_ended(tmp_path: Path) -> None:
     found = workload(tmp_path / "1", rows, epochs=[running], config={"dataset_len": 4000, "batch_size": 4})
     assert found.epoch_batches == 1000
     assert workload(tmp_path / "2", rows, epochs=[running]).epoch_batches == 50
+
+
+def test_epochs_made_with_other_settings_do_not_count(tmp_path: Path) -> None:
+    """While a loader is tuned, some epochs are those of a candidate: what the code's own take is not their mean."""
+    lanes, start = [], T0
+    for number, fetch_ms in enumerate((10.0, 1.0, 10.0, 1.0)):
+        lanes.append(loop(80, fetch_ms + 0.1, 1.0, epoch=number, start_ns=start, fetch_ns=round(fetch_ms * MS),
+                          fetch_cpu_ns=round(fetch_ms * MS), collate_ns=0, collate_cpu_ns=0, index_ns=0))  # fmt: skip
+        start = lanes[-1][-1]["t_ns"] + 100 * MS
+    rows = [row for lane in lanes for row in lane]
+    builder = RunBuilder(tmp_path)
+    builder.process().loader(rows, epochs=[epoch_row(each) for each in lanes], config={"num_workers": 0})
+    run = open_run(builder.path)
+    loader = run.loaders[0]
+    own, other = {"num_workers": 0, "batched": False}, {"num_workers": 0, "batched": True}
+    switches = tuple(Switch(lane[0]["t_ns"] - 1, n, 0, (own, other)[n % 2]) for n, lane in enumerate(lanes))
+    tuned = replace(loader, tuning=Tuned(own, own, True, "", (), switches)).as_coded()
+    found = workload_of(run, run.processes[0], tuned)
+    assert found.measured_inner_ns == pytest.approx(11.1 * MS, rel=0.02)
+    assert found.measured_batch_ns == pytest.approx(11.1 * MS, rel=0.1)
+    whole = workload_of(run, run.processes[0], loader)
+    assert whole.measured_batch_ns < 8 * MS

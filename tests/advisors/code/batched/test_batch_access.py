@@ -75,6 +75,17 @@ class ListPair(Arrays):
         return [x, y]
 
 
+class Numbered(Arrays):
+    def __getitem__(self, i):
+        return self.x[i], i
+
+
+class NumberedOtherwise(Arrays):
+    def __getitem__(self, index):
+        i = int(index)
+        return {"x": self.x[i], "index": i, "tensor": torch.tensor(i), "number": float(i), "again": self.y[int(i)]}
+
+
 class AsDict(Arrays):
     def __getitem__(self, i):
         """One row."""
@@ -163,7 +174,8 @@ class Reserved(Arrays):
 
 
 RECOGNISED = [
-    Pair, One, ListPair, AsDict, DictCall, NumPy, NamesOfPython, Mixed, Lists, ListDict, Converted, NumPyOps, Chosen,
+    Pair, One, ListPair, Numbered, NumberedOtherwise,
+    AsDict, DictCall, NumPy, NamesOfPython, Mixed, Lists, ListDict, Converted, NumPyOps, Chosen,
     ByOrder, Transformed, Nested, Reserved,
 ]  # fmt: skip
 
@@ -229,6 +241,8 @@ def test_what_the_code_makes_gives_the_same_batches(cls: type[Arrays]) -> None:
         Subset(TensorDataset(torch.randn(N, 2), torch.arange(N)), list(range(0, N, 3))),
         Subset(Subset(Pair(), range(20, 50)), torch.arange(5, 25)),
         Subset(Lists(), [5, 3, 9, 1, 1]),
+        Subset(Numbered(), [5, 3, 9, 1, 1]),
+        ConcatDataset([Numbered(), Numbered()]),
         ConcatDataset([Pair(), Pair(), Pair()]),
         ConcatDataset([One(), Subset(One(), [4, 3])]),
         ConcatDataset([AsDict(), AsDict()]),
@@ -287,7 +301,7 @@ def halves(samples: Any) -> Any:
     return [type(sample) for sample in samples], [sample for sample in samples if isinstance(sample, dict)] or samples
 
 
-@pytest.mark.parametrize("cls", [Pair, One, ListPair, DictCall, NumPy, NamesOfPython, Mixed, Lists, ByOrder])
+@pytest.mark.parametrize("cls", [Pair, One, ListPair, Numbered, DictCall, NumPy, NamesOfPython, Mixed, Lists, ByOrder])
 def test_a_collate_function_of_the_users_own_is_given_the_same_samples(tmp_path: Path, cls: type[Arrays]) -> None:
     class Own(cls):  # type: ignore[misc, valid-type]
         __getitem__ = cls.__getitem__
@@ -341,8 +355,9 @@ ATTRIBUTES = (
     [
         ("return self.load(i)", "load"),
         ("return open(i)", "open"),
-        ("return self.x[i + 1]", "index itself"),
-        ("return self.x[i], i", "index itself"),
+        ("return self.x[i + 1]", "single numbers"),
+        ("return self.x[i], i % 2", "more than sums|single numbers"),
+        ("return i", "no array"),
         ("return self.frame.iloc[i]", "more than a look-up"),
         ("return self.frame[i]", "no array"),
         ("return self.words[i]", "no plain numbers"),
