@@ -84,22 +84,22 @@ def ordered(
             if each != own and each not in found:
                 found[each] = predict(**each.changed_from(own))
 
-    foresee(own.with_workers(n) for n in WORKERS if n <= most)
-    best = _best(found)[:2]
+    foresee(own.with_workers(n) if n >= own.num_workers else _fewer(own, n) for n in WORKERS if n <= most)
+    best = _best(found, own)[:2]
     with_workers = [each for each in (own, *best) if each.num_workers]
     foresee(replace(each, prefetch_factor=factor) for each in with_workers for factor in PREFETCH)
     if device:
-        foresee(replace(each, pin_memory=not own.pin_memory) for each in (own, *_best(found)[:1]))
+        foresee(replace(each, pin_memory=not own.pin_memory) for each in (own, *_best(found, own)[:1]))
     if any_order:
-        foresee(replace(each, in_order=False) for each in (own, *_best(found)[:2]) if each.num_workers)
-    for each in (own, *_best(found)[:1]):
+        foresee(replace(each, in_order=False) for each in (own, *_best(found, own)[:2]) if each.num_workers)
+    for each in (own, *_best(found, own)[:1]):
         kept = replace(each, persistent_workers=True)
         if each.num_workers and predict(**kept.changed_from(own)).mid > WORTH * predict(**each.changed_from(own)).mid:
             foresee([kept])
     if look_up_us is not None:
         found[own.looked_up] = predict(fetch_us=look_up_us, collate_us=COLLATED_US, num_workers=0)
     chosen: list[Settings] = []
-    for each in _best(found):
+    for each in _best(found, own):
         if found[each].high > WORTH and not any(_as_good(each, other, found) for other in (own, *chosen)):
             chosen.append(each)
     chosen = chosen[:FIRST]
@@ -125,20 +125,35 @@ def neighbours(best: Settings, base: Settings, tried: set[Settings], cores: int 
         return []
     workers = best.num_workers
     crowded = workers > (cores or usable_cores())
-    more, fewer = best.with_workers(workers + 1), best.with_workers(workers // 2 if crowded else max(0, workers - 1))
+    more, fewer = best.with_workers(workers + 1), _fewer(best, workers // 2 if crowded else max(0, workers - 1))
     near = [fewer, more] if crowded or workers < base.num_workers else [more, fewer]
     if workers:
         near.insert(1, replace(best, prefetch_factor=min(PREFETCH[-1], 2 * best.prefetch_factor)))
     return [Candidate(each, None) for each in near if each not in tried]
 
 
-def _best(found: dict[Settings, Range]) -> list[Settings]:
-    """The most promising first; of those that are as good, the cheapest. A single batch ahead is not: the model has no
-    jitter, and grids were 5 % slower with it than with two (docs/tune.md)."""
+def _fewer(settings: Settings, workers: int) -> Settings:
+    """With as many batches ahead, or as near to that as may be."""
+    kept = settings.with_workers(workers)
+    if not workers:
+        return kept
+    enough = (factor for factor in PREFETCH if workers * factor >= settings.ahead)
+    return replace(kept, prefetch_factor=next(enough, PREFETCH[-1]))
+
+
+def _best(found: dict[Settings, Range], own: Settings) -> list[Settings]:
+    """The most promising first; of those that are as good, the cheapest. The model has no jitter, against which batches
+    are made ahead: so fewer workers make as many ahead as the code's own, and a single one each comes last (grids were
+    5 % slower with it than with two: docs/tune.md)."""
+
+    def cost(each: Settings) -> tuple[int, int, bool, int]:
+        missing = max(0, own.ahead - each.ahead) if each.num_workers < own.num_workers else 0
+        return each.num_workers, missing, each.prefetch_factor == 1, each.prefetch_factor
+
     left, order = dict(found), []
     while left:
         top = max(each.mid for each in left.values())
         good = [each for each, factor in left.items() if factor.mid >= AS_GOOD * top]
-        order.append(min(good, key=lambda s: (s.num_workers, s.prefetch_factor == 1, s.prefetch_factor)))
+        order.append(min(good, key=cost))
         del left[order[-1]]
     return order

@@ -7,7 +7,7 @@ from .candidates import MOST, Candidate, neighbours
 from .settings import Settings
 from .trial import WORTH, Spread, Trial
 
-ENOUGH_S = 12.0  # of trying; after it no further candidate is begun
+ENOUGH_S = 15.0  # of trying; after it no further candidate is begun
 STEEP = 1.05  # what lies beside settings that gained less over those before them gains less still
 
 

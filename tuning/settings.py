@@ -40,6 +40,11 @@ class Settings:
         return kept if number else replace(kept, prefetch_factor=DEFAULT_PREFETCH, persistent_workers=False)
 
     @property
+    def ahead(self) -> int:
+        """Batches made before the loop asks for them, at most."""
+        return self.num_workers * self.prefetch_factor
+
+    @property
     def looked_up(self) -> Settings:
         """The same with whole batches by one look-up, which no worker would make sooner."""
         return replace(self.with_workers(0), batched=True)

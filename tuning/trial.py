@@ -101,7 +101,7 @@ def epochs_left_out(settings: Settings) -> int:
 
 def left_out(settings: Settings, epoch_batches: int) -> int:
     """Batches at the beginning of a window that say nothing: made ahead before it, or by workers that just began."""
-    ahead = 2 + settings.num_workers * settings.prefetch_factor
+    ahead = 2 + settings.ahead
     if settings.batched:
         ahead += CHECKED_BATCHES  # made in both ways
     return min(ahead, max(1, epoch_batches // 4))
@@ -251,7 +251,8 @@ class Trial:
         return PROMISING_PAIRS if self.of_base is None else SHORT_PROMISING_PAIRS
 
     def _short(self, middle: float) -> bool:
-        return self.of_base is not None or middle <= WORTH or self.seconds > LONG_S
+        expected = self.predicted is not None and self.predicted.low > WORTH  # so it may only have had bad luck
+        return self.of_base is not None or (middle <= WORTH and not expected) or self.seconds > LONG_S
 
     def _measured(self, over_base: Range) -> None:
         self.gain = over_base.mid

@@ -15,7 +15,7 @@ from loaderscope.tuning import candidates, look, tuner
 from loaderscope.tuning.candidates import Candidate, neighbours, ordered
 from loaderscope.tuning.room import Room
 from loaderscope.tuning.settings import Settings
-from loaderscope.tuning.trial import CERTAIN, TOLD, Trial, Window, product, ratio
+from loaderscope.tuning.trial import CERTAIN, TOLD, Spread, Trial, Window, product, ratio
 from switch_data import Rows, same
 
 OWN, OTHER = Settings(0), Settings(2)
@@ -177,11 +177,47 @@ def test_where_free_loading_would_gain_nothing_nothing_is_tried() -> None:
     assert ordered(OWN, True, lambda **changes: factor(0.9)) == []
 
 
+def test_fewer_workers_make_as_many_batches_ahead() -> None:
+    """What hides uneven work is taken away by nothing but a setting that says so."""
+    found = [each.settings for each in ordered(Settings(8, 2), False, lambda **changes: factor(1.0), 2)]
+    assert found[0] in (Settings(0), Settings(2, 8)) and Settings(2, 8) in found
+    assert all(each.ahead >= 16 or each.num_workers < 2 for each in found)
+
+
+def test_what_makes_no_difference_is_not_tried() -> None:
+    found = [each.settings for each in ordered(Settings(1), False, lambda **changes: factor(1.02), 2)]
+    assert all(each.num_workers != 1 for each in found) and all(each.prefetch_factor > 1 for each in found)
+
+
+def test_what_much_is_expected_of_has_more_turns() -> None:
+    base, flat = [100.0, 115.0, 95.0, 112.0, 100.0, 115.0, 95.0], [101.0, 113.0, 99.0, 115.0, 97.0, 108.0]
+
+    def turns(predicted: Any) -> int:
+        trial = Trial(OWN, Settings(4), predicted)
+        for number in range(13):
+            settings, rates = (Settings(4), flat) if number % 2 else (OWN, base)
+            trial.add(window(settings, rates[number // 2]))
+            if trial.outcome is not None:
+                return number // 2
+        return 6
+
+    assert turns(factor(1.0)) < turns(factor(2.0))
+
+
+def test_earlier_trials_tell_how_windows_differ() -> None:
+    base, candidate = [100.0, 100.1, 100.0], [108.0, 108.1]
+    alone, noisy = Spread(), Spread(squares=6 * 0.05**2, freedom=6)
+    lucky, moderated = (ratio(base, candidate, 0.99, each) for each in (alone, noisy))
+    assert lucky is not None and moderated is not None and lucky.low > 1.05 > moderated.low
+    grown = noisy.with_(base, candidate)
+    assert grown.freedom == 8 and noisy.squares < grown.squares < 1.01 * noisy.squares
+
+
 def test_neighbours_of_the_best_that_were_not_tried() -> None:
     found = [each.settings for each in neighbours(Settings(2), OWN, {Settings(3), Settings(0)}, cores=2)]
-    assert found == [Settings(2, 4), Settings(1)]
+    assert found == [Settings(2, 4), Settings(1, 4)]
     crowded = [each.settings for each in neighbours(Settings(4), OWN, set(), cores=2)]
-    assert crowded == [Settings(2), Settings(4, 4), Settings(5)]
+    assert crowded == [Settings(2, 4), Settings(4, 4), Settings(5)]
     fewer = [each.settings for each in neighbours(Settings(1, 8, persistent_workers=True), Settings(4), set(), cores=2)]
     assert fewer[0] == Settings(0) and Settings(2, 8, persistent_workers=True) in fewer
 
