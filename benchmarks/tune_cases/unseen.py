@@ -1,4 +1,4 @@
-"""Loops that were not looked at while tuning was made."""
+"""Loops that were not looked at while tuning was made; `folder` was, once it had shown something."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ LOOPS = (
              8, {"num_workers": 2}, needs=("PIL",),
              order=lambda data: {"sampler": DistributedSampler(data, num_replicas=2, rank=0)}),
     held_out("conversations", "JSON cut into tokens by Python", Conversations, takes(2), 16),
-    held_out("folder", "a folder of pictures by eight workers", made(folder), takes(1), 8, {"num_workers": 8},
-             needs=("PIL",)),
+    Loop("folder", "a folder of pictures by eight workers", made(folder), takes(1), 8, {"num_workers": 8},
+         needs=("PIL",)),
     held_out("weighted", "rare samples drawn more often, by six workers", made(lambda i: (ROWS[i % 4096],)), takes(0.5),
              32, {"num_workers": 6}, order=lambda data: {"sampler": Weighted()}),
     held_out("masked", "tokens drawn by Python, one worker", made(tokens), takes(6), 64, {"num_workers": 1}),
