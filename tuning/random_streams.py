@@ -10,13 +10,15 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import random
+import struct
 import sys
 from typing import Any
 
 from .apart import used_here
 
 WATCHED = 16
-MT19937_BYTES = 4 * 624 + 4  # its key, and where in it the next number is
+MT19937 = "=625I"  # its key of 624 words, and where in it the next number is: NumPy has that last, Python first
+MT19937_BYTES = struct.calcsize(MT19937)
 
 
 def epoch_seed(loader: Any) -> int:
@@ -127,15 +129,53 @@ class _Torch(_Stream):
     def same(self, one: Any, other: Any) -> bool:
         import torch
 
-        return torch.equal(one, other)
+        return bool(one == other) if type(one) is bytes else torch.equal(one, other)
+
+    def glance(self) -> bytes:
+        held: bytes = self.state().numpy().tobytes()
+        return held
+
+    def put_back(self, glance: bytes) -> None:
+        import torch
+
+        self.put(torch.frombuffer(bytearray(glance), dtype=torch.uint8))
 
 
 class _Python(_Stream):
+    """Its state is read in place, where CPython keeps it: asking for it takes 8 µs, and comparing 6 more."""
+
+    def __init__(self, inside: Any) -> None:
+        super().__init__(inside)
+        self._random: Any = random.getstate.__self__  # type: ignore[attr-defined]
+        self._place = _words_of(self._random)
+
     def state(self) -> Any:
         return random.getstate()
 
     def put(self, state: Any) -> None:
         random.setstate(state)
+
+    def glance(self) -> Any:
+        if self._place is None:
+            return self.state()
+        return ctypes.string_at(self._place, MT19937_BYTES), self._random.gauss_next
+
+    def put_back(self, glance: Any) -> None:
+        if self._place is not None:
+            (index, *words), gauss = struct.unpack(MT19937, glance[0]), glance[1]
+            glance = random.getstate()[0], (*words, index), gauss
+        self.put(glance)
+
+
+def _words_of(generator: Any) -> int | None:
+    """Where this generator of Python's has its state: an index and 624 words, behind what all objects have. None where
+    they are not there."""
+    place, size = id(generator) + object.__basicsize__, type(generator).__basicsize__
+    if sys.implementation.name != "cpython" or size < object.__basicsize__ + MT19937_BYTES:
+        return None
+    *words, index = generator.getstate()[1]
+    found = struct.unpack(MT19937, ctypes.string_at(place, MT19937_BYTES))
+    return place if found == (index, *words) else None
 
 
 class _NumPy(_Stream):
