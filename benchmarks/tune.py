@@ -33,7 +33,7 @@ import sys
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -149,23 +149,28 @@ def figures(found: Mapping[str, Any], rates: Mapping[str, list[float]]) -> dict[
     }
 
 
-def in_earnest(
-    loop: Loop,
-    seconds: float,
-    found: Mapping[str, Any],
-    before: Mapping[str, Any] | None,
-    time_left: Callable[[], bool],
-) -> dict[str, Any]:
-    """A training of so long, tuned from its start, and one of as many batches with the best settings; the second one
-    at another time, where none is left."""
-    done = dict(before or {})
-    if not done:
-        tuned = side(sys.executable, "tuned", loop, seconds, limit_s=seconds + LIMIT_S)
-        done = {"tuned_s": tuned["seconds"], "batches": tuned["batches"], "found": tuned["found"]}
-    if "lost" not in done and time_left():
-        best = side(sys.executable, "whole", loop, found["best"], done["batches"], limit_s=2 * seconds + LIMIT_S)
-        done |= {"best_s": round(best["seconds"], 2), "lost": round(done["tuned_s"] / best["seconds"], 4)}
-    return done
+def in_earnest(loop: Loop, seconds: float, found: Mapping[str, Any]) -> dict[str, Any]:
+    """A training of so long, tuned from its start, between two of half as long with the best settings: a machine that
+    grows slower or faster meanwhile moves both."""
+    best = next(each for each in found["turns"].values() if each["settings"] == found["best"])
+    half = max(1, int(median(best["rates"]) * seconds / 2))
+
+    def with_best() -> float:
+        return float(side(sys.executable, "whole", loop, found["best"], half, limit_s=2 * seconds + LIMIT_S)["seconds"])
+
+    before = with_best()
+    tuned = side(sys.executable, "tuned", loop, seconds, limit_s=seconds + LIMIT_S)
+    after = with_best()
+    best_s = tuned["batches"] * (before + after) / (2 * half)
+    return {
+        "tuned_s": tuned["seconds"],
+        "batches": tuned["batches"],
+        "found": tuned["found"],
+        "decide_s": tuned["decide_s"],
+        "halves_s": [round(before, 2), round(after, 2)],
+        "best_s": round(best_s, 2),
+        "lost": round(tuned["seconds"] / best_s, 4),
+    }
 
 
 def summed_up(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -304,7 +309,7 @@ def main() -> int:
             return before if measured else {"failed": "not begun: no time was left"}
         found = before if measured else measure(loop, options, before)
         if options.whole and time_left():
-            found["whole"] = in_earnest(loop, options.whole, found, before.get("whole"), time_left)
+            found["whole"] = in_earnest(loop, options.whole, found)
         if options.kept is not None:
             with options.kept.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"name": loop.name, **found}) + "\n")
