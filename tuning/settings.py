@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..advisors.code.batched.batch_values import NotArrays
 from ..profiler.base import torch_parts
 from ..profiler.base.torch_parts import TORCH
 from ..profiler.iterate.watch import kind_of
+from .whole_batches import whole_batches
 
 DEFAULT_PREFETCH = 2  # torch's own, where there are workers
 
@@ -107,4 +109,9 @@ def why_refused(loader: Any, own: Settings, other: Settings, any_order: bool = F
             return "worker_init_fn sets up workers, and there would be none"
         if loader.timeout:
             return "timeout needs workers"
+    if other.batched:
+        try:
+            whole_batches(loader)
+        except NotArrays as reason:
+            return f"whole batches cannot be looked up: {reason}"
     return None

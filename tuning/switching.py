@@ -27,6 +27,7 @@ from .pools import Coming, Over, Pool, end
 from .random_streams import epoch_seed, fetching_apart, fresh_generator, numbered_seed
 from .settings import Settings, settings_of
 from .torch_name import named_as
+from .whole_batches import whole_batches
 
 
 def handing_out(driver: Driver) -> Callable[[Any], Any]:
@@ -79,6 +80,8 @@ class Switching:
             end(before)
             before = None
         try:
+            if settings.batched:
+                whole_batches(loader)  # raises what it may before anything is drawn from the random streams
             self.pool, self.order = self._first(loader, settings, before)
         except Exception as error:
             if settings == self.own or not is_ours(error):

@@ -21,11 +21,10 @@ from ..profiler.guard.static_access import in_class, instance_vars
 from ..profiler.inspect.inspect_loader import inspect_loader, inspection_wanted
 from ..profiler.inspect.inspection import Part, read_inspection
 from ..profiler.inspect.samplers import own_of, sampling_of
-from ..profiler.iterate.watch import recorder_of
 from .data_state import Changed
 
-# By what records a loader: loaders made alike, epoch after epoch, share it.
-_known: weakref.WeakKeyDictionary[Any, tuple[Callable[[], Any], WholeBatches | NotArrays]] = weakref.WeakKeyDictionary()
+# By the loader's id, as long as it lives: nothing here may keep a data set alive.
+_known: dict[int, tuple[Callable[[], Any], WholeBatches | NotArrays]] = {}
 
 
 class Unequal(Exception):
@@ -34,15 +33,14 @@ class Unequal(Exception):
 
 def whole_batches(loader: Any) -> WholeBatches:
     """What gives this loader's data set a batch at a time. Raises NotArrays with what stands in the way."""
-    recorder = recorder_of(loader)
-    of, found = (None, None) if recorder is None else _known.get(recorder, (None, None))
+    key = id(loader)
+    of, found = _known.get(key, (None, None))
     if of is None or of() is not loader or (isinstance(found, WholeBatches) and not found.current):
         try:
             found = _read(loader)
         except NotArrays as reason:
-            found = reason
-        if recorder is not None:
-            _known[recorder] = weakref.ref(loader), found
+            found = NotArrays(*reason.args)  # the one raised holds the frames it came through, and so the loader
+        _known[key] = weakref.ref(loader, lambda _: _known.pop(key, None)), found
     if isinstance(found, WholeBatches):
         return found
     raise NotArrays(*(found.args if found is not None else ()))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import random
 import sys
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +202,7 @@ def test_a_file_that_is_edited_while_its_program_runs(tmp_path: Path) -> None:
         assert len(whole_batches(loader)) == 8
         file.write_text(WRITTEN.replace("self.rows[index]", "self.others[index]"))
         with pytest.raises(NotArrays, match="not what runs"):
-            whole_batches(loader)
+            whole_batches(loader_of(written.Rows()))
     finally:
         del sys.modules["edited_rows"]
 
@@ -317,3 +320,15 @@ def test_settings_in_words(own: Settings) -> None:
     words = own.looked_up.told_from(own)
     assert words.endswith("whole batches by one look-up") and ("num_workers=0" in words) == (own.num_workers > 0)
     assert own.looked_up.pin_memory == own.pin_memory and not own.looked_up.with_workers(2).batched
+
+
+@pytest.mark.parametrize("kind", [Tensors, Drawing])
+def test_neither_loader_nor_data_set_is_kept_alive(kind: Any) -> None:
+    data = kind(8)
+    loader = loader_of(data)
+    with suppress(NotArrays):
+        whole_batches(loader)
+    alive = [weakref.ref(loader), weakref.ref(data)]
+    del loader, data
+    gc.collect()
+    assert [each() for each in alive] == [None, None]
