@@ -10,6 +10,7 @@ position moves with each batch, a TCP connection that brings something with each
 from __future__ import annotations
 
 import os
+import pickle
 import socket
 import stat
 import struct
@@ -182,6 +183,19 @@ def _received(fd: int) -> tuple[int, str] | None:
             return None
         host, port, *_ = connection.getpeername()
         return struct.unpack_from("=Q", facts, BYTES_RECEIVED)[0], f"the connection to {host}:{port}"
+
+
+def why_not_sent(batch: Any, depth: int = 4) -> str | None:
+    """Why a worker could not send such a batch: a class in it that cannot be pickled, for which the loop would wait in
+    vain. None where nothing speaks against it. Of a list, the first items are looked at."""
+    cls = type(batch)
+    try:
+        pickle.dumps(cls)
+    except Exception:
+        return f"its batches hold a {cls.__name__}, a class that cannot be pickled: no worker could send them"
+    inside = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, list | tuple) else ()
+    found = (why_not_sent(each, depth - 1) for each in list(inside)[:16]) if depth else iter(())
+    return next((why for why in found if why is not None), None)
 
 
 def connections_of(pids: Sequence[int]) -> set[str]:

@@ -18,6 +18,7 @@ from ..profiler.iterate.watch import loader_place
 from ..profiler.run.tuning import asked
 from ..profiler.session.ranks import group_of_process, ranks
 from ..profiler.transit.measure import batch_size_of
+from .apart import why_not_sent
 from .later_workers import forks
 from .look import Look, candidates_for
 from .ranks import Following, Leading, meet
@@ -68,6 +69,7 @@ class Tuner:
         self.look = Look()
         self._written_ns = -WRITE_NS
         self._load: Load | None = None
+        self._unsent: str | None = None  # why workers could not send its batches
         self._trial: Trial | None = None
         self._trial_ns = self._steps_then = 0
         self._window: Window | None = None
@@ -181,6 +183,7 @@ class Tuner:
         self._by_epochs = len(iterator) * self.look.step_s(now) < SHORT_EPOCH_S and self._leading is None
         size, tensors = batch_size_of(batch)
         self._load = Load(0.0, max(0, size), max(0, tensors))
+        self._unsent = None if self.own.num_workers else why_not_sent(batch)
         own, cores, any_order, nbytes = self.own, self._cores, self._any_order, self._load.batch_bytes
         self.look.predict(lambda: candidates_for(self.loader(), own, cores, any_order, nbytes))
 
@@ -218,6 +221,7 @@ class Tuner:
         why = (
             "the loader is gone" if loader is None else why_refused(loader, self.own, trial.candidate, self._any_order)
         )
+        why = why or (self._unsent if trial.candidate.num_workers else None)
         why = why or iterator.why_unsafe(trial.candidate) or self._why_no_room(iterator, trial.candidate)
         if why is not None:
             trial.end("not tried", why)

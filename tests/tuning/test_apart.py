@@ -20,7 +20,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 import loaderscope
 from loaderscope.profiler.fetch_probe.positions import descriptors
 from loaderscope.tuning import drawn_order
-from loaderscope.tuning.apart import _received, opened, read_apart, used_here
+from loaderscope.tuning.apart import _received, opened, read_apart, used_here, why_not_sent
 from loaderscope.tuning.settings import Settings
 from stored_rows import BYTES, LENGTH, Stored, row, store
 from switch_data import Script, same, scripted
@@ -277,3 +277,11 @@ def test_a_socket_that_another_thread_closes_meanwhile_leaves_nothing_open(rows:
         with pytest.raises(OSError, match="socket"):
             _received(file.fileno())  # the number was a socket's when it was looked at
         assert sorted(fd for fd, *_ in descriptors()) == before
+
+
+def test_batches_that_no_worker_could_send() -> None:
+    from collections import namedtuple
+
+    hidden = namedtuple("hidden", ["rows"])
+    assert why_not_sent([torch.ones(2), {"a": ("text", 3)}]) is None
+    assert "hidden, a class that cannot be pickled" in str(why_not_sent({"a": [hidden(torch.ones(2))]}))
