@@ -13,7 +13,7 @@ AGAIN := --reruns 1
 # What takes long, and where a test that is cut off at a fork leaves behind what the next one finds.
 FAST := $(addprefix --ignore tests/,harmless integration test_packaging.py test_readme_commands.py test_standin.py \
 	reports/html/test_html_browser.py reports/test_fuzz_formats.py advisors/code/test_code_runs.py \
-	profiler/fetch_probe/test_probe.py profiler/transit/test_worker_loops.py)
+	profiler/record/fetch_probe/test_probe.py profiler/record/transit/test_worker_loops.py)
 
 # Or each of a thousand processes compiles our sources and tests for itself: a quarter of all the time.
 unexport PYTHONDONTWRITEBYTECODE

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from .advisors.schema.report_model import Report
     from .advisors.whatif.predict import predict
     from .profiler.base.errors import LoaderscopeError
-    from .profiler.iterate.watch import unwatch, watch, watch_all
-    from .profiler.run.run import Run
-    from .profiler.run.run_reader import open_run
+    from .profiler.record.iterate.watch import unwatch, watch, watch_all
+    from .profiler.store.run.run import Run
+    from .profiler.store.run.run_reader import open_run
     from .tuning.tune import tune
 
 __version__ = "0.1.0"
@@ -38,16 +38,16 @@ __all__ = [
 _HOMES = {
     "LoaderscopeError": "profiler.base.errors",
     "Report": "advisors.schema.report_model",
-    "Run": "profiler.run.run",
+    "Run": "profiler.store.run.run",
     "load_ipython_extension": "integrations.notebook",  # what `%load_ext loaderscope` asks for
-    "open_run": "profiler.run.run_reader",
+    "open_run": "profiler.store.run.run_reader",
     "predict": "advisors.whatif.predict",
     "report": "advisors.assemble.build_report",
     "tune": "tuning.tune",
     "unload_ipython_extension": "integrations.notebook",
-    "unwatch": "profiler.iterate.watch",
-    "watch": "profiler.iterate.watch",
-    "watch_all": "profiler.iterate.watch",
+    "unwatch": "profiler.record.iterate.watch",
+    "watch": "profiler.record.iterate.watch",
+    "watch_all": "profiler.record.iterate.watch",
 }
 
 

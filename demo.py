@@ -139,7 +139,7 @@ def run_demo(
     from torch.utils.data import DataLoader
 
     from .advisors.assemble.build_report import report
-    from .profiler.iterate.watch import unwatch, watch
+    from .profiler.record.iterate.watch import unwatch, watch
 
     size = QUICK if quick else FULL
     dataset: Any = Pictures(pictures(cache or cache_directory(), size, tell, track))

@@ -25,9 +25,9 @@ from pathlib import Path
 import numpy as np
 
 from loaderscope.profiler.base.atomic_write import write_atomically
-from loaderscope.profiler.lanes.lane import SEGMENT_BYTES
-from loaderscope.profiler.lanes.lane_reader import read_header, segments
-from loaderscope.profiler.lanes.segment_file import COMMITTED_OFFSET, HEADER_BYTES
+from loaderscope.profiler.store.lanes.lane import SEGMENT_BYTES
+from loaderscope.profiler.store.lanes.lane_reader import read_header, segments
+from loaderscope.profiler.store.lanes.segment_file import COMMITTED_OFFSET, HEADER_BYTES
 
 sys.path.insert(0, str(Path(__file__).parent))
 from open_run import make_run

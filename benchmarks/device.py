@@ -23,8 +23,8 @@ from device_cases import CASES
 from device_cases.case import OnDevice
 from known_answers import causes_parser, judge, known_answers, summarised
 from known_cases.case import Case
-from loaderscope.profiler.run.run import LoaderRun
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run import LoaderRun
+from loaderscope.profiler.store.run.run_reader import open_run
 
 FIGURE_BOUND = 0.05
 GAIN_BOUND = 0.15

@@ -32,9 +32,9 @@ import torch
 from torch.utils.data import DataLoader
 
 import loaderscope
-from loaderscope.profiler.device import device_clock
-from loaderscope.profiler.device.accelerator import Accelerator
-from loaderscope.profiler.session import session
+from loaderscope.profiler.record.device import device_clock
+from loaderscope.profiler.record.device.accelerator import Accelerator
+from loaderscope.profiler.record.session import session
 from overhead import machine, store, tell
 
 COPIES = (0, 1, 2, 8)

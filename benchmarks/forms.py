@@ -6,8 +6,9 @@ For each workload of benchmarks/overhead.py, two fresh processes hold a bare and
 form. They loop in turn, in short blocks, in random order; each turn gives what a form adds to a batch, beside the bare
 loop of its own process, and what Python adds beyond C. The result is the median over all turns.
 
-Beside that stands what the hooks cost alone, driven over iterators that do nothing (`profiler/iterate/calibrate.py`),
-each time in a fresh process: it tells the sides of a loader with workers apart, which loops with real ones cannot.
+Beside that stands what the hooks cost alone, driven over iterators that do nothing
+(`profiler/record/iterate/calibrate.py`), each time in a fresh process: it tells the sides of a loader with workers
+apart, which loops with real ones cannot.
 
 Prints JSON on standard output and a table on standard error.
 """
@@ -36,7 +37,7 @@ FORMS = {"compiled": "0", "python": "1"}  # with LOADERSCOPE_PURE
 SIDES = {"single_ns": "no workers", "main_ns": "with workers, in main", "worker_ns": "with workers, in each"}
 CALIBRATION = (
     "import json; from loaderscope.profiler.native import form; "
-    "from loaderscope.profiler.iterate.calibrate import calibration; "
+    "from loaderscope.profiler.record.iterate.calibrate import calibration; "
     "print(json.dumps({'compiled': form.native is not None, **calibration()}))"
 )
 

@@ -34,9 +34,9 @@ from known_cases.hot_case import Hot
 from known_cases.storage_case import Layout
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import LoaderReport
-from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.session.rundir import create_run
-from loaderscope.profiler.session.session import RUN_VARIABLE
+from loaderscope.profiler.record.session.session import RUN_VARIABLE
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.rundir import create_run
 
 SIDE = Path(__file__).with_name("inside_side.py")
 BURSTS = "LOADERSCOPE_STACKS"

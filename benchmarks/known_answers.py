@@ -47,9 +47,9 @@ from known_cases.case import Case
 from known_cases.generated import PREFIX, held_out
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import LoaderReport, Recommendation
-from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.session.rundir import create_run
-from loaderscope.profiler.session.session import RUN_VARIABLE
+from loaderscope.profiler.record.session.session import RUN_VARIABLE
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.rundir import create_run
 from overhead import machine, store, tell
 from quiet import add_patience, await_quiet, withheld
 

@@ -29,7 +29,7 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Range, Recommendation
 from loaderscope.advisors.whatif import WhatIf, widths
 from loaderscope.advisors.whatif.accuracy import LEFT_FROM, LEFT_SHORTER
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 
 Found = dict[str, Any]
 

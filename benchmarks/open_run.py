@@ -26,7 +26,7 @@ BOUND_ADVICE_S = 1.0
 MEASURE = """
 import json, resource, sys, time
 began = time.perf_counter()
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 imported = time.perf_counter()
 run = open_run(sys.argv[1])
 opened = time.perf_counter()
@@ -52,8 +52,8 @@ def make_run(directory: Path, batches: int) -> None:
 
     from loaderscope.profiler.base.atomic_write import write_atomically
     from loaderscope.profiler.base.schema import BATCH
-    from loaderscope.profiler.lanes.lane import SEGMENT_BYTES
-    from loaderscope.profiler.lanes.segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
+    from loaderscope.profiler.store.lanes.lane import SEGMENT_BYTES
+    from loaderscope.profiler.store.lanes.segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 
     process = directory / "p1234-0"
     process.mkdir(parents=True)

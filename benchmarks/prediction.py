@@ -137,7 +137,7 @@ def predictions_of(name: str, runs: Path) -> tuple[list[Any], dict[str, Any]]:
     """What the newest run in `runs` foretells for the changes of a workload, and what the model thinks of it."""
     from loaderscope.advisors.whatif import WhatIf, workload_of
     from loaderscope.advisors.whatif.changes import plans
-    from loaderscope.profiler.run.run_reader import open_run
+    from loaderscope.profiler.store.run.run_reader import open_run
 
     run = open_run("latest", runs)
     process = run.processes[0]

@@ -22,12 +22,10 @@ import psutil
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.clock import now_ns
 from loaderscope.profiler.base.host import boot_id, host_name
-from loaderscope.profiler.lanes import lane_reader
-from loaderscope.profiler.lanes.lane import Budget, Lane
+from loaderscope.profiler.store.lanes import lane_reader
+from loaderscope.profiler.store.lanes.lane import Budget, Lane
 
-BOOT = (
-    "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.sampler.loop import main; sys.exit(main({argv!r}))"
-)
+BOOT = "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.daemon.loop import main; sys.exit(main({argv!r}))"
 
 # 300 MB of touched memory: about what a worker that has imported torch holds.
 CHILD = """

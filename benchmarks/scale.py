@@ -45,7 +45,7 @@ print(json.dumps({
 
 def make_job(directory: Path, ranks: int, slow: int, killed: bool) -> None:
     """A finished job: every rank's folder with its lanes and what it left in totals."""
-    from loaderscope.profiler.session.summary import write_summary
+    from loaderscope.profiler.store.summary import write_summary
 
     directory.mkdir(parents=True)
     common = {"format": 1, "boot_id": None, "clock_ns": 10**12}
@@ -80,8 +80,8 @@ def _lanes(process: Path, fetch_ms: float) -> None:
     import numpy as np
 
     from loaderscope.profiler.base.schema import BATCH, EPOCH
-    from loaderscope.profiler.lanes.compaction import Compactor
-    from loaderscope.profiler.lanes.lane import Budget, Lane
+    from loaderscope.profiler.store.lanes.compaction import Compactor
+    from loaderscope.profiler.store.lanes.lane import Budget, Lane
 
     loader = {
         "format": 1, "index": 0, "name": "Images", "kind": "dataloader", "reasons": {}, "notes": [],

@@ -26,8 +26,8 @@ from typing import Any
 
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import LoaderReport
-from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.session.session import RUN_VARIABLE
+from loaderscope.profiler.record.session.session import RUN_VARIABLE
+from loaderscope.profiler.store.run.run_reader import open_run
 from overhead import machine, store, tell, verdicts
 from quiet import await_quiet
 from seeds_workloads import WORKLOADS, Workload

@@ -29,9 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.stacks.stack_request import request_burst, wait_for_burst
-from loaderscope.profiler.stacks.stack_samples import StackCapture
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.stacks.stack_request import request_burst, wait_for_burst
+from loaderscope.profiler.store.stacks.stack_samples import StackCapture
 from quiet import await_quiet
 
 WORKLOADS = {"png-0": ("png", 0), "png-2": ("png", 2), "memory-0": ("memory", 0), "memory-2": ("memory", 2)}

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Tests of which each torch must pass all.
 TESTS = (
     "tests/integration/test_every_stage.py",
-    "tests/profiler/transit/test_worker_loops.py",
+    "tests/profiler/record/transit/test_worker_loops.py",
     "tests/profiler/base/test_unknown_torch.py",
     "tests/integration/test_spawned.py",
     "tests/integration/test_harmless.py",

@@ -40,7 +40,7 @@ from statistics import median
 from typing import Any
 
 from known_answers import CaseFailed, conclude, judged, parser
-from loaderscope.profiler.session.session import RUN_VARIABLE
+from loaderscope.profiler.record.session.session import RUN_VARIABLE
 from overhead_peers import HERE, environment
 from tune_cases import LOOPS
 from tune_cases.loop import Loop

@@ -84,7 +84,7 @@ def loader_with(loop: Loop, settings: Settings) -> Any:
     """Whole batches by one look-up are made as a tuned loop makes them, recording with it."""
     if not settings.get("batched"):
         return loop.loader(settings)
-    from loaderscope.profiler.iterate.watch import hand_out, watch
+    from loaderscope.profiler.record.iterate.watch import hand_out, watch
     from loaderscope.tuning.driver import Still
     from loaderscope.tuning.settings import Settings as Tuned
     from loaderscope.tuning.switching import handing_out

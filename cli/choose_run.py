@@ -7,11 +7,11 @@ from pathlib import Path
 
 def live_or_named(run: str | None) -> Path:
     """The run of that name; without one, the newest that is live, else the newest. Raises RunNotFound."""
-    from ..profiler.run.run_finder import find_run
+    from ..profiler.store.run.run_finder import find_run
 
     if run is not None:
         return find_run(run)
-    from ..profiler.run.follow import newest_run
-    from ..profiler.session.rundir import runs_directory
+    from ..profiler.store.run.follow import newest_run
+    from ..profiler.store.rundir import runs_directory
 
     return newest_run(runs_directory()) or find_run("latest")

@@ -40,7 +40,7 @@ def compare_verb(before: str, after: str, format_: str, output: Path | None, fai
     need_file(format_, output, "comparison.html")
     with steps("reading the first run", "reading the second", "comparing") as step:
         from ..advisors.assemble.build_report import build_report
-        from ..profiler.run.run_reader import open_run
+        from ..profiler.store.run.run_reader import open_run
         from ..reports.compare.compare import compare, slowest_factor
         from ..reports.formats import render_comparison
 

@@ -11,7 +11,7 @@ import click
 from .output import deliver, need_file, output_option, show
 
 if TYPE_CHECKING:
-    from ..profiler.run.run_list import RunEntry
+    from ..profiler.store.run.run_list import RunEntry
     from ..reports.export.fleet import FleetRow
 
 LIST_LIMIT = 20
@@ -37,8 +37,8 @@ def list_verb(number: int | None, runs: Path | None, format_: str, accuracy: boo
       loaderscope list --format parquet -o fleet.parquet
       loaderscope list --accuracy
     """
-    from ..profiler.run.run_list import list_runs
-    from ..profiler.session.rundir import runs_directory
+    from ..profiler.store.run.run_list import list_runs
+    from ..profiler.store.rundir import runs_directory
     from ..reports.text.run_list import render_list
 
     need_file(format_, output, "fleet.parquet")
@@ -60,7 +60,7 @@ def list_verb(number: int | None, runs: Path | None, format_: str, accuracy: boo
 
 def _accuracy(where: Path, number: int | None, format_: str, output: Path | None) -> int:
     from ..advisors.whatif.past_trials import outcomes_of
-    from ..profiler.run.run_finder import run_ids
+    from ..profiler.store.run.run_finder import run_ids
     from ..reports.export.table import render_table
     from ..reports.text.accuracy_text import render_accuracy
     from ..reports.words.accuracy import AccuracyRow, accuracy_rows

@@ -21,7 +21,7 @@ def merge_verb(runs: tuple[str, ...], output: Path) -> int:
     Example:
       loaderscope merge node0.run node1.run -o job.run
     """
-    from ..profiler.run.merge_runs import merge_runs
+    from ..profiler.store.run.merge_runs import merge_runs
 
     made = merge_runs(runs, output)
     click.echo(f"loaderscope report {made if made.is_absolute() else f'./{made}'}")

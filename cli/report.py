@@ -14,7 +14,7 @@ from .progress import steps
 
 if TYPE_CHECKING:
     from ..advisors.case.probe_result import ProbeResult
-    from ..profiler.run.run import Run
+    from ..profiler.store.run.run import Run
 
 _WHOLE = ("perfetto", "speedscope", "parquet")
 
@@ -62,7 +62,7 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None, 
     with steps("reading the run", "looking for causes", "drawing") as step:
         from ..advisors.assemble.build_report import build_report
         from ..advisors.assemble.job import open_job
-        from ..profiler.run.run_reader import open_run
+        from ..profiler.store.run.run_reader import open_run
 
         # Traces and tables are of every batch of every rank; reports speak of few.
         recorded = (open_run if format_ in _WHOLE else open_job)(run)

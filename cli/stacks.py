@@ -31,12 +31,12 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
     """
     path = live_or_named(run)
     from ..advisors.assemble.build_report import build_report
-    from ..profiler.run.run_reader import open_run
+    from ..profiler.store.run.run_reader import open_run
     from ..reports.text.stacks_text import render_stacks
 
     recorded = open_run(path)
     if recorded.state == "live":
-        from ..profiler.run.take_stacks import take_stacks, with_burst_alone
+        from ..profiler.store.run.take_stacks import take_stacks, with_burst_alone
 
         with steps("taking stacks"):
             burst = take_stacks(path, native, seconds)

@@ -22,7 +22,7 @@ def top_verb(run: str | None) -> int:
       loaderscope top 20250131-0915
     """
     path = live_or_named(run)
-    from ..profiler.run.run_reader import read_run_json
+    from ..profiler.store.run.run_reader import read_run_json
 
     read_run_json(path)  # what is no run directory is said before the screen is taken
     need_terminal("top", "`loaderscope report` writes to a file or a pipe")

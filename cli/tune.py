@@ -67,7 +67,7 @@ def tune_verb(
 
 
 def _found(directory: Path) -> None:
-    from ..profiler.run.run_reader import open_run
+    from ..profiler.store.run.run_reader import open_run
     from ..reports.text.tuned_text import render_tuned
 
     try:

@@ -67,7 +67,7 @@ def main() -> int:
     from playwright.sync_api import sync_playwright
 
     from loaderscope.advisors.assemble.build_report import build_report
-    from loaderscope.profiler.run.run_reader import open_run
+    from loaderscope.profiler.store.run.run_reader import open_run
     from loaderscope.reports.html.html_report import render_html
 
     chromium = next(filter(None, map(shutil.which, WAYS)), None)

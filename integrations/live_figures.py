@@ -12,10 +12,10 @@ import numpy as np
 from ..advisors.stage_model.verdict import lost_time
 from ..profiler.base.liveness import Liveness
 from ..profiler.base.schema import BATCH, EPOCH, Schema
-from ..profiler.lanes.columns import Columns, LaneContent
-from ..profiler.lanes.lane_window import LaneWindow
-from ..profiler.run.run import LoaderRun, Run
-from ..profiler.run.run_reader import read_run
+from ..profiler.store.lanes.columns import Columns, LaneContent
+from ..profiler.store.lanes.lane_window import LaneWindow
+from ..profiler.store.run.run import LoaderRun, Run
+from ..profiler.store.run.run_reader import read_run
 
 # Newest batches kept of each lane; a loop that makes more between two readings is judged by these.
 KEPT_ROWS = 4096

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..advisors.assemble.build_report import report
 from ..advisors.schema.report_model import Report
-from ..profiler.iterate.watch import watch_all_for_now
-from ..profiler.session import session as sessions
+from ..profiler.record.iterate.watch import watch_all_for_now
+from ..profiler.record.session import session as sessions
 
 MAGIC = "%%loaderscope"
 NOTHING = "loaderscope: no DataLoader was iterated over in this cell"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..advisors.assemble.build_report import report
 from ..advisors.schema.report_model import LoaderReport, Report
 from ..profiler.base.errors import LoaderscopeError
-from ..profiler.iterate.watch import watch_all
+from ..profiler.record.iterate.watch import watch_all
 
 PREFIX = "loaderscope/"
 

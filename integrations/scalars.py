@@ -22,8 +22,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ..profiler.base.errors import RunUnreadable
-from ..profiler.iterate.watch import watch_all
-from ..profiler.session import session as sessions
+from ..profiler.record.iterate.watch import watch_all
+from ..profiler.record.session import session as sessions
 from .scalar_backends import MLflow as MLflow
 from .scalar_backends import OpenTelemetry as OpenTelemetry
 from .scalar_backends import Prometheus as Prometheus

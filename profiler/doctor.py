@@ -15,13 +15,13 @@ from typing import Any
 
 from .base import torch_parts
 from .base.host import usable_cores
+from .daemon import cgroup
+from .daemon.gpu import driver_present
+from .daemon.stack_capture.py_spy import MISSING, find_py_spy, ptrace_scope
+from .daemon.stack_capture.try_py_spy import try_stacks
 from .native import form
-from .sampler import cgroup
-from .sampler.gpu import driver_present
-from .sampler.stack_capture.py_spy import MISSING, find_py_spy, ptrace_scope
-from .sampler.stack_capture.try_py_spy import try_stacks
-from .session.rundir import runs_directory
-from .session.start_sampler import why_not_kept
+from .record.session.start_sampler import why_not_kept
+from .store.rundir import runs_directory
 
 SHM_LEAST_BYTES = 1 << 30
 SHM_LEAST_SHARE = 0.05  # of memory; a bare Linux gives 0.5, Docker 64 MiB whatever the machine

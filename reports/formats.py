@@ -7,7 +7,7 @@ from pathlib import Path
 from ..advisors.schema.report_model import Report
 from ..profiler.base.errors import UsageError
 from ..profiler.base.metadata import clean
-from ..profiler.run.run import Run
+from ..profiler.store.run.run import Run
 from .compare.compare_model import Comparison
 
 # Not for a terminal: megabytes of markup, or a folder.

@@ -50,11 +50,11 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_hook_left(runs_dir: Path) -> Iterator[None]:
     """After a test, nothing is watched, the run is closed, and torch's classes are as they were."""
     yield
-    watch = sys.modules.get("loaderscope.profiler.iterate.watch")
+    watch = sys.modules.get("loaderscope.profiler.record.iterate.watch")
     if watch is not None:
         watch.unwatch()
         watch._names.clear()  # numbered within a run: the next test's is another
-    session = sys.modules.get("loaderscope.profiler.session.session")
+    session = sys.modules.get("loaderscope.profiler.record.session.session")
     if session is not None:
         session.close_session()
         session._failed = False

@@ -45,7 +45,7 @@ def test_the_commands_load_no_torch_before_they_need_it(bare: set[str]) -> None:
 
 
 def test_the_sampler_process_loads_neither_torch_nor_numpy(bare: set[str]) -> None:
-    got = loaded("import loaderscope.profiler.sampler.loop") - bare
+    got = loaded("import loaderscope.profiler.daemon.loop") - bare
     assert "psutil" in got
     assert not got & {"torch", "numpy", "rich", "click"}
 

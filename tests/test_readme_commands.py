@@ -30,7 +30,7 @@ import click
 import pytest
 
 from loaderscope.cli import cli
-from loaderscope.profiler.sampler.stack_capture.py_spy import find_py_spy
+from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux" or shutil.which("bash") is None, reason="needs bash on Linux"),

@@ -15,10 +15,10 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Footer
 
-from ..profiler.run.follow import Follower, Place
-from ..profiler.run.take_stacks import take_stacks
-from ..profiler.run.tuning import Wish as Asked
-from ..profiler.run.tuning import ask
+from ..profiler.store.run.follow import Follower, Place
+from ..profiler.store.run.take_stacks import take_stacks
+from ..profiler.store.run.tuning import Wish as Asked
+from ..profiler.store.run.tuning import ask
 from .bars import SCREENS, TRIALS, Banner, Scrubber, Tabs, TopLine
 from .help import HelpScreen
 from .reader import INTERVAL_S, Post, Reader

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..profiler.base.metadata import clean
-from ..profiler.run.follow import Follower, Place
-from ..profiler.run.run import Run
+from ..profiler.store.run.follow import Follower, Place
+from ..profiler.store.run.run import Run
 from .snapshot import AdviceView, Snapshot
 from .snapshot_builder import SnapshotBuilder, Wish, advice_of
 

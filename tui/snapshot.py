@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..advisors.schema.report_model import Code, LoaderReport, Recommendation, StorageSummary, TransformTime
-from ..profiler.run.follow import Place
-from ..profiler.run.history import Course
-from ..profiler.run.rank_waits import RankWait
-from ..profiler.run.tuning import Tuned
+from ..profiler.store.run.follow import Place
+from ..profiler.store.run.history import Course
+from ..profiler.store.run.rank_waits import RankWait
+from ..profiler.store.run.tuning import Tuned
 from ..reports.words.plan_words import PlanRow
 from .facts.flow import Node, Pace, Queue
 from .facts.lanes import Lanes

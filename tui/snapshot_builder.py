@@ -10,10 +10,10 @@ from ..advisors.assemble.build_report import build_report
 from ..advisors.schema.report_model import LoaderReport
 from ..profiler.base.errors import LoaderscopeError
 from ..profiler.base.metadata import clean
-from ..profiler.run.follow import Follower, Place
-from ..profiler.run.missing_figures import missing_figures
-from ..profiler.run.rank_waits import RankWaits
-from ..profiler.run.run import LoaderRun, ProcessRun, Run
+from ..profiler.store.run.follow import Follower, Place
+from ..profiler.store.run.missing_figures import missing_figures
+from ..profiler.store.run.rank_waits import RankWaits
+from ..profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ..reports.words.plan_words import plan_rows, plan_summary
 from ..reports.words.sentences import nothing_to_change
 from .facts.flow import nodes, pace, queue

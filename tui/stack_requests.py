@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..profiler.base.errors import LoaderscopeError
 from ..profiler.base.metadata import clean
-from ..profiler.stacks.stack_samples import StackCapture
+from ..profiler.store.stacks.stack_samples import StackCapture
 from ..reports.words.units import plural
 
 Take = Callable[[Path], StackCapture]

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from ...profiler.base.errors import RunNotFound, UsageError
 from ...profiler.base.torch_parts import untried
-from ...profiler.run.epoch_ends import batches_an_epoch
-from ...profiler.run.missing_figures import missing_figures
-from ...profiler.run.run import LoaderRun, ProcessRun, Run
-from ...profiler.run.run_reader import open_run
+from ...profiler.store.run.epoch_ends import batches_an_epoch
+from ...profiler.store.run.missing_figures import missing_figures
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.run.run_reader import open_run
 from ..case.case import Case
 from ..case.make_case import case_of
 from ..schema.rank_model import Ranks
@@ -138,7 +138,7 @@ def report(target: Any = None, *, probe: bool = False) -> Report:
         if probe:
             raise UsageError("probe=True needs the loader itself: report(loader, probe=True)")
         return build_report(target if isinstance(target, Run) else open_job(target))
-    from ...profiler.iterate import watch
+    from ...profiler.record.iterate import watch
 
     place = watch.loader_place(target) if target is not None else None
     if target is not None and place is None:

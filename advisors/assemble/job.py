@@ -10,11 +10,11 @@ from pathlib import Path
 
 from ...profiler.base.liveness import Liveness
 from ...profiler.base.metadata import Scalar
-from ...profiler.inspect.inspection import Part
-from ...profiler.run.loader_summary import LoaderSummary, summary_of
-from ...profiler.run.run import LoaderRun, ProcessRun, Run
-from ...profiler.run.run_finder import find_run
-from ...profiler.run.run_reader import read_run
+from ...profiler.store.inspection import Part
+from ...profiler.store.run.loader_summary import LoaderSummary, summary_of
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.run.run_finder import find_run
+from ...profiler.store.run.run_reader import read_run
 from ..schema.rank_model import Ranks, SlowestRank
 from ..schema.report_model import HotSpot, LoaderReport, Recommendation
 from ..stacks.code_summary import place_of

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
-from ...profiler.inspect.inspection import read_inspection
+from ...profiler.store.inspection import read_inspection
 from ..case.probe_result import GETITEMS, NOW, SAMPLER, SLICES, ProbeResult
 from ..code.batched.batch_access import Access, batch_access
 from ..code.batched.batch_values import NotArrays
@@ -46,8 +46,8 @@ def probe_loader(loader: Any, seconds: float = 2.0) -> ProbeResult:
 def _probe(loader: Any, seconds: float) -> ProbeResult:
     from torch.utils.data import DataLoader, IterableDataset, default_collate
 
-    from ...profiler.inspect.inspect_loader import inspect_loader
-    from ...profiler.inspect.samplers import own_of, sampling_of
+    from ...profiler.record.inspect.inspect_loader import inspect_loader
+    from ...profiler.record.inspect.samplers import own_of, sampling_of
 
     if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset):
         return ProbeResult(None, "only a DataLoader over a map-style data set can be probed")
@@ -93,11 +93,7 @@ class _Trial:
         return torch.randint(self.length, (self.size,), generator=self.generator)
 
     def one_by_one(self, indices: list[int]) -> Any:
-        """A batch as torch's own fetcher makes it."""
-        from torch.utils.data import default_collate
-
-        at_once = getattr(self.dataset, "__getitems__", None)
-        return default_collate(at_once(indices) if at_once else [self.dataset[index] for index in indices])
+        return fetched(self.dataset, indices)
 
     def at_once(self, rows: Any) -> Any:
         return self.batches[rows]
@@ -146,6 +142,14 @@ class _Trial:
     def part(self, begin: int) -> slice:
         begin = min(begin, self.length - self.size)
         return slice(begin, begin + self.size)
+
+
+def fetched(dataset: Any, indices: list[int]) -> Any:
+    """A batch as torch's own fetcher makes it."""
+    from torch.utils.data import default_collate
+
+    at_once = getattr(dataset, "__getitems__", None)
+    return default_collate(at_once(indices) if at_once else [dataset[index] for index in indices])
 
 
 def same_batch(a: Any, b: Any) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
-from ...profiler.inspect.inspection import Part, read_inspection
-from ...profiler.run.run import LoaderRun, Run
+from ...profiler.store.inspection import Part, read_inspection
+from ...profiler.store.run.run import LoaderRun, Run
 
 _EXAMPLE = "for example: train:make_loader, a function without arguments that returns a DataLoader"
 
@@ -57,8 +57,8 @@ def load_target(target: str) -> Any:
 def place_of(run: Run, loader: Any) -> tuple[str, int]:
     """Which recorded loader this one is like: (name of the process's folder, its number): the same data set class, and
     of several the one with the same batch size. Raises UsageError where none is."""
-    from ...profiler.inspect.inspect_loader import inspect_loader
-    from ...profiler.inspect.samplers import own_of, sampling_of
+    from ...profiler.record.inspect.inspect_loader import inspect_loader
+    from ...profiler.record.inspect.samplers import own_of, sampling_of
 
     live = read_inspection({"inspection": inspect_loader(loader)}).dataset
     size = sampling_of(own_of(loader)).batch_size

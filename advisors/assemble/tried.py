@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...profiler.base.metadata import Scalar
-from ...profiler.run.tuning import Tried, Tuned
+from ...profiler.store.run.tuning import Tried, Tuned
 from ..rules.fetching.batched_getitems import NAME as BATCHED
 from ..schema.report_model import LoaderReport, Range, Recommendation
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...profiler.inspect.inspection import Inspection, Part
-from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ...profiler.store.inspection import Inspection, Part
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..schema.figures import figure
 from ..schema.report_model import Change, Effort, LoaderReport, Range, Recommendation, Scalar, SystemSummary
 from .code_text import with_imports

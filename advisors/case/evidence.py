@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.lanes.columns import Columns
+from ...profiler.store.lanes.columns import Columns
 from ..stage_model.measured import mean
 from .case import Case
 from .fetching import fetch_idle_share

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...profiler.inspect.inspection import Attribute, Part
+from ...profiler.store.inspection import Attribute, Part
 from .case import Case
 
 # Above this part of its wall time spent waiting, fetching is said to wait; below FETCH_COMPUTES, to compute.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...profiler.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ..schema.report_model import LoaderReport, SystemSummary
 from ..whatif import TooLittle, WhatIf, workload_of
 from .case import Case

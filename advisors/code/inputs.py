@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...profiler.inspect.inspection import Attribute, Inspection, Leaf, Part
+from ...profiler.store.inspection import Attribute, Inspection, Leaf, Part
 from ..case.code_text import identifier
 
 _PLACE = re.compile(r"\[(\d{1,3})\]")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ...profiler.inspect.inspection import Part
+from ...profiler.store.inspection import Part
 from ..case.case import Case
 from ..case.code_text import Source, identifier, last_part
 

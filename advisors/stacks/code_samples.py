@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...profiler.run.run import LoaderRun, ProcessRun, Run
-from ...profiler.stacks.stack_samples import Frame, Stack, StackCapture
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.stacks.stack_samples import Frame, Stack, StackCapture
 
 _WORKER_STAGES = frozenset({"fetch", "collate", "pack"})
 _MAIN_STAGES = frozenset({"pin", "wait", "compute"})

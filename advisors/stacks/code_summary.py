@@ -9,9 +9,9 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from ...profiler.base.metadata import clean
-from ...profiler.inspect.uses import cell_of
-from ...profiler.run.run import LoaderRun, ProcessRun, Run
-from ...profiler.stacks.stack_samples import STAGES, Frame
+from ...profiler.record.inspect.uses import cell_of
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.stacks.stack_samples import STAGES, Frame
 from ..schema.report_model import Code, CodeStage, HotSpot, Stage, TransformTime
 from .code_samples import Frames, samples_of
 from .flame import flame_of

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from ...profiler.base.host import host_name
 from ...profiler.base.metadata import clean
-from ...profiler.inspect.inspection import Part
-from ...profiler.inspect.uses import cell_of
-from ...profiler.run.run import LoaderRun, ProcessRun
+from ...profiler.record.inspect.uses import cell_of
+from ...profiler.store.inspection import Part
+from ...profiler.store.run.run import LoaderRun, ProcessRun
 
 MAX_FILE_BYTES = 2 << 20
 MAX_LINE = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...profiler.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ..schema.report_model import Capacity, Stage
 from .stages import cpu_share
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.lanes.columns import Columns
-from ...profiler.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 
 # With less CPU time than this between two samples, the ratio is the clock ticks' noise.
 LEAST_CPU_NS = 50e6

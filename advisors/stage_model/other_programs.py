@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.lanes.columns import Columns
-from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from .core_wait import loop_span_ns
 from .summary import stolen
 

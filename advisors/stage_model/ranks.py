@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from ...profiler.lanes.compacted import Totals
-from ...profiler.run.loader_summary import LoaderSummary
-from ...profiler.run.run import ProcessRun
+from ...profiler.store.lanes.compacted import Totals
+from ...profiler.store.run.loader_summary import LoaderSummary
+from ...profiler.store.run.run import ProcessRun
 from ..schema.rank_model import RankFigures, Ranks, SlowestRank, Spread
 
 STAGES = {

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.lanes.compacted import Totals
-from ...profiler.run.run import LoaderRun
+from ...profiler.store.lanes.compacted import Totals
+from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Stage
 
 # Stage name → column. `startup` comes from the epochs, `stall` from stall_ns or wait_ns.

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.lanes.columns import Columns
-from ...profiler.run.run import ProcessRun, Run, SystemRun
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.run.run import ProcessRun, Run, SystemRun
 from ..schema.report_model import GpuSummary, ProcessSummary, SystemSummary
 from .measured import low, measured, peak
 

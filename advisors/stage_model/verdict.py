@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.run.run import LoaderRun
+from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Basis, Confidence, Verdict
 from .block_error import Floats, block_sums, ratio
 from .stages import startup_ns

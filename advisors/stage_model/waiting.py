@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.run.run import LoaderRun
+from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Cause, Waiting
 from .stages import cpu_share
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.run.run import LoaderRun, SystemRun
+from ...profiler.store.run.run import LoaderRun, SystemRun
 from ..case.case import Case
 
 Rows = npt.NDArray[np.intp]

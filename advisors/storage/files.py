@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...profiler.fetch_probe.sampled_fetches import SampledFetches
-from ...profiler.inspect.inspection import Attribute, Part
-from ...profiler.run.run import LoaderRun
+from ...profiler.store.inspection import Attribute, Part
+from ...profiler.store.run.run import LoaderRun
+from ...profiler.store.sampled_fetches import SampledFetches
 from ..schema.report_model import Container
 
 # What attributes say of storage: kinds of `inspection.Attribute` → kinds of `Container`.

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...profiler.fetch_probe.sampled_fetches import SampledFetches
-from ...profiler.lanes.columns import Columns
-from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ...profiler.store.sampled_fetches import SampledFetches
 from ..schema.report_model import EpochReads, FileKind, Mount, Stage, StorageSummary
 from ..stage_model.core_wait import core_wait_ratio, waiting_share
 from ..stage_model.measured import low, mean, peak

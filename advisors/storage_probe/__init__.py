@@ -11,7 +11,7 @@ from .bounds import DEFAULT_BYTES, DEFAULT_FILES, DEFAULT_SECONDS, Bounds
 from .probe_model import LayoutTrial, Rate, StorageProbe
 
 if TYPE_CHECKING:
-    from ...profiler.run.run import Run
+    from ...profiler.store.run.run import Run
 
 __all__ = ["LayoutTrial", "Rate", "StorageProbe", "probe_storage"]
 

@@ -13,8 +13,8 @@ import psutil
 
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
-from ...profiler.run.run import Run
-from ...profiler.sampler import cgroup
+from ...profiler.daemon import cgroup
+from ...profiler.store.run.run import Run
 from .bounds import Bounds
 from .convert import Converted, convert
 from .decoded import DecodedHdf5, DecodedLmdb, MappedArray

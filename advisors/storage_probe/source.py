@@ -15,9 +15,9 @@ from pathlib import Path
 from ...profiler.base.errors import UsageError
 from ...profiler.base.host import host_name
 from ...profiler.base.metadata import clean
-from ...profiler.run.run import LoaderRun, Run
-from ...profiler.run.run_finder import find_run
-from ...profiler.run.run_reader import open_run
+from ...profiler.store.run.run import LoaderRun, Run
+from ...profiler.store.run.run_finder import find_run
+from ...profiler.store.run.run_reader import open_run
 
 # A walk keeps a path and a size a file: more than this is not looked at.
 MAX_ENTRIES = 200_000

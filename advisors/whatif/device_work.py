@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.run.run import LoaderRun
+from ...profiler.store.run.run import LoaderRun
 
 Floats = npt.NDArray[np.float64]
 

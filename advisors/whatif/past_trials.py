@@ -15,8 +15,8 @@ from pathlib import Path
 
 from ...profiler.base.errors import LoaderscopeError, RunUnreadable
 from ...profiler.base.metadata import Scalar, clean, read_json, text
-from ...profiler.run.run_finder import ID, run_ids
-from ...profiler.run.tuning import Three, Tried, read_tuning
+from ...profiler.store.run.run_finder import ID, run_ids
+from ...profiler.store.run.tuning import Three, Tried, read_tuning
 from ..schema.report_model import Range
 from .accuracy import FOUR_IN_FIVE
 

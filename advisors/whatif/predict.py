@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from ...profiler.base.errors import UsageError
-from ...profiler.run.run import LoaderRun, ProcessRun, Run
-from ...profiler.run.run_reader import open_run
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.run.run_reader import open_run
 from ..schema.report_model import Range
 from . import costs
 from .accuracy import MISFIT_SHARE, left_shorter, less_sure, moved, ranged, ratio_error

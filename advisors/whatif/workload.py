@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ..stage_model.core_wait import core_wait_ratio, loop_span_ns, waiting_share
 from ..stage_model.measured import mean
 from ..stage_model.other_programs import others_share

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...advisors.schema.report_model import Basis, LoaderReport, Report, Scalar
 from ...advisors.stage_model.verdict import MINIMUM_BATCHES
-from ...profiler.run.run import LoaderRun, Run
+from ...profiler.store.run.run import LoaderRun, Run
 from ..words.matching import recorded
 from .compare_blocks import Side, quantile
 from .compare_model import SCHEMA, Comparison, Difference, LoaderComparison, Setting, ShareDifference, StageDifference

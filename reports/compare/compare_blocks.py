@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...advisors.stage_model.block_error import Floats, block_sums, ratio
 from ...advisors.stage_model.verdict import MINIMUM_BATCHES, Lost, lost_time
-from ...profiler.run.run import LoaderRun
+from ...profiler.store.run.run import LoaderRun
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...advisors.schema.report_model import LoaderReport, Report
-from ...profiler.run.run_list import RunEntry
+from ...profiler.store.run.run_list import RunEntry
 from ..words.ranks import place_of
 
 

@@ -14,8 +14,8 @@ from ...advisors.stacks.code_summary import code_of
 from ...profiler.base import schema
 from ...profiler.base.errors import UsageError
 from ...profiler.base.schema import Field, Schema
-from ...profiler.lanes.columns import Columns
-from ...profiler.run.run import Run
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.run.run import Run
 from ..words.inside import code_stages
 
 ROWS_AT_A_TIME = 1 << 17

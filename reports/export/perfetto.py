@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from ...advisors.schema.report_model import Report
 from ...profiler.base.metadata import clean
-from ...profiler.lanes.columns import Columns
-from ...profiler.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..words.glosses import label_of
 from ..words.timeline import Track, Window
 from ..words.uses import use_of

@@ -12,8 +12,8 @@ from typing import Any
 from ...advisors.schema.report_model import Report
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
-from ...profiler.run.run import Run
-from ...profiler.stacks.stack_samples import STAGES, StackCapture
+from ...profiler.store.run.run import Run
+from ...profiler.store.stacks.stack_samples import STAGES, StackCapture
 from ..words.inside import why_no_stacks
 
 SCHEMA_URL = "https://www.speedscope.app/file-format-schema.json"

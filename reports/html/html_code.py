@@ -8,16 +8,7 @@ from typing import Any
 
 from ...advisors.schema.report_model import Code, CodeStage, FlameNode, LoaderReport
 from ...profiler.base.metadata import clean
-from ..words.inside import (
-    basis_text,
-    code_stages,
-    hot_row,
-    hot_rows,
-    inside_notes,
-    own_lines,
-    place,
-    transform_rows,
-)
+from ..words.inside import basis_text, code_stages, hot_row, hot_rows, inside_notes, own_lines, place, transform_rows
 from ..words.storage_words import container_rows, epoch_rows, kind_rows, mount_rows, storage_rows
 from ..words.units import count, percent
 from .html_plot import Figure, layout, plain

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...advisors.schema.report_model import LoaderReport
-from ...profiler.run.run import LoaderRun
+from ...profiler.store.run.run import LoaderRun
 from ..words.glosses import label_of
 from ..words.timeline import Track, Window
 from ..words.units import micros, percent

@@ -8,19 +8,13 @@ import numpy as np
 
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.metadata import clean
-from ...profiler.run.run import LoaderRun, Run
+from ...profiler.store.run.run import LoaderRun, Run
 from ..words.glosses import CAUSES, GLOSSES
 from ..words.matching import recorded
 from ..words.plan_words import plan_cells, plan_rows, plan_summary
 from ..words.ranks import rank_rows, rank_sentences
 from ..words.rows import advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
-from ..words.sentences import (
-    headroom_sentence,
-    limit_sentence,
-    nothing_to_change,
-    overhead_sentence,
-    throughput_line,
-)
+from ..words.sentences import headroom_sentence, limit_sentence, nothing_to_change, overhead_sentence, throughput_line
 from ..words.system_words import system_rows
 from ..words.units import micros, percent, rate
 from .html_code import Room, inside_view

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.lanes.columns import Columns
-from ...profiler.run.run import Run, SystemRun
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.run.run import Run, SystemRun
 from ..words.units import percent, size
 from .html_plot import SERIES, Figure, figures, layout, plain
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...profiler.base.metadata import clean
-from ...profiler.run.run_list import RunEntry
+from ...profiler.store.run.run_list import RunEntry
 from ..words.units import UNKNOWN, size
 from .terminal import printed
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
-from ...profiler.run.run import Run
+from ...profiler.store.run.run import Run
 from ..words.inside import HotRow, basis_text, code_stages, hot_rows, own_lines, told_by_lines, why_no_stacks
 from ..words.rows import title_of
 from ..words.units import bar, percent

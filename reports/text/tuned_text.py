@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ...advisors.schema.report_model import Range
 from ...profiler.base.metadata import clean
-from ...profiler.run.run import Run
-from ...profiler.run.tuning import Tried, Tuned
+from ...profiler.store.run.run import Run
+from ...profiler.store.run.tuning import Tried, Tuned
 from ..words.advice_words import predicted_text, tried_text
 from ..words.settings_words import changed_arguments
 

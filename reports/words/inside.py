@@ -8,8 +8,8 @@ from pathlib import PurePath
 
 from ...advisors.schema.report_model import Code, CodeStage, HotSpot, LoaderReport, Report, TransformTime
 from ...profiler.base.metadata import clean
-from ...profiler.inspect.uses import cell_of
-from ...profiler.run.run import Run
+from ...profiler.record.inspect.uses import cell_of
+from ...profiler.store.run.run import Run
 from .storage_words import MAX_ROWS, unmeasured_storage
 from .units import count, duration, micros, percent, plural, rate, span
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...advisors.schema.report_model import Report
-from ...profiler.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 
 Recorded = tuple[ProcessRun, LoaderRun]
 

@@ -150,7 +150,7 @@ def overhead_line(overhead: Overhead) -> str | None:
 def overhead_sentence(overhead: Overhead) -> str:
     """What recording cost, in one sentence or two, and what of it is left out.
 
-    The hooks are timed back to back (profiler/iterate/calibrate.py), so with warm caches; benchmarks/overhead.py, whose
+    The hooks are timed back to back (record/iterate/calibrate.py), so with warm caches; benchmarks/overhead.py, whose
     loop does real work in between, measures 1.6 times as much.
     """
     if overhead.per_batch_us is None:

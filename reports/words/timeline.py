@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.run.run import LoaderRun
+from ...profiler.store.run.run import LoaderRun
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

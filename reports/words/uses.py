@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...advisors.code.dialects import NAMES
 from ...advisors.schema.report_model import LoaderReport
 from ...profiler.base.metadata import clean
-from ...profiler.run.run import LoaderRun
+from ...profiler.store.run.run import LoaderRun
 
 
 def use_of(loader: LoaderReport | LoaderRun) -> str | None:

@@ -14,8 +14,8 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.cli import cli, main
 from loaderscope.profiler.base.errors import UsageError
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.text.stacks_text import render_stacks
 
 Capture = pytest.CaptureFixture[str]

@@ -14,8 +14,8 @@ import pytest
 
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
 
 PROGRAMS = Path(__file__).parent / "programs"
 SECONDS = 240

@@ -14,7 +14,7 @@ from loaderscope.advisors.assemble.build_report import loader_report
 from loaderscope.advisors.case.make_case import case_of
 from loaderscope.advisors.code.loader_code import loader_code
 from loaderscope.advisors.stage_model.summary import summarise
-from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.store.run.run import Run
 from loaderscope.reports.words.uses import use_of
 from running import bare, needs, program, recorded
 

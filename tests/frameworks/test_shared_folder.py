@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from loaderscope.advisors.assemble.build_report import build_report
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 from running import PROGRAMS, needs, program, runs_in
 
 pytestmark = pytest.mark.timeout(600)

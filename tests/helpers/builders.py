@@ -10,8 +10,8 @@ from typing import Any
 
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.schema import Schema
-from loaderscope.profiler.lanes.compaction import Compactor
-from loaderscope.profiler.lanes.lane import Budget, Lane
+from loaderscope.profiler.store.lanes.compaction import Compactor
+from loaderscope.profiler.store.lanes.lane import Budget, Lane
 
 RUN_ID = "20250131-091500-abc123"
 MS = 1_000_000

@@ -15,8 +15,8 @@ from typing import Any
 
 from builders import T0, ProcessBuilder, epoch_row, loop, write_lane
 from loaderscope.profiler.base import schema
-from loaderscope.profiler.lanes.segment_file import COMMITTED_OFFSET, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.lanes.segment_file import COMMITTED_OFFSET, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
+from loaderscope.profiler.store.run.run_reader import open_run
 
 TRAINING = Path(__file__).parents[1] / "integration" / "small_training.py"
 

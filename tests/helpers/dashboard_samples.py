@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 import inside_samples
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.schema.report_model import Change, Range, Recommendation
-from loaderscope.profiler.run.follow import Follower, Place
-from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.store.run.follow import Follower, Place
+from loaderscope.profiler.store.run.run import Run
 from loaderscope.tui.app import Dashboard, Fresh
 from loaderscope.tui.live import LiveDashboard
 from loaderscope.tui.reader import Post, Reader

@@ -12,8 +12,8 @@ from builders import MS, RUN_ID, T0, RunBuilder, epoch_row
 from inside_samples import CODE, STORAGE, TRANSFORMS, hostile_code, hostile_storage, hostile_transforms
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Capacity, Change, Range, Recommendation, Report
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
 
 SECOND = 10**9
 WORKERS = 4

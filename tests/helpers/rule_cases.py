@@ -14,9 +14,9 @@ from loaderscope.advisors.case.case import Advice, Case, Outcome, Unmeasured
 from loaderscope.advisors.rules import rule
 from loaderscope.advisors.schema.report_model import LoaderReport, Range
 from loaderscope.advisors.stage_model.summary import summarise
-from loaderscope.profiler.inspect.describe import describe_loader
-from loaderscope.profiler.inspect.inspect_loader import inspect_loader
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.record.inspect.describe import describe_loader
+from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
+from loaderscope.profiler.store.run.run_reader import open_run
 
 Rows = list[dict[str, Any]]
 ANSWER = Range(1.5, 2.0, 2.5)

@@ -11,9 +11,9 @@ from builders import MS, T0, write_lane
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.stacks.code_summary import code_of
 from loaderscope.profiler.base import schema
-from loaderscope.profiler.run.run import Run, SystemRun
-from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.stacks.stack_samples import Frame, Stack, StackCapture
+from loaderscope.profiler.store.run.run import Run, SystemRun
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.stacks.stack_samples import Frame, Stack, StackCapture
 
 SITE = "/opt/venv/lib/python3.11/site-packages/"
 STANDARD = "/usr/lib/python3.11/"
@@ -88,6 +88,6 @@ def seen(case: Case, *stacks: tuple[str, int], text: str | None = None, stage: s
 
 
 def _empty(schema_: schema.Schema) -> Any:
-    from loaderscope.profiler.lanes.columns import Columns
+    from loaderscope.profiler.store.lanes.columns import Columns
 
     return Columns.empty(schema_)

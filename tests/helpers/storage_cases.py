@@ -13,14 +13,14 @@ from torch.utils.data import DataLoader
 from builders import MS, T0
 from loaderscope.advisors.assemble.build_report import loader_report
 from loaderscope.advisors.case.case import Case
-from loaderscope.profiler.fetch_probe.sampled_fetches import (
+from loaderscope.profiler.record.inspect.inspect_batch import inspect_batch
+from loaderscope.profiler.store.sampled_fetches import (
     ContainerFile,
     EpochTotals,
     MountTotals,
     SampledFetches,
     SuffixTotals,
 )
-from loaderscope.profiler.inspect.inspect_batch import inspect_batch
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import rows_of
 

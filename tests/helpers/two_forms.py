@@ -54,8 +54,8 @@ def form(name: str) -> Iterator[Any]:
 
 
 def _let_go() -> None:
-    _imported("profiler.iterate.watch").unwatch()
-    session = _imported("profiler.session.session")
+    _imported("profiler.record.iterate.watch").unwatch()
+    session = _imported("profiler.record.session.session")
     session.close_session()
     session._told.clear()
 

@@ -92,7 +92,7 @@ def loses_its_directory(watch: Any) -> None:
     """The run directory is removed half way."""
     import shutil
 
-    from loaderscope.profiler.iterate.watch import current_run_directory
+    from loaderscope.profiler.record.iterate.watch import current_run_directory
 
     loader = watch(DataLoader(Numbers(4000), batch_size=4))
     total = 0

@@ -77,9 +77,9 @@ def tried(workers: int, after: float, name: str) -> dict[str, Any]:
 
 def recorded(loader: Any) -> int:
     """Batches of the last epoch in the run directory."""
-    from loaderscope.profiler.iterate.watch import loader_place
-    from loaderscope.profiler.lanes.lane_reader import read_segment, segments
-    from loaderscope.profiler.session.session import flush
+    from loaderscope.profiler.record.iterate.watch import loader_place
+    from loaderscope.profiler.record.session.session import flush
+    from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
 
     flush()
     directory, index = loader_place(loader) or (None, 0)

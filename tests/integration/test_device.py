@@ -17,8 +17,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import loaderscope
-from loaderscope.profiler.iterate.watch import loader_place
-from loaderscope.profiler.session import session as sessions
+from loaderscope.profiler.record.iterate.watch import loader_place
+from loaderscope.profiler.record.session import session as sessions
 
 ROWS, WIDTH, BATCH = 512, 4096, 16
 BYTES = BATCH * WIDTH * 4

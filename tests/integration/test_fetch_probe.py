@@ -19,11 +19,11 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 import fetch_probe_data as data
 import loaderscope
 from loaderscope.profiler.base.liveness import Liveness
-from loaderscope.profiler.fetch_probe.containers import held_containers
-from loaderscope.profiler.fetch_probe.sampled_fetches import ChainTotals, SampledFetches
-from loaderscope.profiler.iterate.watch import loader_place
-from loaderscope.profiler.run.run_reader import read_run
-from loaderscope.profiler.session.session import close_session
+from loaderscope.profiler.record.fetch_probe.containers import held_containers
+from loaderscope.profiler.record.iterate.watch import loader_place
+from loaderscope.profiler.record.session.session import close_session
+from loaderscope.profiler.store.run.run_reader import read_run
+from loaderscope.profiler.store.sampled_fetches import ChainTotals, SampledFetches
 
 PROCESSES = [(0, None), (2, "fork"), (2, "spawn")]
 SLOW_NS = data.SLOW_S * 1e9
@@ -335,7 +335,7 @@ PROGRAM = """
     import loaderscope, fetch_probe_data as data
     from torch.utils.data import DataLoader
     from test_fetch_probe import looks_of
-    from loaderscope.profiler.fetch_probe import opens
+    from loaderscope.profiler.record.fetch_probe import opens
 
     if __name__ == "__main__":
         paths = json.loads(sys.argv[1])

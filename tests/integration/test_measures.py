@@ -13,10 +13,10 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler
 
 import loaderscope
-from loaderscope.profiler.iterate import watch
-from loaderscope.profiler.lanes.compaction import derive_compute
-from loaderscope.profiler.lanes.lane_reader import read_segment, segments
-from loaderscope.profiler.session import session
+from loaderscope.profiler.record.iterate import watch
+from loaderscope.profiler.record.session import session
+from loaderscope.profiler.store.lanes.compaction import derive_compute
+from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
 
 MS = 1_000_000
 BATCH = 4
@@ -246,7 +246,7 @@ def test_samples_are_counted_without_automatic_batching(workers: int) -> None:
 def test_a_failure_of_ours_at_the_end_costs_the_loop_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from loaderscope.profiler.iterate.recorder import Iteration
+    from loaderscope.profiler.record.iterate.recorder import Iteration
 
     def broken(*args: object) -> None:
         raise RuntimeError("device lost")

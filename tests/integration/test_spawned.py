@@ -47,7 +47,7 @@ LATE = """
 
 # What starts recording in the suites of others: a hook of theirs that calls `watch_all` as torch is imported.
 STARTED_BY_IMPORT = """
-    from loaderscope.profiler.iterate.imports import after_import
+    from loaderscope.profiler.record.iterate.imports import after_import
 
     def begin():
         from loaderscope import watch_all

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.sampler.stack_capture.bursts import OFF
-from loaderscope.profiler.sampler.stack_capture.py_spy import find_py_spy
-from loaderscope.profiler.stacks.stack_request import request_burst, wait_for_burst
-from loaderscope.profiler.stacks.stack_samples import StackCapture
+from loaderscope.profiler.daemon.stack_capture.bursts import OFF
+from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.stacks.stack_request import request_burst, wait_for_burst
+from loaderscope.profiler.store.stacks.stack_samples import StackCapture
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="stacks are taken on Linux"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderscope.profiler.sampler.stack_capture.py_spy import find_py_spy
+from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="stacks are taken on Linux"),

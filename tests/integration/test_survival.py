@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loaderscope.profiler.lanes.lane_reader import read_segment, segments
+from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
 
 PROGRAMS = Path(__file__).parent / "programs.py"
 NUMBERS_40 = sum(range(40))

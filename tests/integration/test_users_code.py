@@ -92,7 +92,7 @@ iterator = iter(loader)
 shown["vars"] = sorted(vars(iterator._dataset_fetcher))
 shown["own"] = vars(iterator._dataset_fetcher)["collate_fn"] is loader.collate_fn
 if sys.argv[1] != "bare":
-    from loaderscope.profiler.iterate.watch import loader_place
+    from loaderscope.profiler.record.iterate.watch import loader_place
     directory, index = loader_place(loader)
     with open(f"{directory}/loader{index}.json") as file:
         shown["place"] = json.load(file)["config"]
@@ -135,12 +135,12 @@ from torch.utils.data import DataLoader
 import loaderscope
 sys.stderr = None
 {first}
-from loaderscope.profiler.session import session
+from loaderscope.profiler.record.session import session
 loader = loaderscope.watch(DataLoader(torch.arange(6)))
 session.tell("something to say")
 for _ in loader:
     pass
-assert loaderscope.profiler.iterate.watch.loader_place(loader) is not None
+assert loaderscope.profiler.record.iterate.watch.loader_place(loader) is not None
 print("done")
 """
 

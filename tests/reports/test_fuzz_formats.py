@@ -24,8 +24,8 @@ from damaged_runs import Files, damaged, files_of, record, write_files
 from loaderscope import cli
 from loaderscope.advisors.assemble import build_report as reporting
 from loaderscope.advisors.schema.report_model import Report
-from loaderscope.profiler.run import run_reader
-from loaderscope.profiler.run.follow import Follower
+from loaderscope.profiler.store.run import run_reader
+from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.tui.draw import advice, batches, machine, overview, workers
 from loaderscope.tui.draw import code_screen as code
 from loaderscope.tui.reader import Reader

@@ -14,7 +14,7 @@ from builders import MS, T0, RunBuilder, epoch_row, loop
 from dashboard_samples import sampled, train
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Plan, PlanStep, Range, Report
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.words.inside import hottest
 from loaderscope.reports.words.storage_words import storage_rows
 from report_lint import contradictions, one_loader

@@ -10,7 +10,7 @@ import pytest
 from builders import RunBuilder
 from dashboard_samples import ADVICE, HOSTILE, sampled, train
 from inside_samples import CODE, FETCH, NO_CODE, hostile_code, hostile_storage, hostile_transforms
-from loaderscope.profiler.run.follow import Follower
+from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.tui.draw import code_screen as code
 from loaderscope.tui.snapshot import AdviceView, Snapshot
 from loaderscope.tui.snapshot_builder import SnapshotBuilder, Wish, advice_of

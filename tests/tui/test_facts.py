@@ -11,8 +11,8 @@ import pytest
 from builders import MS, T0, RunBuilder, loop
 from dashboard_samples import sampled, train
 from loaderscope.advisors.assemble.build_report import build_report
-from loaderscope.profiler.run.run import LoaderRun, Run
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run import LoaderRun, Run
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.tui.facts.flow import nodes, pace, queue
 from loaderscope.tui.facts.lanes import BLOCKED, COMPUTE, FETCH, WAIT, lanes
 from loaderscope.tui.facts.machine import machine

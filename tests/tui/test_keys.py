@@ -17,7 +17,7 @@ from textual.widgets import ContentSwitcher, OptionList
 from builders import T0, RunBuilder
 from dashboard_samples import CODE, dashboard, refresh, sampled, train
 from loaderscope.profiler.base.errors import UsageError
-from loaderscope.profiler.stacks.stack_samples import StackCapture
+from loaderscope.profiler.store.stacks.stack_samples import StackCapture
 from loaderscope.tui.app import Dashboard
 from loaderscope.tui.bars import Banner, Scrubber
 from loaderscope.tui.help import KEYS, HelpScreen

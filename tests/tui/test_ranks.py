@@ -10,10 +10,10 @@ from textual.pilot import Pilot
 
 from builders import MS, RunBuilder, epoch_row, loop
 from dashboard_samples import dashboard, refresh
-from loaderscope.profiler.run.loader_summary import read_summaries
-from loaderscope.profiler.run.rank_waits import EVERY_NS, RankWaits
-from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.session.summary import write_summary
+from loaderscope.profiler.store.run.loader_summary import read_summaries
+from loaderscope.profiler.store.run.rank_waits import EVERY_NS, RankWaits
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.summary import write_summary
 from loaderscope.tui.app import Dashboard
 from rank_cases import job, rank
 

@@ -12,10 +12,10 @@ import pytest
 from builders import RunBuilder, loop, values_of
 from dashboard_samples import ADVICE, Told, advise, train
 from loaderscope.profiler.base.schema import BATCH
-from loaderscope.profiler.lanes.compaction import Compactor
-from loaderscope.profiler.lanes.lane import Budget, Lane
-from loaderscope.profiler.run.follow import Follower, Place
-from loaderscope.profiler.run.run import Run
+from loaderscope.profiler.store.lanes.compaction import Compactor
+from loaderscope.profiler.store.lanes.lane import Budget, Lane
+from loaderscope.profiler.store.run.follow import Follower, Place
+from loaderscope.profiler.store.run.run import Run
 from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import AdviceView, Snapshot
 from loaderscope.tui.snapshot_builder import Wish, advice_of

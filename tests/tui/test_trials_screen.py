@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from builders import RunBuilder
 from dashboard_samples import OWN, dashboard, recommendation, refresh, sampled, train, tuning
 from loaderscope.advisors.schema.report_model import Range
-from loaderscope.profiler.run.tuning import asked
+from loaderscope.profiler.store.run.tuning import asked
 from loaderscope.tui.app import Dashboard, Fresh
 from loaderscope.tui.bars import Tabs
 from loaderscope.tui.draw import advice, overview, trials

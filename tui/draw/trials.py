@@ -7,7 +7,7 @@ from math import log
 from textual.content import Content
 
 from ...advisors.schema.report_model import Range
-from ...profiler.run.tuning import Tried, Tuned
+from ...profiler.store.run.tuning import Tried, Tuned
 from ...reports.words.advice_words import predicted_text, times, tried_text
 from ...reports.words.settings_words import changed_arguments
 from ...reports.words.units import plural

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...advisors.schema.report_model import LoaderReport, Stage
-from ...profiler.run.run import LoaderRun
+from ...profiler.store.run.run import LoaderRun
 
 # "Now" is so long; long enough that a steady loop of one batch a second shows a steady figure.
 NOW_NS = 5_000_000_000

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...profiler.lanes.columns import Columns
-from ...profiler.run.run import LoaderRun, Run
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.run.run import LoaderRun, Run
 from ...reports.words.timeline import Track, Window
 
 # What a lane may be doing; the order is that of the drawing.

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...advisors.stage_model.summary import stolen
-from ...profiler.lanes.columns import Columns
-from ...profiler.run.run import ProcessRun, Run, SystemRun
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.run.run import ProcessRun, Run, SystemRun
 from ...reports.words.units import percent, size
 from .flow import means
 

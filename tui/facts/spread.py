@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from ...advisors.stage_model.verdict import first_of_epoch
 from ...advisors.stage_model.waiting import waiting
-from ...profiler.lanes.columns import Columns
-from ...profiler.lanes.compacted import Compacted
-from ...profiler.run.run import LoaderRun
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.lanes.compacted import Compacted
+from ...profiler.store.run.run import LoaderRun
 
 STAGES = ("wait", "fetch", "collate", "compute")
 SLOWEST = 15

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ....profiler.inspect.inspection import Attribute
+from ....profiler.store.inspection import Attribute
 from ...case.code_text import MAX_CHARACTERS
 from .batch_values import (
     Form,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ....profiler.inspect.inspection import Part
+from ....profiler.store.inspection import Part
 from ...case.code_text import identifier, with_imports
 from ..template import definitions
 from .access import Plan, Structure, read_access
@@ -34,6 +34,11 @@ class Access:
     plain: bool = True
     loops: tuple[str, ...] = ()
     plan: Plan | None = None
+
+    @property
+    def lists(self) -> int:
+        """Leaves that are read value by value."""
+        return sum(leaf.form == "list" for leaf in self.plan.leaves) if self.plan is not None else 0
 
     def batches(self, dataset: Any) -> Any:
         """What the code makes of this data set, which must be the one that was looked at: its code is run."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ....profiler.inspect.inspection import Attribute
+from ....profiler.store.inspection import Attribute
 
 Form = Literal["tensor", "array", "list"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ....profiler.base.metadata import clean
-from ....profiler.inspect.inspection import Part
+from ....profiler.store.inspection import Part
 from ...case.case import Case
 from ...case.code_text import free_names, identifier
 from ..inputs import all_held, held_code

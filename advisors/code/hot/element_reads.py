@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 
-from ....profiler.inspect.inspection import Attribute, Part
+from ....profiler.store.inspection import Attribute, Part
 from ...case.code_text import parsed_function
 from .whole_rows import Row, whole_rows
 

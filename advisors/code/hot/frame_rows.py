@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from ....profiler.base.metadata import clean
-from ....profiler.inspect.inspection import Part
+from ....profiler.store.inspection import Part
 from ...case.case import Case
 from ...case.code_text import parsed
 from ..inputs import Held, all_held

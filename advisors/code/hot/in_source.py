@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ....profiler.inspect.inspection import Part
+from ....profiler.store.inspection import Part
 from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.code_text import identifier
 from ...case.fetching import fetch_idle_share, fetch_share, file_suffix, held, names_used

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....profiler.inspect.inspection import Attribute
+from ....profiler.store.inspection import Attribute
 from ...case.case import Case
 from ...case.code_text import Source
 from ..loader_code import loader_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from ....profiler.inspect.inspection import Part
+from ....profiler.store.inspection import Part
 from ...case.case import Case
 from ...case.code_text import Source, parsed_function
 from ..loader_code import dataset_class, loader_code

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ....profiler.inspect.inspection import Attribute, Part
+from ....profiler.store.inspection import Attribute, Part
 from ...case.case import Case
 from ...case.code_text import identifier
 

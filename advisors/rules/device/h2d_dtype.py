@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ....profiler.inspect.inspection import Leaf
+from ....profiler.store.inspection import Leaf
 from ...case.case import Advice, Case, Outcome
 from ...case.code_text import Source
 from ...code.loader_code import dataset_class, loader_code

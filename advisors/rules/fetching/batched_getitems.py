@@ -130,8 +130,7 @@ def _rows(case: Case) -> float:
 def _predicted(case: Case, form: Batched) -> tuple[Range, dict[str, str]]:
     """(effect, evidence on the batched form)."""
     rows, leaves = _rows(case), form.access.leaves
-    plan = form.access.plan
-    lists = sum(leaf.form == "list" for leaf in plan.leaves) if plan is not None else 0
+    lists = form.access.lists
     if form.access.loops:
         return case.predict(fetch=(0.4, 1.0)), {}
     probe = case.probe

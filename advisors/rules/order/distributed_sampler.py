@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ....profiler.run.run import LoaderRun, ProcessRun
+from ....profiler.store.run.run import LoaderRun, ProcessRun
 from ...case.case import SAME, Advice, Case, Outcome
 from ...case.code_text import Source, identifier
 from ...code.batched.drawn import samples_an_epoch
@@ -171,7 +171,7 @@ def _same_order(case: Case, distributed: bool) -> Iterator[Outcome]:
 
 def _in_order(case: Case, digest: int, process: ProcessRun) -> bool:
     """Whether the first batch is that of a distributed sampler without shuffling: every N-th sample from the start."""
-    from ....profiler.inspect.digests import digest_of_indices
+    from ....profiler.record.inspect.digests import digest_of_indices
 
     ranks, size, length = process.world_size or 1, case.batch_size, case.config.get("dataset_len")
     if size is None or not isinstance(length, int):

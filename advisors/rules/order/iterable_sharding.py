@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ....profiler.inspect.inspection import Attribute
+from ....profiler.store.inspection import Attribute
 from ...case.case import Advice, Case, Outcome
 from ...case.code_text import Source, identifier
 from ...case.fetching import names_used

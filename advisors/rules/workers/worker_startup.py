@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....profiler.inspect.inspection import Attribute
+from ....profiler.store.inspection import Attribute
 from ...case.case import Advice, Case, Outcome, Unmeasured
 from ...case.evidence import start_method
 from ...code.inputs import Held, heavy_attributes

@@ -15,7 +15,7 @@ from builders import MS, RUN_ID, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Change, Range, Recommendation, Report
 from loaderscope.profiler.base.errors import UsageError
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.words.system_words import system_rows
 
 

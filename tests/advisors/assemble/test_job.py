@@ -13,7 +13,7 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.assemble.job import with_ranks
 from loaderscope.advisors.schema.rank_model import SlowestRank
 from loaderscope.advisors.schema.report_model import LoaderReport
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 from rank_cases import job, rank
 
 

@@ -13,10 +13,10 @@ from torch.utils.data import DataLoader
 from builders import RunBuilder, loop
 from loaderscope.advisors.assemble.target import load_target, place_of
 from loaderscope.profiler.base.errors import UsageError
-from loaderscope.profiler.inspect.describe import describe_loader
-from loaderscope.profiler.inspect.inspect_loader import inspect_loader
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.record.inspect.describe import describe_loader
+from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
 
 MODULE = """
 from torch.utils.data import DataLoader

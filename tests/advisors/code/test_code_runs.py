@@ -40,7 +40,7 @@ from loaderscope.advisors.code.loader_code import loader_code
 from loaderscope.advisors.rules import all_rules
 from loaderscope.advisors.rules.device import h2d_dtype
 from loaderscope.advisors.schema.report_model import Range
-from loaderscope.profiler.inspect.inspect_batch import inspect_batch
+from loaderscope.profiler.record.inspect.inspect_batch import inspect_batch
 from rule_cases import case_of
 from rule_rows import host_samples, main_loop, worker_loop
 

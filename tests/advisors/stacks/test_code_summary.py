@@ -14,10 +14,10 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Code
 from loaderscope.advisors.stacks.code_summary import code_of, transforms_of, wilson
 from loaderscope.advisors.stacks.flame import MAX_NODES
-from loaderscope.profiler.fetch_probe.sampled_fetches import ChainTotals, SampledFetches
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.stacks.stack_samples import Frame, Stack, StackCapture
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.sampled_fetches import ChainTotals, SampledFetches
+from loaderscope.profiler.store.stacks.stack_samples import Frame, Stack, StackCapture
 from stack_cases import OWN, add_workers, burst, with_bursts
 
 GETITEM = f"Pictures.__getitem__ {OWN}:41"

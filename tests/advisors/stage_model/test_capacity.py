@@ -11,7 +11,7 @@ from builders import MS, RunBuilder, loop
 from loaderscope.advisors.schema.report_model import Capacity
 from loaderscope.advisors.stage_model.capacity import capacities
 from loaderscope.advisors.stage_model.stages import stages
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 
 
 def found(

@@ -10,7 +10,7 @@ import pytest
 from builders import MS, T0, RunBuilder, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.stage_model.core_wait import core_wait_ratio, waiting_share
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 
 S = 1_000 * MS
 

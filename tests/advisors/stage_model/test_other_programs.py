@@ -11,7 +11,7 @@ from builders import MS, T0, RunBuilder, loop
 from loaderscope.advisors.stage_model.other_programs import others_share
 from loaderscope.advisors.whatif import WhatIf
 from loaderscope.advisors.whatif.workload import workload_of
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 
 S = 1_000 * MS
 

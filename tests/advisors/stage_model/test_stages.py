@@ -9,9 +9,9 @@ import pytest
 
 from builders import MS, RunBuilder, epoch_row, loop
 from loaderscope.advisors.stage_model.stages import quantiles, stage, stages
-from loaderscope.profiler.lanes.compacted import Totals
-from loaderscope.profiler.run.run import LoaderRun
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.lanes.compacted import Totals
+from loaderscope.profiler.store.run.run import LoaderRun
+from loaderscope.profiler.store.run.run_reader import open_run
 
 
 def loader_of(tmp_path: Path, *lanes: list[dict[str, object]], **facts: object) -> LoaderRun:

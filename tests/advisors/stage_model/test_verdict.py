@@ -11,8 +11,8 @@ import pytest
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.schema.report_model import Basis, Verdict
 from loaderscope.advisors.stage_model.verdict import first_of_epoch, headroom, lost_time, share_with_range, verdict
-from loaderscope.profiler.run.run import LoaderRun
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run import LoaderRun
+from loaderscope.profiler.store.run.run_reader import open_run
 
 
 def loader_of(tmp_path: Path, rows: list[dict[str, Any]], **facts: Any) -> LoaderRun:

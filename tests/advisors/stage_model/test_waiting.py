@@ -12,7 +12,7 @@ from builders import MS, RunBuilder, loop
 from loaderscope.advisors.schema.report_model import Waiting
 from loaderscope.advisors.stage_model.verdict import first_of_epoch
 from loaderscope.advisors.stage_model.waiting import waiting
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 
 
 def waiting_of(tmp_path: Path, rows: list[dict[str, Any]]) -> Waiting:

@@ -18,10 +18,10 @@ from loaderscope.advisors.storage.summary import COPY_BYTES_PER_US, OPEN_US, mou
 from loaderscope.advisors.storage_probe.scratch import file_system
 from loaderscope.profiler.base.metadata import clean
 from loaderscope.profiler.base.mounts import Mounts
-from loaderscope.profiler.fetch_probe.opened_paths import PathSums
-from loaderscope.profiler.fetch_probe.probe_totals import ProbeTotals
-from loaderscope.profiler.fetch_probe.sampled_fetches import EpochTotals, MountTotals, SampledFetches, SuffixTotals
-from loaderscope.profiler.run.sampled_fetches_reader import read_sampled_fetches
+from loaderscope.profiler.record.fetch_probe.opened_paths import PathSums
+from loaderscope.profiler.store.probe_totals import ProbeTotals
+from loaderscope.profiler.store.run.sampled_fetches_reader import read_sampled_fetches
+from loaderscope.profiler.store.sampled_fetches import EpochTotals, MountTotals, SampledFetches, SuffixTotals
 from rule_cases import case_of
 from rule_rows import rows_of
 from storage_cases import SAMPLES, looked, looks_of, memory, stored_case

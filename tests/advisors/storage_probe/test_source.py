@@ -14,10 +14,10 @@ from builders import RunBuilder, loop
 from loaderscope.advisors.storage_probe import source
 from loaderscope.advisors.storage_probe.source import find_data
 from loaderscope.profiler.base.errors import RunNotFound, UsageError
-from loaderscope.profiler.fetch_probe.sampled_fetches import ContainerFile, SampledFetches, SuffixTotals
-from loaderscope.profiler.inspect.inspection import Inspection, Part
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.inspection import Inspection, Part
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.sampled_fetches import ContainerFile, SampledFetches, SuffixTotals
 
 
 def write(folder: Path, *names: str, data: bytes = b"12345") -> Path:

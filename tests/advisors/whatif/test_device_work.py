@@ -10,8 +10,8 @@ import pytest
 
 from builders import MS, RunBuilder, epoch_row, loop
 from loaderscope.advisors.whatif import WhatIf, workload_of
-from loaderscope.profiler.run.device_steps import DeviceSteps, Wait
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.device_steps import DeviceSteps, Wait
+from loaderscope.profiler.store.run.run_reader import open_run
 
 LOAD, COPY, KERNEL = 6.0, 4.0, 5.0
 

@@ -16,7 +16,7 @@ from loaderscope.advisors.whatif.changes import as_measured
 from loaderscope.advisors.whatif.pipeline import made_in_main, typical, warmed
 from loaderscope.advisors.whatif.predict import WhatIf
 from loaderscope.advisors.whatif.workload import Workload, workload_of
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 
 Rows = list[dict[str, Any]]
 

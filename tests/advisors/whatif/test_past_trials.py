@@ -17,7 +17,7 @@ from loaderscope.advisors.whatif import past_trials
 from loaderscope.advisors.whatif.past_trials import Correction, Outcome, correction_for, correction_from, outcomes_of
 from loaderscope.cli import main
 from loaderscope.profiler.base.host import host_name
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 from report_samples import full_run
 
 HALF = 0.2  # of the model's ranges, in logarithm

@@ -19,9 +19,9 @@ from loaderscope.advisors.whatif import TooLittle, WhatIf, Workload, workload_of
 from loaderscope.advisors.whatif.costs import handover
 from loaderscope.advisors.whatif.predict import predict
 from loaderscope.profiler.base.errors import UsageError
-from loaderscope.profiler.lanes.columns import Columns
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.lanes.columns import Columns
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
 
 NAMES = itertools.count()
 SAME = Range(1.0, 1.0, 1.0)

@@ -12,8 +12,8 @@ import pytest
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.whatif.costs import STOP_NS
 from loaderscope.advisors.whatif.workload import BLOCK_ROWS, MAX_ROWS, Workload, _spread, workload_of
-from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.run.tuning import Switch, Tuned
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.run.tuning import Switch, Tuned
 
 
 def workload(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> Workload:

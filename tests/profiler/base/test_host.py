@@ -11,7 +11,7 @@ import pytest
 
 from loaderscope.profiler.base.host import allowed_cores, boot_id, both_clocks, host_name, usable_cores
 from loaderscope.profiler.base.liveness import Liveness
-from loaderscope.profiler.session.process_facts import process_facts
+from loaderscope.profiler.record.session.process_facts import process_facts
 
 
 def test_one_name() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loaderscope.profiler.base.mounts import Entry, MountPoint, Mounts, table
-from loaderscope.profiler.sampler import cgroup
+from loaderscope.profiler.daemon import cgroup
 
 NAMES = {
     b"/data/with\\040space": b"/data/with space",

@@ -15,9 +15,9 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import RunUnreadable
 from loaderscope.profiler.base.plausible import believable, believed, limit
-from loaderscope.profiler.lanes.lane_reader import read_compacted
-from loaderscope.profiler.run.follow import Follower, Place
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.lanes.lane_reader import read_compacted
+from loaderscope.profiler.store.run.follow import Follower, Place
+from loaderscope.profiler.store.run.run_reader import open_run
 
 
 @pytest.mark.parametrize("hook_ns", [math.inf, -math.inf, math.nan, 1e308, 10**400, -1, 1e10])

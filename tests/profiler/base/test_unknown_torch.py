@@ -19,10 +19,10 @@ from torch.utils.data._utils import worker as torch_worker
 import loaderscope
 from loaderscope.cli import cli
 from loaderscope.profiler.base import torch_parts
-from loaderscope.profiler.iterate.loader_kinds import known_families
-from loaderscope.profiler.iterate.watch import current_run_directory
-from loaderscope.profiler.run.missing_figures import missing_figures
-from loaderscope.profiler.session.gaps import EVERYTHING, INSIDE_WORKERS, tell_from_worker
+from loaderscope.profiler.record.iterate.loader_kinds import known_families
+from loaderscope.profiler.record.iterate.watch import current_run_directory
+from loaderscope.profiler.store.gaps import EVERYTHING, INSIDE_WORKERS, tell_from_worker
+from loaderscope.profiler.store.run.missing_figures import missing_figures
 from loaderscope.tui.bars import _said
 from loaderscope.tui.snapshot import Snapshot
 
@@ -141,7 +141,7 @@ def test_loaders_that_make_another_iterator(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_times_of_drawing_do_not_pile_up_where_nobody_fetches_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loaderscope.profiler.iterate.iterators.MOST_DRAWN", 8)
+    monkeypatch.setattr("loaderscope.profiler.record.iterate.iterators.MOST_DRAWN", 8)
     monkeypatch.setattr(torch_parts, "missing_of_worker", lambda kind: ("it is another",))
     loader = loaderscope.watch(DataLoader(list(range(200)), num_workers=1))
     iterator = iter(loader)
@@ -168,7 +168,7 @@ def test_a_worker_that_fails_to_measure_stands_in_every_format(
     def broken(*args: Any) -> Any:
         raise OSError("no clock")
 
-    monkeypatch.setattr("loaderscope.profiler.transit.worker._instrument", broken)
+    monkeypatch.setattr("loaderscope.profiler.record.transit.worker._instrument", broken)
     record(workers=2)
     assert capfd.readouterr().err.count("loaderscope: workers are not measured: OSError: no clock") == 1
     run = open_now()
@@ -199,7 +199,7 @@ def test_only_the_first_worker_says_why(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_workers_that_say_nothing_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADERSCOPE_LOOKS", "0")  # the worker knows no place where it could say so
-    monkeypatch.setattr("loaderscope.profiler.transit.worker._instrument", lambda *args: 1 / 0)
+    monkeypatch.setattr("loaderscope.profiler.record.transit.worker._instrument", lambda *args: 1 / 0)
     record(workers=1)
     assert first_line(open_now()).startswith(
         f"{TODAY}: the workers of data were not measured (their batches came without times)."

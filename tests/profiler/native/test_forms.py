@@ -40,8 +40,8 @@ def compiled_house() -> Iterator[Any]:
 
 
 def parts(imported: Any) -> Any:
-    rooms = {"native": ("form",), "iterate": ("iterators", "recorder"), "lanes": ("lane",),
-             "transit": ("envelope", "fetchers", "worker")}  # fmt: skip
+    rooms = {"native": ("form",), "record.iterate": ("iterators", "recorder"), "store.lanes": ("lane",),
+             "record.transit": ("envelope", "fetchers", "worker")}  # fmt: skip
     return SimpleNamespace(**{name: imported(f"profiler.{room}.{name}") for room in rooms for name in rooms[room]})
 
 

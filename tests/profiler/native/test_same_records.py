@@ -16,7 +16,7 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 
 import two_forms
 from loaderscope.profiler.base.schema import BATCH
-from loaderscope.profiler.lanes.lane_reader import read_segment, segments
+from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
 
 pytestmark = pytest.mark.skipif(two_forms.available() == ["python"], reason="there is one form only")
 
@@ -80,11 +80,11 @@ def pinning(monkeypatch: pytest.MonkeyPatch) -> None:
 def recorded(form: str, make: Any, rows: Any, workers: int) -> tuple[list[Any], Any]:
     """(the batches, their records), in this form."""
     with two_forms.form(form) as imported:
-        watch = imported("profiler.iterate.watch")
+        watch = imported("profiler.record.iterate.watch")
         loader = watch.watch(make(rows, workers), name=form)
         values = [batch.tolist() for _ in range(EPOCHS) for batch in loader]
         directory, index = watch.loader_place(loader)
-        imported("profiler.session.session").flush()
+        imported("profiler.record.session.session").flush()
         lanes = segments(directory, f"batches{index}x0")
         return values, np.concatenate([read_segment(path)[0] for path in lanes])
 
@@ -170,15 +170,15 @@ class Received:
 @pytest.mark.parametrize("in_order", [False, True])
 def test_a_received_record_field_by_field(form: str, pins: bool, in_order: bool) -> None:
     with two_forms.form(form) as imported:
-        layout, lanes = imported("profiler.native.layout"), imported("profiler.lanes.lane")
-        recorder = imported("profiler.iterate.recorder")
-        envelope = imported("profiler.transit.envelope")
+        layout, lanes = imported("profiler.native.layout"), imported("profiler.store.lanes.lane")
+        recorder = imported("profiler.record.iterate.recorder")
+        envelope = imported("profiler.record.transit.envelope")
         times = layout.TIMES.pack(7, 1000, 200, 30, 150, 25, 4096, 9, 3, 4321, 1, 1.5, 2.5, 3.5)
         meta = layout.MARK + times + layout.SENT.pack(55, 1 << 62, 640)  # sent in the future: queued for no time
         unsent = layout.MARK + times + layout.SENT.pack(55, -1, -1)
         arrived, waits = (envelope.opened((layout.SEAL, "batch", each), 70) for each in (meta, unsent))
         arrived.pin_ns = 80 if pins else -1
-        made: Any = imported("profiler.iterate.iterators").instrumented(Received, quiet=False)
+        made: Any = imported("profiler.record.iterate.iterators").instrumented(Received, quiet=False)
         iterator = made([arrived, waits, "bare"], pins)
         iterator._in_order = in_order
         iterator._worker_result_queue.queue.extend("ab")

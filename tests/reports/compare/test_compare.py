@@ -15,8 +15,8 @@ from markdown_it import MarkdownIt
 
 from builders import MS, RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.compare.compare import compare, slowest_factor
 from loaderscope.reports.compare.compare_blocks import quantile
 from loaderscope.reports.compare.compare_model import Comparison, Setting

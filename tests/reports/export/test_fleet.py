@@ -13,8 +13,8 @@ import pytest
 from builders import RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.cli import main
-from loaderscope.profiler.run.run_list import list_runs
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_list import list_runs
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.export.fleet import FleetRow, fleet_rows
 from loaderscope.reports.export.table import render_table
 from rank_cases import job, rank

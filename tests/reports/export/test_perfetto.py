@@ -12,8 +12,8 @@ import pytest
 from builders import MS, RUN_ID, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.export.perfetto import render_perfetto
 from report_samples import full_report, full_run, hostile_report
 

@@ -15,10 +15,10 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import UsageError
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.run.take_stacks import with_burst_alone
-from loaderscope.profiler.stacks.stack_samples import Frame, Stack, StackCapture
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.run.take_stacks import with_burst_alone
+from loaderscope.profiler.store.stacks.stack_samples import Frame, Stack, StackCapture
 from loaderscope.reports.export.speedscope import MAX_PROFILES, SCHEMA_URL, render_speedscope
 
 jsonschema = pytest.importorskip("jsonschema")

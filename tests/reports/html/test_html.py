@@ -20,8 +20,8 @@ from inside_samples import CODE, NO_CODE
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import FlameNode, Report
 from loaderscope.profiler.base.errors import UsageError
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.html.html_code import Room, flame_figure, kept
 from loaderscope.reports.html.html_loader import loader_figures
 from loaderscope.reports.html.html_plot import plain

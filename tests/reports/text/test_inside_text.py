@@ -25,7 +25,7 @@ from inside_samples import (
 )
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import EpochReads, HotSpot, LoaderReport, Report, StorageSummary
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.text.inside_text import inside_lines
 from loaderscope.reports.text.terminal import printed
 from loaderscope.reports.text.text import render_text

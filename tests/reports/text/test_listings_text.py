@@ -10,7 +10,7 @@ import pytest
 
 from loaderscope.advisors.rules import all_rules, rule
 from loaderscope.profiler.doctor import Check
-from loaderscope.profiler.run.run_list import RunEntry
+from loaderscope.profiler.store.run.run_list import RunEntry
 from loaderscope.reports.text.findings import render_findings
 from loaderscope.reports.text.rule_list import render_rule, render_rules
 from loaderscope.reports.text.run_list import render_list

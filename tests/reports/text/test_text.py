@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.text.text import render_text
 
 GOLDEN = Path(__file__).parent / "golden"

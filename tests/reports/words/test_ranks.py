@@ -10,8 +10,8 @@ import pytest
 from builders import RunBuilder
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import LoaderReport, Report
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.formats import render_report
 from loaderscope.reports.words.ranks import rank_rows, rank_sentences, who
 from rank_cases import job, rank

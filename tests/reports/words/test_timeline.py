@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from builders import MS, RunBuilder, loop
-from loaderscope.profiler.run.device_steps import DeviceSteps
-from loaderscope.profiler.run.run import LoaderRun, Run
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.device_steps import DeviceSteps
+from loaderscope.profiler.store.run.run import LoaderRun, Run
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.words.timeline import Window
 from loaderscope.tui.facts.lanes import COMPUTE, COPY, STILL, lanes
 

@@ -24,8 +24,8 @@ from loaderscope.advisors.code.batched.access import MAX_LINES, read_access
 from loaderscope.advisors.code.batched.batch_access import batch_access
 from loaderscope.advisors.code.batched.batch_values import NotArrays
 from loaderscope.advisors.code.batched.getitems_code import Batched, batched_form
-from loaderscope.profiler.inspect.inspect_loader import inspect_loader
-from loaderscope.profiler.inspect.inspection import Attribute, read_inspection
+from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
+from loaderscope.profiler.store.inspection import Attribute, read_inspection
 from rule_cases import case_of
 from rule_rows import rows_of
 

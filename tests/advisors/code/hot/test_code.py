@@ -16,7 +16,7 @@ from loaderscope.advisors.code.hot import function_code as hot_code
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.code.hot.functions import Hot
 from loaderscope.advisors.code.hot.remedies import remedy_of
-from loaderscope.profiler.inspect.inspection import Inspection
+from loaderscope.profiler.store.inspection import Inspection
 
 
 class Bare:

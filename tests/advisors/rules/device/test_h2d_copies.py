@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from loaderscope.advisors.case.case import Case
-from loaderscope.profiler.run.device_steps import Copying, DeviceSteps
+from loaderscope.profiler.store.run.device_steps import Copying, DeviceSteps
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
 from rule_rows import US, rows_of
 

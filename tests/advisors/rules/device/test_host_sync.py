@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from loaderscope.advisors.case.case import Case
-from loaderscope.profiler.run.device_steps import DeviceSteps, Wait
+from loaderscope.profiler.store.run.device_steps import DeviceSteps, Wait
 from rule_cases import advice, case_of, outcomes
 from rule_rows import rows_of
 

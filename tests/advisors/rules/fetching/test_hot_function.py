@@ -86,7 +86,7 @@ def case(tmp_path: Path, dataset: Any, sample_us: float = 100.0, idle: float = 0
 
 
 def with_frame(tmp_path: Path, **options: Any) -> Case:
-    from loaderscope.profiler.inspect.inspect_loader import inspect_loader
+    from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 
     seen = inspect_loader(DataLoader(Frame(), batch_size=4))
     seen["dataset"]["attributes"] = [FRAME]
@@ -176,7 +176,7 @@ def test_a_frame_in_memory_only_waits_for_a_core(tmp_path: Path) -> None:
 
 
 def test_a_frame_alone_is_no_row_access(tmp_path: Path) -> None:
-    from loaderscope.profiler.inspect.inspect_loader import inspect_loader
+    from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 
     seen = inspect_loader(DataLoader(Computing(), batch_size=4))
     seen["dataset"]["attributes"] = [FRAME]

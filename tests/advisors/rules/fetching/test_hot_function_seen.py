@@ -15,7 +15,7 @@ from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.code.hot.element_reads import element_reads
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.schema.report_model import Range
-from loaderscope.profiler.inspect.inspection import Attribute, Part
+from loaderscope.profiler.store.inspection import Attribute, Part
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
 from rule_rows import US, rows_of
 from stack_cases import OWN, seen

@@ -9,8 +9,8 @@ import pytest
 
 from builders import RunBuilder
 from loaderscope.advisors.case.case import SAME, Case
-from loaderscope.profiler.inspect.digests import digest_of_indices
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.record.inspect.digests import digest_of_indices
+from loaderscope.profiler.store.run.run_reader import open_run
 from rule_cases import advice, case_of, outcomes
 from rule_rows import rows_of
 

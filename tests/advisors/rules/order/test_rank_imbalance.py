@@ -11,8 +11,8 @@ import pytest
 from builders import MS, RunBuilder
 from loaderscope.advisors.case.case import Advice, Case
 from loaderscope.advisors.stage_model.ranks import ranks_of
-from loaderscope.profiler.run.loader_summary import summary_of
-from loaderscope.profiler.run.run_reader import open_run
+from loaderscope.profiler.store.run.loader_summary import summary_of
+from loaderscope.profiler.store.run.run_reader import open_run
 from rule_cases import FakeWhatIf, advice, case_of, outcomes
 from rule_rows import rows_of
 

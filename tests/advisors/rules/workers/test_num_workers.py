@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.case import Advice
 from loaderscope.advisors.rules.workers import num_workers
-from loaderscope.profiler.fetch_probe.sampled_fetches import SampledFetches
+from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, unmeasured, workers_config
 from rule_rows import host_samples, main_loop, worker_loop
 from stored_rows import LENGTH, Stored, store

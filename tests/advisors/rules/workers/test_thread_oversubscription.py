@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from loaderscope.advisors.case.case import Case
-from loaderscope.profiler.inspect.inspect_loader import inspect_loader
+from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, workers_config
 from rule_rows import host_samples, worker_loop
 

@@ -1,0 +1,56 @@
+"""Run by Python at start-up in a process of `loaderscope run`: records its DataLoaders once torch is imported.
+
+It takes itself off `sys.path`, then runs the environment's own `sitecustomize`, if there is one, in
+its place. Whatever fails here is one line on standard error, and the program goes on.
+"""
+
+import sys
+
+
+def _restore():
+    """The path as it would have been, and the sitecustomize that would have been run."""
+    import os
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    this = sys.modules.pop("sitecustomize", None)
+    try:
+        import sitecustomize  # noqa: F401  the environment's own
+    except ImportError as error:
+        if getattr(error, "name", None) != "sitecustomize":
+            raise
+        sys.modules["sitecustomize"] = this  # the import system expects to find one
+
+
+def _begin():
+    """Hook torch's DataLoader as soon as it is imported."""
+    import os
+
+    if not os.environ.get("LOADERSCOPE_RUN"):
+        return
+    home = os.environ.get("LOADERSCOPE_HOME")
+    added = False
+    try:
+        import importlib.util
+
+        if importlib.util.find_spec("loaderscope") is None and home:
+            sys.path.append(home)  # a Python in which we are not installed
+            added = True
+        from loaderscope.profiler.record.iterate.imports import after_import
+
+        def begin():
+            from importlib import import_module
+
+            module, _, name = os.environ.get("LOADERSCOPE_BEGIN", "").partition(":")
+            getattr(import_module(module or "loaderscope.profiler.record.iterate.watch"), name or "watch_all")()
+
+        after_import("torch.utils.data", begin)
+    except Exception as error:
+        if added:
+            sys.path.remove(home)
+        if sys.stderr is not None:  # `print` would take standard output in its place
+            print(f"loaderscope: this process is not recorded: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+_restore()
+_begin()

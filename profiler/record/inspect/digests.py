@@ -1,0 +1,102 @@
+"""Digests: 63-bit hashes by which the same data is known again, in another epoch, rank or worker.
+
+Stable from process to process (Python's own `hash` is not). -1: nothing to tell data apart by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any
+
+from ...guard.static_access import inherits, is_one_of, loaded, plain_tensor, unseen
+from .inspect_batch import as_array, is_array, walk
+
+UNKNOWN = -1
+
+MAX_INDICES = 64
+MAX_LEAVES = 8
+MAX_LEAF_BYTES = 16 << 10
+
+_PLAIN = (int, float, bool, complex, type(None))
+
+
+def plain_indices(drawn: Any) -> list[int] | None:
+    """The indices of a batch as a list of ints of its own; None where they are anything else."""
+    import torch
+
+    if type(drawn) is int:
+        return [drawn]
+    if inherits(type(drawn), list):
+        some = list.__getitem__(drawn, slice(MAX_INDICES))
+    elif type(drawn) is tuple:
+        some = list(drawn[:MAX_INDICES])
+    elif is_array(drawn) or type(drawn) is torch.Tensor:
+        with unseen():
+            array = as_array(drawn) if type(drawn) is torch.Tensor else drawn
+            if array is None or array.dtype.kind not in "iu":
+                return None
+            return [int(i) for i in array.reshape(-1)[:MAX_INDICES]]
+    else:
+        return None
+    if some and all(type(i) is int for i in some):
+        return some
+    kinds = [int, *(loaded("numpy").get(name) for name in ("int64", "int32"))]
+    return [int(i) for i in some] if some and all(is_one_of(type(i), kinds) for i in some) else None
+
+
+def digest_of_indices(indices: list[int]) -> int:
+    """Of a batch's indices, in their order."""
+    return _number(blake2b(repr(indices).encode(), digest_size=8).digest())
+
+
+def digest_of_batch(batch: Any) -> int:
+    """Of a batch's contents: the beginning of its first leaves. UNKNOWN where one of them cannot be read, or where all
+    hold one value only: equal digests would then mean nothing."""
+    hashed = blake2b(digest_size=8)
+    telling = False
+    with unseen():
+        for path, leaf in walk(batch, MAX_LEAVES):
+            data = _bytes_of(leaf)
+            if data is None:
+                return UNKNOWN
+            hashed.update(path.encode("utf-8", "replace") + b"\0" + data)
+            telling = telling or _tells(leaf, data)
+    return _number(hashed.digest()) if telling else UNKNOWN
+
+
+def _tells(leaf: Any, data: bytes) -> bool:
+    """Whether this leaf could hardly be the same by chance: zeros, flags and empty texts are the same everywhere."""
+    if is_one_of(type(leaf), (bool, type(None))):
+        return False
+    return bool(leaf) if is_one_of(type(leaf), (int, float, complex, str)) else len(set(data)) > 1
+
+
+def _bytes_of(leaf: Any) -> bytes | None:
+    import torch
+
+    if type(leaf) is str:
+        return leaf[:MAX_LEAF_BYTES].encode("utf-8", "surrogatepass")
+    if is_one_of(type(leaf), (bytes, bytearray)):
+        return bytes(leaf[:MAX_LEAF_BYTES])
+    if is_one_of(type(leaf), _PLAIN):
+        return repr(leaf).encode()
+    array = leaf
+    if inherits(type(leaf), torch.Tensor):
+        if not plain_tensor(leaf):
+            return None
+        if leaf.dtype is torch.bfloat16 and leaf.is_cpu:
+            leaf = leaf.detach().view(torch.int16)
+        array = as_array(leaf)
+    elif not is_array(leaf):
+        return None
+    if array is None or array.dtype.hasobject:
+        return None
+    first: Callable[[slice], Any] = (
+        array.reshape(-1).__getitem__ if array.flags.c_contiguous else array.flat.__getitem__
+    )
+    return bytes(first(slice(max(1, MAX_LEAF_BYTES // array.itemsize))).tobytes())
+
+
+def _number(digest: bytes) -> int:
+    return int.from_bytes(digest, "little") & (2**63 - 1)

@@ -1,0 +1,157 @@
+"""The source of a function, and the names it uses, from its code object and the file that names.
+
+`linecache` and `inspect.getsource` are left alone: they keep what they read, and warn and trace by it later. What a
+notebook or debugger has put into linecache is looked at there, since it is nowhere else.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import os
+import re
+import stat
+import sysconfig
+import textwrap
+import tokenize
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from ...guard.static_access import in_class, underlying
+
+MAX_FILE_BYTES = 2 << 20
+MAX_FILES = 8
+MAX_LINES = 200
+MAX_CHARACTERS = 8_000
+MAX_LINE = 400
+MAX_ALL_CHARACTERS = 64_000  # of one inspection: the loader's JSON is read up to a mebibyte
+MAX_NAMES = 200
+MAX_FUNCTIONS = 64
+MAX_WRAPPED = 8
+
+# Packages whose code is no news to anyone: for them, names of classes and functions say it all.
+_KNOWN = ("torch", "torchdata", "loaderscope", "typing", "abc", "collections", "functools")
+_INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
+_STANDARD = tuple(os.path.join(p, "") for p in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")} if p)
+
+
+def function_of(value: Any) -> types.FunctionType | None:
+    """The Python function behind a function, method, partial or callable object; None where there is none.
+
+    A decorator that says what it wraps (`functools.wraps`) is looked through.
+    """
+    value = underlying(value)
+    if type(value) is not types.FunctionType:
+        value = underlying(in_class(type(value), "__call__"))
+    for _ in range(MAX_WRAPPED):
+        if type(value) is not types.FunctionType:
+            return None
+        wrapped = underlying(vars(value).get("__wrapped__"))
+        if type(wrapped) is not types.FunctionType:
+            break
+        value = wrapped
+    return value if type(value) is types.FunctionType else None
+
+
+def is_known(module: Any) -> bool:
+    """Whether this module belongs to torch or its kin."""
+    return type(module) is str and module.partition(".")[0] in _KNOWN
+
+
+def names_used(functions: list[types.FunctionType], cls: type | None = None) -> tuple[str, ...]:
+    """Global and attribute names in these functions, in methods of `cls` that they name, and in functions of the same
+    module that they name; at most MAX_NAMES."""
+    names: dict[str, None] = {}
+    waiting = list(functions)
+    seen = {id(function) for function in waiting}
+    for function in waiting:  # grows meanwhile
+        for name in _names_in(function.__code__):
+            if len(names) >= MAX_NAMES:
+                return tuple(names)
+            names[name] = None
+            for other in _named(name, function, cls):
+                if id(other) not in seen and len(waiting) < MAX_FUNCTIONS:
+                    seen.add(id(other))
+                    waiting.append(other)
+    return tuple(names)
+
+
+def _names_in(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if type(constant) is types.CodeType:  # a comprehension, a lambda
+            yield from _names_in(constant)
+
+
+def _named(name: str, function: types.FunctionType, cls: type | None) -> Iterator[types.FunctionType]:
+    found = [in_class(cls, name) if cls is not None else None]
+    if type(function.__globals__) is dict:
+        found.append(function.__globals__.get(name))
+    for value in found:
+        held = underlying(value.fget if type(value) is property else value)
+        if type(held) is types.FunctionType and held.__module__ == function.__module__:
+            yield held
+
+
+class Sources:
+    """Reads source for one inspection: each file once, so much and no more."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, list[str]] = {}
+        self._left = MAX_ALL_CHARACTERS
+
+    def lines(self, function: types.FunctionType) -> tuple[str, ...]:
+        """The function's source, dedented and cut to size; () where it cannot be had or is not the user's."""
+        code = function.__code__
+        name = code.co_filename
+        if is_known(function.__module__) or _INSTALLED.search(name) or name.startswith(_STANDARD):
+            return ()
+        lines = self._file(name)
+        block = _block(lines[code.co_firstlineno - 1 : code.co_firstlineno - 1 + MAX_LINES], code)
+        kept: list[str] = []
+        room = min(MAX_CHARACTERS, self._left)
+        for line in textwrap.dedent("".join(block)).rstrip().split("\n") if block else ():
+            short = line[:MAX_LINE]
+            room -= len(short)
+            if room < 0:
+                break
+            kept.append(short)
+        self._left -= sum(map(len, kept))
+        return tuple(kept)
+
+    def _file(self, name: str) -> list[str]:
+        if name not in self._files:
+            if len(self._files) >= MAX_FILES:
+                return []
+            self._files[name] = _read(name) or _cached(name)
+        return self._files[name]
+
+
+def _cached(name: str) -> list[str]:
+    entry: Any = linecache.cache.get(name)
+    return entry[2] if type(entry) is tuple and len(entry) == 4 and type(entry[2]) is list else []
+
+
+def _read(name: str) -> list[str]:
+    try:
+        status = os.stat(name)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
+            return []
+        with open(name, encoding="utf-8", errors="replace") as file:
+            return file.readlines(MAX_FILE_BYTES)
+    except (OSError, ValueError):
+        return []
+
+
+def _block(lines: list[str], code: types.CodeType) -> list[str]:
+    """The lines of the function that begins with the first; [] where they are not this function's."""
+    try:
+        block = inspect.getblock(lines)
+    except (SyntaxError, tokenize.TokenError):  # cut short in the middle of a bracket or a long text
+        block = lines[:1] if code.co_name == "<lambda>" else lines
+    text = "".join(block)
+    if code.co_name == "<lambda>":
+        return block if "lambda" in text else []
+    # The file may have changed since, or another of this name may lie in the directory we are in now.
+    return block if re.search(rf"\bdef\s+{re.escape(code.co_name)}\b", text) else []

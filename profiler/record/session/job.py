@@ -1,0 +1,121 @@
+"""Processes of one job that were started apart, each node by itself, record into one run.
+
+They meet in the folder of runs, if they share one, by the job's name: whoever comes first makes the run and a symbolic
+link `.job-<digest>-<attempt>` to it, which is made at once or not at all, on network file systems too. A node, or task,
+takes part in a run once: what it starts next in the same job (a second script, another try) is the next attempt, and
+meets there what the others start next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from ...base.host import host_name
+from ...guard.error_origin import is_ours
+from ...guard.static_access import instance_vars, loaded
+from ...store.rundir import create_run
+from .ranks import ranks
+
+ATTEMPTS = 10_000
+NO_ID = ("", "none")  # torchrun's default: it names no job
+
+# Of MPI launchers, what names one start of `mpirun`.
+_MPI_JOBS = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID")
+
+
+class Job(NamedTuple):
+    """`name` is the same in all processes of the job and no other, `part` is this node's, or this task's, alone."""
+
+    name: str
+    part: str
+
+
+def job_of(environ: Mapping[str, str], command: Sequence[str] = ()) -> Job | None:
+    """The job this process belongs to, or that `command` starts a part of; None where it stands alone, or nothing tells
+    its job from the next one."""
+    host = host_name()
+    elastic = environ.get("TORCHELASTIC_RUN_ID", "")
+    if elastic not in NO_ID and "RANK" in environ:
+        return Job(f"torchrun {elastic}", f"{host}-{environ['RANK']}")
+    tasks = environ.get("SLURM_STEP_NUM_TASKS", "1")
+    if {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID"} <= environ.keys() and tasks != "1":
+        step = f"{environ['SLURM_JOB_ID']}.{environ['SLURM_STEP_ID']}"
+        return Job(f"SLURM {step} {environ.get('SLURM_RESTART_COUNT', '0')}", f"{host}-{environ['SLURM_PROCID']}")
+    mpi = next((name for name in _MPI_JOBS if environ.get(name)), None)
+    told = ranks(environ)
+    if mpi is not None and told.rank is not None and (told.world_size or 1) > 1:
+        return Job(f"{mpi} {environ[mpi]}", f"{host}-{told.rank}")
+    started = _options(command)
+    if started.get("rdzv-id", "") not in NO_ID:
+        return Job(f"torchrun {started['rdzv-id']}", f"{host}-node{started.get('node-rank', '')}")
+    ray = _ray_job()
+    return Job(f"Ray {ray}", f"{host}-pid{os.getpid()}") if ray is not None else None
+
+
+def join_run(runs: Path, argv: list[str], environ: Mapping[str, str]) -> tuple[Path, bool]:
+    """The run of this process's job, and whether it was made just now; a run of its own for a process without a job, or
+    where the folder knows no links. Raises OSError."""
+    job = job_of(environ, argv)
+    if job is None:
+        return create_run(runs, argv), True
+    digest = hashlib.sha256(job.name.encode(errors="replace")).hexdigest()[:24]
+    part = hashlib.sha256(job.part.encode(errors="replace")).hexdigest()[:24]
+    for attempt in range(ATTEMPTS):
+        link = runs / f".job-{digest}-{attempt}"
+        made = None
+        try:
+            run = _linked(link)
+            if run is None:
+                made = run = create_run(runs, argv)
+                os.symlink(made.name, link)
+        except FileExistsError:  # another one was first
+            if made is not None:
+                shutil.rmtree(made, ignore_errors=True)
+            made, run = None, _linked(link)
+        except OSError:
+            if made is not None:
+                return made, True
+            raise
+        if run is not None:
+            # A run that was deleted is nobody's any more, one with this part in it is of an earlier try.
+            with suppress(FileExistsError, FileNotFoundError):
+                os.close(os.open(run / f"part-{part}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                return run, made is not None
+    return create_run(runs, argv), True
+
+
+def _linked(link: Path) -> Path | None:
+    """The run that a link names; None where there is no link."""
+    try:
+        return link.parent / Path(os.readlink(link)).name
+    except FileNotFoundError:
+        return None
+
+
+def _options(command: Sequence[str]) -> dict[str, str]:
+    """torchrun's options in a command line, by name with hyphens, in both of their forms."""
+    found = {}
+    for at, word in enumerate(command):
+        name, equals, value = word.lstrip("-").partition("=")
+        if word.startswith("--"):
+            found[name.replace("_", "-")] = value if equals else "".join(command[at + 1 : at + 2])
+    return found
+
+
+def _ray_job() -> str | None:
+    """Session of the cluster and number of the job in it, of a Ray worker."""
+    held = loaded("ray._private.worker")
+    try:
+        session = instance_vars(held["_global_node"])["_session_name"]
+        job = held["global_worker"].current_job_id.hex()
+    except Exception as error:
+        if not is_ours(error):
+            raise
+        return None
+    return f"{session} {job}" if type(session) is str and type(job) is str else None

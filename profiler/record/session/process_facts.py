@@ -1,0 +1,50 @@
+"""What a recording process says of itself in its `process.json`."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+from ...base.cpu_list import cpu_list
+from ...base.host import allowed_cores, boot_id, both_clocks, host_name
+from ...store.rundir import FORMAT, command_line
+from .ranks import group_of_process, ranks
+
+
+def _fd_limit() -> int | None:
+    """How many files this process may hold open (the soft limit); None where that is unlimited or unknown."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else None
+
+
+def process_facts() -> dict[str, Any]:
+    """JSON values; the ranks are those known now, see `ranks`."""
+    import multiprocessing
+
+    import psutil
+    import torch
+
+    return {
+        "format": FORMAT,
+        "pid": os.getpid(),
+        "create_time": psutil.Process().create_time(),
+        "host": host_name(),
+        "boot_id": boot_id(),
+        **both_clocks(),
+        "argv": command_line(),
+        **ranks(os.environ, group_of_process()).facts(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "start_method": multiprocessing.get_start_method(allow_none=True),
+        "affinity": allowed_cores(),
+        "cpus": cpu_list(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        "torch_threads": torch.get_num_threads(),
+        "fd_limit": _fd_limit(),
+        "device": None,
+        "reasons": {},
+    }

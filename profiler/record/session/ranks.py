@@ -1,0 +1,116 @@
+"""Which rank of a job this process is, asked of whoever knows it best.
+
+torch.distributed says it once it is there; before, a sampler that hands out a rank's share; before that, what the
+launcher left in the environment. A launcher's word on the host's part (local rank, ranks on this host) counts only
+where it speaks of the same job: `mp.spawn` inside of one SLURM task makes ranks that SLURM knows nothing of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ...guard.static_access import loaded
+
+GROUP, SAMPLER = "torch.distributed", "sampler"
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """None: not known. `source` says who told the rank."""
+
+    rank: int | None = None
+    world_size: int | None = None
+    local_rank: int | None = None
+    local_world_size: int | None = None
+    source: str | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """As they stand in `process.json`."""
+        told = asdict(self)
+        return {**told, "rank_source": told.pop("source")}
+
+
+# By launcher: the variables of rank, world, local rank and ranks on this host.
+_LAUNCHERS = {
+    "environment": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    "SLURM": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", None),
+    "Open MPI": (
+        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+    ),
+    "MPI": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+}  # fmt: skip
+
+
+def ranks(
+    environ: Mapping[str, str], group: tuple[int, int] | None = None, sampler: tuple[int, int] | None = None
+) -> Ranks:
+    """What is known; `group` and `sampler` are (rank, world) as torch.distributed and a sampler tell them."""
+    launched = _launched(environ)
+    told, source = (group, GROUP) if group is not None else (sampler, SAMPLER)
+    if told is None:
+        return launched
+    rank, world = told
+    same_job = launched.world_size in (None, world) and launched.rank in (None, rank)
+    base = launched if same_job else Ranks()
+    return replace(base, rank=rank, world_size=world, source=source)
+
+
+def group_of_process() -> tuple[int, int] | None:
+    """(rank, world) in torch.distributed's default group; None as long as there is none. Imports nothing."""
+    held = loaded("torch.distributed")
+    ready, rank, world = (held.get(name) for name in ("is_initialized", "get_rank", "get_world_size"))
+    if ready is None or rank is None or world is None or ready() is not True:
+        return None
+    found = rank(), world()
+    return found if _plausible(*found) else None
+
+
+def share_of_sampler(config: Mapping[str, Any]) -> tuple[int, int] | None:
+    """(rank, world) as the sampler of a loader with this configuration tells them."""
+    rank, world = config.get("replica"), config.get("replicas")
+    return (rank, world) if _plausible(rank, world) and world > 1 else None  # type: ignore[operator, return-value]
+
+
+def _plausible(rank: Any, world: Any) -> bool:
+    return type(rank) is int and type(world) is int and 0 <= rank < world
+
+
+def _launched(environ: Mapping[str, str]) -> Ranks:
+    def number(name: str | None) -> int | None:
+        text = environ.get(name, "") if name is not None else ""
+        return int(text) if re.fullmatch(r"\d{1,9}", text) else None
+
+    for source, names in _LAUNCHERS.items():
+        rank, world, local, host = (number(name) for name in names)
+        if source == "environment" and rank is None and local is not None:
+            rank = _of_node(number("NODE_RANK"), local, host)  # Lightning's launcher sets no RANK
+        if source == "SLURM":
+            if world == 1:  # a step of one task: what that task starts are the ranks, if there are any
+                continue
+            host = _tasks_here(environ, number("SLURM_NODEID"))
+        if rank is not None and (world is not None or source == "environment"):
+            return Ranks(rank, world, local, host, source)
+        if source == "environment" and (local is not None or host is not None):
+            return Ranks(None, world, local, host)
+    return Ranks()
+
+
+def _of_node(node: int | None, local: int, ranks_here: int | None) -> int | None:
+    """The rank of the `local`-th process of this node; None where it takes knowing how many each node has."""
+    if not node:
+        return local if node == 0 else None
+    return node * ranks_here + local if ranks_here is not None else None
+
+
+def _tasks_here(environ: Mapping[str, str], node: int | None) -> int | None:
+    """Of "4(x2),3": nodes 0 and 1 have four tasks, node 2 has three."""
+    text = environ.get("SLURM_STEP_TASKS_PER_NODE", "")
+    first = 0
+    for tasks, _, times in re.findall(r"(\d{1,9})(\(x(\d{1,9})\))?", text):
+        first += int(times or 1)
+        if node is not None and node < first:
+            return int(tasks)
+    return None

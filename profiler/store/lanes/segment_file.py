@@ -1,0 +1,121 @@
+"""A lane's files: `NAME-000000.seg`, `NAME-000001.seg`, … Written by `pwrite` alone, so that nothing that happens to a
+file can be more than an error: no bus error, whoever truncates it, and on whatever file system it lies.
+
+Each has a 4,096-byte header (magic, format version, record size, capacity, number of the first record, count of
+committed records, the schema as JSON) and then its records. Records are written first and counted after, so a reader
+that reads the count and then the records sees whole records only.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from ...base.schema import Schema
+
+MAGIC = b"LDRSCOPE"
+FORMAT_VERSION = 1
+HEADER_BYTES = 4096
+# magic, format version, header bytes, record bytes, capacity, first seq, committed, length of the schema JSON
+HEADER = struct.Struct("<8sIIIIQQI")
+COMMITTED_OFFSET = 32
+SCHEMA_OFFSET = 64
+
+_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+
+Bytes = bytes | bytearray | memoryview
+
+
+class SegmentFile:
+    """One file of a lane, which need not exist yet: whoever writes first makes it."""
+
+    __slots__ = ("capacity", "first_seq", "path", "schema")
+
+    def __init__(self, path: str, schema: Schema, capacity: int, first_seq: int) -> None:
+        self.path = path
+        self.schema = schema
+        self.capacity = capacity
+        self.first_seq = first_seq
+
+    def header(self, committed: int) -> bytes:
+        """Raises ValueError for a schema that does not fit."""
+        described = self.schema.described
+        if SCHEMA_OFFSET + len(described) > HEADER_BYTES:
+            raise ValueError(f"the schema of lane {self.schema.name!r} does not fit the header")
+        head = HEADER.pack(
+            MAGIC, FORMAT_VERSION, HEADER_BYTES, self.schema.size, self.capacity, self.first_seq, committed,
+            len(described),
+        )  # fmt: skip
+        return (head.ljust(SCHEMA_OFFSET, b"\0") + described).ljust(HEADER_BYTES, b"\0")
+
+    def write(self, position: int, records: Bytes, committed: int, only_more: bool = False) -> None:
+        """Bring these records, the first of which is number `position` of the file, and then the count; with
+        `only_more`, unless the file counts as many already. The header is written whole: it heals a file cut short.
+
+        Raises OSError: FileNotFoundError where a file that had records is gone.
+        """
+        try:
+            fd = os.open(self.path, os.O_RDWR | _CLOEXEC)
+        except FileNotFoundError:
+            if position:
+                raise
+            self._make()
+            fd = os.open(self.path, os.O_RDWR | _CLOEXEC)
+        try:
+            write_all(fd, records, HEADER_BYTES + position * self.schema.size)
+            if not only_more or _counted(fd) < committed:
+                write_all(fd, self.header(committed), 0)
+        finally:
+            os.close(fd)
+
+    def patch(self, patches: Iterable[tuple[int, bytes]]) -> None:
+        """Replace bytes at these offsets of the file. Raises OSError."""
+        fd = os.open(self.path, os.O_WRONLY | _CLOEXEC)
+        try:
+            for offset, data in patches:
+                write_all(fd, data, offset)
+        finally:
+            os.close(fd)
+
+    def _make(self) -> None:
+        """It appears complete, with no records; another process or thread may have made it in the meantime."""
+        folder, name = os.path.split(self.path)
+        making = os.path.join(folder, f".{name}.{os.getpid()}.{threading.get_ident()}")
+        fd = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CLOEXEC, 0o600)
+        try:
+            write_all(fd, self.header(0), 0)
+            self._appear(making)
+        finally:
+            os.close(fd)
+            with suppress(OSError):
+                os.unlink(making)
+
+    def _appear(self, making: str) -> None:
+        try:
+            os.link(making, self.path)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without hard links
+            os.rename(making, self.path)
+
+
+def _counted(fd: int) -> int:
+    """How many records the file counts; 0 for one that was cut short. Raises OSError."""
+    found = os.pread(fd, 8, COMMITTED_OFFSET)
+    return int.from_bytes(found, "little") if len(found) == 8 else 0
+
+
+def write_all(fd: int, data: Bytes, at: int) -> None:
+    """Raises OSError, also where only a part could be written."""
+    wanted = len(data)
+    if wanted and os.pwrite(fd, data, at) != wanted:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def segment_path(directory: Any, name: str, number: int) -> str:
+    return os.path.join(os.fspath(directory), f"{name}-{number:06d}.seg")

@@ -1,0 +1,54 @@
+"""Epochs of which nobody saw the end: some frameworks (Lightning among them) stop asking after the last batch, so that
+the iterator never says that it is exhausted. An epoch that has handed over all its batches is over all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...base.metadata import Scalar
+from ..lanes.columns import Columns
+
+RUNNING, EXHAUSTED = -1, 1
+
+
+def batches_an_epoch(config: Mapping[str, Scalar]) -> tuple[int, int] | None:
+    """(fewest, most) batches that one epoch of a loader with this configuration has; None where its sampler alone
+    knows. They differ by one where ranks share the data."""
+    length, size = config.get("dataset_len"), config.get("batch_size")
+    if type(length) is not int or type(size) is not int or length <= 0 or size <= 0 or config.get("replicas") == 0:
+        return None
+    ranks = config.get("replicas")
+    if type(ranks) is int:
+        least, most = length // ranks, -(-length // ranks)
+    elif config.get("sampler_plain") is True:
+        least = most = length
+    else:
+        return None
+    if config.get("drop_last") is True:
+        return least // size, most // size
+    return (least // size if type(ranks) is int else -(-least // size)), -(-most // size)
+
+
+def with_ends(epochs: Columns, batches: Columns, config: Mapping[str, Scalar]) -> Columns:
+    """The rows of epochs, those without an end with what their batches say: how many were handed over, and where these
+    are all there are, that it is over since the last one was."""
+    open_ = np.flatnonzero(epochs["how"] == RUNNING)
+    if not len(open_) or not batches.rows:
+        return epochs
+    expected = batches_an_epoch(config)
+    numbers, last, counts = np.unique(batches["epoch"][::-1], return_index=True, return_counts=True)
+    place = {
+        int(number): (batches.rows - 1 - int(at), int(n)) for number, at, n in zip(numbers, last, counts, strict=True)
+    }
+    filled = {name: epochs[name].copy() for name in ("batches", "t_end_ns", "how")}
+    for row in open_.tolist():
+        at, count = place.get(int(epochs["epoch"][row]), (-1, 0))
+        if at < 0:
+            continue
+        filled["batches"][row] = count
+        if expected is not None and 0 < expected[0] <= count <= expected[1]:
+            filled["t_end_ns"][row] = batches["t_ns"][at] + max(0, int(batches["wait_ns"][at]))
+            filled["how"][row] = EXHAUSTED
+    return Columns({**epochs, **filled}, epochs.rows)

@@ -1,0 +1,226 @@
+"""Following a run while it goes on, or looking back at any moment of it, in bounded memory.
+
+    follower = Follower(path)
+    follower.poll()                       # True if there is anything new
+    run = follower.run(follower.places()[0])
+    run = follower.run(place, at_ns=...)  # as it was then
+
+The `Run` it gives is like that of `open_run`, but keeps in detail only the newest records of each lane; older batches
+of the chosen loader are in its totals, and other loaders have no batches.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...base.errors import RunUnreadable
+from ...base.liveness import Liveness, process_state
+from ...base.metadata import integer, read_json
+from ...base.schema import Schema
+from ..lanes.columns import Columns, LaneContent
+from ..lanes.lane_window import LaneWindow
+from .history import Course, History
+from .run import LoaderRun, ProcessRun, Run
+from .run_finder import run_ids
+from .run_reader import read_run, read_run_json, run_state
+
+# Newest records kept in detail, by schema; at least so many.
+BATCH_ROWS = 8192
+ROWS = {"batch": BATCH_ROWS, "epoch": 1024, "worker": 4096, "machine": 1024, "core": 1024, "gpu": 4096, "process": 8192}
+
+# How often it is looked whether processes, loaders or hosts joined, and whether processes live.
+LOOK_NS = 1_000_000_000
+
+# Of the newest runs, so many are asked whether they live.
+ASKED_RUNS = 50
+
+
+@dataclass(frozen=True)
+class Place:
+    """A loader of a run: the name of its process's folder, and its number there."""
+
+    process: str
+    loader: int
+
+
+def newest_run(runs: Path) -> Path | None:
+    """The newest run that is live, else the newest; None where there is none."""
+    ids = run_ids(runs)
+    for name in reversed(ids[-ASKED_RUNS:]):
+        if state_of(runs / name, Liveness()) == "live":
+            return runs / name
+    return runs / ids[-1] if ids else None
+
+
+def state_of(path: Path, liveness: Liveness) -> str:
+    """The state of a run, from its descriptions alone: live, finished, crashed or unknown; removed; unreadable."""
+    try:
+        data = read_run_json(path)
+    except RunUnreadable:
+        return "unreadable" if path.is_dir() else "removed"
+    states = []
+    for process in sorted(path.glob("p*/process.json")):
+        try:
+            states.append(process_state(read_json(process), liveness))
+        except RunUnreadable:
+            states.append("unknown")
+    return run_state(data, states, liveness)
+
+
+class Follower:
+    """One run directory, followed. Not for two threads at a time."""
+
+    def __init__(
+        self, path: Path, liveness: Liveness | None = None, clock: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        self.path = path
+        self.state = "unknown"
+        self.version = 0
+        self._liveness = liveness or Liveness()
+        self._clock = clock
+        self._looked_ns: int | None = None
+        self._seen: object = None
+        self._windows: dict[tuple[Path, str], LaneWindow] = {}
+        self._histories: dict[Place, History] = {}
+        self._chosen: Place | None = None
+        self._last: Run | None = None
+
+    def poll(self) -> bool:
+        """Read what is new; True if there is anything to show that was not there before."""
+        fresh = self._look()
+        for window in list(self._windows.values()):
+            fresh = window.poll() or fresh
+        if fresh:
+            self.version += 1
+        return fresh
+
+    def catch_up(self, seconds: float) -> bool:
+        """Add older batches of the chosen loader to its totals for about so long; False when there are none left."""
+        until = self._clock() + int(seconds * 1e9)
+        left = False
+        for window in list(self._windows.values()):
+            while window.catch_up():
+                left = True
+                if self._clock() >= until:
+                    self.version += 1
+                    return True
+        return left
+
+    def caught_up(self) -> float:
+        """Share of the chosen loader's batches that its figures rest on."""
+        windows = [window for window in self._windows.values() if window.totals]
+        total = sum(window.newest_seq for window in windows)
+        return 1 - sum(window.pending for window in windows) / total if total else 1.0
+
+    def run(self, place: Place | None, at_ns: int | None = None) -> Run:
+        """The run now, or as it was at a moment of the chosen loader's process. Raises RunUnreadable.
+
+        A run whose directory has gone is given as it was last seen.
+        """
+        self._choose(place)
+
+        def read(directory: Path, name: str, schema_: Schema) -> LaneContent:
+            if schema_.name == "batch" and not self._is_chosen(directory, name):
+                return LaneContent(Columns.empty(schema_))
+            return self._window(directory, name, schema_).content(at_ns)
+
+        try:
+            self._last = read_run(self.path, self._liveness, read)
+        except RunUnreadable:
+            if self._last is None:
+                raise
+        return self._last
+
+    def span_ns(self, place: Place) -> tuple[int, int] | None:
+        """First and last moment of a loader that can be looked at; None before its first batch."""
+        windows = [w for (path, name), w in self._windows.items() if path.name == place.process and _of(name, place)]
+        begins = [t for w in windows if (t := w.begin_ns()) is not None]
+        ends = [t for w in windows if (t := w.end_ns()) is not None]
+        return (min(begins), max(ends)) if begins and ends else None
+
+    def course(self, process: ProcessRun, loader: LoaderRun) -> Course:
+        """The loader's whole course: what is in the totals, and the batches of `loader` beside."""
+        place = Place(process.path.name, loader.index)
+        history = self._histories.get(place)
+        if history is None:
+            begun = loader.batches["t_ns"]
+            history = History(process.clock_ns or (int(begun[0]) if len(begun) else 0))
+        return history.course(loader.batches, loader.batches["compute_ns"])
+
+    def _look(self) -> bool:
+        """Whether processes, loaders or the state changed; looked at once a second."""
+        now = self._clock()
+        if self._looked_ns is not None and now - self._looked_ns < LOOK_NS:
+            return False
+        self._looked_ns = now
+        state = state_of(self.path, self._liveness)
+        seen = (state, _descriptions(self.path))
+        if seen == self._seen:
+            return False
+        self._seen, self.state = seen, state
+        return True
+
+    def _choose(self, place: Place | None) -> None:
+        """Another loader: the batches of the one before are let go."""
+        if place == self._chosen:
+            return
+        self._chosen = place
+        self._histories.clear()
+        for key in [key for key, window in self._windows.items() if window.schema.name == "batch"]:
+            del self._windows[key]
+
+    def _is_chosen(self, directory: Path, name: str) -> bool:
+        place = self._chosen
+        return place is not None and directory.name == place.process and _of(name, place)
+
+    def _window(self, directory: Path, name: str, schema_: Schema) -> LaneWindow:
+        window = self._windows.get((directory, name))
+        if window is None:
+            batch = schema_.name == "batch"
+            on_compaction = self._history(directory).add if batch else None
+            rows = ROWS.get(schema_.name, BATCH_ROWS)
+            window = self._windows[directory, name] = LaneWindow(directory, name, schema_, rows, batch, on_compaction)
+            window.poll()
+        return window
+
+    def _history(self, directory: Path) -> History:
+        assert self._chosen is not None
+        if self._chosen not in self._histories:
+            try:
+                begun = integer(read_json(directory / "process.json"), "clock_ns")
+            except RunUnreadable:  # gone, or torn: from the host's start on, then
+                begun = None
+            self._histories[self._chosen] = History(begun or 0)
+        return self._histories[self._chosen]
+
+
+def _of(name: str, place: Place) -> bool:
+    return name.startswith(f"batches{place.loader}x")
+
+
+def _descriptions(path: Path) -> tuple[tuple[str, int, int], ...]:
+    """Every JSON file and beginning of a lane, with size and time: another when anything joins or is described."""
+    found = []
+    for folder in _folders(path):
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name.endswith((".json", "-000000.seg")) and ".fold." not in entry.name:
+                        status = entry.stat()
+                        json_ = entry.name.endswith(".json")
+                        found.append((entry.path, status.st_size, status.st_mtime_ns if json_ else 0))
+        except OSError:
+            continue
+    return tuple(sorted(found))
+
+
+def _folders(path: Path) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            return [str(path), *(entry.path for entry in entries if entry.is_dir())]
+    except OSError:
+        return []

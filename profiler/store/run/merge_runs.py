@@ -1,0 +1,84 @@
+"""Runs of one job that lie apart, each node's in a folder of its own, copied together into one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ...base.atomic_write import write_atomically
+from ...base.errors import LoaderscopeError, RunUnreadable, UsageError
+from ...base.metadata import clean, integer
+from .run_finder import find_run
+from .run_reader import read_run_json
+
+_PART = re.compile(r"((?:p\d{1,12}|system-.+)-)\d{1,9}")
+_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def merge_runs(names: Sequence[str], out: Path) -> Path:
+    """The runs of these names, paths or fsspec locations (`s3://…`) as one run in the new folder `out`; its command and
+    time are those of the earliest. Nothing of them is changed. Raises UsageError, RunNotFound, RunUnreadable."""
+    if out.exists():
+        raise UsageError(f"{clean(out)} is already there: name a folder that is not")
+    with _brought_here(names) as paths:
+        if len({path.resolve() for path in paths}) < len(paths):
+            raise UsageError("one of these runs is named twice")
+        told = sorted(
+            ((integer(data := read_run_json(path), "created_unix_ns") or 0, path, data) for path in paths),
+            key=lambda each: each[:2],
+        )
+        try:
+            out.mkdir(parents=True, mode=0o700)
+            for _, path, _ in told:
+                for part in sorted(path.iterdir()):
+                    match = _PART.fullmatch(part.name)
+                    if match and part.is_dir() and not part.is_symlink():
+                        shutil.copytree(part, _free(out, match[1]), ignore=_no_files, symlinks=True)
+            merged = [str(data.get("id") or path.name) for _, path, data in told]
+            write_atomically(out / "run.json", json.dumps({**told[0][2], "id": out.name, "merged": merged}))
+        except (OSError, shutil.Error) as error:
+            shutil.rmtree(out, ignore_errors=True)
+            raise UsageError(f"{clean(out)} cannot be written: {clean(error, 300)}") from error
+    return out
+
+
+def _free(out: Path, stem: str) -> Path:
+    """Processes of different hosts may have one id."""
+    number = 0
+    while (out / f"{stem}{number}").exists():
+        number += 1
+    return out / f"{stem}{number}"
+
+
+def _no_files(folder: str, names: list[str]) -> list[str]:
+    """The sampler's socket, and whatever else holds nothing."""
+    return [name for name in names if not (path := Path(folder, name)).is_symlink() and not path.is_dir()
+            and not path.is_file()]  # fmt: skip
+
+
+@contextmanager
+def _brought_here(names: Sequence[str]) -> Iterator[list[Path]]:
+    """Where each run lies on this machine; copies of those that lie elsewhere are removed in the end."""
+    with tempfile.TemporaryDirectory(prefix="loaderscope-") as folder:
+        yield [
+            _fetched(name, Path(folder) / str(number)) if _REMOTE.match(name) else find_run(name)
+            for number, name in enumerate(names)
+        ]
+
+
+def _fetched(url: str, folder: Path) -> Path:
+    import fsspec
+
+    try:
+        files, path = fsspec.core.url_to_fs(url)
+        files.get(path.rstrip("/") + "/", str(folder) + "/", recursive=True)
+    except LoaderscopeError:
+        raise
+    except Exception as error:  # each file system has its own
+        raise RunUnreadable(f"{clean(url)} cannot be read: {clean(error, 300) or type(error).__name__}") from error
+    return folder

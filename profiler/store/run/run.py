@@ -1,0 +1,205 @@
+"""A run directory as one frozen value: what was measured, whether the run is live, finished or crashed.
+
+    run = open_run("latest")
+    loader = run.loaders[0]
+    loader.batches["wait_ns"]     # int64, -1 = not measured
+    loader.column("wait_ns")      # float64, NaN = not measured
+
+A `Run` is a snapshot: everything is read when it is opened, and later batches need a new `open_run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ...base.liveness import State
+from ...base.metadata import Scalar
+from ..inspection import Inspection
+from ..lanes.columns import Columns
+from ..lanes.compacted import Compacted
+from ..sampled_fetches import SampledFetches
+from ..stacks.stack_samples import StackCapture
+from .device_steps import DeviceSteps
+from .loader_summary import LoaderSummary
+from .tuning import Tuned
+
+Outcome = Literal["live", "finished", "interrupted", "crashed", "unknown"]
+
+
+@dataclass(frozen=True)
+class LoaderRun:
+    """One loader of one process. `batches` has a row a batch still kept in detail; `folded` sums up older ones."""
+
+    index: int
+    name: str
+    kind: Literal["dataloader", "iterable"]
+    pid: int
+    rank: int | None
+    config: Mapping[str, Scalar]
+    reasons: Mapping[str, str]  # column or metric → why it was not measured
+    hook_ns: float | None  # cost of the hooks a batch, without the recording itself (that is own_ns)
+    batches: Columns = field(repr=False)
+    epochs: Columns = field(repr=False)
+    folded: Compacted = field(repr=False)
+    notes: tuple[str, ...]
+    inspection: Inspection = field(default=Inspection(), repr=False)
+    looks: SampledFetches = field(default=SampledFetches(), repr=False)
+    bare: str | None = None  # why its workers could not be measured
+    tuning: Tuned | None = field(default=None, repr=False)  # None: its settings were not tuned
+    device_steps: DeviceSteps | None = None  # None: none of its steps on a device were looked at
+
+    @property
+    def count(self) -> int:
+        """Batches handed over, folded ones included."""
+        return self.batches.rows + self.folded.records
+
+    def as_coded(self) -> LoaderRun:
+        """With those batches alone that were made with the settings of the code; as it is, if no others were tried."""
+        if self.tuning is None:
+            return self
+        made = self.tuning.as_coded(self.batches["t_ns"])
+        columns = Columns({name: values[made] for name, values in self.batches.items()}, int(made.sum()))
+        return replace(self, batches=columns)
+
+    @property
+    def num_workers(self) -> int:
+        """Workers as configured; 0 where it is unknown."""
+        value = self.config.get("num_workers")
+        return value if isinstance(value, int) and value > 0 else 0
+
+    def column(self, name: str) -> npt.NDArray[np.float64]:
+        """One value a batch, NaN where it was not measured. KeyError for an unknown name."""
+        return self.batches.floats(name)
+
+
+@dataclass(frozen=True)
+class ProcessRun:
+    """One recording process of the run, with the loaders it iterated."""
+
+    path: Path
+    pid: int
+    create_time: float | None
+    host: str | None
+    boot_id: str | None
+    clock_ns: int | None
+    unix_ns: int | None
+    argv: tuple[str, ...]
+    rank: int | None
+    local_rank: int | None
+    world_size: int | None
+    local_world_size: int | None
+    python: str | None
+    torch: str | None
+    start_method: str | None
+    affinity: int | None  # cores it may run on
+    torch_threads: int | None
+    fd_limit: int | None  # open files it may hold
+    device: str | None
+    reasons: Mapping[str, str]
+    ended_clock_ns: int | None
+    state: State
+    loaders: tuple[LoaderRun, ...]
+    workers: Columns = field(repr=False)
+    notes: tuple[str, ...]
+    ended_by: str | None = None  # "KeyboardInterrupt" where that ended the program
+    rank_source: str | None = None  # who told the rank: "torch.distributed", "sampler", or a launcher
+    cpus: frozenset[int] = field(default=frozenset(), repr=False)  # those of `affinity`; empty where not known
+    # Its loaders in totals, as it left them when it ended: where ranks are many, `loaders` of most are not read.
+    summaries: tuple[LoaderSummary, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class GpuInfo:
+    """One GPU as NVML names it."""
+
+    index: int
+    name: str
+
+
+@dataclass(frozen=True)
+class SystemRun:
+    """What the sampler of one host saw. Columns as in `profiler.base.schema`: machine, core, process, gpu."""
+
+    path: Path
+    host: str | None
+    boot_id: str | None
+    clock_ns: int | None
+    cores_logical: int | None
+    cores_physical: int | None
+    affinity: int | None
+    mem_total_bytes: int | None
+    shm_total_bytes: int | None
+    cgroup_cpu_quota: float | None  # cores
+    cgroup_mem_limit_bytes: int | None
+    gpus: tuple[GpuInfo, ...]
+    reasons: Mapping[str, str]
+    machine: Columns = field(repr=False)
+    core: Columns = field(repr=False)
+    process: Columns = field(repr=False)
+    gpu: Columns = field(repr=False)
+    notes: tuple[str, ...]
+    bursts: tuple[StackCapture, ...] = field(default=(), repr=False)
+
+    def ran(self, process: ProcessRun) -> bool:
+        """Whether this is the host of that process, as far as both say where they were."""
+        return all(None in (a, b) or a == b for a, b in ((self.host, process.host), (self.boot_id, process.boot_id)))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One recorded run. `state` is live, finished, crashed, or unknown where only another machine could tell."""
+
+    path: Path
+    id: str
+    created_unix_ns: int | None
+    clock_ns: int | None
+    host: str | None
+    boot_id: str | None
+    argv: tuple[str, ...]
+    python: str | None
+    platform: str | None
+    loaderscope: str | None
+    pid: int | None
+    state: State
+    processes: tuple[ProcessRun, ...]
+    systems: tuple[SystemRun, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """`state`, but "interrupted" of a finished run that Ctrl-C ended."""
+        return outcome_of(self.state, [process.ended_by for process in self.processes])
+
+    @property
+    def loaders(self) -> tuple[LoaderRun, ...]:
+        """The loaders of all processes, in the order in which they were first used."""
+        return tuple(loader for process in self.processes for loader in process.loaders)
+
+    @property
+    def first_host(self) -> SystemRun | None:
+        """The first host, one that was sampled before others; None without a sampler."""
+        return _first(self.systems)
+
+    def samplers_of(self, process: ProcessRun) -> tuple[SystemRun, ...]:
+        """What each sampler of this process's host saw."""
+        return tuple(each for each in self.systems if each.ran(process))
+
+    def host_of(self, process: ProcessRun) -> SystemRun | None:
+        """The host this process ran on: what the first of its samplers that took a sample saw."""
+        return _first(self.samplers_of(process))
+
+
+def outcome_of(state: State, ended_by: Iterable[str | None]) -> Outcome:
+    """Of a run in this state; `ended_by` is what its processes say."""
+    stopped = KeyboardInterrupt.__name__ in ended_by
+    return "interrupted" if stopped and state == "finished" else state
+
+
+def _first(systems: tuple[SystemRun, ...]) -> SystemRun | None:
+    return next((each for each in systems if each.machine.rows), next(iter(systems), None))

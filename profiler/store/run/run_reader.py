@@ -1,0 +1,355 @@
+"""Reading a run directory: what is whole is given, what is damaged is left out with a note."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ...base import schema
+from ...base.cpu_list import cpus_of
+from ...base.errors import RunUnreadable
+from ...base.liveness import Liveness, State, process_state
+from ...base.metadata import clean, integer, number, read_json, scalars, sentences, strings, text
+from ...base.schema import Schema
+from ..flushing import flush
+from ..gaps import reasons_of_bare_worker, told_by_worker
+from ..inspection import read_inspection
+from ..lanes.columns import Columns, LaneContent, merge_compacted, merge_lanes, read_lane, with_compute
+from ..lanes.lane_reader import batch_lanes, read_header, segments
+from ..rundir import system_stem
+from ..stacks.stack_files import Collates, read_bursts
+from ..stacks.stack_stages import Collate, collate_of
+from .device_steps import read_device_steps
+from .epoch_ends import EXHAUSTED, with_ends
+from .host_ranks import with_ranks_counted
+from .loader_summary import read_summaries, summary_of
+from .run import GpuInfo, LoaderRun, ProcessRun, Run, SystemRun
+from .run_finder import find_run
+from .sampled_fetches_reader import read_sampled_fetches
+from .tuning import read_tuning
+
+FORMAT = 1
+
+# A run has one folder a process and one a host; more entries than this are not read.
+MAX_PARTS = 10_000
+MAX_LOADERS = 10_000
+# From so many processes on, most of them are read by their summaries where that is enough.
+LARGE = 16
+
+_RAY_WORKER = re.compile(r"[/\\\\]ray[/\\\\].*default_worker\.py$")
+
+Unread = Mapping[str, Any]
+Choose = Callable[[list[ProcessRun]], Collection[Path]]
+LaneSource = Callable[[Path, str, Schema], LaneContent]
+
+# How a fact is read that is not known everywhere, by its type as `run` writes it.
+_READERS: dict[Any, Callable[[Unread, str], Any]] = {"int | None": integer, "float | None": number, "str | None": text}
+
+
+def open_run(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
+    """Read the run called `name`: "latest", an id, the beginning of one, or a path.
+
+    `runs` is the folder to look in (default: `runs_directory()`). Raises RunNotFound, and RunUnreadable for a
+    directory that is corrupt, foreign, or written by a newer version. Damage inside is tolerated: what can be read is
+    there, and `notes` says what is not.
+    """
+    return read_run(find_run(name, runs), Liveness())
+
+
+def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane, choose: Choose | None = None) -> Run:
+    """The run in this directory. `liveness` says which processes are alive. Raises RunUnreadable.
+
+    `read` gives a lane's content; one that follows a run while it goes on gives less than everything. With `choose`, of
+    the many processes of a large job only those are read whole that it chooses by what all have summed up, and of the
+    hosts only theirs.
+    """
+    flush(path)  # this process may be the one that records it
+    notes: list[str] = []
+    data = read_run_json(path, notes)
+    processes: list[ProcessRun] = []
+    systems: list[SystemRun] = []
+    parts = _parts(path)
+    samplers = [part for part in parts if part.name.startswith("system-")]
+    large = len(parts) - len(samplers) >= LARGE
+    for part in parts:
+        if part in samplers:
+            continue
+        try:
+            if choose is not None and large:
+                processes.append(_summed_up(_read_process(part, liveness, read, whole=False)))
+            else:
+                processes.append(_read_process(part, liveness, read))
+        except RunUnreadable as error:
+            notes.append(f"{error}: left out")
+    if choose is not None and large:
+        chosen = choose(processes)
+        for at, each in enumerate(processes):
+            if each.path in chosen:
+                processes[at] = replace(_read_process(each.path, liveness, read), summaries=each.summaries)
+        hosts = {system_stem(each.host) for each in processes if each.loaders and each.host is not None}
+        samplers = [part for part in samplers if part.name.rpartition("-")[0] in hosts]
+    for part in samplers:
+        try:
+            systems.append(_read_system(part, read, _collates(processes)))
+        except RunUnreadable as error:
+            notes.append(f"{error}: left out")
+    processes.sort(key=lambda p: (p.rank or 0, p.unix_ns or 0, p.pid))
+    for process in processes:
+        notes += process.notes
+    for system in systems:
+        notes += system.notes
+    return Run(
+        path=path,
+        id=text(data, "id") or clean(path.name),
+        argv=strings(data, "argv"),
+        state=run_state(data, [process.state for process in processes], liveness),
+        processes=with_ranks_counted(processes),
+        systems=tuple(systems),
+        notes=tuple(notes),
+        **_told(data, Run),
+    )
+
+
+def _told(data: Unread, kind: type[Run] | type[ProcessRun] | type[SystemRun]) -> dict[str, Any]:
+    """The numbers and texts that may not be known; they have the same names there and in the file."""
+    return {each.name: _READERS[each.type](data, each.name) for each in fields(kind) if each.type in _READERS}
+
+
+def run_state(data: Unread, processes: list[State], liveness: Liveness) -> State:
+    """The state of the whole, from its parts: one live process makes it live, else one crashed makes it crashed.
+
+    Before any process has recorded, the process that created the run stands for it.
+    """
+    for state in ("live", "crashed", "unknown"):
+        if state in processes:
+            return state
+    if processes:
+        return "finished"
+    created = integer(data, "created_unix_ns")
+    begun = created / 1e9 if created is not None else None
+    state = liveness.state(text(data, "host"), text(data, "boot_id"), integer(data, "pid"), begun, exact=False)
+    return "finished" if state == "crashed" else state
+
+
+def read_run_json(path: Path, notes: list[str] | None = None) -> dict[str, Any]:
+    """The run's own description. Raises RunUnreadable: without it a directory is not a run.
+
+    `notes` is told of numbers that cannot be.
+    """
+    shown = clean(path)
+    try:
+        data = read_json(path / "run.json", notes)
+    except RunUnreadable as error:
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            raise RunUnreadable(f"{shown} is not a run directory: it has no run.json") from error
+        raise
+    check_format(data, path / "run.json")
+    return data
+
+
+def check_format(data: Unread, path: Path) -> None:
+    """Raises RunUnreadable for a file of another format version."""
+    version = integer(data, "format")
+    if version is not None and version > FORMAT:
+        raise RunUnreadable(f"{clean(path)} was written by a newer Loaderscope (format {version}): upgrade to read it")
+    if version != FORMAT:
+        raise RunUnreadable(f"{clean(path)} is corrupt: it does not say format {FORMAT}")
+
+
+def _parts(path: Path) -> list[Path]:
+    """The folders of processes and hosts."""
+    found = []
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if re.fullmatch(r"p\d{1,12}-\d{1,9}|system-.+", entry.name) and entry.is_dir():
+                    found.append(Path(entry.path))
+                if len(found) >= MAX_PARTS:
+                    break
+    except OSError as error:
+        raise RunUnreadable(f"{clean(path)} cannot be read: {error.strerror or error}") from error
+    return sorted(found)
+
+
+def _read_process(path: Path, liveness: Liveness, read: LaneSource, whole: bool = True) -> ProcessRun:
+    """Not `whole`: of one that has ended and summed itself up, no more than that."""
+    notes: list[str] = []
+    data = _optional(path / "process.json", notes)
+    summaries = read_summaries(path) or () if integer(data, "ended_clock_ns") is not None else ()
+    pid = integer(data, "pid")
+    if pid is None:  # torn by a crash: the folder's name says it too
+        pid = int(path.name[1:].split("-")[0])
+    whole = whole or not summaries
+    workers = _note(read(path, "workers", schema.WORKER), notes).columns if whole else Columns.empty(schema.WORKER)
+    loaders = []
+    for index in _loader_indices(path) if whole else ():
+        loader = _read_loader(path, index, pid, integer(data, "rank"), read)
+        notes += [f"{loader.name}: {note}" for note in loader.notes]
+        loaders.append(loader)
+    return ProcessRun(
+        path=path,
+        pid=pid,
+        argv=strings(data, "argv"),
+        reasons=sentences(data, "reasons"),
+        state=_state(data, liveness, loaders),
+        loaders=tuple(loaders),
+        workers=workers,
+        notes=tuple(notes),
+        summaries=summaries,
+        **(_told(data, ProcessRun) | {"affinity": _cores(data), "cpus": cpus_of(text(data, "cpus") or "")}),
+    )
+
+
+def _summed_up(process: ProcessRun) -> ProcessRun:
+    """Of one that is at work, or was killed, the totals of what was read; it may be one of a thousand."""
+    if process.summaries or not process.loaders:
+        return process
+    told = tuple(map(summary_of, process.loaders))
+    return replace(process, summaries=told, loaders=(), workers=Columns.empty(schema.WORKER))
+
+
+def _state(data: Unread, liveness: Liveness, loaders: list[LoaderRun]) -> State:
+    """Ray ends its workers from outside once their work is done: of those, only one in the middle of an epoch has
+    crashed."""
+    state = process_state(data, liveness)
+    argv = strings(data, "argv")
+    ray = bool(argv) and _RAY_WORKER.search(argv[0]) is not None
+    through = all((each.epochs["how"] == EXHAUSTED).all() for each in loaders)
+    return "finished" if state == "crashed" and ray and loaders and through else state
+
+
+def _cores(data: Unread) -> int | None:
+    """Affinity as a number of cores, whether it was stored as a count or as the list of cores."""
+    value = data.get("affinity")
+    return len(value) if isinstance(value, list) else integer(data, "affinity")
+
+
+def _loader_indices(path: Path) -> list[int]:
+    found = set()
+    for entry in _names(path):
+        match = re.fullmatch(r"loader(\d{1,9})\.json|batches(\d{1,9})x\d{1,9}(?:-\d+\.seg|\.fold\.json)", entry)
+        if match:
+            found.add(int(match[1] or match[2]))
+    return sorted(found)[:MAX_LOADERS]
+
+
+def _names(path: Path) -> Iterator[str]:
+    try:
+        with os.scandir(path) as entries:
+            yield from (entry.name for entry in entries)
+    except OSError:
+        return
+
+
+def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
+    notes: list[str] = []
+    data = _optional(path / f"loader{index}.json", notes)
+    contents = [_note(read(path, lane, schema.BATCH), notes) for lane in batch_lanes(_names(path), index)]
+    batches = merge_lanes([with_compute(content.columns) for content in contents], schema.BATCH)
+    overhead = data.get("overhead")
+    folded = merge_compacted([content.compacted for content in contents])
+    epochs, config = _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns, scalars(data, "config")
+    bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
+    reasons = {**sentences(data, "reasons"), **reasons_of_bare_worker(bare)}
+    if config.get("batching") == "none" and config.get("dataset_kind") == "iterable":
+        # One was asked for and one came, of which nobody knows how many samples it holds.
+        batches = Columns({**batches, "samples": np.full(batches.rows, -1, batches["samples"].dtype)}, batches.rows)
+        folded.columns.pop("samples", None)
+        reasons.setdefault("samples", "batch_size=None: the data set makes the batches, and does not say of how many")
+    kind: Literal["dataloader", "iterable"] = "iterable" if data.get("kind") == "iterable" else "dataloader"
+    return LoaderRun(
+        index=index,
+        name=text(data, "name") or f"loader {index}",
+        kind=kind,
+        pid=pid,
+        rank=rank,
+        config=config,
+        reasons=reasons,
+        hook_ns=number(overhead, "hook_ns") if isinstance(overhead, dict) else None,
+        batches=batches,
+        epochs=epochs if folded.records else with_ends(epochs, batches, config),
+        folded=folded,
+        notes=tuple(notes) + strings(data, "notes"),
+        inspection=read_inspection(data),
+        looks=read_sampled_fetches(path, index, kind, reasons),
+        bare=bare,
+        tuning=tuning,
+        device_steps=read_device_steps(data),
+    )
+
+
+def _collates(processes: list[ProcessRun]) -> Collates:
+    """By which a stack of collating is told from one of fetching."""
+    found: dict[int, dict[int, Collate]] = {}
+    for process in processes:
+        for loader in process.loaders:
+            one = collate_of(loader.inspection.collate, loader.config)
+            if one is not None:
+                found.setdefault(process.pid, {})[loader.index] = one
+    return found
+
+
+def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
+    notes: list[str] = []
+    bursts, unreadable = read_bursts(path, collates)
+    notes += unreadable
+    starting = not (path / "host.json").exists()  # the sampler begins a moment after the run
+    data = {} if starting else _optional(path / "host.json", notes)
+    group = data.get("cgroup")
+    cgroup = group if isinstance(group, dict) else {}
+    listed = data.get("gpus")
+    gpus = [gpu for gpu in listed if isinstance(gpu, dict)] if isinstance(listed, list) else []
+    cores = _core_schema(path)
+    limits = {
+        "affinity": _cores(data),
+        "cgroup_cpu_quota": number(cgroup, "cpu_quota"),
+        "cgroup_mem_limit_bytes": integer(cgroup, "mem_limit_bytes"),
+    }
+    return SystemRun(
+        path=path,
+        gpus=tuple(GpuInfo(integer(g, "index") or 0, text(g, "name") or "GPU") for g in gpus),
+        reasons=sentences(data, "reasons"),
+        machine=_note(read(path, "machine", schema.MACHINE), notes).columns,
+        core=_note(read(path, "core", cores), notes).columns,
+        process=_note(read(path, "process", schema.PROCESS), notes).columns,
+        gpu=_note(read(path, "gpu", schema.GPU), notes).columns,
+        notes=tuple(notes),
+        bursts=bursts,
+        **(_told(data, SystemRun) | limits),
+    )
+
+
+def _core_schema(path: Path) -> Schema:
+    """The schema of the core lane as it was recorded: the number of cores is the recording machine's."""
+    for segment in segments(path, "core"):
+        try:
+            if not stat.S_ISREG(segment.stat().st_mode):
+                continue
+            shape = read_header(segment).dtype["busy_pct"].shape
+        except (OSError, KeyError, RunUnreadable):
+            continue
+        return schema.core_schema(shape[0] if len(shape) == 1 else 1)
+    return schema.core_schema(1)
+
+
+def _optional(path: Path, notes: list[str]) -> dict[str, Any]:
+    """A description that may be missing or torn; a newer one makes the part unreadable."""
+    try:
+        data = read_json(path, notes)
+    except RunUnreadable as error:
+        notes.append(str(error))
+        return {}
+    check_format(data, path)
+    return data
+
+
+def _note(content: LaneContent, notes: list[str]) -> LaneContent:
+    notes += content.notes
+    return content

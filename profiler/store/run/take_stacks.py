@@ -1,0 +1,68 @@
+"""Asks for a burst of stacks of a live run and waits for it, as the command line and the dashboard do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ...base.errors import UsageError
+from ...base.liveness import Liveness
+from ...base.metadata import clean
+from ..stacks.stack_request import request_burst, wait_for_burst
+from ..stacks.stack_samples import StackCapture
+from .follow import state_of
+from .run import Run
+
+# A burst of the usual length, py-spy's own start, and a sampler that is busy with another burst.
+WAIT_S = 40.0
+# So often it is looked whether the run still lives; and so long its last words are waited for.
+LOOK_EVERY_S = 2.0
+
+State = Callable[[Path], str]
+
+
+def _state(path: Path) -> str:
+    return state_of(path, Liveness())
+
+
+def take_stacks(
+    path: Path, native: bool = False, seconds: float | None = None, wait_s: float = WAIT_S, state: State = _state
+) -> StackCapture:
+    """A burst taken now of the run in this directory, which has stacks. `native` and `seconds` as `request_burst` has.
+
+    Raises UsageError, with the reason in a sentence, where the run is not live, its directory cannot be written, its
+    sampler does not answer, or nothing could be seen.
+    """
+    if state(path) != "live":
+        raise UsageError("stacks can be taken of a live run only")
+    try:
+        nonce = request_burst(path, native, seconds)
+    except OSError as error:
+        raise UsageError(f"{clean(path)} cannot be written: {clean(error.strerror or error)}") from error
+    deadline = time.monotonic() + wait_s + (seconds or 0.0)
+    while (burst := wait_for_burst(path, nonce, LOOK_EVERY_S)) is None:
+        if state(path) != "live":
+            burst = wait_for_burst(path, nonce, LOOK_EVERY_S)
+            if burst is None:
+                raise UsageError("the run ended before its stacks were taken")
+            break
+        if time.monotonic() >= deadline:
+            raise UsageError("no stacks came: the system sampler of this run does not answer")
+    if not burst.stacks:
+        raise UsageError(f"no stacks could be taken: {clean(burst.reason or 'nothing was seen running')}")
+    return burst
+
+
+def with_burst_alone(run: Run, burst: StackCapture) -> Run:
+    """The run as if this burst were the only one: what it shows is then not mixed with what went on before."""
+    found = [any(_same(each, burst) for each in system.bursts) for system in run.systems]
+    if not any(found) and found:
+        found[0] = True  # newer than what was read of the run
+    systems = (replace(system, bursts=(burst,) if its else ()) for system, its in zip(run.systems, found, strict=True))
+    return replace(run, systems=tuple(systems))
+
+
+def _same(one: StackCapture, other: StackCapture) -> bool:
+    return (one.number, one.t_begin_ns, one.t_end_ns) == (other.number, other.t_begin_ns, other.t_end_ns)

@@ -1,0 +1,184 @@
+import importlib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from loaderscope.profiler.base.schema import GPU
+from loaderscope.profiler.daemon.gpu import Gpus, driver_present, open_gpus
+from loaderscope.profiler.daemon.reasons import Reasons
+
+
+# Named as NVML's binding names them.
+class NVMLError_NotSupported(Exception):
+    pass
+
+
+class NVMLError_NoPermission(Exception):
+    pass
+
+
+class NVMLError_GpuIsLost(Exception):
+    pass
+
+
+class FakeNvml:
+    """Two devices. `failing` maps a function's name to what it raises; `calls` counts."""
+
+    def __init__(self, failing: dict[str, Exception] | None = None, mig: int = 0) -> None:
+        self.failing = failing or {}
+        self.mig = mig
+        self.calls: dict[str, int] = {}
+        self.answers = {
+            "nvmlInit": lambda: None,
+            "nvmlDeviceGetCount": lambda: 2,
+            "nvmlDeviceGetHandleByIndex": lambda index: f"gpu{index}",
+            "nvmlSystemGetDriverVersion": lambda: b"999.1",
+            "nvmlDeviceGetName": lambda handle: "H200",
+            "nvmlDeviceGetUUID": lambda handle: "GPU-" + handle,
+            "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=10, total=100),
+            "nvmlDeviceGetMaxPcieLinkGeneration": lambda handle: 5,
+            "nvmlDeviceGetMaxPcieLinkWidth": lambda handle: 16,
+            "nvmlDeviceGetPowerUsage": lambda handle: 70_000,
+            "nvmlDeviceGetUtilizationRates": lambda handle: SimpleNamespace(gpu=42, memory=7),
+            "nvmlDeviceGetClockInfo": lambda handle, kind: {1: 1980, 2: 3201}[kind],
+            "nvmlDeviceGetPcieThroughput": lambda handle, kind: {0: 11, 1: 22}[kind],
+            "nvmlDeviceGetMigMode": lambda handle: [self.mig, self.mig],
+        }
+
+    def __getattr__(self, name: str):
+        if name not in self.__dict__.get("answers", {}):
+            raise AttributeError(name)
+
+        def call(*args):
+            self.calls[name] = self.calls.get(name, 0) + 1
+            if name in self.failing:
+                raise self.failing[name]
+            return self.answers[name](*args)
+
+        return call
+
+
+def named(row: tuple[int, ...]) -> dict[str, int]:
+    names = [field.name for field in GPU.fields][2:]
+    assert len(names) == len(row)
+    return dict(zip(names, row, strict=True))
+
+
+def test_a_row_has_the_schema_s_order_and_units():
+    gpus = Gpus(FakeNvml(), Reasons())
+    assert gpus.measure_pcie(1, "gpu1")
+    first, second = (named(row) for row in gpus.rows(0))
+    assert first["pcie_rx_bytes_s"] == -1
+    assert second == {
+        "mem_used_bytes": 10,
+        "mem_total_bytes": 100,
+        "pcie_rx_bytes_s": 22 * 1024,
+        "pcie_tx_bytes_s": 11 * 1024,
+        "power_mw": 70_000,
+        "sm_clock_mhz": 1980,
+        "mem_clock_mhz": 3201,
+        "util_pct": 42,
+        "mem_util_pct": 7,
+        "gpu": 1,
+    }
+
+
+def test_a_throughput_is_told_once():
+    gpus = Gpus(FakeNvml(), Reasons())
+    gpus.measure_pcie(0, "gpu0")
+    assert named(gpus.rows(0)[0])["pcie_rx_bytes_s"] == 22 * 1024
+    assert named(gpus.rows(1 << 62)[0])["pcie_rx_bytes_s"] == -1
+
+
+def test_facts():
+    assert Gpus(FakeNvml(), Reasons()).facts()[1] == {
+        "index": 1,
+        "name": "H200",
+        "uuid": "GPU-gpu1",
+        "mem_total_bytes": 100,
+        "pcie_gen": 5,
+        "pcie_width": 16,
+        "driver": "999.1",
+    }
+
+
+def test_what_mig_hides_is_missing_with_that_reason_and_not_asked_again():
+    nvml, reasons = FakeNvml({"nvmlDeviceGetUtilizationRates": NVMLError_NotSupported()}, mig=1), Reasons()
+    gpus = Gpus(nvml, reasons)
+    for now in (0, 1 << 61, 1 << 62):
+        row = named(gpus.rows(now)[0])
+    assert (row["util_pct"], row["mem_util_pct"], row["power_mw"]) == (-1, -1, 70_000)
+    assert "MIG" in reasons.sentences["util_pct"]
+    assert nvml.calls["nvmlDeviceGetUtilizationRates"] == 2  # once a device
+
+
+def test_missing_permission_says_how_to_get_it():
+    reasons = Reasons()
+    gpus = Gpus(FakeNvml({"nvmlDeviceGetPcieThroughput": NVMLError_NoPermission()}), reasons)
+    assert not gpus.measure_pcie(0, "gpu0")
+    assert "root" in reasons.sentences["pcie_rx_bytes_s"]
+    assert named(gpus.rows(0)[0])["pcie_tx_bytes_s"] == -1
+
+
+def test_a_passing_failure_is_tried_again():
+    nvml = FakeNvml({"nvmlDeviceGetPowerUsage": NVMLError_GpuIsLost("lost")})
+    gpus = Gpus(nvml, Reasons())
+    assert named(gpus.rows(0)[0])["power_mw"] == -1
+    nvml.failing.clear()
+    assert named(gpus.rows(1 << 62)[0])["power_mw"] == 70_000
+
+
+def test_an_old_binding_that_lacks_a_function(tmp_path):
+    nvml, reasons = FakeNvml(), Reasons()
+    del nvml.answers["nvmlDeviceGetUtilizationRates"]
+    assert named(Gpus(nvml, reasons).rows(0)[0])["util_pct"] == -1
+    assert "nvidia-ml-py" in reasons.sentences["util_pct"]
+
+
+def driver(root: Path) -> Path:
+    (root / "proc/driver/nvidia").mkdir(parents=True)
+    (root / "proc/driver/nvidia/version").write_text("NVRM")
+    return root
+
+
+def test_without_a_driver_nothing_is_loaded(tmp_path):
+    reasons, loaded = Reasons(), []
+    assert open_gpus(tmp_path, reasons, loaded.append) is None
+    assert loaded == []
+    assert "driver" in reasons.sentences["gpu"]
+
+
+def test_nvml_that_does_not_start_is_a_reason(tmp_path):
+    reasons = Reasons()
+    broken = FakeNvml({"nvmlInit": RuntimeError("Driver/library version mismatch")})
+    assert open_gpus(driver(tmp_path), reasons, lambda name: broken) is None
+    assert "mismatch" in reasons.sentences["gpu"]
+
+
+def test_a_missing_binding_is_a_reason(tmp_path):
+    reasons = Reasons()
+    assert open_gpus(driver(tmp_path), reasons, lambda name: importlib.import_module("no_such_binding")) is None
+    assert "pip install" in reasons.sentences["gpu"]
+
+
+def test_devices_that_refuse_a_handle_are_left_out(tmp_path):
+    reasons = Reasons()
+    nvml = FakeNvml({"nvmlDeviceGetHandleByIndex": NVMLError_NoPermission()})
+    assert open_gpus(driver(tmp_path), reasons, lambda name: nvml) is None
+    assert "gpu" in reasons.sentences
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not driver_present(), reason="no NVIDIA driver here")
+def test_a_real_device():
+    reasons = Reasons()
+    gpus = open_gpus(Path("/"), reasons)
+    assert isinstance(gpus, Gpus), reasons.sentences
+    gpu, handle = next(iter(gpus.handles.items()))
+    gpus.measure_pcie(gpu, handle)
+    row = named(gpus.rows(0)[0])
+    assert row["mem_total_bytes"] > 0 and 0 <= row["mem_used_bytes"] <= row["mem_total_bytes"]
+    for metric in ("util_pct", "power_mw", "sm_clock_mhz", "pcie_rx_bytes_s"):
+        assert row[metric] >= 0 or metric in reasons.sentences
+    assert gpus.facts()[0]["name"]

@@ -1,0 +1,136 @@
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from loaderscope.profiler.base import schema
+from loaderscope.profiler.daemon import cgroup, host
+from loaderscope.profiler.daemon.machine import Machine, explain, parse_cpu, shares
+from loaderscope.profiler.daemon.reasons import Reasons
+
+pytestmark = pytest.mark.skipif(not Path("/proc/stat").exists(), reason="needs Linux's /proc")
+
+NAMES = [field.name for field in schema.MACHINE.fields][2:]
+S = 1_000_000_000
+
+
+def kernel(root: Path, user: int = 100, idle: int = 100) -> Path:
+    files = {
+        "proc/stat": f"cpu  {user} 0 50 {idle} 20 0 5 0 0 0\ncpu0 {user} 0 50 {idle} 20 0 5 0 0 0\n"
+        "cpu3 1 1 1 1 1 1 1 1 0 0\nintr 5 0\nctxt 777\nbtime 5\n",
+        "proc/meminfo": "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\nBuffers: 9 kB\nCached: 300 kB\n"
+        "SwapCached: 8 kB\nSwapTotal: 50 kB\nSwapFree: 40 kB\nShmem: 100 kB\n",
+        "proc/diskstats": " 8 0 sda 1 0 10 0 1 0 20 0 0 0 0\n 8 1 sda1 1 0 10 0 1 0 20 0 0 0 0\n"
+        " 7 0 loop0 1 0 99 0 1 0 99 0 0 0 0\n 253 0 dm-0 1 0 10 0 1 0 20 0 0 0 0\n",
+        "proc/self/net/dev": "Inter-| Receive | Transmit\n face |bytes\n"
+        "    lo: 9 1 0 0 0 0 0 0 9 1 0 0 0 0 0 0\n  eth0:1000 1 0 0 0 0 0 0 2000 1 0 0 0 0 0 0\n"
+        "docker0: 1000 1 0 0 0 0 0 0 2000 1 0 0 0 0 0 0\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    for device in ("block/sda", "class/net/eth0"):
+        (root / "sys" / device / "device").mkdir(parents=True, exist_ok=True)
+    (root / "dev/shm").mkdir(parents=True, exist_ok=True)
+    return root
+
+
+def machine(root: Path) -> tuple[Machine, Reasons]:
+    reasons = Reasons()
+    return Machine(root, reasons, cgroup.Cgroup()), reasons
+
+
+def sample(of: Machine, now_ns: int = 0) -> tuple[dict[str, float], tuple[float, ...]]:
+    values, busy = of.sample(now_ns)
+    assert len(values) == len(NAMES)
+    return dict(zip(NAMES, values, strict=True)), busy
+
+
+def test_figures_of_a_known_kernel(tmp_path):
+    here, reasons = machine(kernel(tmp_path))
+    first, busy = sample(here)
+    assert math.isnan(first["cpu_user_pct"]) and all(math.isnan(share) for share in busy)
+    expected = {
+        "mem_total_bytes": 1000 * 1024,
+        "mem_available_bytes": 600 * 1024,
+        "swap_used_bytes": 10 * 1024,
+        "page_cache_bytes": 200 * 1024,  # what lies in /dev/shm is no page cache
+        "disk_read_bytes": 10 * 512,  # the disk once: not its partition, not the volume on it, no loop device
+        "disk_write_bytes": 20 * 512,
+        "net_recv_bytes": 1000,  # the card, not the bridge, not the loopback
+        "net_sent_bytes": 2000,
+        "context_switches": 777,
+        "cgroup_mem_limit_bytes": -1,
+        "cgroup_throttled_ns": -1,
+    }
+    assert {name: first[name] for name in expected} == expected
+    assert first["sampler_cpu_ns"] > 0 and first["sampler_rss_bytes"] > 1 << 20
+    assert math.isnan(first["cgroup_cpu_quota"]) and "cgroup_cpu_quota" in reasons.sentences
+    kernel(tmp_path, user=130, idle=170)
+    second, busy = sample(here)
+    assert second["cpu_user_pct"] == pytest.approx(30)
+    assert second["cpu_idle_pct"] == pytest.approx(70)
+    assert busy[0] == pytest.approx(30)
+    assert len(busy) == 4 and math.isnan(busy[1])  # cores 1 and 2 are switched off
+
+
+def test_a_container_s_limits_are_looked_up_again(tmp_path):
+    here, reasons = machine(kernel(tmp_path))
+    sample(here, 0)
+    (tmp_path / "proc/self/cgroup").write_text("0::/\n")
+    (tmp_path / "proc/self/mountinfo").write_text("1 0 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
+    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/cpu.max").write_text("250000 100000")
+    (tmp_path / "sys/fs/cgroup/cpu.stat").write_text("nr_throttled 4\nthrottled_usec 3\n")
+    assert math.isnan(sample(here, S)[0]["cgroup_cpu_quota"])
+    later = sample(here, 10 * S)[0]
+    assert (later["cgroup_cpu_quota"], later["cgroup_nr_throttled"], later["cgroup_throttled_ns"]) == (2.5, 4, 3000)
+    assert "cgroup_cpu_quota" not in reasons.sentences
+
+
+def test_a_machine_that_tells_nothing_gives_reasons_and_no_error(tmp_path):
+    here, reasons = machine(tmp_path)
+    values, busy = sample(here)
+    for name in ("mem_total_bytes", "disk_read_bytes", "net_recv_bytes", "shm_total_bytes", "cgroup_mem_bytes"):
+        assert values[name] == -1
+        assert reasons.sentences[name]
+    assert math.isnan(values["cpu_user_pct"]) and reasons.sentences["cpu_user_pct"]
+    assert len(busy) == here.cores
+
+
+def test_the_real_machine():
+    here, _ = machine(Path("/"))
+    values, busy = sample(here)
+    assert values["mem_total_bytes"] > values["mem_available_bytes"] > 0
+    assert values["context_switches"] > 0
+    assert len(busy) == here.cores >= 1
+
+
+def test_time_that_steps_back_is_no_negative_share():
+    assert shares((10, 10, 10, 10, 0), (12, 10, 9, 18, 0)) == (20.0, 0.0, 0.0, 80.0)
+
+
+def test_two_readings_within_one_clock_tick_have_no_shares():
+    assert all(math.isnan(share) for share in shares((1, 2, 3, 4, 5), (1, 2, 3, 4, 5)))
+
+
+def test_old_kernels_tell_fewer_columns():
+    times, switches = parse_cpu(b"cpu  1 2 3 4\ncpu0 1 2 3 4\nctxt 9\n")
+    assert times[-1] == (3, 3, 0, 4, 0) and switches == 9
+
+
+def test_reasons_tell_no_limit_from_no_cgroup():
+    none, unlimited = Reasons(), Reasons()
+    explain(cgroup.Cgroup(), none)
+    explain(cgroup.Cgroup(2, None, None, (2, Path("/x")), (2, Path("/x"))), unlimited)
+    assert none.sentences["cgroup_cpu_quota"] != unlimited.sentences["cgroup_cpu_quota"]
+    assert "cgroup_mem_bytes" in none.sentences and "cgroup_mem_bytes" not in unlimited.sentences
+
+
+def test_host_facts():
+    facts = host.facts(Path("/"), cgroup.find(), None)
+    assert facts["host"] == os.uname().nodename
+    assert facts["affinity"] == len(os.sched_getaffinity(0))
+    assert facts["gpus"] == []
+    assert isinstance(facts["mem_total_bytes"], int) and facts["mem_total_bytes"] > 0

@@ -1,0 +1,215 @@
+import json
+import os
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from loaderscope.profiler.base.clock import now_ns
+from loaderscope.profiler.base.schema import WORKER
+from loaderscope.profiler.daemon.processes import LinuxProbe, PortableProbe, probe
+from loaderscope.profiler.daemon.reasons import Reasons
+from loaderscope.profiler.daemon.registry import LATE_START_NS, Registry
+from loaderscope.profiler.store.lanes.lane import Budget, Lane
+
+S = 1_000_000_000
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
+
+
+class FakeProbe:
+    """A process with chosen facts."""
+
+    def __init__(self, pid, create_time=1000.0, start_ns=0, ppid=1):
+        self.pid, self.create_time, self.start_ns, self.ppid = pid, create_time, start_ns, ppid
+
+    def usage(self):
+        return None
+
+    slow = detail = usage
+
+
+def registry(run, processes, boot_id="boot"):
+    return Registry(run, "here", boot_id, processes.get)
+
+
+def register(run, pid, number=0, **told):
+    folder = run / f"p{pid}-{number}"
+    folder.mkdir(exist_ok=True)
+    facts = {"format": 1, "pid": pid, "create_time": 1000.0, "host": "here", "boot_id": "boot", **told}
+    temporary = folder / "new"
+    temporary.write_text(json.dumps(facts))
+    temporary.replace(folder / "process.json")
+    return folder
+
+
+def workers(folder, *rows):
+    lane = Lane(folder, "workers", WORKER, Budget(1 << 20), lambda why: None)
+    for t_ns, worker, pid in rows:
+        lane.append(t_ns, 0, 0, worker, pid)
+
+
+def test_processes_of_other_hosts_and_other_boots_are_not_ours(tmp_path):
+    register(tmp_path, 1, host="there")
+    register(tmp_path, 2, boot_id="before")
+    (tmp_path / "p3-0").mkdir()  # nothing told yet
+    (tmp_path / "system-here-0").mkdir()
+    found = registry(tmp_path, {1: FakeProbe(1), 2: FakeProbe(2), 3: FakeProbe(3)})
+    found.scan()
+    assert not found.registered
+    register(tmp_path, 3)
+    found.scan()
+    assert [main.probe.pid for main in found.living] == [3]
+
+
+def test_a_number_given_to_another_process_since_is_not_taken_for_the_old_one(tmp_path):
+    register(tmp_path, 7, create_time=500.0)
+    found = registry(tmp_path, {7: FakeProbe(7, create_time=1000.0)})
+    found.scan()
+    assert found.registered and not found.living
+
+
+def test_a_corrected_wall_clock_is_no_other_process(tmp_path):
+    register(tmp_path, 7, create_time=999.2)
+    found = registry(tmp_path, {7: FakeProbe(7, create_time=1000.0)})
+    found.scan()
+    assert found.living
+
+
+def test_the_end_told_in_process_json_is_taken_in(tmp_path):
+    register(tmp_path, 7)
+    found = registry(tmp_path, {7: FakeProbe(7)})
+    found.scan()
+    found.update()
+    assert found.living
+    register(tmp_path, 7, ended_clock_ns=5)
+    found.update()
+    assert found.registered and not found.living
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '"x"', "{}", '{"host": "here"}', '{"host": "here", "pid": "x"}']
+)
+def test_nonsense_in_process_json_is_no_living_process(tmp_path, text):
+    (tmp_path / "p1-0").mkdir()
+    (tmp_path / "p1-0" / "process.json").write_text(text)
+    found = registry(tmp_path, {1: FakeProbe(1)})
+    found.scan()
+    found.update()
+    assert not found.living
+
+
+def test_workers_come_from_the_lane(tmp_path):
+    folder = register(tmp_path, 7)
+    found = registry(tmp_path, {7: FakeProbe(7), 8: FakeProbe(8, ppid=7), 9: FakeProbe(9, ppid=7)})
+    found.scan()
+    found.update()
+    workers(folder, (S, 0, 8), (S, 1, 9), (S, 2, 10))  # the last is gone already
+    found.update()
+    assert {pid: one.worker for pid, one in found.living[0].workers.items()} == {8: 0, 9: 1}
+
+
+def test_a_worker_s_number_given_to_a_stranger_is_refused(tmp_path):
+    folder = register(tmp_path, 7)
+    late = FakeProbe(8, ppid=1, start_ns=S + LATE_START_NS + 1)
+    in_time = FakeProbe(9, ppid=1, start_ns=S)  # of a fork server: another parent
+    found = registry(tmp_path, {7: FakeProbe(7), 8: late, 9: in_time})
+    found.scan()
+    workers(folder, (S, 0, 8), (S, 1, 9))
+    found.update()
+    assert list(found.living[0].workers) == [9]
+
+
+def test_a_removed_run_directory_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        registry(tmp_path / "gone", {}).scan()
+
+
+@pytest.fixture
+def child():
+    code = "print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+@linux
+def test_a_linux_probe_agrees_with_psutil(child):
+    reasons = Reasons()
+    one = probe(child.pid, reasons)
+    assert isinstance(one, LinuxProbe)
+    assert one.ppid == os.getpid()
+    assert one.create_time == psutil.Process(child.pid).create_time()
+    assert abs(one.start_ns - now_ns()) < 20 * S
+    usage, other = one.usage(), psutil.Process(child.pid)
+    assert usage.threads == 1
+    assert usage.rss_bytes == pytest.approx(other.memory_info().rss, rel=0.5)
+    assert usage.minor_faults > 0 and usage.ctx_voluntary >= 0
+    assert usage.read_all_bytes > 0 and usage.read_disk_bytes >= 0
+    assert one.slow() == (other.num_fds(), len(other.cpu_affinity()))
+    uss, pss = one.detail()
+    assert 0 < uss <= pss <= usage.rss_bytes * 2
+    assert reasons.sentences == {}
+
+
+@linux
+def test_waiting_for_a_core_is_told_apart_from_other_waiting():
+    core = min(os.sched_getaffinity(0))
+    spinning = f"import os; os.sched_setaffinity(0, [{core}]); print(flush=True)\nwhile True: pass"
+    sleeping = "import time; print(flush=True); time.sleep(60)"
+    children = [
+        subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE)
+        for code in (spinning, spinning, sleeping)
+    ]
+    try:
+        for each in children:
+            each.stdout.readline()
+        probes = [probe(each.pid, Reasons()) for each in children]
+        before = [one.usage().run_delay_ns for one in probes]
+        time.sleep(0.6)
+        one, other, asleep = (p.usage().run_delay_ns - was for p, was in zip(probes, before, strict=True))
+    finally:
+        for each in children:
+            each.kill()
+            each.wait()
+            each.stdout.close()
+    assert min(one, other) > 0.1 * S  # two take turns on one core
+    assert asleep < 0.05 * S
+
+
+@linux
+def test_a_dead_process_and_a_zombie_give_nothing(child):
+    one = probe(child.pid, Reasons())
+    child.kill()
+    while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:
+        pass
+    assert one.usage() is None  # not yet waited for
+    assert probe(child.pid, Reasons()) is None
+    child.wait()
+    assert one.usage() is None
+    assert probe(child.pid, Reasons()) is None
+
+
+@linux
+def test_another_process_of_the_same_number_gives_nothing(child):
+    one = LinuxProbe(child.pid, Reasons())
+    one._start -= 1  # as if the one that was met had begun earlier
+    assert one.usage() is None
+
+
+def test_the_portable_probe_measures_the_same(child):
+    one, reasons = PortableProbe(child.pid, Reasons()), Reasons()
+    usage = one.usage()
+    assert usage.rss_bytes > 0 and usage.cpu_user_ns >= 0 and usage.threads == 1
+    assert usage.read_disk_bytes == -1
+    fds, _ = one.slow()
+    assert fds > 0 or sys.platform == "win32"
+    assert one.detail()[0] > 0
+    child.kill()
+    child.wait()
+    assert one.usage() is None
+    assert probe(child.pid, reasons) is None

@@ -1,0 +1,319 @@
+"""The sampler as the training process starts it: real processes, real lanes."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from loaderscope.profiler.base import schema
+from loaderscope.profiler.base.clock import now_ns
+from loaderscope.profiler.base.errors import RunUnreadable
+from loaderscope.profiler.base.host import boot_id, host_name
+from loaderscope.profiler.daemon import loop
+from loaderscope.profiler.daemon.loop import Sampler
+from loaderscope.profiler.store.lanes.lane import Budget, Lane
+from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into Linux's /proc")
+
+BOOT = "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.daemon.loop import main; sys.exit(main({argv!r}))"
+PATIENCE_S = 60.0  # far above what is needed, so that a loaded machine fails no test
+
+# A training process with two workers; prints its workers' ids and goes on until it is killed.
+MAIN = """
+import subprocess, sys, time
+work = [sys.executable, "-S", "-c", "import time\\nwhile True: sum(range(10000)); time.sleep(0.01)"]
+workers = [subprocess.Popen(work, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) for _ in range(2)]
+print(*[w.pid for w in workers], flush=True)
+if sys.stdin.readline() == "worker\\n":
+    workers[0].kill()
+    workers[0].wait()
+    print("killed", flush=True)
+sys.stdin.readline()
+"""
+
+
+def until(condition, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"in vain: {what}"
+        time.sleep(0.02)
+    return found
+
+
+def rows(system: Path, lane: str):
+    records = []
+    for path in segments(system, lane):
+        with suppress(RunUnreadable):  # it is only just being made
+            records += list(read_segment(path)[0])
+    return records
+
+
+class Training:
+    """A stand-in for a training process, registered in a run directory."""
+
+    def __init__(self, run: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-S", "-c", MAIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.pid = self.process.pid
+        self.workers = [int(word) for word in self.process.stdout.readline().split()]
+        self.folder = run / f"p{self.pid}-0"
+        self.folder.mkdir()
+        lane = Lane(self.folder, "workers", schema.WORKER, Budget(1 << 20), lambda why: None)
+        for number, pid in enumerate(self.workers):
+            lane.append(now_ns(), 3, 0, number, pid)
+        self.tell()
+
+    def tell(self, **more) -> None:
+        created = psutil.Process(self.pid).create_time()
+        facts = {
+            "format": 1,
+            "pid": self.pid,
+            "create_time": created,
+            "host": host_name(),
+            "boot_id": boot_id(),
+            **more,
+        }
+        (self.folder / "new").write_text(json.dumps(facts))
+        (self.folder / "new").replace(self.folder / "process.json")
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        for pid in self.workers:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.workers.clear()
+
+
+@pytest.fixture
+def run(tmp_path):
+    path = tmp_path / "run"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def training(run):
+    one = Training(run)
+    yield one
+    one.end()
+
+
+@pytest.fixture
+def start(run):
+    started = []
+
+    def begin(interval_s=0.05, number=0, **how):
+        system = run / f"system-here-{number}"
+        system.mkdir()
+        argv = [str(run), str(system), "--interval", str(interval_s)]
+        path = [os.path.abspath(part) for part in sys.path if part]
+        command = [sys.executable, "-S", "-c", BOOT.format(path=path, argv=argv)]
+        started.append(subprocess.Popen(command, cwd=run, **how))
+        return system, started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def sampled(system: Path, count=3):
+    return until(lambda: len(rows(system, "process")) >= count and rows(system, "process"), "process rows")
+
+
+def test_it_samples_the_training_process_and_its_workers(run, training, start):
+    system, _ = start()
+    until(lambda: any(row["uss_bytes"] > 0 for row in rows(system, "process")), "memory in detail")
+    until(lambda: any(row["worker"] == 1 for row in rows(system, "process")), "workers")
+    until(lambda: any(row["cpu_user_ns"] > 0 and row["role"] == 1 for row in rows(system, "process")), "used CPU time")
+    until(lambda: len(rows(system, "machine")) >= 3, "samples of the machine")
+    found = rows(system, "process")
+    told = {tuple(int(row[name]) for name in ("pid", "owner_pid", "role", "worker", "loader")) for row in found}
+    main, (first, second) = training.pid, training.workers
+    assert told == {(main, main, 0, -1, -1), (first, main, 1, 0, 3), (second, main, 1, 1, 3)}
+    newest = {int(row["pid"]): row for row in found}
+    assert all(
+        row["rss_bytes"] > 1 << 20 and row["minor_faults"] > 0 and row["threads"] >= 1 for row in newest.values()
+    )
+    assert any(row["fds"] >= 3 and row["affinity"] >= 1 for row in found)
+    times = [int(row["t_ns"]) for row in found]
+    assert times == sorted(times) and abs(times[-1] - now_ns()) < 60 * 10**9
+    machine = rows(system, "machine")
+    assert machine[-1]["sampler_cpu_ns"] > machine[0]["sampler_cpu_ns"] > 0
+    assert machine[-1]["mem_total_bytes"] > 0
+    assert len(rows(system, "core")[-1]["busy_pct"]) >= 1
+
+
+def test_it_says_who_it_is_and_what_the_host_is(run, training, start):
+    system, process = start(interval_s=0.05)
+    sampled(system)
+    sampler = json.loads((system / "sampler.json").read_text())
+    assert sampler["pid"] == process.pid and sampler["interval_s"] == 0.05 and sampler["host"] == host_name()
+    assert sampler["create_time"] == psutil.Process(process.pid).create_time()
+    facts = json.loads((system / "host.json").read_text())
+    assert facts["format"] == 1 and facts["cores_logical"] == os.cpu_count()
+    assert set(facts["cgroup"]) == {"version", "cpu_quota", "mem_limit_bytes"}
+    assert all(isinstance(sentence, str) and sentence for sentence in facts["reasons"].values())
+
+
+def test_it_ends_when_the_training_process_is_killed(run, training, start):
+    system, process = start()
+    sampled(system)
+    os.kill(training.pid, signal.SIGKILL)
+    # Nobody has waited for the training process yet: a zombie counts as dead.
+    assert process.wait(PATIENCE_S) == 0
+    assert "ended_clock_ns" in json.loads((system / "sampler.json").read_text())
+
+
+def test_it_ends_when_the_training_process_says_so(run, training, start):
+    system, process = start()
+    sampled(system)
+    training.tell(ended_clock_ns=now_ns())
+    assert process.wait(PATIENCE_S) == 0
+
+
+def test_it_stays_until_the_last_of_several_has_ended(run, training, start):
+    other = Training(run)
+    try:
+        system, process = start()
+        until(lambda: {int(row["owner_pid"]) for row in rows(system, "process")} == {training.pid, other.pid}, "both")
+        other.end()
+        seen = len(rows(system, "machine"))
+        until(lambda: len(rows(system, "machine")) > seen + 5, "samples after one of two has ended")
+        assert process.poll() is None
+        training.end()
+        assert process.wait(PATIENCE_S) == 0
+    finally:
+        other.end()
+
+
+def test_it_ends_when_the_run_directory_is_removed(run, training, start):
+    system, process = start()
+    sampled(system)
+    shutil.rmtree(run)
+    assert process.wait(PATIENCE_S) == 0
+
+
+def test_it_ends_when_the_run_directory_was_never_there(run, start, tmp_path):
+    _, process = start()
+    shutil.rmtree(run)
+    assert process.wait(PATIENCE_S) == 0
+
+
+def test_it_ends_at_sigterm_and_not_at_ctrl_c(run, training, start):
+    system, process = start()
+    sampled(system)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGHUP)
+    seen = len(rows(system, "machine"))
+    until(lambda: len(rows(system, "machine")) > seen + 3, "samples after Ctrl-C")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_S) == 0
+    assert "ended_clock_ns" in json.loads((system / "sampler.json").read_text())
+
+
+def test_a_dead_worker_is_no_longer_sampled(run, training, start):
+    system, _ = start()
+    until(lambda: training.workers[0] in {int(row["pid"]) for row in rows(system, "process")}, "the worker")
+    training.process.stdin.write("worker\n")
+    training.process.stdin.flush()
+    training.process.stdout.readline()
+    ended = now_ns()
+    until(lambda: any(row["t_ns"] > ended + 300_000_000 for row in rows(system, "machine")), "later samples")
+    last = max(int(row["t_ns"]) for row in rows(system, "process") if row["pid"] == training.workers[0])
+    assert last <= ended
+    assert max(int(row["t_ns"]) for row in rows(system, "process") if row["pid"] == training.workers[1]) > ended
+
+
+def test_it_holds_nothing_open_and_imports_nothing_heavy(run, training, start, tmp_path):
+    reading, writing = os.pipe()
+    try:
+        system, process = start(pass_fds=(writing,), stdout=subprocess.DEVNULL)
+        sampled(system)
+        folder = Path(f"/proc/{process.pid}")
+        held = {}
+        for fd in os.listdir(folder / "fd"):
+            try:
+                held[int(fd)] = os.readlink(folder / "fd" / fd)
+            except FileNotFoundError:
+                continue  # open for a moment, while it read
+        kept = {fd: place for fd, place in held.items() if not place.startswith(("/proc/", "/sys/", str(run)))}
+        assert kept == {0: "/dev/null", 1: "/dev/null", 2: "/dev/null"}
+        assert os.readlink(folder / "cwd") == "/"
+        assert os.getsid(process.pid) == process.pid
+        libraries = (folder / "maps").read_text()
+        assert "numpy" not in libraries and "libtorch" not in libraries
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_a_full_budget_folds_and_goes_on(run, training, monkeypatch):
+    system = run / "system-here-0"
+    system.mkdir()
+    monkeypatch.setattr(loop, "LANES_BYTES", 1_200_000)
+    sampler = Sampler(run, system, 0.2)
+    now = now_ns()
+    for tick in range(2000):
+        assert sampler.tick(now + tick * 200_000_000)
+    sampler.close()
+    assert list(system.glob("*.fold.json"))
+    assert sum(path.stat().st_size for path in system.glob("*.seg")) <= 1_200_000
+
+
+def test_a_lane_that_stops_ends_it_quietly(run, training):
+    system = run / "system-here-0"
+    system.mkdir()
+    sampler = Sampler(run, system, 0.2)
+    assert sampler.tick(now_ns())
+    sampler.process_lane.stop("No space left on device")
+    assert not sampler.tick(now_ns())
+    sampler.close()
+
+
+def test_a_newcomer_at_the_last_moment_keeps_it_alive(run, training):
+    system = run / "system-here-0"
+    system.mkdir()
+    sampler = Sampler(run, system, 0.2)
+    assert sampler._over() is False  # registered since the last scan
+    assert "ended_clock_ns" not in json.loads((system / "sampler.json").read_text())
+    training.end()
+    sampler.tick(now_ns())
+    assert sampler._over() is True
+    sampler.close()
+    assert "ended_clock_ns" in json.loads((system / "sampler.json").read_text())
+
+
+def test_nobody_registers(run, monkeypatch):
+    monkeypatch.setattr(loop, "NOBODY_NS", 100_000_000)
+    system = run / "system-here-0"
+    system.mkdir()
+    sampler = Sampler(run, system, 0.02)
+    sampler.work()
+    sampler.close()
+    assert rows(system, "machine") and not rows(system, "process")
+
+
+@pytest.mark.parametrize("argv", [[], ["a"], ["a", "b", "c"], ["a", "b", "--interval"], ["a", "b", "--interval", "0"]])
+def test_arguments_that_cannot_be_meant(argv, capfd):
+    assert loop.main(argv) == 2
+    assert "RUN_DIR" in (said := capfd.readouterr().err) or "--interval" in said
+
+
+def test_it_runs_as_a_module(tmp_path):
+    missing = str(tmp_path / "nowhere")
+    command = [sys.executable, "-m", "loaderscope.profiler.daemon", missing, missing]
+    assert subprocess.run(command, timeout=PATIENCE_S * 3, check=False).returncode == 0

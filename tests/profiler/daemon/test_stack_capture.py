@@ -1,0 +1,705 @@
+"""When a burst is taken, what comes of it, and what comes of all that may go wrong; with recordings made up."""
+
+import ctypes
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
+
+import pytest
+
+from builders import loop, write_lane
+from loaderscope.profiler.base import ptrace, schema
+from loaderscope.profiler.daemon.lane_tail import LaneTail
+from loaderscope.profiler.daemon.reasons import Reasons
+from loaderscope.profiler.daemon.registry import Main, Worker
+from loaderscope.profiler.daemon.stack_capture import bursts as stacks
+from loaderscope.profiler.daemon.stack_capture.bursts import AGAIN_NS, COMPUTING, OFF, YOUNG, Bursts
+from loaderscope.profiler.daemon.stack_capture.capture import state_of
+from loaderscope.profiler.daemon.stack_capture.merge_stacks import MAX_OUTPUT_CHARACTERS, Merged
+from loaderscope.profiler.daemon.stack_capture.py_spy import (
+    MISSING,
+    NOT_LINUX,
+    Outcome,
+    Recording,
+    find_py_spy,
+    not_permitted,
+    why_failed,
+)
+from loaderscope.profiler.daemon.stack_capture.try_py_spy import try_stacks
+from loaderscope.profiler.daemon.stack_capture.when import AT_MOST, Watcher
+from loaderscope.profiler.store.lanes.compaction import Compactor
+from loaderscope.profiler.store.lanes.lane import Budget, Lane
+from loaderscope.profiler.store.stacks.stack_files import answer_to, read_bursts
+from loaderscope.profiler.store.stacks.stack_request import request_burst
+
+S = 1_000_000_000
+linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
+
+
+def speedscope(*stacks, thread='Thread 50 "MainThread"'):
+    """As py-spy writes it; a stack is a row of `function@file`."""
+    frames = list(dict.fromkeys(name for one in stacks for name in one))
+    shared = [{"name": n.partition("@")[0], "file": n.partition("@")[2], "line": 3, "col": None} for n in frames]
+    samples = [[frames.index(name) for name in one] for one in stacks]
+    return {"shared": {"frames": shared}, "profiles": [{"name": thread, "samples": samples, "weights": []}]}
+
+
+class FakeRecording:
+    """One that is over when told to be. What it wrote, or how it failed, is set by the test."""
+
+    made: ClassVar[list["FakeRecording"]] = []
+    written: ClassVar[dict[int, object]] = {}
+
+    def __init__(self, program, pid, folder, rate_hz, seconds, native=False, gil=False):
+        self.pid, self.rate_hz, self.seconds, self.native, self.gil = pid, rate_hz, seconds, native, gil
+        self.output = folder / f".stacks-{pid}.json"
+        self.over = False
+        self.cpu = 0
+        self.killed = self.ended = False
+        self.said = Outcome(0, 10, 0, "")
+        FakeRecording.made.append(self)
+
+    def cpu_ns(self):
+        return self.cpu
+
+    def end(self):
+        self.ended = self.over = True
+
+    def kill(self):
+        self.killed = self.over = True
+
+    def outcome(self):
+        if self.said.status == 0 and not self.gil:
+            self.output.write_text(
+                json.dumps(self.written.get(self.pid, speedscope(["work@train.py"], ["work@train.py"])))
+            )
+        return self.said
+
+    def clear(self):
+        self.output.unlink(missing_ok=True)
+
+
+@pytest.fixture(autouse=True)
+def made():
+    FakeRecording.made, FakeRecording.written = [], {}
+    return FakeRecording.made
+
+
+class Place:
+    """A run with one training process (50) and its workers, and the bursts of its sampler."""
+
+    def __init__(self, path, workers=(51, 52), stacks="on", **how):
+        self.path, self.system = path, path / "system-here-0"
+        self.system.mkdir()
+        self.reasons = Reasons()
+        self.main = self.process(50, workers, stacks)
+        self.living = [self.main]
+        self.now = time.monotonic_ns()
+        how = {"cores": 2, "program": "/bin/py-spy", "start": FakeRecording, "platform": "linux", **how}
+        self.bursts = Bursts(path, self.system, self.reasons, **how)
+
+    def process(self, pid, workers=(), stacks="on"):
+        directory = self.path / f"p{pid}-0"
+        directory.mkdir()
+        tail = LaneTail(directory, "workers", schema.WORKER)
+        main = Main(directory, tail, probe=SimpleNamespace(pid=pid), stacks=stacks)
+        main.workers = {one: Worker(SimpleNamespace(pid=one), at, 0) for at, one in enumerate(workers)}
+        return main
+
+    def train(self, batches=60, wait_ms=50.0, compute_ms=50.0, loader=0, main=None):
+        directory = (main or self.main).directory
+        rows = loop(batches, wait_ms, compute_ms)
+        write_lane(directory, f"batches{loader}x0", schema.BATCH, rows)
+
+    def tick(self, seconds=1.0):
+        self.now += int(seconds * S)
+        self.bursts.tick(self.now, self.living)
+
+    def end(self):
+        """The recordings at work come to their end."""
+        for one in FakeRecording.made:
+            one.over = True
+        self.tick()
+
+    def whole_burst(self):
+        self.tick()
+        assert self.bursts.busy
+        self.end()
+        self.end()
+        assert not self.bursts.busy
+
+    @property
+    def reason(self):
+        return self.reasons.sentences.get("stacks")
+
+    def told(self, number=0):
+        return json.loads((self.system / f"stacks-{number}.json").read_text())
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+# When.
+
+
+def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
+    place.train()
+    place.tick()
+    assert [(one.pid, one.gil, one.native) for one in made] == [
+        (50, False, False),
+        (51, False, False),
+        (52, False, False),
+    ]
+    assert {one.rate_hz for one in made} == {17} and {one.seconds for one in made} == {10}
+    place.end()
+    assert [one.pid for one in made[3:]] == [50, 51, 52] and all(one.gil for one in made[3:])
+    made[3].said = Outcome(0, 20, 0, "")
+    made[4].said = Outcome(0, 90, 20, "")
+    made[5].said = Outcome(0, 9, 0, "py-spy> Stopped sampling because process exited")
+    place.end()
+    assert not place.bursts.busy and place.reason is None
+    (burst,), notes = read_bursts(place.system, {})
+    assert notes == () and burst.why == "steady" and burst.samples == {50: 2, 51: 2, 52: 2}
+    assert burst.gil == {50: 20 / (2 * made[3].rate_hz), 51: 1.0} and burst.rate_hz == 17
+    assert sorted(path.name for path in place.system.iterdir()) == ["stacks-0.json"]
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"batches": 9}, YOUNG),
+        ({"batches": 19, "wait_ms": 20.0, "compute_ms": 80.0}, YOUNG),
+        ({"batches": 400, "wait_ms": 1.0, "compute_ms": 0.8}, YOUNG),
+        ({"batches": 3, "wait_ms": 900.0}, YOUNG),
+        ({"batches": 60, "wait_ms": 5.0, "compute_ms": 95.0}, COMPUTING),
+    ],
+)
+def test_others_do_not(place, made, how, reason):
+    place.train(**how)
+    place.tick()
+    assert not made and place.reason == reason
+
+
+@pytest.mark.parametrize("how", [{"batches": 12}, {"batches": 100, "wait_ms": 4.0, "compute_ms": 2.0},
+                                 {"batches": 5, "wait_ms": 300.0}])  # fmt: skip
+def test_a_slow_loader_is_certain_within_a_second(place, made, how):
+    place.train(**how)
+    place.tick()
+    assert [one.pid for one in made] == [50, 51, 52]
+
+
+def test_a_young_run_is_looked_at_four_times_a_second(place, made):
+    place.tick()
+    place.train(batches=12)
+    place.tick(0.2)
+    assert not made
+    place.tick(0.1)
+    assert made
+
+
+def test_the_start_of_an_epoch_is_no_waiting(place, made):
+    """Epochs of ten batches, each begun by two seconds of starting workers."""
+    rows, start = [], 0
+    for epoch in range(6):
+        rows += loop(10, 1.0, 99.0, epoch=epoch, start_ns=start, first_wait_ms=2000)
+        start = rows[-1]["t_ns"] + 3 * S
+    write_lane(place.main.directory, "batches0x0", schema.BATCH, rows)
+    place.tick()
+    assert not made and place.reason == COMPUTING
+
+
+def test_switched_off(tmp_path, made):
+    place = Place(tmp_path, stacks="off")
+    place.train()
+    place.tick()
+    assert not made and place.reason == OFF
+    living, place.living = place.living, []
+    place.tick()
+    assert place.reason == OFF
+    place.living = living
+    request_burst(tmp_path)  # whoever asks gets one all the same
+    place.tick()
+    place.tick()
+    assert made
+
+
+def test_eager(tmp_path, made):
+    place = Place(tmp_path, stacks="eager")
+    place.train(7, wait_ms=1.0, compute_ms=199.0)
+    place.tick(0.2)
+    assert {(one.rate_hz, one.seconds) for one in made} == {(50, 3)}
+    place.end()
+    place.end()
+    count = len(made)
+    place.tick(1000)
+    assert len(made) == count
+
+
+def test_a_second_one_after_a_while_and_no_third(place, made):
+    lane = Lane(
+        place.main.directory, "batches0x0", schema.BATCH, Budget(1 << 30), print, Compactor(place.main.directory, "b")
+    )
+    position = iter(loop(500, 50.0, 50.0))
+
+    def train(count):
+        for _ in range(count):
+            row = next(position)
+            values = [row.get(f.name, float("nan") if f.code == "f" else -1) for f in schema.BATCH.fields[1:]]
+            lane.append(*values)
+
+    train(60)
+    place.whole_burst()
+    train(60)
+    place.tick(AGAIN_NS / S - 20)
+    assert len(made) == 6 and not place.bursts.busy
+    place.tick(30)
+    place.tick(10)
+    assert place.bursts.busy and len(made) == 9
+    place.end()
+    place.end()
+    train(60)
+    place.tick(AGAIN_NS / S + 10)
+    place.tick(10)
+    assert len(made) == 12 and not place.bursts.busy
+    assert [path.name for path in sorted(place.system.iterdir())] == ["stacks-0.json", "stacks-1.json"]
+
+
+def test_the_ranks_of_a_host_take_turns_and_stop_at_eight(place, made):
+    place.train()
+    for pid in range(100, 110):
+        main = place.process(pid)
+        place.living.append(main)
+        place.train(main=main)
+    for _ in range(8):
+        place.whole_burst()
+    assert len({one.pid for one in made if one.pid >= 100}) == 7
+    place.tick(AGAIN_NS / S + 10)
+    assert not place.bursts.busy
+
+
+def test_the_rank_that_waits_for_its_data_comes_before_those_that_wait_less(place, made):
+    place.train(wait_ms=15.0, compute_ms=85.0)
+    slow = place.process(100)
+    place.living.append(slow)
+    place.train(main=slow, wait_ms=90.0, compute_ms=10.0)
+    place.tick()
+    assert [one.pid for one in made] == [100]
+
+
+def test_the_workers_read_are_few_and_of_the_loader_that_waits(tmp_path, made):
+    place = Place(tmp_path, workers=())
+    place.main.workers = {60 + at: Worker(SimpleNamespace(pid=60 + at), at, at % 2) for at in range(16)}
+    place.train(loader=0, wait_ms=20.0)
+    place.train(loader=1, wait_ms=60.0)
+    place.tick()
+    assert [one.pid for one in made] == [50, 61, 63, 65, 67] and {one.rate_hz for one in made} == {10}
+
+
+def test_a_look_is_bounded(tmp_path):
+    write_lane(tmp_path, "batches3x0", schema.BATCH, loop(1000, 5.0, 5.0))
+    watcher = Watcher(tmp_path)
+    watcher.look()
+    (one,) = watcher.steady(eager=True)
+    assert one.loader == 3 and one.batches <= 3 * AT_MOST and 0.49 < one.waiting_share < 0.51
+    watcher.forget()
+    watcher.look()
+    assert watcher.steady(eager=True) == []
+    Watcher(tmp_path / "nowhere").look()
+
+
+def test_the_workers_of_the_next_epoch_take_the_place_of_those_that_ended(place, made):
+    place.train()
+    place.tick()
+    made[1].over = made[2].over = True
+    place.main.workers = {}
+    place.tick()
+    assert len(made) == 3
+    place.main.workers = {pid: Worker(SimpleNamespace(pid=pid), pid - 61, 0) for pid in (61, 62, 63)}
+    place.tick()
+    assert [(one.pid, one.seconds) for one in made[3:]] == [(61, 8), (62, 8)]
+    place.tick()
+    assert len(made) == 5
+    made[3].over = True
+    place.tick(7)
+    assert len(made) == 5  # too late for another
+    place.end()
+    place.end()
+    assert {one["pid"]: one["samples"] for one in place.told()["processes"]} == dict.fromkeys((50, 51, 52, 61, 62), 2)
+
+
+# On demand.
+
+
+def test_a_request_is_answered_by_name(place, made):
+    nonce = request_burst(place.path, seconds=2)
+    place.tick()
+    place.tick()
+    assert {one.seconds for one in made} == {2}
+    place.end()
+    place.end()
+    answer = answer_to(place.path, nonce)
+    assert answer is not None and answer.why == "asked" and answer.samples == {50: 2, 51: 2, 52: 2}
+    count = len(made)
+    place.tick()
+    place.tick()
+    assert len(made) == count  # once
+
+
+def test_a_request_waits_for_the_burst_at_work(place, made):
+    place.train()
+    place.tick()
+    nonce = request_burst(place.path)
+    place.tick()
+    place.end()
+    place.end()
+    assert answer_to(place.path, nonce) is None
+    place.tick()
+    place.end()
+    place.end()
+    assert answer_to(place.path, nonce) is not None
+
+
+def test_a_request_of_long_ago_is_not_answered(tmp_path, made):
+    request_burst(tmp_path)
+    os.utime(tmp_path / "stacks.request", (time.time() - 100,) * 2)
+    place = Place(tmp_path)
+    place.tick()
+    place.tick()
+    assert not made
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"), [({"platform": "darwin"}, NOT_LINUX), ({"program": ""}, MISSING)], ids=["system", "missing"]
+)
+def test_a_request_that_cannot_be_met_is_answered_by_why(tmp_path, monkeypatch, how, reason):
+    monkeypatch.setattr(stacks, "find_py_spy", lambda: None)
+    place = Place(tmp_path, **{"program": None, **how} if how.get("program") == "" else how)
+    if how.get("program") == "":
+        place.bursts._program = None
+    nonce = request_burst(tmp_path)
+    place.tick()
+    place.tick()
+    answer = answer_to(tmp_path, nonce)
+    assert answer is not None and answer.reason == reason and answer.stacks == ()
+
+
+def test_nobody_is_left_to_be_read(place):
+    nonce = request_burst(place.path)
+    place.living = []
+    place.tick()
+    place.tick()
+    assert "alive" in answer_to(place.path, nonce).reason
+
+
+def test_py_spy_missing_is_a_reason(tmp_path, monkeypatch):
+    monkeypatch.setattr(stacks, "find_py_spy", lambda: None)
+    place = Place(tmp_path, program=None)
+    place.train()
+    place.tick()
+    assert place.reason == MISSING and not place.bursts.busy
+
+
+def test_native_frames(place, made):
+    request_burst(place.path, native=True, seconds=20)
+    place.tick()
+    place.tick()
+    assert [(one.pid, one.native, one.seconds, one.rate_hz) for one in made] == [(50, True, 2, 10), (51, True, 2, 10)]
+    place.end()
+    assert not place.bursts.busy and len(made) == 2  # the GIL is not looked at
+    assert place.told()["native"] is True
+
+
+@linux
+def test_a_process_left_stopped_is_woken_and_one_stopped_before_is_not(tmp_path, made):
+    sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(2)]
+    try:
+        first, second = (one.pid for one in sleepers)
+        place = Place(tmp_path, workers=(second,))
+        place.main.probe = SimpleNamespace(pid=first)
+        os.kill(second, signal.SIGSTOP)
+        until_state(second, b"T")
+        request_burst(tmp_path, native=True)
+        place.tick()
+        place.tick()
+        os.kill(first, signal.SIGSTOP)
+        until_state(first, b"T")
+        place.end()
+        until_state(first, b"S")
+        assert state_of(second) == b"T"
+    finally:
+        for one in sleepers:
+            one.kill()
+            one.wait()
+
+
+def until_state(pid, state):
+    deadline = time.monotonic() + 60
+    while state_of(pid) != state:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+# What goes wrong.
+
+
+def test_failures_are_a_reason_and_a_note(place, made):
+    place.train()
+    place.tick()
+    made[0].said = Outcome(1, None, None, "Permission Denied: Try running again with elevated permissions")
+    made[1].said = made[2].said = Outcome(1, None, None, "Error: No such file or directory (os error 2)")
+    place.end()
+    assert "--cap-add=SYS_PTRACE" in place.reason and not place.bursts.busy
+    told = place.told()
+    assert told["reason"] == place.reason and told["stacks"] == [] and len(told["failures"]) == 2
+
+
+def test_one_that_failed_beside_others_leaves_theirs(place, made):
+    place.train()
+    place.tick()
+    FakeRecording.written[51] = {"profiles": 5}
+    made[2].said = Outcome(1, None, None, "Error: odd")
+    place.end()
+    place.end()
+    assert place.told()["reason"] is None and place.reason is None
+    assert {one["pid"]: one["samples"] for one in place.told()["processes"]} == {50: 2, 51: 0, 52: 0}
+
+
+def test_one_that_hangs_is_killed(place, made):
+    place.train()
+    place.tick()
+    place.tick(19)
+    assert not any(one.killed for one in made)
+    place.tick(2)
+    assert all(one.killed for one in made)
+    place.end()
+    place.end()
+    assert "did not end in time" in place.told()["failures"][0]
+
+
+def test_one_that_is_dearer_than_allowed_ends_early_and_the_next_reads_less_often(place, made):
+    place.train()
+    place.tick()
+    made[0].cpu = 2 * S
+    place.tick()
+    assert all(one.ended for one in made)
+    place.end()
+    assert not place.bursts.busy and place.told()["ended_early"] is True and place.told()["stacks"]
+    request_burst(place.path)
+    place.tick()
+    place.tick()
+    assert made[-1].rate_hz == 8
+
+
+@pytest.mark.parametrize(("slower", "early"), [(1.3, True), (1.02, False)])
+def test_a_burst_that_slows_the_loop_down_ends_early(place, made, slower, early):
+    def lane(inside):
+        before = loop(200, 4.0, 1.0)
+        after = loop(inside, 4.0 * slower, slower, start_ns=before[-1]["t_ns"] + 5 * S // 1000)
+        write_lane(place.main.directory, "batches0x0", schema.BATCH, [*before, *after])
+
+    lane(0)
+    place.tick()
+    lane(150)
+    place.tick()
+    assert not any(one.ended for one in made)
+    place.tick()
+    assert {one.ended for one in made} == {early}
+
+
+def test_the_end_of_the_training_keeps_what_was_seen(place, made):
+    place.train()
+    place.tick()
+    place.bursts.close()
+    assert all(one.ended for one in made) and len(made) == 3
+    assert place.told()["stacks"] and place.reason is None
+
+
+def test_a_removed_directory_and_broken_parts_raise_nothing(place, made, monkeypatch):
+    place.train()
+    place.tick()
+    monkeypatch.setattr(Merged, "add", lambda *what: 1 / 0)
+    place.end()
+    assert not place.bursts.busy and "ZeroDivisionError" in place.reason
+    (place.path / "stacks.request").mkdir()
+    place.tick()
+    place.bursts.close()
+
+
+# Merging.
+
+
+def merge(tmp_path, data, pid=50, native=False, into=None):
+    path = tmp_path / "out.json"
+    path.write_text(json.dumps(data))
+    merged = into if into is not None else Merged()
+    return merged, merged.add(0, pid, path, native)
+
+
+def test_equal_stacks_are_counted_and_frames_kept_once(tmp_path):
+    merged, samples = merge(tmp_path, speedscope(["a@x.py", "b@x.py"], ["a@x.py"], ["a@x.py", "b@x.py"]))
+    merge(tmp_path, speedscope(["b@x.py"], thread='Thread 77 "Thread-1 ("odd")"'), into=merged)
+    told = merged.told()
+    assert samples == 3 and told["dropped"] == 0
+    assert told["frames"] == [["a", "x.py", 3, False], ["b", "x.py", 3, False]]
+    assert told["stacks"] == [
+        [0, "MainThread", [0, 1], 2],
+        [0, "MainThread", [0], 1],
+        [0, 'Thread-1 ("odd")', [1], 1],
+    ]
+
+
+def test_a_worker_s_own_thread_is_its_main_thread_whatever_its_name(tmp_path):
+    merged, _ = merge(tmp_path, speedscope(["a@x.py"], thread='Thread 50 "Thread-9 (train)"'))
+    assert merged.told()["stacks"][0][1] == "MainThread"
+
+
+def test_compiled_frames_are_marked(tmp_path):
+    merged, _ = merge(tmp_path, speedscope(["a@x.py", "b@<string>", "inflate@/lib/libz.so", "c@codec.c"]), native=True)
+    assert [frame[3] for frame in merged.told()["frames"]] == [False, False, True, True]
+
+
+def test_the_rarest_are_dropped_where_there_is_no_room(tmp_path):
+    merged = Merged()
+    for number in range(6000):
+        merge_into = (0, "MainThread", tuple(merged.frames.setdefault((f"f{number}{at}" * 9, "é" * 40, at, False),
+                      len(merged.frames)) for at in range(3)))  # fmt: skip
+        merged.counts[merge_into] = 2 if number < 5 else 1
+    told = merged.told()
+    assert len(json.dumps(told)) <= MAX_OUTPUT_CHARACTERS
+    assert told["dropped"] == 6005 - sum(stack[3] for stack in told["stacks"]) > 0
+    assert [stack[3] for stack in told["stacks"][:6]] == [2, 2, 2, 2, 2, 1]
+    assert max(max(stack[2]) for stack in told["stacks"]) == len(told["frames"]) - 1
+
+
+# py-spy.
+
+
+def test_where_it_is_found(tmp_path, monkeypatch):
+    beside, elsewhere = tmp_path / "env", tmp_path / "bin"
+    for folder in (beside, elsewhere):
+        folder.mkdir()
+        (folder / "py-spy").write_text("#!/bin/sh\n")
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path / "none"))
+    path = {"PATH": str(elsewhere)}
+    assert find_py_spy(path, str(beside / "python")) is None  # not programs
+    (elsewhere / "py-spy").chmod(0o755)
+    assert find_py_spy(path, str(beside / "python")) == str(elsewhere / "py-spy")
+    (beside / "py-spy").chmod(0o755)
+    assert find_py_spy(path, str(beside / "python")) == str(beside / "py-spy")
+
+
+@pytest.mark.parametrize(
+    ("message", "scope", "part"),
+    [
+        ("Permission Denied: Try running again with elevated permissions", None, "--cap-add=SYS_PTRACE"),
+        ("Error: Operation not permitted (os error 1)", "1", "--cap-add=SYS_PTRACE"),
+        ("Permission Denied", "2", "kernel.yama.ptrace_scope=1"),
+        ("Permission Denied", "3", "next boot"),
+        ("Error: x\n  0: No such process (os error 3)", None, "had ended"),
+        ("py-spy> Sampling\nError: Failed to find python version\n\nCaused by", None, "Failed to find python version"),
+        ("", None, "said nothing"),
+    ],
+)
+def test_what_its_failure_means(tmp_path, message, scope, part):
+    if scope is not None:
+        (tmp_path / "proc/sys/kernel/yama").mkdir(parents=True)
+        (tmp_path / "proc/sys/kernel/yama/ptrace_scope").write_text(scope + "\n")
+    assert part in why_failed(message, tmp_path)
+    assert "\n" not in why_failed(message, tmp_path)
+
+
+def program(path: Path, text: str) -> str:
+    path.write_text(f"#!{sys.executable} -S\n{text}")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def over(recording, patience=60.0):
+    deadline = time.monotonic() + patience
+    while not recording.over:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return recording.outcome()
+
+
+@linux
+def test_a_recording_that_fails_or_cannot_begin(tmp_path):
+    failing = program(tmp_path / "failing", "import sys\nprint('Error: odd', file=sys.stderr)\nsys.exit(3)\n")
+    one = Recording(failing, os.getpid(), tmp_path, 5, 1)
+    assert over(one) == Outcome(3, None, None, "Error: odd\n")
+    one.clear()
+    with pytest.raises(FileNotFoundError):
+        Recording(str(tmp_path / "nowhere"), os.getpid(), tmp_path, 5, 1)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@linux
+def test_a_recording_can_be_ended_and_killed(tmp_path):
+    text = "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *_: sys.exit(7))\nprint('on', flush=True)\n"
+    stubborn = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('on', flush=True)\n"
+    heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the sampler
+    try:
+        polite = Recording(program(tmp_path / "polite", text + "time.sleep(200)\n"), 5, tmp_path, 5, 1)
+        deaf = Recording(program(tmp_path / "deaf", stubborn + "time.sleep(200)\n"), 6, tmp_path, 5, 1)
+    finally:
+        signal.signal(signal.SIGINT, heard)
+    deadline = time.monotonic() + 60
+    while any("on" not in (tmp_path / f".stacks-{pid}.txt").read_text() for pid in (5, 6)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    polite.end()
+    deaf.end()
+    assert over(polite).status == 7
+    assert not deaf.over
+    deaf.kill()
+    assert over(deaf).status == -signal.SIGKILL
+
+
+@linux
+def test_trying_whether_stacks_can_be_read(tmp_path):
+    reads = program(tmp_path / "reads", "print('Thread 5 (idle)')\n")
+    denied = program(tmp_path / "denied", "import sys\nsys.exit('Permission Denied: Try running again')\n")
+    assert try_stacks(reads) is None
+    assert try_stacks(denied, tmp_path) == not_permitted(tmp_path)
+    assert "cannot be started" in try_stacks(str(tmp_path / "nowhere"))
+    assert try_stacks(reads, platform="darwin") == NOT_LINUX
+
+
+# Permission.
+
+
+def test_only_the_sampler_is_permitted(monkeypatch):
+    calls = []
+    library = SimpleNamespace(prctl=lambda *given: calls.append(given))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(prctl=Prctl(library.prctl)))
+    monkeypatch.setattr(sys, "platform", "linux")
+    for pid in (None, 0, 1, -1):
+        ptrace.allow(pid)
+    assert calls == []
+    ptrace.allow(4321)
+    ptrace.pass_on(77)
+    ptrace.allow_as_told()
+    ptrace.pass_on(None)
+    ptrace.allow_as_told()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    ptrace.allow(4321)
+    assert calls == [(ptrace.PR_SET_PTRACER, 4321, 0, 0, 0), (ptrace.PR_SET_PTRACER, 77, 0, 0, 0)]
+
+
+class Prctl:
+    """A C function, which takes attributes."""
+
+    def __init__(self, call):
+        self.call = call
+
+    def __call__(self, *given):
+        return self.call(*given)

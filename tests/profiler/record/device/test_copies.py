@@ -1,0 +1,274 @@
+"""The copy wrappers, with torch's `meta` device in the place of a GPU: real calls, no hardware."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+import torch
+
+from loaderscope.profiler.record.device import copies
+from torch_modes import seen_by_modes
+
+
+class Listener:
+    """Stands for a batch that was handed over."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, bool, bool]] = []
+        self.started = 0
+
+    def before_copy(self) -> None:
+        self.started += 1
+
+    def after_copy(
+        self, start: object, host_ns: int, nbytes: int, pinned: bool, blocking: bool, issuing_ns: int
+    ) -> None:
+        assert host_ns > 0 and 0 < issuing_ns < 1_000_000
+        self.seen.append((nbytes, pinned, blocking))
+
+
+@pytest.fixture
+def listener() -> Iterator[Any]:
+    copies.install("meta")
+    copies.install("cuda")
+    listener = Listener()
+    yield listener
+    copies.uninstall()
+    assert not {"to", "cuda", "copy_"} & set(vars(torch.Tensor))
+    assert torch.ones(1).to(torch.float64).dtype is torch.float64
+
+
+X = 4096
+
+
+def test_every_way_of_copying(listener: Any) -> None:
+    batch = {"x": torch.ones(X), "more": [torch.ones(2, dtype=torch.int64)]}
+    copies.expect(listener, batch)
+    on_meta = torch.empty(X, device="meta")
+    batch["x"].to("meta")
+    batch["x"].to(device="meta", non_blocking=True)
+    batch["x"].to(torch.device("meta"), torch.float16)
+    batch["x"].to(on_meta)
+    batch["x"].to(tensor=on_meta)
+    batch["x"].to(device="meta", copy=True)
+    on_meta.copy_(batch["x"], True)
+    batch["more"][0].to("meta")
+    sizes = [nbytes for nbytes, _, _ in listener.seen]
+    assert sizes == [X * 4] * 7 + [16]
+    assert [blocking for _, _, blocking in listener.seen] == [True, False, True, True, True, True, False, True]
+    assert not any(pinned for _, pinned, _ in listener.seen)
+    assert listener.started == 8
+
+
+def test_what_is_no_copy_of_the_batch(listener: Any) -> None:
+    batch = torch.ones(X)
+    batch.to("meta")  # before the hand-over
+    copies.expect(listener, batch)
+    batch.to(torch.float64)
+    batch.to("cpu")
+    batch.to(copy=True)
+    torch.ones(3).to("meta")  # a scalar of the training step
+    torch.empty(X, device="meta").to("meta")
+    torch.ones(X).copy_(batch)
+    assert listener.seen == []
+    (batch * 2).to("meta")  # derived from the batch
+    assert listener.seen == [(X * 4, False, True)]
+    copies.forget(listener)
+    batch.to("meta")
+    assert len(listener.seen) == 1
+
+
+def test_another_thread_copies_for_the_batch(listener: Any) -> None:
+    import threading
+
+    batch = torch.ones(X)
+    copies.expect(listener, [batch])
+    thread = threading.Thread(target=lambda: (batch.to("meta"), torch.ones(X).to("meta")))
+    thread.start()
+    thread.join()
+    assert listener.seen == [(X * 4, False, True)]
+
+
+def test_odd_arguments_get_torchs_own_answer(listener: Any) -> None:
+    calls = (
+        lambda t: t.to("nowhere"),
+        lambda t: t.to(),
+        lambda t: t.to(1.5),
+        lambda t: t.to("meta", colour="red"),
+        lambda t: t.copy_("text"),
+        lambda t: t.cuda("nowhere"),
+    )
+
+    def answers() -> list[str]:
+        found = []
+        for call in calls:
+            try:
+                found.append(repr(call(torch.ones(2))))
+            except Exception as error:
+                found.append(f"{type(error).__name__}: {error}")
+        return found
+
+    copies.expect(listener, torch.ones(X))
+    with_hooks = answers()
+    copies.uninstall()
+    assert with_hooks == answers()
+    copies.install("meta")
+
+
+def test_a_failing_listener_costs_no_copy(listener: Any) -> None:
+    def fail(*args: object) -> None:
+        raise ValueError("broken")
+
+    listener.before_copy = fail
+    listener.after_copy = fail
+    batch = torch.ones(X)
+    copies.expect(listener, batch)
+    assert batch.to("meta").shape == (X,)
+
+
+def test_subclasses_keep_their_class(listener: Any) -> None:
+    class Own(torch.Tensor):
+        asked: ClassVar[list[Any]] = []
+
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            cls.asked.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    own = torch.ones(X).as_subclass(Own)
+    Own.asked.clear()
+    copies.expect(listener, own)
+    assert type(own.to("meta")) is Own
+    assert Own.asked == [torch._C.TensorBase.to]  # by identity: subclasses look it up in sets of their own
+    assert listener.seen == [(X * 4, False, True)]
+    doubled = torch.func.vmap(lambda row: row.to(torch.float64) * 2)(torch.ones(2, X))
+    assert doubled.dtype is torch.float64
+
+
+def test_what_stands_for_a_method_is_found_where_the_method_is(listener: Any) -> None:
+    method, ours = torch._C.TensorBase.to, torch.Tensor.to
+    assert ours is not method
+    assert method in {ours} and ours in {method} and ours != torch.Tensor.copy_
+    assert (ours.__name__, ours.__doc__, repr(ours)) == (method.__name__, method.__doc__, repr(method))
+    assert torch.Tensor.to(torch.ones(2), torch.float64).dtype is torch.float64
+
+
+def test_tensors_that_dispatch_themselves_are_left_alone(listener: Any) -> None:
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    two = TwoTensor(torch.ones(X), torch.ones(X))
+    copies.expect(listener, [two])
+    assert type(two.to("meta")) is TwoTensor
+    # What it does with the plain tensors inside is its own affair, and seen as such.
+    assert len(listener.seen) in (0, 2)
+
+
+def test_modes_of_the_program_see_nothing_of_ours(listener: Any) -> None:
+    batch = {"x": torch.ones(X)}
+    there = torch.empty(X, device="meta")
+
+    def copied() -> list[Any]:
+        with seen_by_modes() as seen:
+            batch["x"].to("meta")
+            batch["x"].to(there)
+            there.copy_(batch["x"])
+        return seen
+
+    with seen_by_modes() as seen:
+        copies.expect(listener, batch)
+    assert seen == []
+    recorded = copied()
+    assert len(listener.seen) == 3
+    copies.uninstall()
+    assert recorded == copied()
+
+
+@dataclass
+class Sample:
+    x: torch.Tensor
+    more: list[Any]
+
+    def to(self, device: str) -> Sample:
+        return Sample(self.x.to(device), [{k: v.to(device) for k, v in each.items()} for each in self.more])
+
+
+class Encoding(UserDict[str, Any]):
+    """As a tokeniser's BatchEncoding holds its tensors."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"asked for {name}")
+
+
+class Store:
+    """As a graph library's batch, which refers to itself."""
+
+    def __init__(self, owner: Any) -> None:
+        self._mapping = {"edges": torch.ones(2, dtype=torch.int64)}
+        self.owner = owner
+
+
+class Graph:
+    def __init__(self) -> None:
+        self._store = Store(self)
+
+
+def test_nested_batches_of_all_kinds(listener: Any) -> None:
+    small = torch.ones(3)
+    encoding, graph = Encoding(ids=torch.ones(2)), Graph()
+    batch = [Sample(torch.ones(4), [{"y": small}]), (encoding, {"graph": graph})]
+    copies.expect(listener, batch)
+    batch[0].to("meta")
+    encoding.data["ids"].to("meta")
+    graph._store._mapping["edges"].to("meta")
+    small.clone().to("meta")  # too small to be data, where nobody knows it
+    assert [nbytes for nbytes, _, _ in listener.seen] == [16, 12, 8, 16]
+
+
+def test_a_backend_without_page_locked_memory(listener: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: torch.Tensor) -> bool:
+        raise NotImplementedError("register hooks first")
+
+    monkeypatch.setattr(torch.Tensor, "is_pinned", refuse)
+    batch = torch.ones(X)
+    copies.expect(listener, batch)
+    batch.to("meta")
+    assert listener.seen == [(X * 4, None, True)]
+
+
+def test_a_compiler_sees_no_wrapper(listener: Any) -> None:
+    import torch._dynamo as dynamo
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        y = x.to(torch.float64)
+        z = torch.zeros_like(y)
+        z.copy_(y)
+        return (z * 2).to(torch.float32).sum()
+
+    x = torch.arange(X, dtype=torch.float32)
+
+    def run() -> tuple[float, int, int]:
+        dynamo.reset()
+        dynamo.utils.counters.clear()
+        value = torch.compile(step, backend="eager", fullgraph=True)(x).item()
+        stats = dynamo.utils.counters
+        return value, stats["stats"]["unique_graphs"], sum(stats["graph_break"].values())
+
+    copies.expect(listener, x)
+    with_hooks = run()
+    copies.uninstall()
+    assert with_hooks == run()
+    assert with_hooks[1:] == (1, 0)
+    copies.install("meta")
+
+
+def test_installing_leaves_another_wrapper_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = lambda self, *args, **kwargs: self  # noqa: E731
+    monkeypatch.setattr(torch.Tensor, "to", theirs, raising=False)
+    copies.install("meta")
+    assert vars(torch.Tensor)["to"] is theirs
+    copies.uninstall()
+    assert vars(torch.Tensor)["to"] is theirs

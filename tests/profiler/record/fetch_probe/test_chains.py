@@ -1,0 +1,299 @@
+"""Finding chains without running anything, and timing them without wrapping anything."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import pickle
+import threading
+from typing import Any
+
+import pytest
+import torch
+
+from loaderscope.profiler.record.fetch_probe import chain_timing
+from loaderscope.profiler.record.fetch_probe.chain_timing import Times, timed
+from loaderscope.profiler.record.fetch_probe.chains import MAX_CHAINS, Chains, find_chains
+
+
+class Object:
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+class Compose:
+    def __init__(self, transforms: Any) -> None:
+        self.transforms = transforms
+
+    def __call__(self, value: Any) -> Any:
+        for t in self.transforms:
+            value = t(value)
+        return value
+
+
+class Clock:
+    """Every reading is 10 ns later than the one before."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def __call__(self) -> int:
+        self.now += 10
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(chain_timing, "now_ns", clock)
+    return clock
+
+
+def double(value: Any) -> Any:
+    return value * 2
+
+
+def found(dataset: Any) -> list[tuple[str, list[Any]]]:
+    return [(link.chain, list(link.held)) for link in find_chains(dataset)]
+
+
+def closing_over(chain: Any) -> Any:
+    def apply(value: Any) -> Any:
+        return chain(value)
+
+    return apply
+
+
+PAIR = [double, abs]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "chain"),
+    [
+        (Object(steps=list(PAIR)), "dataset.steps"),
+        (Object(transforms=list(PAIR)), "dataset.transforms"),
+        (Object(transform=Compose(tuple(PAIR))), "dataset.transform"),
+        (Object(dataset=Object(dataset=Object(transform=Compose(list(PAIR))))), "dataset.dataset.dataset.transform"),
+        (Object(transform=functools.partial(print, Compose(list(PAIR)))), "dataset.transform"),
+        (Object(transform=Compose(list(PAIR)).__call__), "dataset.transform"),
+        (Object(datasets=[Object(), Object(transform=Compose(list(PAIR)))]), "dataset.datasets[1].transform"),
+        (Object(transform={"image": Compose(list(PAIR))}), "dataset.transform.image"),
+        (Object(transform=closing_over(Compose(list(PAIR)))), "dataset.transform"),
+    ],
+)  # fmt: skip
+def test_where_chains_are_found(dataset: Any, chain: str) -> None:
+    assert found(dataset) == [(chain, PAIR)]
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        Object(),
+        Object(transform=Compose([double])),
+        Object(classes=[int, float, str]),
+        Object(values=[1, 2, 3], names=["a", "b"]),
+        Object(steps=[double] * 65),
+        Object(steps=[double, "not callable"]),
+        [1, 2],
+        None,
+        torch.ones(3),
+    ],
+)
+def test_what_is_no_chain(dataset: Any) -> None:
+    assert found(dataset) == []
+
+
+def test_modules_are_those_of_a_sequential() -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = torch.nn.ReLU(), torch.nn.ReLU()
+
+    inner = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh())
+    assert [link.chain for link in find_chains(Object(net=Net()))] == []
+    assert [link.chain for link in find_chains(Object(net=inner))] == ["dataset.net"]
+    assert [link.chain for link in find_chains(Object(net=torch.nn.Sequential(inner, inner)))] == [
+        "dataset.net", "dataset.net[0]",
+    ]  # fmt: skip
+
+
+def test_the_search_runs_no_code_and_ends() -> None:
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("code of the user's was run")
+
+    body = dict.fromkeys(("__getattr__", "__len__", "__iter__", "__bool__", "__eq__", "__repr__", "__call__"), fail)
+    hostile = type("Hostile", (), {**body, "__hash__": None, "transforms": property(fail), "__class__": property(fail)})
+    knot = Object(hostile=hostile(), steps=[hostile(), hostile()])
+    knot.knot = knot
+    knot.many = [Object(number=i, steps=list(PAIR)) for i in range(60)]
+    assert "dataset.steps" in [link.chain for link in find_chains(knot)]
+    assert len(find_chains(knot)) == MAX_CHAINS
+
+
+class Slots:
+    __slots__ = ("transforms",)
+
+    def __init__(self) -> None:
+        self.transforms = list(PAIR)
+
+
+class Setter(Compose):
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+
+class Property(Object):
+    @property
+    def transforms(self) -> Any:
+        return self.__dict__["transforms"]
+
+    @transforms.setter
+    def transforms(self, value: Any) -> None:
+        raise AssertionError("set")
+
+
+@pytest.mark.parametrize("owner", [Slots(), Setter(list(PAIR)), Property(transforms=list(PAIR))])
+def test_owners_left_alone(owner: Any) -> None:
+    assert found(Object(transform=owner)) == []
+
+
+def run(dataset: Any, call: Any = None) -> list[Any]:
+    chains = Chains(lambda: dataset)
+    chains.start()
+    try:
+        (call or (lambda: dataset.transform(3)))()
+    finally:
+        found = chains.stop()
+    return found
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_each_callable_is_timed(kind: Any) -> None:
+    held = kind([double, abs, double])
+    dataset = Object(transform=Compose(held))
+    steps = run(dataset, lambda: [dataset.transform(3) for _ in range(2)])
+    assert steps == [
+        ("dataset.transform", 0, "double", 2, 20),
+        ("dataset.transform", 1, "abs", 2, 20),
+        ("dataset.transform", 2, "double", 2, 20),
+    ]
+    assert dataset.transform.transforms is held
+
+
+def test_results_and_items_are_the_same() -> None:
+    dataset = Object(transform=Compose([double, double]))
+    chains = Chains(lambda: dataset)
+    assert chains.start()
+    seen = dataset.transform.transforms
+    assert isinstance(seen, list) and seen == [double, double] and seen[0] is double and len(seen) == 2
+    assert dataset.transform(3) == 12
+    assert list(seen) == [double, double] and [*reversed(seen)] == [double, double]
+    for plain in (copy.copy(seen), copy.deepcopy(seen), pickle.loads(pickle.dumps(seen)), seen * 1, seen.copy()):
+        assert type(plain) is list and plain == [double, double]
+    chains.stop()
+
+
+@pytest.mark.parametrize("chain", [[double, abs], (double, abs), {"0": double, "1": abs}])
+def test_what_others_make_of_the_type_is_plain(chain: Any) -> None:
+    stand_in = timed(chain, Times(2))
+    made = type(stand_in)(chain)
+    assert type(made) is type(chain) and made == chain
+    assert type(copy.copy(stand_in)) is type(pickle.loads(pickle.dumps(stand_in))) is type(chain)
+
+
+def test_a_dataclass_of_chains_can_be_taken_apart() -> None:
+    @dataclasses.dataclass
+    class Settings:
+        steps: list[Any]
+
+    settings = Settings([double, abs])
+    taken: list[Any] = []
+    run(Object(settings=settings), lambda: taken.append(dataclasses.asdict(settings)))
+    assert taken == [{"steps": [double, abs]}]
+    assert type(taken[0]["steps"]) is list
+
+
+def test_slices_keep_their_places() -> None:
+    dataset = Object(steps=(double, abs, double))
+    steps = run(dataset, lambda: [step(1) for step in dataset.steps[1:]])
+    assert [(step[1], step[3]) for step in steps] == [(1, 1), (2, 1)]
+
+
+def test_an_exception_passes_and_all_is_put_back() -> None:
+    def fail(value: Any) -> Any:
+        raise KeyError(value)
+
+    held = [double, fail, double]
+    dataset = Object(transform=Compose(held))
+    with pytest.raises(KeyError) as caught:
+        run(dataset)
+    assert dataset.transform.transforms is held
+    names = []
+    entry = caught.value.__traceback__
+    while entry is not None:
+        names.append(entry.tb_frame.f_code.co_name)
+        entry = entry.tb_next
+    assert names[-2:] == ["__call__", "fail"]
+
+
+def test_changes_during_a_look_stay() -> None:
+    held = [double, abs]
+    dataset = Object(transform=Compose(held))
+    run(dataset, lambda: dataset.transform.transforms.append(double))
+    assert dataset.transform.transforms is held == [double, abs, double]
+    run(dataset, lambda: setattr(dataset.transform, "transforms", [abs]))
+    assert dataset.transform.transforms == [abs]
+
+
+def test_a_change_through_another_name_stays() -> None:
+    held = [double, abs]
+    dataset = Object(transform=Compose(held))
+    run(dataset, lambda: held.append(abs))
+    assert dataset.transform.transforms is held == [double, abs, abs]
+
+
+def test_changes_of_modules_stay() -> None:
+    net = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.ReLU())
+    modules = net._modules
+    dataset = Object(transform=net)
+    steps = run(dataset, lambda: net(torch.ones(1)))
+    assert [step[3] for step in steps] == [1, 1]
+    run(dataset, lambda: net.append(torch.nn.Tanh()))
+    assert net._modules is modules and len(modules) == 3
+
+
+def test_other_threads_are_not_timed() -> None:
+    dataset = Object(transform=Compose([double, double]))
+    results: list[Any] = []
+
+    def elsewhere() -> None:
+        thread = threading.Thread(target=lambda: results.append(dataset.transform(1)))
+        thread.start()
+        thread.join()
+
+    assert run(dataset, elsewhere) == []
+    assert results == [4]
+
+
+def test_a_loop_that_outlives_its_look_goes_on_untimed(clock: Clock) -> None:
+    times = Times(2)
+    loop = iter(timed([double, abs], times))
+    assert next(loop) is double
+    times.active = False
+    assert next(loop) is abs
+    assert times.steps == [[0, 0], [0, 0]]
+
+
+def test_a_chain_made_late_is_found_and_a_replaced_one_again() -> None:
+    dataset = Object(transform=None)
+    chains = Chains(lambda: dataset)
+    assert not chains.start()
+    dataset.transform = Compose([double, abs])
+    assert chains.start()
+    chains.stop()
+    dataset.transform.transforms = [abs, double, abs]
+    assert not chains.start()  # the third start: the search is not made each time
+    assert chains.start()
+    dataset.transform(1)
+    assert len(chains.stop()) == 3

@@ -1,0 +1,511 @@
+"""The parts of looking inside fetching: what is opened, read, held and mounted, when to look, and the sums on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loaderscope.profiler.base.mounts import MountPoint, Mounts
+from loaderscope.profiler.record.fetch_probe import containers, opened_paths, opens, probe, read_counters
+from loaderscope.profiler.record.fetch_probe.chains import Chains
+from loaderscope.profiler.record.fetch_probe.opened_paths import PathSums
+from loaderscope.profiler.record.fetch_probe.probe import FetchProbe
+from loaderscope.profiler.record.fetch_probe.read_counters import Counters, Reading, between
+from loaderscope.profiler.store.probe_totals import (
+    MAX_CHARACTERS,
+    MAX_EPOCHS,
+    MAX_FOLDERS,
+    MAX_SUFFIXES,
+    OTHER,
+    ProbeTotals,
+    totals_from,
+)
+from loaderscope.profiler.store.run.sampled_fetches_reader import read_sampled_fetches, sampled_fetches_of
+from loaderscope.profiler.store.sampled_fetches import EpochTotals, SampledFetches, SuffixTotals
+
+MS = 1_000_000
+
+
+# Opens.
+
+
+@pytest.mark.parametrize("form", ["in use", "python"])
+def test_opens_of_this_thread_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    if form == "python" and opens.native is not None:
+        monkeypatch.setattr(opens, "native", None)
+        monkeypatch.setattr(opens, "_installed", False)
+    file = tmp_path / "x.bin"
+    file.write_bytes(b"abc")
+    opens.install()
+    file.read_bytes()
+    opens.begin(False)
+    file.read_bytes()
+    handle = os.open(bytes(file), os.O_RDONLY)
+    with os.fdopen(handle, "rb") as again:
+        again.read()
+    file.write_bytes(b"written, not read")
+    with pytest.raises(FileNotFoundError):
+        open(tmp_path / "missing")  # noqa: SIM115
+    thread = threading.Thread(target=file.read_bytes)
+    thread.start()
+    thread.join()
+    sys.audit("open", "too few")
+    found = opens.end()
+    file.read_bytes()
+    assert found == [str(file), bytes(file), str(tmp_path / "missing")]
+    assert opens.end() == []
+    opens.begin(True)
+    thread = threading.Thread(target=file.read_bytes)
+    thread.start()
+    thread.join()
+    assert opens.end() == [str(file)]
+
+
+# Paths.
+
+
+def mounts_of(tmp_path: Path, text: str) -> Mounts:
+    file = tmp_path / "mountinfo"
+    file.write_text(text)
+    return Mounts(str(file))
+
+
+MOUNTS = """\
+22 27 0:21 / / rw,relatime - overlay overlay rw
+23 22 0:22 / /data rw - nfs4 server:/x rw
+24 22 0:23 / /data/with\\040space rw,shared:1 master:2 - fuse.gcsfuse x rw
+25 22 0:24 / /data rw - lustre y rw
+broken
+"""
+
+
+@pytest.mark.parametrize(
+    ("directory", "mount"),
+    [
+        ("/data/a/b", ("/data", "lustre")),
+        ("/data/with space/x", ("/data/with space", "fuse.gcsfuse")),
+        ("/database", ("/", "overlay")),
+        ("/", ("/", "overlay")),
+    ],
+)
+def test_mounts(tmp_path: Path, directory: str, mount: tuple[str, str]) -> None:
+    assert mounts_of(tmp_path, MOUNTS).of(directory) == MountPoint(*mount)
+
+
+def test_a_mount_made_later_is_found(tmp_path: Path) -> None:
+    mounts = mounts_of(tmp_path, "1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /net rw - autofs y rw\n")
+    assert mounts.of("/net/set") == MountPoint("/net", "autofs")
+    mounts_of(
+        tmp_path, "1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /net rw - autofs y rw\n3 2 0:3 / /net/set rw - nfs z rw\n"
+    )
+    assert mounts.of("/net/set") == MountPoint("/net/set", "nfs")
+
+
+def test_no_mounts(tmp_path: Path) -> None:
+    assert Mounts(str(tmp_path / "missing")).of("/x") is None
+
+
+def sums(tmp_path: Path) -> tuple[ProbeTotals, PathSums]:
+    totals = ProbeTotals()
+    return totals, PathSums(totals, mounts=mounts_of(tmp_path, MOUNTS))
+
+
+def test_what_is_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    totals, paths = sums(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a10.PNG").write_bytes(b"x" * 10)
+    opened = ["a10.PNG", b"/data/b.tar.gz", Path("/data/c"), "/data/c", "/x/module.py", "/proc/self/io", 7, object()]
+    opened += ["/dev/null", "/dev/urandom"]
+    assert paths.add(opened, 2) == 4
+    assert (totals.opens, totals.distinct, totals.reopened, totals.directories) == (4, 3, 1, 2)
+    assert totals.suffixes == {".png": [1, 1, 10, 10], ".tar.gz": [1, 0, 0, 0], "": [2, 0, 0, 0]}
+    assert totals.folders == {str(tmp_path): 1, "/data": 3}
+    assert totals.mounts == {("/", "overlay"): 1, ("/data", "lustre"): 3}
+
+
+def test_files_in_shared_memory_are_files_but_for_ours(tmp_path: Path) -> None:
+    totals = ProbeTotals()
+    paths = PathSums(
+        totals, "/dev/shm/runs/p1-0", mounts_of(tmp_path, MOUNTS + "26 22 0:26 / /dev/shm rw - tmpfs s rw\n")
+    )
+    assert paths.add(["/dev/shm/set/a.png", "/dev/shm/runs/p1-0/looks-0-m.json", "/dev/null"], 1) == 1
+    assert totals.mounts == {("/dev/shm", "tmpfs"): 1}
+
+
+def test_a_path_of_a_class_of_the_users_is_asked_nothing(tmp_path: Path) -> None:
+    class Named(str):
+        def __str__(self) -> str:
+            raise AssertionError("code of the user's was run")
+
+        startswith = endswith = __hash__ = __eq__ = __str__  # type: ignore[assignment]
+
+    totals, paths = sums(tmp_path)
+    paths.add([Named("/data/x.png")], 1)
+    assert totals.folders == {"/data": 1}
+
+
+@pytest.mark.parametrize(
+    ("names", "share"),
+    [
+        ([f"/d/i{i}.png" for i in range(50)], 1.0),
+        ([f"/d/i{i}.png" for i in reversed(range(50))], 0.02),
+        ([f"/d/{kind}/{i}.png" for i in range(50) for kind in ("masks", "images")], 0.99),
+        ([f"/d/{i:03}/x.png" for i in range(50)], 1.0),
+    ],
+)
+def test_order(tmp_path: Path, names: list[str], share: float) -> None:
+    totals, paths = sums(tmp_path)
+    for start in range(0, len(names), 8):  # looks
+        paths.add(names[start : start + 8], 8)
+    assert totals.sequential / totals.opens == pytest.approx(share, abs=0.011)
+
+
+def test_what_is_remembered_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opened_paths, "MAX_KNOWN", 100)
+    monkeypatch.setattr(opened_paths, "MAX_DIRECTORIES", 50)
+    totals, paths = sums(tmp_path)
+    paths.add([f"/data/d{i}/f.s{i}" for i in range(300)], 300)
+    assert (totals.opens, totals.distinct, totals.reopened) == (300, 100, 0)
+    assert totals.directories == 100
+    assert len(totals.folders) == 50
+    assert len(totals.suffixes) == MAX_SUFFIXES + 1 and totals.suffixes[OTHER][0] == 300 - MAX_SUFFIXES
+    assert len(json.loads(totals.to_json())["folders"]) == MAX_FOLDERS
+
+
+# Reading.
+
+
+def test_our_own_reading_is_no_part_of_it() -> None:
+    first = Counters(1000, 10, 0, 3, 100)
+    assert between(first, Counters(1100, 11, 0, 3, 99)) == Reading(0, 0, 0, 0)
+    assert between(first, Counters(5100, 15, 4096, 5, 99)) == Reading(4000, 4, 4096, 2)
+
+
+def test_a_kernel_that_does_not_count_says_nothing() -> None:
+    assert between(Counters(0, 0, 0, 1, 100), Counters(0, 0, 0, 2, 100)) == Reading(-1, -1, -1, 1)
+    assert between(Counters(-1, -1, -1, -1, 0), Counters(-1, -1, -1, -1, 0)) == Reading(-1, -1, -1, -1)
+
+
+@pytest.mark.parametrize("whole_process", [False, True])
+def test_reading_a_file_is_counted(tmp_path: Path, whole_process: bool) -> None:
+    file = tmp_path / "x"
+    file.write_bytes(b"x" * 12345)
+    first = read_counters.counters(whole_process)
+    if first.read_bytes < 0:
+        pytest.skip("no counters here")
+    handle = os.open(file, os.O_RDONLY)
+    os.read(handle, 20000)
+    os.close(handle)
+    assert between(first, read_counters.counters(whole_process))[:2] == (12345, 1)
+
+
+@pytest.mark.parametrize("text", ["", "rchar: x\n", "rchar: 1\nwchar: 2\n", "a b c d e f g h i j"])
+def test_counters_of_another_kind(tmp_path: Path, text: str) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "io").write_text(text)
+    assert read_counters.counters(True, str(tmp_path))[:3] == (-1, -1, -1)
+
+
+# Containers.
+
+
+def test_containers_open_or_mapped(tmp_path: Path) -> None:
+    process, run = tmp_path / "process", tmp_path / "run"
+    (process / "fd").mkdir(parents=True)
+    for number, target in enumerate(
+        ["/d/set.h5", "/d/log.txt", "socket:[1]", "/d/gone.h5 (deleted)", f"{run}/x.tar", "/d/small.npy"]
+    ):
+        (process / "fd" / str(number)).symlink_to(target)
+    maps = [
+        ("r--p", "/usr/lib/libc.so.6"), ("r-xp", "/opt/tool"), ("r--p", "/opt/tool"), ("r--s", "/d/store/data.mdb"),
+        ("r--s", "/d/all.npy"), ("r--s", "/d/with space.bin"), ("rw-s", "/dev/shm/torch_1_2"), ("rw-s", f"{run}/a.seg"),
+        ("r--p", f"{sys.prefix}/x.dat"), ("rw-p", "[heap]"), ("r--s", "/d/gone.npy (deleted)"),
+    ]  # fmt: skip
+    lines = [f"7f00-7f01 {mode} 00000000 00:00 1    {path}" for mode, path in maps]
+    (process / "maps").write_text("\n".join([*lines, "7f02-7f03 rw-p 00000000 00:00 0", ""]))
+    assert containers.held_containers(str(run), str(process)) == {
+        "/d/set.h5": "hdf5", "/d/store/data.mdb": "lmdb", "/d/all.npy": "npy", "/d/with space.bin": "memmap",
+    }  # fmt: skip
+    assert containers.held_containers("", str(tmp_path / "none")) == {}
+
+
+def test_a_sparse_lmdb_file_is_as_large_as_what_it_holds(tmp_path: Path) -> None:
+    file = tmp_path / "data.mdb"
+    with file.open("wb") as made:
+        made.write(b"x" * 4096)
+        made.truncate(1 << 30)
+    assert containers.size_of(str(file), "lmdb") == os.stat(file).st_blocks * 512
+    assert containers.size_of(str(file), "memmap") == 1 << 30
+    assert containers.size_of(str(tmp_path / "none"), "lmdb") is None
+
+
+# Totals.
+
+
+def some_totals() -> ProbeTotals:
+    totals = ProbeTotals()
+    totals.batches, totals.samples, totals.fetch_ns, totals.opens = 2, 8, 100, 8
+    totals.add_suffix(".png", 8, 4, 400, 120)
+    totals.folders["/d"] = 8
+    totals.add_mount("/", "ext4", 8)
+    totals.add_container("/d/x.tar", "tar", None)
+    totals.add_epoch(0, [2, 8, 100, 50, 8, 400, 16, -1, 0])
+    totals.add_step("dataset.transform", 0, "Halve", 8, 80)
+    totals.reasons["reading"] = "why"
+    return totals
+
+
+def test_there_and_back() -> None:
+    totals = some_totals()
+    assert vars(totals_from(json.loads(totals.to_json()))) == vars(totals)
+    looks = sampled_fetches_of(totals)
+    assert looks.suffixes == {".png": SuffixTotals(8, 4, 400, 120)}
+    assert looks.epochs == (EpochTotals(0, 2, 8, 100, 50, 8, 400, 16, -1, 0),)
+
+
+def test_adding_up() -> None:
+    totals = some_totals()
+    totals.add(some_totals())
+    assert totals.samples == 16
+    assert totals.suffixes == {".png": [16, 8, 800, 120]}
+    assert totals.epochs == {0: [4, 16, 200, 100, 16, 800, 32, -1, 0]}
+    assert totals.chains == {("dataset.transform", 0, "Halve"): [16, 160]}
+    totals.add_epoch(MAX_EPOCHS + 5, [1] * 9)
+    totals.add_epoch(MAX_EPOCHS + 6, [1] * 9)
+    assert totals.epochs[MAX_EPOCHS - 1] == [2] * 9
+
+
+def test_a_file_is_bounded() -> None:
+    totals = some_totals()
+    for i in range(2000):
+        name = f"/{i}" + "ü" * 400
+        totals.folders[name] = 1
+        totals.add_container(name, "tar", 1)
+        totals.add_mount(name, "ext4", 1)
+        totals.add_step("dataset." + "x" * 100, i, "y" * 190, 1, 1)
+    text = totals.to_json()
+    assert len(text) <= MAX_CHARACTERS
+    assert totals_from(json.loads(text)).opens == 8
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=20,
+)
+FIELDS = [*json.loads(some_totals().to_json())]
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON))
+def test_any_file_is_read(data: dict[str, Any]) -> None:
+    """Asserts that any JSON gives totals: no error, no negative count, no name that cannot be printed."""
+    looks = sampled_fetches_of(totals_from(data))
+    assert all(step.calls >= 0 and step.position >= 0 for step in looks.chains)
+    assert all(epoch.opens >= -1 for epoch in looks.epochs)
+    assert all(name.isprintable() for name in (*looks.suffixes, *looks.folders))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\x00", b'{"format": 2, "opens": 5}', b'{"opens": 5}'])
+def test_torn_and_foreign_files_count_for_nothing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "looks-3-w0.json").write_bytes(content)
+    (tmp_path / "looks-3-w1.json").write_text(some_totals().to_json())
+    (tmp_path / "looks-3-m.json").mkdir()
+    (tmp_path / "looks-30-w1.json").write_text(some_totals().to_json())
+    (tmp_path / ".looks-3-w1.json.77").write_text(some_totals().to_json())
+    assert read_sampled_fetches(tmp_path, 3, "dataloader", {}).opens == 8
+
+
+def test_nothing_recorded(tmp_path: Path) -> None:
+    assert read_sampled_fetches(tmp_path / "none", 0, "dataloader", {}) == SampledFetches()
+    assert read_sampled_fetches(tmp_path, 0, "dataloader", {"looks": "off"}).reasons == {"looks": "off"}
+
+
+# When to look.
+
+
+class Host:
+    """A clock that is set, and counters that say how much was read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0
+        self.read = 0
+        self.counting = True
+        monkeypatch.setattr(probe, "now_ns", lambda: self.now)
+        monkeypatch.setattr(probe, "counters", lambda whole: self.counters())
+        monkeypatch.setattr(opens, "_installed", True)
+        monkeypatch.setattr(opens, "begin", lambda whole: None)
+        monkeypatch.setattr(opens, "end", lambda: ["/proc/self/io"])
+        monkeypatch.setattr(probe, "held_containers", lambda without: {})
+
+    def counters(self) -> Counters:
+        return Counters(self.read, 0, 0, 0, 0) if self.counting else Counters(-1, -1, -1, 0, 0)
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Host:
+    return Host(monkeypatch)
+
+
+def batches(host: Host, one: FetchProbe, number: int, read: int = 100, fetch_ns: int = 10 * MS) -> list[int]:
+    """Loop over so many batches looked at in detail; returns which were looked inside."""
+    looked = []
+    for i in range(number):
+        wanted = one.wants() and one.begin(Chains(lambda: None), 4)
+        host.now += fetch_ns
+        host.read += read
+        if wanted:
+            looked.append(i)
+            one.end(fetch_ns, 0)
+            one.settle()
+    return looked
+
+
+def test_the_first_and_then_one_in_sixteen(tmp_path: Path, host: Host) -> None:
+    looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-m.json"), 60)
+    assert looked == [0, 1, 2, 3, 4, 5, 21, 37, 53]
+
+
+def test_a_later_worker_begins_with_fewer(tmp_path: Path, host: Host) -> None:
+    looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-w0.json", 3, in_worker=True), 40)
+    assert looked == [0, 1, 17, 33]
+
+
+def test_where_nothing_is_seen_looks_are_rare(tmp_path: Path, host: Host) -> None:
+    looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-m.json"), 600, read=0)
+    assert looked == [0, 1, 2, 3, 4, 5, 261, 517]
+
+
+def test_looks_take_a_thousandth_of_the_time(tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
+    batches(host, one, 6)
+    one._own_ns = 10 * MS
+    assert batches(host, one, 900) == []  # nine seconds
+    assert len(batches(host, one, 200)) >= 1
+
+
+def test_each_epoch_is_looked_at(tmp_path: Path, host: Host) -> None:
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
+    batches(host, one, 8)
+    one.epoch = 1
+    assert batches(host, one, 4) == [0, 1]
+    assert [*one.totals.epochs] == [0, 1]
+
+
+def test_a_look_given_up_counts_for_nothing(tmp_path: Path, host: Host) -> None:
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
+    assert one.begin(Chains(lambda: None), 4)
+    one.abandon()
+    one.end(5, 5)
+    one.settle()
+    assert one.totals.batches == 0
+    assert one.begin(Chains(lambda: None), 4)
+    one.abandon()
+
+
+def test_one_look_at_a_time(tmp_path: Path, host: Host) -> None:
+    one, two = FetchProbe(tmp_path / "p" / "a.json"), FetchProbe(tmp_path / "p" / "b.json")
+    assert one.begin(Chains(lambda: None), 4)
+    assert not two.begin(Chains(lambda: None), 4)
+    two.abandon()
+    assert not two.begin(Chains(lambda: None), 4)
+    one.end(5, 5)
+    assert two.begin(Chains(lambda: None), 4)
+    two.abandon()
+
+
+def test_a_failure_of_ours_ends_the_looking_and_says_why(tmp_path: Path, host: Host) -> None:
+    class Broken(Chains):
+        def start(self) -> bool:
+            raise ZeroDivisionError("ours")
+
+    (tmp_path / "p").mkdir()
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
+    assert not one.begin(Broken(lambda: None), 4)
+    assert not one.wants()
+    one.close()
+    assert "ZeroDivisionError: ours" in read_sampled_fetches(tmp_path / "p", 0, "dataloader", {}).reasons["looks"]
+    assert FetchProbe(tmp_path / "p" / "x.json").begin(Chains(lambda: None), 1)
+    probe._let_go()
+
+
+def test_an_interrupt_leaves_nothing_behind(tmp_path: Path, host: Host) -> None:
+    class Interrupted(Chains):
+        def start(self) -> bool:
+            super().start()
+            raise KeyboardInterrupt
+
+    owner = type("Owner", (), {})()
+    owner.steps = held = [abs, abs]
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
+    with pytest.raises(KeyboardInterrupt):
+        one.begin(Interrupted(lambda: owner), 4)
+    assert owner.steps is held
+    assert one.begin(Chains(lambda: None), 4)
+    one.abandon()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_forked_during_a_look_is_not_looked_at(tmp_path: Path) -> None:
+    owner = type("Owner", (), {})()
+    owner.steps = [abs, abs]
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
+    assert one.begin(Chains(lambda: owner), 4)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if type(owner.steps) is list and not one.wants() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert type(owner.steps) is not list
+    one.abandon()
+    assert type(owner.steps) is list
+
+
+def test_without_counters_the_training_process_gets_no_hook(
+    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.counting = False
+    installed: list[int] = []
+    monkeypatch.setattr(opens, "_installed", False)
+    monkeypatch.setattr(opens, "install", lambda: installed.append(1))
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
+    batches(host, one, 3)
+    assert not installed
+    assert {"reading", "opens"} == set(one.totals.reasons)
+    assert one.totals.epochs[0][4:7] == [-1, -1, -1]
+    batches(host, FetchProbe(tmp_path / "p" / "looks-0-w0.json", in_worker=True), 1)
+    assert installed
+
+
+def test_a_hook_kept_out_by_another_is_noticed(tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opens, "end", list)
+    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
+    batches(host, one, 1)
+    assert "another audit hook" in one.totals.reasons["opens"]
+    assert one.totals.epochs[0][4] == -1
+
+
+def test_a_later_worker_goes_on_from_the_file(tmp_path: Path, host: Host) -> None:
+    (tmp_path / "p").mkdir()
+    file = tmp_path / "p" / "looks-0-w1.json"
+    for epoch in range(3):
+        one = FetchProbe(file, epoch, in_worker=True)
+        batches(host, one, 2)
+        one.close()
+    looks = read_sampled_fetches(tmp_path / "p", 0, "dataloader", {})
+    assert [(epoch.epoch, epoch.batches) for epoch in looks.epochs] == [(0, 2), (1, 2), (2, 2)]
+    assert looks.batches == 6
+
+
+def test_a_folder_that_cannot_be_written_is_borne(tmp_path: Path, host: Host) -> None:
+    one = FetchProbe(tmp_path / "none" / "looks-0-m.json")
+    batches(host, one, 100)
+    one.close()
+    assert one.totals.batches > 6
+    assert not (tmp_path / "none").exists()

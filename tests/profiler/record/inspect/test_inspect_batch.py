@@ -1,0 +1,216 @@
+"""Looking at a batch: its leaves, what their values show, and that nobody notices."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict, UserDict, namedtuple
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+import loaderscope
+from loaderscope.profiler.record.inspect.inspect_batch import inspect_batch, padding_share, whole_255ths
+from loaderscope.profiler.store.inspection import Inspection, Leaf, read_inspection
+from torch_modes import seen_by_modes
+
+Pair = namedtuple("Pair", "left right")
+
+
+def look(batch: Any) -> Inspection:
+    return read_inspection(json.loads(json.dumps({"inspection": inspect_batch(batch)})))
+
+
+def leaf(batch: Any) -> Leaf:
+    (only,) = look(batch).leaves
+    return only
+
+
+def test_paths_reach_the_leaves() -> None:
+    batch = {
+        "image": torch.zeros(2, 3),
+        "meta": [OrderedDict(size=1), Pair("a", np.zeros(2, np.int16))],
+        "more": UserDict({"deep": (None, b"x")}),
+        7: torch.zeros(1, dtype=torch.bfloat16),
+    }
+    seen = look(batch)
+    assert seen.structure == "dict"
+    assert [(f.path, f.kind) for f in seen.leaves] == [
+        ("['image']", "tensor"),
+        ("['meta'][0]['size']", "number"),
+        ("['meta'][1][0]", "text"),
+        ("['meta'][1][1]", "ndarray"),
+        ("['more']['deep'][0]", "other"),
+        ("['more']['deep'][1]", "other"),
+        ("[7]", "tensor"),
+    ]
+    image, array, half = (seen.leaves[i] for i in (0, 3, 6))
+    assert (image.dtype, image.shape, image.nbytes, image.device, image.pinned) == ("float32", (2, 3), 24, "cpu", False)
+    assert (array.dtype, array.shape, array.nbytes) == ("int16", (2,), 4)
+    assert (half.dtype, half.whole_255ths) == ("bfloat16", None)
+    for found in seen.leaves:
+        eval(f"batch{found.path}", {"batch": batch})  # it is how code reaches the leaf
+
+
+def test_a_batch_that_is_one_tensor() -> None:
+    seen = look(torch.zeros(4))
+    assert (seen.structure, seen.leaves[0].path) == ("torch.Tensor", "")
+
+
+def test_long_and_deep_batches_are_cut() -> None:
+    assert len(look(["x"] * 10_000).leaves) == 128
+    nested: Any = []
+    nested.append(nested)
+    assert len(look(nested).leaves) <= 1
+    assert len(look([[[["x"] * 100] * 100] * 100] * 100).leaves) == 128
+
+
+def pictures(kind: Any = torch.float32) -> torch.Tensor:
+    return (torch.randint(0, 256, (8, 3, 32, 32), generator=torch.Generator().manual_seed(0)).double() / 255).to(kind)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.float64])
+def test_pictures_divided_by_255_are_known(kind: torch.dtype) -> None:
+    assert leaf(pictures(kind)).whole_255ths is True
+    assert leaf(pictures(kind).permute(0, 2, 3, 1)).whole_255ths is True
+    assert leaf(pictures(kind).numpy()).whole_255ths is True
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (pictures() - 0.45) / 0.22,
+        torch.rand(8, 3, 32, 32, generator=torch.Generator().manual_seed(0)),
+        (pictures() > 0.5).float(),  # a mask
+        pictures() * 255,
+        torch.zeros(8, 100),
+        torch.full((8, 100), float("nan")),
+    ],
+)
+def test_other_floats_are_not(values: torch.Tensor) -> None:
+    assert leaf(values).whole_255ths is False
+
+
+def test_integers_are_not_asked() -> None:
+    assert leaf(torch.zeros(8, 8, dtype=torch.uint8)).whole_255ths is None
+
+
+def padded(lengths: list[int], longest: int, filler: int = 0) -> torch.Tensor:
+    rows = torch.full((len(lengths), longest), filler)
+    for row, length in zip(rows, lengths, strict=True):
+        row[:length] = torch.arange(100, 100 + length)
+    return rows
+
+
+@pytest.mark.parametrize("filler", [0, -100, 2])
+def test_padding_is_the_share_of_fillers_at_the_ends(filler: int) -> None:
+    tokens = padded([10, 5, 5, 8], 10, filler)
+    assert leaf(tokens).padding_share == pytest.approx(12 / 40)
+    assert leaf(tokens.float()).padding_share == pytest.approx(12 / 40)
+    mask = (tokens != filler).long()
+    assert leaf(mask).padding_share == pytest.approx(12 / 40)
+    vectors = tokens[:, :, None].expand(4, 10, 6)
+    assert leaf(vectors).padding_share == pytest.approx(12 / 40)
+
+
+def test_data_is_no_padding() -> None:
+    assert leaf(torch.nn.functional.one_hot(torch.arange(10), 10)).padding_share == 0
+    assert leaf(torch.arange(40).reshape(4, 10)).padding_share == 0
+    assert leaf(torch.zeros(4, 10)).padding_share == 0
+    assert leaf(pictures()).padding_share == 0
+    assert leaf(torch.zeros(10)).padding_share is None
+    assert leaf(torch.zeros(1, 10)).padding_share is None
+
+
+def test_a_large_batch_is_sampled() -> None:
+    rows = padded([50] * 600 + [100] * 400, 100)
+    assert leaf(rows).padding_share == pytest.approx(0.3, abs=0.03)
+    wide = np.zeros((256, 3, 300, 300), np.float32)
+    assert padding_share(wide) is None
+    assert whole_255ths(wide) is False
+
+
+def test_no_torch_mode_sees_us() -> None:
+    batch = [torch.zeros(4, 3, requires_grad=True), torch.zeros(4, 2, dtype=torch.bfloat16)]
+    with seen_by_modes() as seen:
+        found = inspect_batch(batch)
+    assert found["leaves"][0]["whole_255ths"] is False
+    assert seen == []
+
+
+def test_containers_and_tensors_with_a_will_of_their_own_are_not_asked() -> None:
+    asked = []
+
+    class Keyed(dict):  # type: ignore[type-arg]
+        def items(self) -> Any:
+            asked.append("items")
+            return super().items()
+
+        def __iter__(self) -> Iterator[Any]:
+            asked.append("iter")
+            return super().__iter__()
+
+    class Wrapping(torch.Tensor):
+        @staticmethod
+        def __new__(cls) -> Any:
+            return torch.Tensor._make_wrapper_subclass(cls, (3,), dispatch_sizes_strides_policy="sizes")
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            asked.append(func)
+            raise NotImplementedError
+
+    class Thing:
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            raise AttributeError(name)
+
+    batch = Keyed(a=1, b=Wrapping(), c=Thing())
+    asked.clear()
+    found = inspect_batch(batch)["leaves"]
+    assert [f["kind"] for f in found] == ["number", "tensor", "other"]
+    assert asked == []
+
+
+def test_the_batch_is_unchanged() -> None:
+    grad = torch.rand(3, 4, requires_grad=True)
+    inner = grad * 2
+    version, made_by = inner._version, inner.grad_fn
+    assert leaf(inner).shape == (3, 4)
+    # No backward() here: torch counts the devices at the first one, and the stand-in may come later in this process.
+    assert inner._version == version
+    assert inner.requires_grad and inner.grad_fn is made_by
+    assert grad.grad is None
+    with torch.inference_mode():
+        assert leaf(torch.zeros(3, 4)).padding_share == 0
+    for strange in (
+        torch.zeros(3, 3).to_sparse(),
+        torch.zeros(3, device="meta"),
+        torch.zeros(3, dtype=torch.complex64),
+    ):
+        assert leaf(strange).kind == "tensor"
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_first_batch_of_a_loader_is_looked_at(workers: int) -> None:
+    data = TensorDataset(pictures(), torch.arange(8))
+    loader = loaderscope.watch(DataLoader(data, batch_size=4, num_workers=workers))
+    for _ in range(2):
+        for _ in loader:
+            pass
+    seen = loaderscope.open_run("latest").loaders[0].inspection
+    assert seen.structure == "list"
+    assert [(f.path, f.dtype, f.whole_255ths) for f in seen.leaves] == [
+        ("[0]", "float32", True),
+        ("[1]", "int64", None),
+    ]
+
+
+def test_other_iterables_have_leaves_too() -> None:
+    for _ in loaderscope.watch([torch.zeros(2)] * 3):
+        pass
+    seen = loaderscope.open_run("latest").loaders[0].inspection
+    assert (seen.dataset, [f.kind for f in seen.leaves]) == (None, ["tensor"])

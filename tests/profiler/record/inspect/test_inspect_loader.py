@@ -1,0 +1,687 @@
+"""Looking at a loader's parts: what is found, and that nobody notices."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import json
+import linecache
+import os
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    IterableDataset,
+    Sampler,
+    Subset,
+    TensorDataset,
+    default_collate,
+)
+
+import loaderscope
+from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
+from loaderscope.profiler.store.inspection import Inspection, Part, read_inspection
+from torch_modes import seen_by_modes
+
+
+def look(loader: Any) -> Inspection:
+    """What the reader makes of what the inspection found, after a journey through JSON."""
+    return read_inspection(json.loads(json.dumps({"inspection": inspect_loader(loader)})))
+
+
+def dataset_of(dataset: Any, **kwargs: Any) -> Part:
+    part = look(DataLoader(dataset, **kwargs)).dataset
+    assert part is not None
+    return part
+
+
+def helper(path: str) -> torch.Tensor:
+    return torch.tensor([float(len(path))])
+
+
+class Pictures(Dataset[Any]):
+    """Some of everything."""
+
+    def __init__(self, folder: Path) -> None:
+        self.paths = [f"{folder}/{i}.png" for i in range(40)] + ["odd.txt"]
+        self.samples = [(Path(f"{i}.nii.gz"), i) for i in range(30)]
+        self.pixels = np.zeros((41, 3), np.uint8)
+        self.turned = torch.zeros(4, 41).t()
+        self.fields = {"a": torch.zeros(2, 3), "b": torch.zeros(5, dtype=torch.int64)}
+        self.labels = list(range(41))
+        self.words = ["a first sentence.", "another one"]
+        self.transform = helper
+        self.root = folder
+        self.lazy = None
+        self.mapped = np.memmap(folder / "map", np.float32, "w+", shape=(8, 2))
+
+    def __len__(self) -> int:
+        return 41
+
+    def _load(self, path: str) -> torch.Tensor:
+        return self.transform(path.upper())
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        # A comment of its own.
+        return (
+            self._load(self.paths[index])
+            + 1
+        )  # fmt: skip
+
+
+def test_attributes_are_named_by_kind_shape_and_size(tmp_path: Path) -> None:
+    part = dataset_of(Pictures(tmp_path))
+    found = {a.name: a for a in part.attributes}
+    assert {name: a.kind for name, a in found.items()} == {
+        "paths": "paths", "samples": "paths", "pixels": "ndarray", "turned": "tensor", "fields": "dict",
+        "labels": "numbers", "words": "texts", "transform": "callable", "root": "text", "lazy": "none",
+        "mapped": "memmap",
+    }  # fmt: skip
+    assert (found["paths"].length, found["paths"].suffix) == (41, ".png")
+    assert (found["samples"].suffix, found["samples"].items) == (".nii.gz", "tuple")
+    assert (found["pixels"].shape, found["pixels"].dtype, found["pixels"].nbytes) == ((41, 3), "uint8", 123)
+    assert (found["turned"].shape, found["turned"].contiguous, found["turned"].device) == ((41, 4), False, "cpu")
+    assert (found["fields"].length, found["fields"].items) == (2, "torch.Tensor")
+    assert found["fields"].nbytes == 2 * 3 * 4 + 5 * 8
+    assert found["transform"].type.endswith("helper")
+    assert part.type.endswith("Pictures")
+    assert part.is_a("dataset.Dataset")
+
+
+def test_no_value_is_recorded(tmp_path: Path) -> None:
+    text = json.dumps(inspect_loader(DataLoader(Pictures(tmp_path / ".."))))
+    assert "/0.png" not in text
+    assert "a first sentence" not in text
+
+
+def test_source_is_dedented_and_names_reach_what_the_method_calls(tmp_path: Path) -> None:
+    part = dataset_of(Pictures(tmp_path))
+    assert part.getitem[0] == "def __getitem__(self, index: int) -> torch.Tensor:"
+    assert part.getitem[1] == "    # A comment of its own."
+    assert part.getitem[-1].startswith("    )")
+    assert {"_load", "paths", "transform", "upper"} <= set(part.names)
+    assert "zeros" not in part.names  # only __init__ says so
+    assert part.file == __file__
+    assert Path(__file__).read_text().splitlines()[(part.line or 0) - 1].strip() == part.getitem[0]
+
+
+def test_functions_of_the_same_module_count_as_reached() -> None:
+    class Reading(Dataset[Any]):
+        def __getitem__(self, index: int) -> Any:
+            return [helper(text) for text in ("a", "b")]
+
+    assert {"helper", "tensor", "len"} <= set(dataset_of(Reading(), sampler=[0]).names)
+
+
+def test_wrapped_sets_are_children() -> None:
+    inner = TensorDataset(torch.zeros(5, 3), torch.zeros(5, dtype=torch.int64))
+    part = dataset_of(Subset(ConcatDataset([inner, TensorDataset(torch.ones(7, 3))]), [1, 2, 3]))
+    assert part.length == 3
+    (concat,) = part.children
+    assert concat.length == 12
+    assert [child.length for child in concat.children] == [5, 7]
+    tensors = concat.children[0].attribute("tensors")
+    assert tensors is not None
+    assert (tensors.items, tensors.nbytes, tensors.contiguous) == ("torch.Tensor", 5 * 3 * 4 + 5 * 8, True)
+    assert part.getitem == ()  # torch's own code is no news
+
+
+def test_a_cycle_and_a_long_chain_end() -> None:
+    class Wrapping(Dataset[Any]):
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def __len__(self) -> int:
+            return 1
+
+    loop = Wrapping(None)
+    loop.inner = [loop]
+    assert dataset_of(loop).children == ()
+    chain: Any = None
+    for _ in range(50):
+        chain = Wrapping(chain)
+    part, depth = dataset_of(chain), 0
+    while part.children:
+        part, depth = part.children[0], depth + 1
+    assert depth == 4
+
+
+def test_slots_and_dataclasses() -> None:
+    class Slots(Dataset[Any]):
+        __slots__ = ("rows",)
+
+        def __init__(self) -> None:
+            self.rows = torch.zeros(3)
+
+        def __len__(self) -> int:
+            return 3
+
+    @dataclass
+    class Fields(Dataset[Any]):
+        rows: Any
+
+        def __len__(self) -> int:
+            return 3
+
+    assert dataset_of(Slots()).attributes == ()
+    assert [a.kind for a in dataset_of(Fields(np.zeros(3))).attributes] == ["ndarray"]
+
+
+class Watchful(type):
+    """A metaclass that counts whatever it is asked."""
+
+    calls: list[str]
+
+    def __getattribute__(cls, name: str) -> Any:
+        if name not in ("calls", "__class__"):
+            _told.append(f"type.{name}")
+        return super().__getattribute__(name)
+
+    def __eq__(cls, other: object) -> bool:
+        _told.append("type.__eq__")
+        return cls is other
+
+    def __hash__(cls) -> int:
+        _told.append("type.__hash__")
+        return id(cls)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        _told.append("type.__instancecheck__")
+        return False
+
+
+_told: list[str] = []
+
+
+class Touchy(metaclass=Watchful):
+    """An object all of whose doors have bells."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "hidden", [1, 2])
+
+    def __getattribute__(self, name: str) -> Any:
+        _told.append(name)
+        return object.__getattribute__(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        _told.append(name)
+        raise AttributeError(name)
+
+    def __len__(self) -> int:
+        _told.append("__len__")
+        raise RuntimeError("len")
+
+    def __iter__(self) -> Iterator[Any]:
+        _told.append("__iter__")
+        raise RuntimeError("iter")
+
+    def __getitem__(self, index: int) -> Any:
+        _told.append("__getitem__")
+        return torch.zeros(1)
+
+    def __repr__(self) -> str:
+        _told.append("__repr__")
+        return ""
+
+    def __eq__(self, other: object) -> bool:
+        _told.append("__eq__")
+        return False
+
+    def __hash__(self) -> int:
+        _told.append("__hash__")
+        return 1
+
+    def __bool__(self) -> bool:
+        _told.append("__bool__")
+        return False
+
+    @property
+    def shape(self) -> Any:
+        _told.append("shape")
+        return ()
+
+    @property
+    def __class__(self) -> Any:
+        _told.append("__class__")
+        return Dataset
+
+
+class TouchyList(list):  # type: ignore[type-arg]
+    def __len__(self) -> int:
+        _told.append("list.__len__")
+        return 0
+
+    def __iter__(self) -> Iterator[Any]:
+        _told.append("list.__iter__")
+        return iter(())
+
+    def __getitem__(self, index: Any) -> Any:
+        _told.append("list.__getitem__")
+        return None
+
+
+def test_nothing_of_the_users_runs() -> None:
+    touchy = Touchy()
+    loader = DataLoader([1], sampler=[0], collate_fn=default_collate)
+    vars(loader)["dataset"] = touchy
+    vars(loader)["sampler"] = TouchyList([touchy])
+    vars(loader)["batch_sampler"] = touchy
+    vars(loader)["collate_fn"] = touchy
+    plain = DataLoader(Subset([touchy, TouchyList()], [0]))  # type: ignore[arg-type]
+    _told.clear()
+    found = inspect_loader(loader)
+    inside = inspect_loader(plain)
+    assert _told == []
+    assert [a["name"] for a in found["dataset"]["attributes"]] == ["hidden"]
+    assert found["dataset"]["getitem"][0].startswith("def __getitem__")
+    assert found["sampler"]["type"].endswith("TouchyList")
+    assert inside["dataset"]["attributes"][0]["items"].endswith("Touchy")
+
+
+def test_a_dict_of_its_own_making_is_left_alone() -> None:
+    asked = []
+
+    class Own(Dataset[Any]):
+        @property
+        def __dict__(self) -> Any:
+            asked.append(1)
+            return {"a": 1}
+
+        def __len__(self) -> int:
+            return 1
+
+    loader = DataLoader(Own())
+    asked.clear()
+    part = look(loader).dataset
+    assert part is not None
+    assert part.attributes == ()
+    assert asked == []
+
+
+def test_no_torch_mode_sees_us() -> None:
+    loader = DataLoader(TensorDataset(torch.zeros(4, 3), torch.zeros(4)))
+    with seen_by_modes() as seen:
+        found = inspect_loader(loader)
+    assert found["dataset"]["attributes"][0]["nbytes"] == 64
+    assert seen == []
+
+
+def test_a_tensor_subclass_is_not_asked() -> None:
+    class Asked(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise AssertionError("asked")
+
+    with torch._C.DisableTorchFunction():
+        held = torch.zeros(3).as_subclass(Asked)
+    loader = DataLoader([0])
+    vars(loader)["dataset"] = Subset([held], [0])  # type: ignore[arg-type]
+    attribute = inspect_loader(loader)["dataset"]["attributes"][0]
+    assert (attribute["nbytes"], attribute["kind"]) == (12, "list")
+
+
+class MyBatches(Sampler[list[int]]):
+    def __init__(self, sampler: Any) -> None:
+        self.wrapped = sampler
+
+    def __iter__(self) -> Iterator[list[int]]:
+        yield from BatchSampler(self.wrapped, 2, False)
+
+
+def test_samplers() -> None:
+    data = TensorDataset(torch.zeros(8))
+    spread = DistributedSampler(data, num_replicas=2, rank=0)
+    seen = look(DataLoader(data, sampler=spread, batch_size=2))
+    assert seen.sampler is not None
+    assert seen.sampler.is_a("distributed.DistributedSampler")
+    assert seen.batch_sampler is not None
+    assert seen.batch_sampler.is_a("sampler.BatchSampler")
+    own = look(DataLoader(data, batch_sampler=MyBatches(spread)))
+    assert own.batch_sampler is not None
+    assert own.batch_sampler.iter[0].startswith("def __iter__")
+    assert [child.name for child in own.batch_sampler.children] == ["DistributedSampler"]
+
+
+def test_iterable_sets_show_their_iter() -> None:
+    class Stream(IterableDataset[Any]):
+        def __iter__(self) -> Iterator[int]:
+            yield from range(torch.utils.data.get_worker_info().num_workers)
+
+    part = dataset_of(Stream())
+    assert part.iter[1].strip().startswith("yield from")
+    assert "get_worker_info" in part.names
+
+
+class Collate:
+    def __call__(self, samples: list[Any]) -> Any:
+        return self.stack(samples)
+
+    def stack(self, samples: list[Any]) -> Any:
+        return np.vstack(samples)
+
+
+def start(worker: int, seed: int = 0) -> None:
+    torch.manual_seed(seed + worker)
+
+
+def decorated(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        return function(*args)
+
+    return call
+
+
+@decorated
+def careful(samples: Any) -> Any:
+    return default_collate(samples)
+
+
+def test_functions_of_every_sort() -> None:
+    def seen(collate_fn: Any) -> Part:
+        part = look(DataLoader([1], collate_fn=collate_fn)).collate
+        assert part is not None
+        return part
+
+    alone = seen(lambda samples: torch.stack(samples, 0))
+    assert (alone.name, set(alone.names)) == ("<lambda>", {"torch", "stack"})
+    assert "torch.stack(samples, 0)" in alone.call[0]
+    assert seen(functools.partial(start, seed=3)).call[0].startswith("def start")
+    assert seen(functools.partial(start, seed=3)).type.startswith("partial(")
+    assert seen(Collate()).call[0].startswith("def __call__")
+    assert "vstack" in seen(Collate()).names
+    assert "vstack" in seen(Collate().__call__).names
+    assert seen(careful).call[:2] == ("@decorated", "def careful(samples: Any) -> Any:")
+    own = seen(default_collate)
+    assert (own.name, own.call, own.names) == ("default_collate", (), ())
+    assert seen(max).name == "max"
+    worker = look(DataLoader([1], worker_init_fn=start, num_workers=1)).worker_init
+    assert worker is not None
+    assert "manual_seed" in worker.names
+
+
+ROWS = """
+class Rows:
+    def __len__(self):
+        return 3
+    def __getitem__(self, i):
+        return torch.zeros(1)
+"""
+
+
+@pytest.mark.parametrize("way", ["<string>", "gone.py", "changed.py", "folder"])
+def test_source_that_cannot_be_had(way: str, tmp_path: Path) -> None:
+    place = way if way == "<string>" else str(tmp_path / way)
+    if way == "changed.py":
+        Path(place).write_text("something else\n" * 20)
+    elif way == "folder":
+        Path(place).mkdir()
+    space: dict[str, Any] = {"__name__": "__main__", "torch": torch}
+    exec(compile(ROWS, place, "exec"), space)
+    part = dataset_of(space["Rows"]())
+    assert (part.getitem, part.names, part.name) == ((), ("torch", "zeros"), "Rows")
+
+
+def test_a_program_without_a_file() -> None:
+    program = textwrap.dedent(
+        """
+        import json, torch, loaderscope
+        from torch.utils.data import DataLoader, Dataset
+        class Rows(Dataset):
+            def __len__(self): return 3
+            def __getitem__(self, i): return torch.zeros(1)
+        for _ in loaderscope.watch(DataLoader(Rows(), collate_fn=lambda samples: samples)):
+            pass
+        seen = loaderscope.open_run("latest").loaders[0].inspection
+        print(json.dumps([seen.dataset.getitem, seen.dataset.names, seen.dataset.file, seen.collate.call]))
+        """
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    getitem, names, file, call = json.loads(result.stdout)
+    assert (names, file) == (["torch", "zeros"], "<string>")
+    # Python 3.13 and later keep the text of such a program.
+    assert getitem in ([], ["def __getitem__(self, i): return torch.zeros(1)"])
+    assert len(call) <= 1
+
+
+def test_linecache_is_left_as_it_was(tmp_path: Path) -> None:
+    before = {name: id(entry) for name, entry in linecache.cache.items()}
+    assert dataset_of(Pictures(tmp_path)).getitem
+    assert {name: id(entry) for name, entry in linecache.cache.items()} == before
+
+
+def test_what_a_notebook_keeps_is_read() -> None:
+    text = "class Cell:\n    def __getitem__(self, i):\n        return i\n    def __len__(self):\n        return 1\n"
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(text, "<cell 1>", "exec"), space)
+    linecache.cache["<cell 1>"] = (len(text), None, text.splitlines(keepends=True), "<cell 1>")
+    try:
+        assert dataset_of(space["Cell"]()).getitem == ("def __getitem__(self, i):", "    return i")
+    finally:
+        del linecache.cache["<cell 1>"]
+
+
+def test_long_sources_are_cut(tmp_path: Path) -> None:
+    body = "".join(f"        x{i} = '{'y' * 600}'\n" for i in range(300))
+    script = tmp_path / "long.py"
+    script.write_text(f"class Long:\n    def __len__(self):\n        return 1\n    def __getitem__(self, i):\n{body}")
+    space: dict[str, Any] = {"__name__": "long"}
+    exec(compile(script.read_text(), str(script), "exec"), space)
+    lines = dataset_of(space["Long"]()).getitem
+    assert max(map(len, lines)) == 400
+    assert 10 < len(lines) <= 200
+    assert sum(map(len, lines)) <= 8_000
+
+
+def test_many_parts_stay_bounded() -> None:
+    sets = [TensorDataset(torch.zeros(1)) for _ in range(500)]
+    part = look(DataLoader(ConcatDataset(sets))).dataset
+    assert part is not None
+    assert 50 < len(part.children) <= 64
+
+    class Wide(Dataset[Any]):
+        def __init__(self) -> None:
+            for i in range(1000):
+                setattr(self, f"field{i}", np.zeros(3))
+
+        def __len__(self) -> int:
+            return 1
+
+    many = inspect_loader(DataLoader(ConcatDataset([Wide() for _ in range(100)])))
+    assert sum(len(child["attributes"]) for child in many["dataset"]["children"]) <= 1024
+    assert len(json.dumps(many)) < 1 << 20
+
+    loader = DataLoader(Wide())
+    began = time.process_time()
+    assert len(inspect_loader(loader)["dataset"]["attributes"]) == 128
+    assert time.process_time() - began < 1
+
+
+def test_strangers_are_known_when_imported(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [1, 2, 3], "b": [0.5, 1.5, 2.5], "c": ["x", "y", "z"]})
+    part = dataset_of(Subset([0], [0]))
+    assert part.attributes[0].kind == "numbers"
+
+    class Rows(Dataset[Any]):
+        def __init__(self) -> None:
+            self.table = table
+            self.column = table["a"]
+
+        def __len__(self) -> int:
+            return 3
+
+    found = {a.name: a for a in dataset_of(Rows()).attributes}
+    assert (found["table"].kind, found["table"].shape) == ("dataframe", (3, 3))
+    assert (found["column"].kind, found["column"].dtype) == ("dataframe", "int64")
+    assert (found["table"].nbytes or 0) >= 48
+
+
+def _stores(folder: Path) -> dict[str, Any]:
+    """One attribute of each kind of storage that is installed."""
+    made: dict[str, Any] = {}
+    try:
+        import h5py
+
+        made["hdf5"] = h5py.File(folder / "a.h5", "w").create_dataset("x", (6, 2), "f4")
+    except ImportError:
+        pass
+    try:
+        import pyarrow
+
+        made["arrow"] = pyarrow.table({"a": [1, 2], "b": [3, 4]})
+    except ImportError:
+        pass
+    try:
+        import lmdb
+
+        made["lmdb"] = lmdb.open(str(folder / "lmdb"))
+    except ImportError:
+        pass
+    try:
+        import zarr
+
+        made["zarr"] = zarr.open(str(folder / "z"), mode="w", shape=(6, 2), chunks=(2, 2), dtype="f4")
+    except ImportError:
+        pass
+    return made
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_storage_is_known(tmp_path: Path) -> None:
+    made = _stores(tmp_path)
+    if not made:
+        pytest.skip("no storage library is installed")
+
+    class Stored(Dataset[Any]):
+        def __init__(self) -> None:
+            vars(self).update(made)
+
+        def __len__(self) -> int:
+            return 2
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = {a.name: a for a in dataset_of(Stored()).attributes}
+    assert {name: a.kind for name, a in found.items()} == {name: name for name in made}
+    shapes = {name: a.shape for name, a in found.items() if a.shape is not None}
+    wanted = {"hdf5": (6, 2), "arrow": (2, 2), "zarr": (6, 2)}
+    assert shapes == {name: shape for name, shape in wanted.items() if name in made}
+
+
+def test_nothing_is_imported_or_warned_or_drawn() -> None:
+    program = textwrap.dedent(
+        """
+        import random, sys, torch
+        from torch.utils.data import DataLoader, TensorDataset
+        import loaderscope.profiler.record.inspect.inspect_loader as look
+        import loaderscope.profiler.record.inspect.inspect_batch as batch
+        loader = DataLoader(TensorDataset(torch.zeros(4, 3)), shuffle=True)
+        held = torch.rand(4, 3)
+        before, states = set(sys.modules), (random.getstate(), torch.get_rng_state().tolist())
+        assert look.inspect_loader(loader)["dataset"]
+        assert batch.inspect_batch([held])["leaves"]
+        assert (random.getstate(), torch.get_rng_state().tolist()) == states
+        print(sorted(set(sys.modules) - before))
+        """
+    )
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (result.stdout, result.stderr) == ("[]\n", "")
+
+
+def recorded() -> Inspection:
+    return loaderscope.open_run("latest").loaders[0].inspection
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_watched_loader_is_inspected_once_it_is_used(workers: int, tmp_path: Path) -> None:
+    loader = loaderscope.watch(DataLoader(Pictures(tmp_path), batch_size=8, num_workers=workers, collate_fn=careful))
+    for _ in range(2):
+        for _ in loader:
+            pass
+    seen = recorded()
+    assert seen.dataset is not None
+    assert seen.dataset.attribute("paths") is not None
+    assert "_load" in seen.dataset.names
+    assert seen.collate is not None
+    assert seen.collate.name == "careful"
+    assert seen.structure == "torch.Tensor"
+    assert [(leaf.path, leaf.kind, leaf.shape) for leaf in seen.leaves] == [("", "tensor", (8, 1))]
+
+
+def test_deep_parts_survive_the_reader() -> None:
+    data: Any = TensorDataset(torch.zeros(6, 2))
+    for _ in range(4):
+        data = Subset(data, range(6))
+    for _ in loaderscope.watch(DataLoader(data, batch_size=2)):
+        pass
+    part = recorded().dataset
+    for _ in range(4):
+        assert part is not None
+        (part,) = part.children
+    assert part is not None
+    assert part.attributes[0].shape == (6, 2)
+
+
+def test_inspection_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LOADERSCOPE_INSPECT", "0")
+    for _ in loaderscope.watch(DataLoader(Pictures(tmp_path), batch_size=8)):
+        pass
+    loader = loaderscope.open_run("latest").loaders[0]
+    assert loader.inspection == Inspection()
+    assert "LOADERSCOPE_INSPECT" in loader.reasons["inspection"]
+    assert not loader.batches.measured("digest")
+    assert loader.count == 6
+
+
+def test_no_part_is_kept_alive(tmp_path: Path) -> None:
+    loader = loaderscope.watch(DataLoader(Pictures(tmp_path), batch_size=8, collate_fn=Collate()))
+    for batch in loader:
+        del batch
+    held = [weakref.ref(o) for o in (loader, loader.dataset, loader.sampler, loader.collate_fn)]
+    del loader
+    gc.collect()
+    assert [ref() for ref in held] == [None] * 4
+
+
+def test_a_failing_inspection_does_not_stop_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    from loaderscope.profiler.record.inspect import inspect_loader as module
+
+    def fails(*_: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(module, "_identity", fails)
+    for _ in loaderscope.watch(DataLoader(TensorDataset(torch.zeros(4)))):
+        pass
+    loader = loaderscope.open_run("latest").loaders[0]
+    assert loader.count == 4
+    assert loader.inspection.dataset is None
+    assert loader.inspection.structure == "list"

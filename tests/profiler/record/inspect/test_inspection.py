@@ -1,0 +1,104 @@
+"""Reading what was seen of a loader: complete, partial, or hostile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import RunBuilder, loop
+from loaderscope.profiler.store.inspection import (
+    MAX_ATTRIBUTES,
+    MAX_CHILDREN,
+    MAX_LEAVES,
+    Attribute,
+    Inspection,
+    Leaf,
+    Part,
+)
+from loaderscope.profiler.store.inspection import read_inspection as read
+from loaderscope.profiler.store.run.run_reader import open_run
+
+KEYS = ["inspection", "dataset", "sampler", "children", "attributes", "leaves", "shape", "getitem", "name", "type"]
+
+
+def test_everything_arrives(runs_dir: Path) -> None:
+    seen = {
+        "dataset": {
+            "type": "train.Pictures", "name": "Pictures", "bases": ["train.Pictures", "torch.utils.data.Dataset"],
+            "file": "train.py", "line": 7, "length": 100, "getitem": ["def __getitem__(self, i):", "    return 1"],
+            "names": ["open"],
+            "attributes": [{"name": "x", "kind": "tensor", "type": "T", "shape": [2, 3], "contiguous": True}],
+            "children": [{"type": "torch.Subset", "name": "Subset"}],
+        },
+        "structure": "list",
+        "leaves": [{"path": "[0]", "kind": "tensor", "dtype": "float32", "shape": [4], "padding_share": 0.25}],
+    }  # fmt: skip
+    run = RunBuilder(runs_dir)
+    run.process().loader(loop(3), inspection=seen)
+    found = open_run(run.path).loaders[0].inspection
+    part = found.dataset
+    assert part is not None
+    assert (part.name, part.line, part.length, part.names) == ("Pictures", 7, 100, ("open",))
+    assert part.getitem == ("def __getitem__(self, i):", "    return 1")
+    assert part.is_a("data.Dataset")
+    assert not part.is_a("ataset")
+    assert part.attribute("x") == Attribute("x", "tensor", "T", shape=(2, 3), contiguous=True)
+    assert part.attribute("y") is None
+    assert part.children == (Part("torch.Subset", "Subset"),)
+    assert found.leaves == (Leaf("[0]", "tensor", "float32", (4,), padding_share=0.25),)
+    assert (found.structure, found.sampler) == ("list", None)
+
+
+def test_a_run_without_one(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    run.process().loader(loop(3))
+    assert open_run(run.path).loaders[0].inspection == Inspection()
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "x", [], [[]], True])
+def test_wrong_types_are_left_out(wrong: Any) -> None:
+    assert read({"inspection": wrong}) == Inspection()
+    assert read({"inspection": {"dataset": wrong, "leaves": wrong}}).dataset is None
+    part = read({"inspection": {"dataset": {"attributes": [wrong], "children": wrong, "line": [wrong]}}}).dataset
+    assert part == Part("unknown", "unknown")
+    (leaf,) = read({"inspection": {"leaves": [{"shape": [-1], "pinned": 1, "nbytes": True}]}}).leaves
+    assert leaf == Leaf("", "other")
+
+
+def test_size_is_bounded() -> None:
+    raw: dict[str, Any] = {"attributes": [{}] * 1000, "children": [{}] * 1000}
+    part = read({"inspection": {"dataset": raw, "leaves": [{}] * 1000}})
+    assert part.dataset is not None
+    assert len(part.dataset.attributes) == MAX_ATTRIBUTES
+    assert len(part.dataset.children) == MAX_CHILDREN
+    assert len(part.leaves) == MAX_LEAVES
+
+
+def test_control_characters_do_not_pass(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    run.process().loader(loop(3), inspection={"dataset": {"getitem": ["\x1b[31mred"]}})
+    part = open_run(run.path).loaders[0].inspection.dataset
+    assert part is not None
+    assert part.getitem[0].isprintable()
+    assert "red" in part.getitem[0]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(json_values)
+def test_anything_can_be_read(value: Any) -> None:
+    """Asserts that any JSON as a loader's inspection is read without an error, and that what was read can be
+    written."""
+    found = read({"inspection": value})
+    assert isinstance(found, Inspection)
+    json.dumps(found.structure)

@@ -1,0 +1,322 @@
+"""How a loader draws its samples, told through the wrappers around its sampler."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import multiprocessing
+import sys
+import warnings
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    IterableDataset,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    WeightedRandomSampler,
+)
+
+from loaderscope.profiler.record.inspect.describe import describe_drawing
+from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
+
+TORCH = "torch.utils.data.sampler."
+
+
+class Rows(Dataset[Any]):
+    def __len__(self) -> int:
+        return 20
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.tensor([float(index)])
+
+
+class Stream(IterableDataset[Any]):
+    def __iter__(self) -> Iterator[Any]:
+        return iter(range(20))
+
+
+DATA = Rows()
+
+
+def told(loader: Any, *names: str) -> tuple[Any, ...]:
+    found = describe_drawing(loader)
+    return tuple(found[name] for name in names)
+
+
+@pytest.mark.parametrize(
+    ("loader", "sampler", "batching", "size", "shuffle", "plain", "path"),
+    [
+        (DataLoader(DATA), "SequentialSampler", "batch_size", 1, False, True, "sampler"),
+        (DataLoader(DATA, 8, shuffle=True), "RandomSampler", "batch_size", 8, True, True, "sampler"),
+        (DataLoader(DATA, batch_sampler=BatchSampler(RandomSampler(DATA), 8, True)),
+         "RandomSampler", "batch_sampler", 8, True, True, "batch_sampler.sampler"),
+        (DataLoader(DATA, batch_size=None), "SequentialSampler", "none", None, False, True, "sampler"),
+        (DataLoader(DATA, batch_size=None, sampler=BatchSampler(RandomSampler(DATA), 8, False)),
+         "RandomSampler", "none", None, True, True, "sampler.sampler"),
+        (DataLoader(DATA, 8, sampler=RandomSampler(DATA, num_samples=5)),
+         "RandomSampler", "batch_size", 8, True, False, "sampler"),
+        (DataLoader(DATA, 8, sampler=RandomSampler(DATA, generator=torch.Generator())),
+         "RandomSampler", "batch_size", 8, True, False, "sampler"),
+        (DataLoader(DATA, 8, sampler=RandomSampler(Rows())), "RandomSampler", "batch_size", 8, True, False, "sampler"),
+        (DataLoader(DATA, 8, sampler=WeightedRandomSampler([1.0] * 20, 20)),
+         "WeightedRandomSampler", "batch_size", 8, True, False, "sampler"),
+    ],
+)  # fmt: skip
+def test_torchs_own(
+    loader: Any, sampler: str, batching: str, size: int | None, shuffle: bool, plain: bool, path: str
+) -> None:
+    names = ("sampler", "batching", "batch_size", "shuffle", "sampler_plain", "sampler_path")
+    assert told(loader, *names) == (TORCH + sampler, batching, size, shuffle, plain, path)
+
+
+def test_the_last_batch_of_a_batch_sampler() -> None:
+    loader = DataLoader(DATA, batch_sampler=BatchSampler(SequentialSampler(DATA), 8, True))
+    assert told(loader, "drop_last", "sampler_wrappers") == (True, "BatchSampler")
+    assert told(DataLoader(DATA, 8, drop_last=True), "drop_last", "sampler_wrappers") == (True, None)
+
+
+def test_a_stream_has_no_order_to_tell() -> None:
+    assert told(DataLoader(Stream(), 4), "batching", "batch_size", "shuffle", "sampler_plain") == (
+        "batch_size", 4, None, True,
+    )  # fmt: skip
+
+
+def test_a_distributed_sampler_tells_its_order_and_its_ranks() -> None:
+    loader = DataLoader(DATA, 8, sampler=DistributedSampler(DATA, 4, 1, shuffle=False))
+    name = "torch.utils.data.distributed.DistributedSampler"
+    assert told(loader, "sampler", "shuffle", "replicas", "sampler_plain") == (name, False, 4, False)
+
+
+class Twice(Sampler[int]):
+    """A wrapper that nobody knows: what it draws is its own."""
+
+    def __init__(self, sampler: Any) -> None:
+        self.sampler = sampler
+
+    def __iter__(self) -> Iterator[int]:
+        for index in self.sampler:
+            yield from (index, index)
+
+
+def test_an_unknown_wrapper_is_named_as_it_is() -> None:
+    loader = DataLoader(DATA, 8, sampler=Twice(RandomSampler(DATA)))
+    own = f"{Twice.__module__}.Twice"
+    assert told(loader, "sampler", "shuffle", "sampler_plain", "batch_size") == (own, None, False, 8)
+    given = DataLoader(DATA, batch_sampler=Twice(BatchSampler(RandomSampler(DATA), 8, False)))
+    assert told(given, "sampler", "batch_size", "batching") == (own, None, "batch_sampler")
+
+
+class Repeat:
+    """As timm's and ultralytics' _RepeatSampler."""
+
+    def __init__(self, sampler: Any) -> None:
+        self.sampler = sampler
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            yield from iter(self.sampler)
+
+
+Repeat.__qualname__ = Repeat.__name__ = "_RepeatSampler"
+
+
+class EndlessLoader(DataLoader[Any]):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        object.__setattr__(self, "batch_sampler", Repeat(self.batch_sampler))
+
+
+class OwnLoader(DataLoader[Any]):
+    def __init__(self, dataset: Any, tokens: int) -> None:
+        super().__init__(dataset, batch_size=tokens // 10)
+
+
+def test_an_endless_repeater_is_looked_through() -> None:
+    found = told(
+        EndlessLoader(DATA, 8, shuffle=True), "sampler", "batching", "batch_size", "sampler_plain", "sampler_wrappers"
+    )
+    assert found == (TORCH + "RandomSampler", "batch_size", 8, True, "_RepeatSampler, BatchSampler")
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("spawn", "spawn"), (None, None), (multiprocessing.get_context("fork"), "fork")],
+)
+def test_how_workers_start(given: Any, name: str | None) -> None:
+    assert told(DataLoader(DATA, num_workers=1, multiprocessing_context=given), "multiprocessing_context") == (name,)
+
+
+def test_whose_constructor() -> None:
+    assert told(DataLoader(DATA), "own_constructor") == (False,)
+    assert told(EndlessLoader(DATA), "own_constructor") == (False,)  # it hands everything on
+    assert told(OwnLoader(DATA, 40), "own_constructor", "batch_size") == (True, 4)
+
+
+class Touchy(Sampler[int]):
+    """Any look at it that runs its code is an error."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(name)
+
+    def __iter__(self) -> Iterator[int]:
+        raise AssertionError
+
+    def __len__(self) -> int:
+        raise AssertionError
+
+
+def test_no_code_of_the_users_runs() -> None:
+    loader = DataLoader(DATA, 8)
+    vars(loader)["sampler"] = touchy = Touchy()
+    vars(loader)["batch_sampler"] = BatchSampler.__new__(BatchSampler)
+    vars(vars(loader)["batch_sampler"]).update(sampler=touchy, batch_size=8)
+    assert told(loader, "sampler", "batch_size") == (f"{Touchy.__module__}.Touchy", 8)
+
+
+def a_module(name: str, **classes: Any) -> ModuleType:
+    module = ModuleType(name)
+    for key, value in classes.items():
+        value.__module__, value.__qualname__, value.__name__ = name, key, key
+        setattr(module, key, value)
+    return module
+
+
+class BatchSamplerShard(BatchSampler):
+    """As Accelerate's."""
+
+    def __init__(self, batch_sampler: Any, num_processes: int, split_batches: bool = False) -> None:
+        self.batch_sampler, self.num_processes, self.split_batches = batch_sampler, num_processes, split_batches
+        self.batch_size, self.drop_last = batch_sampler.batch_size, batch_sampler.drop_last
+
+
+class SkipBatchSampler(BatchSampler):
+    """As Accelerate's."""
+
+    def __init__(self, batch_sampler: Any) -> None:
+        self.batch_sampler, self.skip_batches = batch_sampler, 1
+
+
+class SeedableRandomSampler(RandomSampler):
+    """As Accelerate's."""
+
+
+class DataLoaderShard:
+    """As Accelerate's: the loader that works is inside."""
+
+    def __init__(self, **options: Any) -> None:
+        self.base_dataloader = DataLoader(**options)
+
+
+def seed_worker(worker_id: int, num_workers: int = 0) -> None:
+    """As the one of transformers' Trainer."""
+
+
+a_module("accelerate.data_loader", BatchSamplerShard=BatchSamplerShard, SkipBatchSampler=SkipBatchSampler,
+         SeedableRandomSampler=SeedableRandomSampler, DataLoaderShard=DataLoaderShard)  # fmt: skip
+seed_worker.__module__ = "transformers.trainer_utils"
+
+
+@pytest.mark.parametrize(("split", "size"), [(False, 8), (True, 4)])
+def test_accelerates_shards(split: bool, size: int) -> None:
+    inner = BatchSampler(SeedableRandomSampler(DATA), 8, True)
+    loader = DataLoaderShard(dataset=DATA, batch_sampler=SkipBatchSampler(BatchSamplerShard(inner, 2, split)))
+    names = ("sampler", "batch_size", "drop_last", "replicas", "shuffle", "sampler_plain", "made_by")
+    name = "accelerate.data_loader.SeedableRandomSampler"
+    assert told(loader, *names) == (name, size, True, 2, True, False, "accelerate")
+    seen = inspect_loader(loader)
+    assert (seen["sampler"]["name"], seen["dataset"]["name"]) == ("SeedableRandomSampler", "Rows")
+
+
+def test_the_trainers_loaders() -> None:
+    init = functools.partial(seed_worker, num_workers=2)
+    batches = BatchSampler(SeedableRandomSampler(DATA), 8, False)
+    loader = DataLoaderShard(dataset=DATA, batch_sampler=batches, worker_init_fn=init)
+    assert told(loader, "made_by", "own_constructor") == ("transformers", True)
+
+
+class _DatasetSamplerWrapper(Dataset[Any]):
+    def __init__(self, sampler: Any) -> None:
+        self._sampler = sampler
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __getitem__(self, index: int) -> Any:
+        return list(self._sampler)[index]
+
+
+class DistributedSamplerWrapper(DistributedSampler[Any]):
+    """As Lightning's, around a sampler of the user's."""
+
+    def __init__(self, sampler: Any, **options: Any) -> None:
+        super().__init__(_DatasetSamplerWrapper(sampler), **options)
+
+
+a_module("lightning.fabric.utilities.distributed", DistributedSamplerWrapper=DistributedSamplerWrapper,
+         _DatasetSamplerWrapper=_DatasetSamplerWrapper)  # fmt: skip
+
+
+def test_lightnings_injected_samplers(monkeypatch: pytest.MonkeyPatch) -> None:
+    weighted = WeightedRandomSampler([1.0] * 20, 20)
+    loader = DataLoader(DATA, 8, sampler=DistributedSamplerWrapper(weighted, num_replicas=2, rank=0))
+    names = ("sampler", "replicas", "batch_size", "shuffle", "made_by")
+    assert told(loader, *names) == (TORCH + "WeightedRandomSampler", 2, 8, True, "lightning")
+
+    plain = DataLoader(DATA, 8, sampler=DistributedSampler(DATA, 2, 0))
+    assert told(plain, "made_by") == (None,)
+    trainer = a_module("lightning.pytorch.trainer.trainer", Trainer=type("Trainer", (), {}))
+    monkeypatch.setitem(sys.modules, "lightning.pytorch.trainer.trainer", trainer)
+    assert told(plain, "made_by") == ("lightning",)  # it may be Lightning's, so code does not name it
+
+
+def here(name: str) -> Any:
+    """A module of a real package, with its own warnings left to it; skips where the package is not installed."""
+    if importlib.util.find_spec(name.partition(".")[0]) is None:
+        pytest.skip(f"{name.partition('.')[0]} is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return importlib.import_module(name)
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")
+def test_torchdatas_stateful_loader() -> None:
+    loader = here("torchdata.stateful_dataloader").StatefulDataLoader(DATA, 8, shuffle=True)
+    assert told(loader, "batching", "batch_size", "shuffle", "sampler_plain", "own_constructor") == (
+        "batch_size", 8, True, True, False,
+    )  # fmt: skip
+
+
+def test_the_real_accelerate() -> None:
+    prepare = here("accelerate.data_loader").prepare_data_loader
+    loader = prepare(DataLoader(DATA, 8, shuffle=True), num_processes=2, process_index=1, put_on_device=False)
+    names = ("sampler", "batch_size", "replicas", "made_by", "sampler_path")
+    path = "batch_sampler.batch_sampler.sampler"
+    assert told(loader, *names) == (TORCH + "RandomSampler", 8, 2, "accelerate", path)
+
+
+def test_the_real_timm() -> None:
+    loader = here("timm.data.loader").MultiEpochsDataLoader(DATA, batch_size=8, shuffle=True)
+    assert told(loader, "batching", "batch_size", "sampler_plain", "own_constructor") == ("batch_size", 8, True, False)
+
+
+def test_the_real_lightning() -> None:
+    wrapper = here("lightning.fabric.utilities.distributed").DistributedSamplerWrapper
+    loader = DataLoader(DATA, 8, sampler=wrapper(SequentialSampler(DATA), num_replicas=2, rank=0))
+    assert told(loader, "sampler", "made_by", "shuffle") == (TORCH + "SequentialSampler", "lightning", False)
+
+
+def test_the_real_trainer(tmp_path: Any) -> None:
+    transformers = here("transformers")
+    here("accelerate")
+    arguments = transformers.TrainingArguments(str(tmp_path), use_cpu=True, report_to=[])
+    loader = transformers.Trainer(torch.nn.Linear(1, 1), arguments, train_dataset=DATA).get_train_dataloader()
+    assert told(loader, "batch_size", "shuffle", "made_by") == (8, True, "transformers")

@@ -1,0 +1,151 @@
+"""What a loader is iterated over for, by the stack."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import loaderscope
+from loaderscope.profiler.record.inspect import uses
+from loaderscope.profiler.record.inspect.uses import Use, joined, use_now
+from loaderscope.profiler.store.run.run_reader import open_run
+
+
+def through(*steps: tuple[str, str]) -> Use:
+    """(file, function) a step, the outermost first."""
+    inner: Callable[[], Use] = use_now
+    for path, name in reversed(steps):
+        held: dict[str, Any] = {"inner": inner}
+        exec(compile(f"def {name}():\n    return inner()\n", path, "exec"), held)
+        inner = held[name]
+    return inner()
+
+
+SITE = "/env/lib/python3.11/site-packages/"
+LIGHTNING = SITE + "lightning/pytorch/trainer/trainer.py"
+LOOP = SITE + "lightning/pytorch/loops/evaluation_loop.py"
+TRAINER = SITE + "transformers/trainer.py"
+
+
+@pytest.mark.parametrize(
+    ("steps", "phase", "framework"),
+    [
+        ([(LIGHTNING, "_fit_impl")], "training", "lightning"),
+        ([(LIGHTNING, "_fit_impl"), (LOOP, "run")], "validation", "lightning"),
+        ([(LIGHTNING, "_fit_impl"), (LIGHTNING, "_run_sanity_check"), (LOOP, "run")], "sanity check", "lightning"),
+        ([(LIGHTNING, "_test_impl"), (LOOP, "run")], "test", "lightning"),
+        ([(SITE + "pytorch_lightning/trainer/trainer.py", "_validate_impl")], "validation", "lightning"),
+        ([(TRAINER, "train"), (SITE + "accelerate/data_loader.py", "__iter__")], "training", "transformers"),
+        ([(TRAINER, "train"), (TRAINER, "evaluate")], "validation", "transformers"),
+        ([(TRAINER, "predict"), (TRAINER, "evaluation_loop")], "prediction", "transformers"),
+        ([(SITE + "ignite/engine/engine.py", "run")], None, "ignite"),
+        ([(SITE + "ignite/engine/engine.py", "run")] * 2, "validation", "ignite"),
+        ([(SITE + "other/loop.py", "train")], None, None),
+    ],
+)
+def test_frameworks_tell_the_phase(steps: list[tuple[str, str]], phase: str | None, framework: str | None) -> None:
+    use = through(*steps)
+    assert (use.phase, use.framework) == (phase, framework)
+
+
+def test_gradients_tell_it_elsewhere() -> None:
+    assert use_now(shuffle=True).phase == "training"
+    assert use_now(shuffle=False).phase is None
+    with torch.no_grad():
+        assert use_now(shuffle=True).phase == "evaluation"
+
+
+def test_the_place_is_the_users() -> None:
+    use = through(("/home/me/train.py", "main"), (LIGHTNING, "_fit_impl"))
+    assert use.place == "train.py:2"
+    assert use.key[:2] == ("lightning:_fit_impl", "/home/me/train.py:2")
+
+
+def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Shell:
+        class _instance:
+            class compile:
+                _filename_map = {"/tmp/ipykernel_7/99.py": 3}  # noqa: RUF012
+
+    module = ModuleType("IPython.core.interactiveshell")
+    module.InteractiveShell = Shell  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    assert uses.place_of("/tmp/ipykernel_7/99.py", 6) == "cell 3, line 6"
+    assert uses.place_of("/tmp/train.py", 6) == "train.py:6"
+
+
+def test_several_phases() -> None:
+    assert joined(["sanity check", "validation"]) == "validation"
+    assert joined(["training", "validation"]) == "training and validation"
+    assert joined([]) is None
+
+
+def test_a_sanity_check_is_a_validations() -> None:
+    def use(phase: str | None) -> Use:
+        return Use(phase, None, None, ())
+
+    assert use("sanity check").same_phase(use("validation"))
+    assert use(None).same_phase(use("test"))
+    assert not use("training").same_phase(use("test"))
+
+
+# What is recorded of it
+
+
+def loaders(runs: Path) -> list[tuple[str, str | None, int, int]]:
+    """(name, phase, batches, times built) a loader."""
+    found = open_run("latest", runs).loaders
+    return [
+        (each.name, str(each.config.get("phase")), each.count, int(each.epochs["instance"].max()) + 1) for each in found
+    ]
+
+
+DATA = list(range(12))
+
+
+def evaluate(kept: list[Any], data: Any = DATA) -> None:
+    loader = DataLoader(data, batch_size=4)
+    kept.append(loader)
+    with torch.no_grad():
+        for _ in loader:
+            pass
+
+
+@pytest.mark.usefixtures("nothing_left_over")
+def test_a_loader_built_for_each_evaluation_is_one_even_if_the_last_is_kept(runs_dir: Path) -> None:
+    loaderscope.watch_all()
+    kept: list[Any] = []
+    for _ in range(3):
+        evaluate(kept)
+    assert loaders(runs_dir) == [("list", "evaluation", 9, 3)]
+
+
+@pytest.mark.usefixtures("nothing_left_over")
+def test_other_data_another_place_or_being_at_work_make_another_loader(runs_dir: Path) -> None:
+    loaderscope.watch_all()
+    kept: list[Any] = []
+    for data in (DATA, list(DATA)):
+        evaluate(kept, data)
+    evaluate(kept)
+    assert len(loaders(runs_dir)) == 3
+    pair = [DataLoader(DATA, batch_size=3) for _ in range(2)]
+    assert [len(both) for both in zip(*[iter(each) for each in pair], strict=True)] == [2] * 4
+    assert len(loaders(runs_dir)) == 5
+
+
+def test_training_and_evaluation_are_not_one_loader_built_again(runs_dir: Path) -> None:
+    loaderscope.watch_all()
+    for enabled in (True, False):
+        with torch.set_grad_enabled(enabled):
+            loader = DataLoader(DATA, batch_size=4, shuffle=True)
+            for _ in loader:
+                pass
+            del loader
+    assert [(phase, count) for _, phase, count, _ in loaders(runs_dir)] == [("training", 3), ("evaluation", 3)]

@@ -1,0 +1,178 @@
+"""Loaders that are no DataLoader, under `watch_all`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import loaderscope
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.profiler.record.iterate import foreign
+from loaderscope.profiler.store.run.run_reader import open_run
+
+MODULE = "fastai.data.load"
+
+
+class Own:
+    """As fastai's."""
+
+    def __init__(self, batches: int) -> None:
+        self.batches = batches
+
+    def __iter__(self) -> Iterator[int]:
+        yield from range(self.batches)
+
+
+class Itself:
+    """As DALI's: its own iterator."""
+
+    def __init__(self) -> None:
+        self.left = 3
+
+    def __iter__(self) -> Itself:
+        return self
+
+    def __next__(self) -> int:
+        if not self.left:
+            raise StopIteration
+        self.left -= 1
+        return self.left
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    made = ModuleType(MODULE)
+    for cls in (Own, Itself):
+        monkeypatch.setattr(cls, "__module__", MODULE)
+        setattr(made, cls.__name__, cls)
+    monkeypatch.setitem(sys.modules, MODULE, made)
+    monkeypatch.setattr(foreign, "KNOWN", {MODULE: ("Own", "Itself", "Missing")})
+    before = Own.__iter__
+    yield made
+    loaderscope.unwatch()
+    assert Own.__iter__ is before
+
+
+def test_it_is_recorded_as_an_iterable(module: ModuleType, runs_dir: Path) -> None:
+    loaderscope.watch_all()
+    loader = Own(5)
+    for _ in range(2):
+        assert list(loader) == [0, 1, 2, 3, 4]
+    (told,) = open_run("latest", runs_dir).loaders
+    assert (told.kind, told.name, told.count, told.epochs["how"].tolist()) == ("iterable", "Own", 10, [1, 1])
+    assert told.config["made_by"] == "fastai"
+
+
+def test_one_made_of_another_is_recorded_once(module: ModuleType, runs_dir: Path) -> None:
+    class Outer(Own):
+        def __iter__(self) -> Iterator[int]:
+            return iter(Own(self.batches))
+
+    Outer.__module__ = MODULE
+    module.Missing = Outer  # type: ignore[attr-defined]
+    loaderscope.watch_all()
+    assert list(Outer(3)) == [0, 1, 2]
+    assert [each.name for each in open_run("latest", runs_dir).loaders] == ["Outer"]
+
+
+def test_its_own_iterator_stays_itself_and_is_named(module: ModuleType, runs_dir: Path) -> None:
+    loaderscope.watch_all()
+    loader = Itself()
+    assert iter(loader) is loader
+    assert list(loader) == [2, 1, 0]
+    report = build_report(open_run("latest", runs_dir))
+    assert not report.loaders
+    assert any("iterates over fastai's Itself" in sentence for sentence in report.missing)
+
+
+def test_what_it_raises_arrives(module: ModuleType) -> None:
+    class Broken(Own):
+        def __iter__(self) -> Iterator[int]:
+            raise KeyError("mine")
+
+    Broken.__module__ = MODULE
+    module.Missing = Broken  # type: ignore[attr-defined]
+    loaderscope.watch_all()
+    with pytest.raises(KeyError, match="mine"):
+        iter(Broken(3))
+
+
+def test_an_iterator_passes_for_what_it_is(module: ModuleType) -> None:
+    """Who saves a pipeline's state asks that first."""
+
+    class Resumable:
+        left = 3
+
+        def __iter__(self) -> Resumable:
+            return self
+
+        def __next__(self) -> int:
+            self.left -= 1
+            if self.left < 0:
+                raise StopIteration
+            return self.left
+
+        def get_state(self) -> int:
+            return self.left
+
+    class Saved(Own):
+        def __iter__(self) -> Iterator[int]:
+            return Resumable()
+
+    Saved.__module__ = MODULE
+    module.Missing = Saved  # type: ignore[attr-defined]
+    loaderscope.watch_all()
+    iterator = iter(Saved(3))
+    assert type(iterator) is not Resumable, "it is measured"
+    assert isinstance(iterator, Resumable) and next(iterator) == 2 and iterator.get_state() == 2
+
+
+def test_what_is_put_around_a_loader_is_not_the_loader(module: ModuleType, runs_dir: Path) -> None:
+    """As in Grain, where that happens the first time alone, and parts of a pipeline are of the same classes."""
+
+    class Pipeline(Own):
+        wrapped = False
+
+        def __iter__(self) -> Iterator[int]:
+            if not self.wrapped:
+                self.wrapped = True
+                return iter(_OutputIterDataset(self))
+            return iter(range(self.batches))
+
+    class _OutputIterDataset(Own):
+        def __init__(self, inner: Own) -> None:
+            self._parents = (inner,)
+
+        def __iter__(self) -> Iterator[int]:
+            return iter(self._parents[0])
+
+    before = Pipeline.__iter__
+    _OutputIterDataset.__module__ = MODULE
+    module.Missing = _OutputIterDataset  # type: ignore[attr-defined]
+    loaderscope.watch_all()
+    loader, part = Pipeline(3), Pipeline(2)
+    part.wrapped = True
+    assert [list(loader), list(part), list(loader)] == [[0, 1, 2], [0, 1], [0, 1, 2]]
+    assert [(each.name, each.count) for each in open_run("latest", runs_dir).loaders] == [("Pipeline", 6)]
+    loaderscope.unwatch()
+    assert Pipeline.__iter__ is before
+
+
+def test_unwatched_it_is_as_before(module: ModuleType) -> None:
+    loaderscope.watch_all()
+    loaderscope.unwatch()
+    assert type(iter(Own(1))).__name__ == "generator"
+
+
+def test_nobody_is_waited_for_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = list(sys.meta_path)
+    monkeypatch.setattr(foreign, "KNOWN", {"not_imported_yet": ("Loader",)})
+    for _ in range(2):
+        loaderscope.watch_all()
+        assert len(sys.meta_path) > len(before)
+        loaderscope.unwatch()
+        assert sys.meta_path == before

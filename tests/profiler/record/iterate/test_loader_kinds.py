@@ -1,0 +1,96 @@
+"""The kinds of loaders: which are known, what becomes of their iterators, and what stays torch's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, IterableDataset, dataloader
+
+import loaderscope
+from loaderscope.profiler.base.torch_parts import TORCH, TORCHDATA
+from loaderscope.profiler.record.iterate import loader_kinds
+from loaderscope.profiler.record.iterate.loader_kinds import family_of, known_families
+from loaderscope.profiler.record.iterate.running import is_measuring
+
+
+@pytest.fixture(autouse=True)
+def no_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of these asks for it, and each would start one."""
+    monkeypatch.setenv("LOADERSCOPE_SYSTEM", "0")
+
+
+def stateful() -> Any:
+    return pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+
+
+def own_iterator(loader: type) -> Any:
+    return vars(loader)["_get_iterator"]
+
+
+@pytest.mark.parametrize(("made", "kind"), [(lambda: DataLoader, TORCH), (stateful, TORCHDATA)])
+def test_each_kind_is_known_by_its_class_and_fits_this_torch(made: Any, kind: Any) -> None:
+    owner = made()
+    found = family_of(owner, own_iterator(owner))
+    assert found is not None and found.kind is kind and found in known_families()
+    assert found.gaps == {}
+
+
+def test_a_class_of_the_same_name_elsewhere_is_none() -> None:
+    class Other:
+        def _get_iterator(self) -> Any: ...
+
+    Other.__name__ = "DataLoader"
+    assert family_of(Other, Other._get_iterator) is None
+
+
+def test_a_get_iterator_of_the_user_s_own_is_left_alone() -> None:
+    def own(self: Any) -> Any: ...
+
+    assert family_of(DataLoader, own) is None
+
+
+def test_iterators_keep_their_names_and_only_watched_ones_measure() -> None:
+    watched, other = loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2)), DataLoader([1, 2, 3, 4], batch_size=2)
+    ours, torchs = iter(watched), iter(other)
+    assert is_measuring(ours) and not is_measuring(torchs)
+    assert type(torchs) is dataloader._SingleProcessDataLoaderIter and isinstance(ours, type(torchs))
+    assert (type(ours).__name__, type(ours).__module__) == (type(torchs).__name__, type(torchs).__module__)
+    assert [batch.tolist() for batch in ours] == [batch.tolist() for batch in torchs] == [[1, 2], [3, 4]]
+
+
+def test_what_cannot_be_prepared_stays_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader_kinds, "instrumented", lambda *args: 1 / 0)
+    loader = loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2))
+    assert [batch.tolist() for batch in loader] == [[1, 2], [3, 4]]
+    family = family_of(DataLoader, own_iterator(DataLoader))
+    assert family is None or "ZeroDivisionError" in str(family.gaps["single"].missing)
+
+
+def test_a_failure_of_ours_at_the_start_costs_the_loop_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(loader_kinds, "finish", lambda *args: 1 / 0)
+    for workers in (0, 1):
+        loader = loaderscope.watch(DataLoader(torch.arange(8), batch_size=4, num_workers=workers))
+        assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+class Short(IterableDataset[int]):
+    def __iter__(self) -> Any:
+        return iter(range(12))
+
+    def __len__(self) -> int:
+        return 4
+
+
+def test_the_iterator_that_warns_of_a_wrong_length_is_known_too() -> None:
+    """torch counts what comes once somebody has asked for the length, and warns from the loop's own line."""
+    loader = loaderscope.watch(DataLoader(Short(), batch_size=2))
+    assert len(loader) == 2
+    with pytest.warns(UserWarning, match="Length of IterableDataset") as warned:
+        assert len(list(loader)) == 6
+    assert {one.filename for one in warned} == {__file__}
+    assert loaderscope.report(loader).loaders[0].batches == 6

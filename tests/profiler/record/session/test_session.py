@@ -1,0 +1,180 @@
+"""A session: this process's part of a run, from its first loop to its end, and what of it a forked child keeps."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch.utils.data import DataLoader
+
+import loaderscope
+from loaderscope.profiler.record.session import session
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.rundir import create_run
+
+
+@pytest.fixture(autouse=True)
+def no_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of these asks for it, and each would start one."""
+    monkeypatch.setenv("LOADERSCOPE_SYSTEM", "0")
+
+
+def facts(opened: session.Session) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((opened.directory / "process.json").read_text())
+    return found
+
+
+def open_one() -> session.Session:
+    opened = session.open_session()
+    assert opened is not None
+    return opened
+
+
+def test_watching_leaves_no_trace_before_the_first_loop(runs_dir: Path) -> None:
+    loader = loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2))
+    assert session.current() is None and not runs_dir.exists()
+    assert len(list(loader)) == 2
+    assert session.current() is not None and len(list(runs_dir.glob("2*/p*/process.json"))) == 1
+
+
+def test_a_process_has_one() -> None:
+    assert open_one() is open_one() is session.current()
+
+
+def test_its_end_is_noted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = open_one()
+    assert "ended_clock_ns" not in facts(opened)
+    opened.finish()
+    ended = facts(opened)["ended_clock_ns"]
+    opened.finish()
+    assert facts(opened)["ended_clock_ns"] == ended > 0
+
+
+def test_at_exit_an_interrupt_does_not_keep_the_end_from_being_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = open_one()
+    write, interrupts = opened._write_facts, [KeyboardInterrupt, SystemExit]
+
+    def interrupted() -> None:
+        if interrupts:
+            raise interrupts.pop()
+        write()
+
+    monkeypatch.setattr(opened, "flush", interrupted)
+    opened.finish_at_exit()
+    assert facts(opened)["ended_clock_ns"] > 0
+
+
+def test_what_ctrl_c_ended_says_so(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "last_type", KeyboardInterrupt, raising=False)
+    opened = open_one()
+    opened.finish_at_exit()
+    assert facts(opened)["ended_by"] == "KeyboardInterrupt"
+    assert open_run(opened.run_directory).outcome == "interrupted"
+
+
+def test_after_its_end_the_next_loop_opens_a_run_of_its_own(runs_dir: Path) -> None:
+    first = open_one().run_directory
+    session.close_session()
+    assert session.current() is None
+    assert open_one().run_directory != first
+    assert len(list(runs_dir.glob("2*"))) == 2
+
+
+def test_a_run_named_in_the_environment_is_joined(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = create_run(runs_dir, ["train.py"])
+    monkeypatch.setenv(session.RUN_VARIABLE, str(run))
+    assert open_one().run_directory == run
+
+
+def test_a_run_that_is_gone_is_said_and_another_made(
+    runs_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(session.RUN_VARIABLE, str(runs_dir / "gone"))
+    assert open_one().run_directory.parent == runs_dir
+    said = capsys.readouterr().err
+    assert said.count("loaderscope:") == 1 and "gone cannot be written" in said and "instead" in said
+
+
+def test_a_worker_opens_none(monkeypatch: pytest.MonkeyPatch, runs_dir: Path) -> None:
+    monkeypatch.setattr(session, "_in_worker", False)  # set back afterwards
+    session.leave_worker_alone()
+    assert session.in_worker() and not session.may_open()
+    assert session.open_session() is None and not runs_dir.exists()
+
+
+def test_a_forked_child_joins_the_run_with_a_folder_of_its_own(runs_dir: Path) -> None:
+    parent = open_one()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            forgotten = session.current() is None
+            own = session.open_session()
+            told = [forgotten, own is not None and str(own.directory), own is not None and str(own.run_directory)]
+            os.write(writing, json.dumps(told).encode())
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(writing)
+    with open(reading) as pipe:
+        forgotten, directory, run = json.loads(pipe.read())
+    assert forgotten and run == str(parent.run_directory) and directory != str(parent.directory)
+    assert session.current() is parent and "ended_clock_ns" not in facts(parent)
+
+
+@pytest.mark.parametrize(("text", "limit_mb"), [("", 256), ("64", 64), ("1", 32), ("a lot", 256)])
+def test_the_limit_of_the_environment(
+    text: str, limit_mb: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(session.LIMIT_VARIABLE, text)
+    assert open_one().budget.max_bytes == limit_mb * 1_000_000 - session.SYSTEM_LIMIT_BYTES
+    assert ("is not a number" in capsys.readouterr().err) is (text == "a lot")
+
+
+def test_the_processes_of_a_run_divide_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(session.LIMIT_VARIABLE, "32")
+    opened = open_one()
+    for number in range(3):
+        (opened.run_directory / f"p{number}-0").mkdir()
+    opened._counted_ns = -session.COUNT_NS
+    assert opened.budget.admit(2_000_000) and not opened.budget.admit(1)
+
+
+def test_why_something_is_not_measured_is_in_its_facts() -> None:
+    opened = open_one()
+    opened.note_reason("device", "there is none")
+    assert facts(opened)["reasons"]["device"] == "there is none"
+    assert "LOADERSCOPE_SYSTEM=0" in facts(opened)["reasons"]["system"]
+
+
+@pytest.mark.parametrize(("variable", "wanted"), [("", "on"), ("0", "off"), ("eager", "eager"), ("EAGER ", "eager")])
+def test_stacks_are_wanted_as_the_environment_says(variable: str, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(session.STACKS_VARIABLE, variable)
+    assert facts(open_one())["stacks"] == wanted
+
+
+def test_stacks_may_be_taken_back_while_it_is_open() -> None:
+    opened = open_one()
+    session.take_no_stacks()
+    assert facts(opened)["stacks"] == "off"
+
+
+def test_what_is_told_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        session.tell("something to say")
+    assert capsys.readouterr().err == "loaderscope: something to say\n"
+
+
+def test_telling_raises_nothing_without_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed):
+        monkeypatch.setattr(sys, "stderr", stream)
+        session.tell(f"something to say to {stream}")

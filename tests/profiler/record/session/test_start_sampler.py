@@ -1,0 +1,133 @@
+"""The system sampler is nobody's child: what waits, counts or is told of children sees what it would without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from loaderscope.profiler.record.session import start_sampler
+from loaderscope.profiler.record.session.start_sampler import why_not_kept
+
+pytestmark = pytest.mark.skipif(bool(why_not_kept()), reason=f"{why_not_kept()}")
+
+PROGRAM = """
+import json, os, signal, sys, time
+from pathlib import Path
+from loaderscope.profiler.record.session.start_sampler import start_sampler
+
+told = []
+signal.signal(signal.SIGCHLD, lambda number, frame: told.append(number))
+if "subreaper" in sys.argv:
+    import ctypes
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+run = Path(sys.argv[1])
+folder = run / f"p{os.getpid()}-0"
+folder.mkdir()
+import psutil
+from loaderscope.profiler.base.host import boot_id
+import socket
+facts = {"pid": os.getpid(), "create_time": psutil.Process().create_time(), "host": socket.gethostname(),
+         "boot_id": boot_id()}
+(folder / "process.json").write_text(json.dumps(facts))
+started = start_sampler(run)
+seen = {"reason": started.reason, "keeps": started.keeper is not None, "pid": started.pid}
+deadline = time.monotonic() + 20
+while not list(run.glob("system-*/sampler.json")) and time.monotonic() < deadline:
+    time.sleep(0.02)
+seen["started"] = bool(list(run.glob("system-*/sampler.json")))
+mine = os.fork()
+if not mine:
+    os._exit(7)
+waited = []
+while True:
+    try:
+        pid, status = os.wait()
+    except ChildProcessError:
+        break
+    waited.append([pid == mine, os.waitstatus_to_exitcode(status)])
+seen.update(waited=waited, told=len(told))
+seen["children"] = [child.pid for child in psutil.Process().children()]
+seen["parent"] = psutil.Process(started.pid).ppid()
+print(json.dumps(seen))
+"""
+
+
+def run(tmp_path: Path, *arguments: str, before: tuple[str, ...] = ()) -> dict:
+    directory = tmp_path / "run"
+    directory.mkdir()
+    command = [*before, sys.executable, "-c", textwrap.dedent(PROGRAM), str(directory), *arguments]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, check=False, env=env, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def ended(tmp_path: Path) -> bool:
+    (told,) = tmp_path.glob("run/system-*/sampler.json")
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if "ended_clock_ns" in json.loads(told.read_text()):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_nothing_of_it_is_seen(tmp_path: Path) -> None:
+    seen = run(tmp_path)
+    assert seen["started"] and seen["keeps"] and seen["reason"] is None
+    assert seen["waited"] == [[True, 7]]
+    assert seen["told"] == 1
+    assert seen["children"] == []
+    assert seen["parent"] != os.getpid()
+    assert ended(tmp_path)
+
+
+def test_a_process_that_adopts_orphans_can_wait_for_all_its_children(tmp_path: Path) -> None:
+    seen = run(tmp_path, "subreaper")
+    assert seen["started"] and seen["keeps"]
+    assert seen["waited"] == [[True, 7]]
+    assert seen["told"] == 1
+    assert len(seen["children"]) == 1  # the sampler's own parent, which no wait finds
+    assert ended(tmp_path)
+
+
+def test_process_1_of_a_container_can_wait_for_all_its_children(tmp_path: Path) -> None:
+    unshare = shutil.which("unshare")
+    inside = (str(unshare), "--pid", "--fork", "--mount-proc")
+    if unshare is None or subprocess.run([*inside, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("a PID namespace cannot be made here")
+    seen = run(tmp_path, before=inside)
+    assert seen["started"] and seen["keeps"]
+    assert seen["waited"] == [[True, 7]]
+    assert seen["told"] == 1
+
+
+def test_without_the_extension_one_who_listens_for_children_gets_no_sampler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import signal
+
+    monkeypatch.setitem(sys.modules, "loaderscope.profiler.native._spawn", None)
+    before = signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    try:
+        started = start_sampler.start_sampler(tmp_path)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert started.pid is None and started.keeper is None
+    assert started.reason is not None and "seen as a child" in started.reason
+
+
+def test_a_python_that_does_not_know_itself_gets_no_sampler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    started = start_sampler.start_sampler(tmp_path)
+    assert started.pid is None
+    assert started.reason is not None and "does not know its own Python" in started.reason

@@ -1,0 +1,237 @@
+"""The shapes of the worker loop that torch has had, as stand-ins: CI has one torch, and users have all of them.
+
+Each loop is torch's, shortened to what the hooks hold on to. They run in this process, between plain queues.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch._utils import ExceptionWrapper
+from torch.utils.data import Dataset, _DatasetKind, default_collate
+
+from loaderscope.profiler.base import torch_parts
+from loaderscope.profiler.native.form import hooks
+from loaderscope.profiler.record.session import session as sessions
+from loaderscope.profiler.record.transit.envelope import TIMES, Envelope, opened
+from loaderscope.profiler.record.transit.worker import prepared
+from loaderscope.profiler.store.gaps import told_by_worker
+
+
+class Transform:
+    def __init__(self) -> None:
+        self.transforms = [torch.neg, torch.abs]
+
+    def __call__(self, value: Any) -> Any:
+        for each in self.transforms:
+            value = each(value)
+        return value
+
+
+class Data(Dataset[Any]):
+    def __init__(self) -> None:
+        self.transform = Transform()
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> Any:
+        return self.transform(torch.full((3,), float(index)))
+
+
+def with_dataset(
+    dataset_kind, dataset, index_queue, data_queue, done_event, auto_collation, collate_fn, drop_last, base_seed,
+    init_fn, worker_id, num_workers, persistent_workers, shared_seed,
+):  # fmt: skip
+    """torch 2.4 to 2.13."""
+    fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, auto_collation, collate_fn, drop_last)
+    while True:
+        r = index_queue.get(timeout=5)
+        if r is None:
+            break
+        idx, index = r
+        try:
+            data = fetcher.fetch(index)
+        except Exception:
+            data = ExceptionWrapper(where=f"in DataLoader worker process {worker_id}")
+        data_queue.put((idx, data))
+        del data, idx, index, r
+
+
+def with_holder(
+    dataset_kind, dataset_holder, index_queue, data_queue, done_event, auto_collation, collate_fn, drop_last, base_seed,
+    init_fn, worker_id, num_workers, persistent_workers, shared_seed,
+):  # fmt: skip
+    """torch 2.14 and later: the list is emptied, so that nobody but the loop has the data set."""
+    dataset = dataset_holder.pop()
+    fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, auto_collation, collate_fn, drop_last)
+    while True:
+        r = index_queue.get(timeout=5)
+        if r is None:
+            break
+        idx, index = r
+        try:
+            data = fetcher.fetch(index)
+        except Exception:
+            data = ExceptionWrapper(where=f"in DataLoader worker process {worker_id}")
+        data_queue.put((idx, data))
+        del data, idx, index, r
+
+
+def with_state(
+    dataset_kind, dataset, index_queue, data_queue, done_event, auto_collation, collate_fn, drop_last, base_seed,
+    init_fn, worker_id, num_workers, persistent_workers, shared_seed, worker_state,
+):  # fmt: skip
+    """torchdata's: a request for a snapshot goes in beside the indices, a state comes out beside the batch."""
+    fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, auto_collation, collate_fn, drop_last)
+    while True:
+        r = index_queue.get(timeout=5)
+        if r is None:
+            break
+        idx, (index, _snapshot) = r
+        data_queue.put((idx, (fetcher.fetch(index), worker_id, None)))
+
+
+def without_names(
+    dataset_kind, source, tasks, results, done_event, auto_collation, collate_fn, drop_last, base_seed,
+    init_fn, rank, num_workers, persistent_workers, shared_seed,
+):  # fmt: skip
+    """No torch's yet: the parts under other names."""
+    with_dataset(
+        dataset_kind, source, tasks, results, done_event, auto_collation, collate_fn, drop_last, base_seed, init_fn,
+        rank, num_workers, persistent_workers, shared_seed,
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def as_in_a_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a worker changes for good in its own process is put back in this one."""
+    before = _DatasetKind.__dict__["create_fetcher"]
+    monkeypatch.setattr(sessions, "_in_worker", False)
+    yield
+    _DatasetKind.create_fetcher = before  # type: ignore[method-assign]
+
+
+def run_worker(loop: Callable[..., None], args: tuple[Any, ...], place: Any = None) -> None:
+    """As `worker_target.Target` does it."""
+    hooks.working(lambda: (loop, *prepared(loop, args, place)))()
+
+
+def arguments(loop: Callable[..., None], dataset: Any, tasks: Any, results: Any) -> tuple[Any, ...]:
+    given = [dataset] if loop is with_holder else dataset
+    state = (None,) if loop is with_state else ()
+    kind = _DatasetKind.Map
+    return (kind, given, tasks, results, None, True, default_collate, False, 1, None, 3, 4, False, None, *state)
+
+
+def run(loop: Callable[..., None], dataset: Any, batches: list[list[int]], place: Any = None) -> list[Any]:
+    """What the loop puts on its queue, in order."""
+    tasks: queue.Queue[Any] = queue.Queue()
+    results: queue.Queue[Any] = queue.Queue()
+    for number, indices in enumerate(batches):
+        tasks.put((number, (indices, False) if loop is with_state else indices))
+    tasks.put(None)
+    run_worker(loop, arguments(loop, dataset, tasks, results), place)
+    found = []
+    while not results.empty():
+        found.append(results.get())
+    return found
+
+
+BATCHES = [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+@pytest.mark.parametrize("loop", [with_dataset, with_holder, with_state])
+def test_every_known_loop_is_measured(loop: Callable[..., None]) -> None:
+    got = run(loop, Data(), BATCHES)
+    assert [task for task, _ in got] == [0, 1, 2, 3]
+    for (task, content), indices in zip(got, BATCHES, strict=True):
+        envelope = opened(content[0] if loop is with_state else content)
+        assert type(envelope) is Envelope
+        assert envelope.payload[:, 0].tolist() == [float(i) for i in indices]
+        told, t_fetch, fetch, collate, fetch_cpu, _, size, _, tensors, pid, worker, *samples = TIMES.unpack(
+            envelope.times
+        )
+        assert (told, pid, worker) == (task, os.getpid(), 3)
+        assert t_fetch > 0 and fetch > 0 and collate > 0 and fetch_cpu >= 0
+        assert (size, tensors) == (2 * 3 * 4, 1)
+        assert all(sample > 0 for sample in samples)  # single samples were timed
+
+
+@pytest.mark.parametrize("loop", [with_dataset, with_holder])
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_no_reference_of_ours_keeps_the_data_set(loop: Callable[..., None], looked_at: bool, tmp_path: Path) -> None:
+    dataset = Data()
+    gone = weakref.ref(dataset)
+    place = (str(tmp_path), 0, 0) if looked_at else None
+    tasks: queue.Queue[Any] = queue.Queue()
+    tasks.put((0, [0, 1]))
+    tasks.put(None)
+    given = arguments(loop, dataset, tasks, queue.Queue())
+    del dataset
+    run_worker(loop, given, place)
+    if looked_at:
+        assert "neg" in (tmp_path / "looks-0-w3.json").read_text()  # there was something to hold on to
+    del given
+    assert gone() is None
+
+
+def test_the_holder_is_emptied_by_the_loop_alone() -> None:
+    holder = [Data()]
+    tasks: queue.Queue[Any] = queue.Queue()
+    tasks.put(None)
+    given = list(arguments(with_holder, None, tasks, queue.Queue()))
+    given[1] = holder
+    run_worker(with_holder, tuple(given))
+    assert holder == []
+
+
+def test_an_unknown_loop_runs_bare_and_the_reason_is_kept_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        got = run(without_names, Data(), BATCHES, (str(tmp_path), 7, 0))
+        assert [batch[:, 0].tolist() for _, batch in got] == [[float(i) for i in each] for each in BATCHES]
+    assert told_by_worker(tmp_path, 7) == "LookupError: its worker loop has no 'index_queue'"
+    assert capsys.readouterr().err.count("workers are not measured") == 1
+
+
+@pytest.mark.parametrize("loop", [with_dataset, with_holder, with_state])
+def test_a_fetcher_that_cannot_be_marked_leaves_the_worker_bare(
+    loop: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: Any) -> Any:
+        raise TypeError("no twin")
+
+    monkeypatch.setattr("loaderscope.profiler.record.transit.fetchers.mark_collate", broken)
+    got = run(loop, Data(), BATCHES, (str(tmp_path), 0, 0))
+    batches = [content[0] if loop is with_state else content for _, content in got]
+    assert [batch[:, 0].tolist() for batch in batches] == [[float(i) for i in each] for each in BATCHES]
+    assert told_by_worker(tmp_path, 0) == "TypeError: no twin"
+
+
+def test_messages_of_another_shape_pass_as_they_are() -> None:
+    def loop(dataset_kind: Any, index_queue: Any, data_queue: Any, worker_id: Any) -> None:
+        data_queue.put((1, "a batch", "something new"))
+        data_queue.put(index_queue.get())
+
+    tasks: queue.Queue[Any] = queue.Queue()
+    results: queue.Queue[Any] = queue.Queue()
+    tasks.put((1, [2], "something new"))
+    run_worker(loop, (0, tasks, results, 0))
+    assert [results.get(), results.get()] == [(1, "a batch", "something new"), (1, [2], "something new")]
+
+
+def test_roles_of_the_loop_that_is_installed() -> None:
+    loop = torch_parts.worker_loop(torch_parts.TORCH)
+    roles = torch_parts.loop_roles(loop)
+    assert not roles.stateful
+    assert torch_parts.loop_roles(with_holder) == torch_parts.loop_roles(with_dataset)
+    assert torch_parts.loop_roles(with_state).stateful

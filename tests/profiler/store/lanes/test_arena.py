@@ -1,0 +1,306 @@
+"""Lanes that write to memory which a keeper brings to the files: nothing lost, nothing torn, no file that can hurt."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from loaderscope.profiler.base.batch_record import Part
+from loaderscope.profiler.base.schema import BATCH, WORKER, Schema
+from loaderscope.profiler.daemon.keeper import Keeper
+from loaderscope.profiler.record.session.start_sampler import _keeper_socket
+from loaderscope.profiler.store.lanes.arena import FIRST_CHUNK_BYTES, Arena
+from loaderscope.profiler.store.lanes.block import Copier
+from loaderscope.profiler.store.lanes.lane import LARGEST_BLOCK_BYTES, WINDOW_AT, Budget, Lane
+from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
+from loaderscope.profiler.store.lanes.segment_file import HEADER_BYTES
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no sealed memory on this platform")
+
+
+class Place:
+    """A process's folder in a run, an arena for it, and a keeper in this very process."""
+
+    def __init__(self, run: Path) -> None:
+        self.system, self.folder = run / "system-here-0", run / "p1-0"
+        self.system.mkdir()
+        self.folder.mkdir()
+        listening = _keeper_socket(self.system)
+        assert listening is not None
+        self.keeper = Keeper(run, self.system, listening.detach())
+        self.arena = Arena(self.folder, self.system, os.getpid())
+        self.said: list[str] = []
+
+    def lane(self, name: str = "workers", schema: Schema = WORKER, limit: int = 1 << 26) -> Lane:
+        return Lane(self.folder, name, schema, Budget(limit), self.said.append, arena=self.arena)
+
+    def rows(self, name: str = "workers") -> list[int]:
+        parts = [read_segment(path)[0] for path in segments(self.folder, name)]
+        return [int(seq) for part in parts for seq in part["seq"]]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    made.arena.close()
+    made.keeper.close()
+
+
+def write(lane: Lane, count: int) -> None:
+    for number in range(count):
+        lane.append(number, 0, 0, 0, number)
+
+
+def test_what_is_written_is_in_the_file_when_the_keeper_has_been_there(place: Place) -> None:
+    lane = place.lane()
+    write(lane, 3)
+    assert place.rows() == []
+    place.keeper.round()
+    assert place.rows() == [1, 2, 3]
+    write(lane, 2)
+    place.keeper.round()
+    assert place.rows() == [1, 2, 3, 4, 5]
+    assert place.arena._unsent == []  # no descriptor is held
+
+
+def test_a_flush_needs_no_keeper(place: Place) -> None:
+    write(place.lane(), 7)
+    place.arena.flush()
+    assert place.rows() == list(range(1, 8))
+
+
+def test_windows_move_on_and_segments_follow_each_other(place: Place) -> None:
+    lane = place.lane()
+    write(lane, 9000)
+    place.keeper.round()
+    assert place.rows() == list(range(1, 9001))
+    assert len(segments(place.folder, "workers")) > 2
+    assert lane.window is not None and len(lane.window.memory()) == LARGEST_BLOCK_BYTES
+
+
+def test_a_window_used_again_holds_blank_records(place: Place) -> None:
+    lane = place.lane("batches0x0", BATCH)
+    write_batch = lane.append
+    for number in range(2000):
+        values: list[float] = [-1] * (len(BATCH.fields) - 1)
+        values[0] = number
+        write_batch(*values)
+    # Now as the hot path does it: the head alone.
+    for _ in range(3000):
+        n = lane.count
+        if n >= lane.capacity:
+            n = lane.roll()
+        struct.pack_into("@2q", lane.buf, WINDOW_AT + n * lane.size, lane.first + n, 77)
+        lane.committed[0] = n + 1
+        lane.count = n + 1
+    place.keeper.round()
+    records = np.concatenate([read_segment(path)[0] for path in segments(place.folder, "batches0x0")])
+    assert (records["seq"] == np.arange(1, 5001)).all()
+    assert (records["t_ns"][2000:] == 77).all()
+    own = records["own_ns"][2000:]
+    moved_on = ~np.isnan(own)  # the first record of each window says what that cost
+    assert 1 < moved_on.sum() < 50 and (own[moved_on] > 0).all()
+    own[moved_on] = np.nan
+    for name in BATCH.fields[2:]:
+        tail = records[name.name][-1000:]
+        assert np.isnan(tail).all() if name.code == "f" else (tail == -1).all(), name.name
+
+
+def test_a_patch_reaches_the_file_before_and_after_the_window_moved_on(place: Place) -> None:
+    lane = place.lane()
+    row, window, pid = lane.append(1, 0, 0, 0, 1), lane.window, Part(WORKER, "pid")
+    assert window is not None
+    write(lane, 2)
+    place.keeper.round()
+    window.patch([pid.patch(row, 4711)])
+    place.keeper.round()
+    assert read_segment(segments(place.folder, "workers")[0])[0]["pid"][0] == 4711
+    write(lane, 3000)
+    window.patch([pid.patch(row, 4712)])
+    place.keeper.round()
+    assert read_segment(segments(place.folder, "workers")[0])[0]["pid"][0] == 4712
+
+
+def test_the_keeper_copies_while_the_lane_goes_on(place: Place) -> None:
+    """Whatever moment the copies fall on, every record is there in the end, and those seen between are whole."""
+    lane = place.lane()
+    stop = threading.Event()
+
+    def keep() -> None:
+        while not stop.is_set():
+            place.keeper.round()
+
+    thread = threading.Thread(target=keep)
+    thread.start()
+    try:
+        for number in range(60_000):
+            lane.append(number, 0, 0, 0, number)
+            if number % 20_000 == 0:
+                seen = place.rows()
+                assert seen == list(range(1, len(seen) + 1))
+    finally:
+        stop.set()
+        thread.join()
+    place.keeper.round()
+    assert place.rows() == list(range(1, 60_001))
+
+
+def test_a_copy_that_comes_late_does_not_take_back_what_was_flushed(place: Place) -> None:
+    """The copier has read the window, the lane flushes and moves on, and only then the copier writes."""
+    lane = place.lane()
+    lane.append(0, 0, 0, 0, 0)
+    place.arena.flush()
+    chunk, _ = place.arena._chunks[0]
+    late = Copier(chunk, str(place.folder))
+    (at,) = (one for one in late.blocks() if late._head(one).state)
+    head = late._head(at)
+    from loaderscope.profiler.store.lanes.segment_file import SegmentFile, segment_path
+
+    file = SegmentFile(segment_path(place.folder, "workers", 0), WORKER, head.file_capacity, head.file_first)
+    records = bytes(chunk[at + WINDOW_AT : at + WINDOW_AT + WORKER.size])
+    write(lane, 100)
+    flushed = len(place.rows())
+    assert flushed > 1
+    file.write(head.position, records, head.position + head.committed)
+    assert len(place.rows()) == 1  # what the late copy has done
+    late._settle(at, head, file)
+    assert len(place.rows()) == flushed
+    place.keeper.round()
+    assert place.rows() == list(range(1, 102))
+
+
+@pytest.mark.parametrize("keep", [0, 100, HEADER_BYTES + 50])
+def test_a_file_cut_short_is_an_error_of_the_reader_at_worst(place: Place, keep: int) -> None:
+    lane = place.lane()
+    write(lane, 500)
+    place.keeper.round()
+    for path in segments(place.folder, "workers"):
+        os.truncate(path, keep)
+    write(lane, 3000)
+    place.keeper.round()
+    assert lane.stopped is None and place.said == []
+    newest = read_segment(segments(place.folder, "workers")[-1])[0]
+    assert newest["seq"][-1] == 3500
+
+
+def test_a_removed_file_begins_another(place: Place) -> None:
+    lane = place.lane()
+    write(lane, 100)
+    place.keeper.round()
+    (path,) = segments(place.folder, "workers")
+    path.unlink()
+    write(lane, 3000)
+    place.keeper.round()
+    rows = place.rows()
+    assert lane.stopped is None and rows[-1] == 3100
+    assert rows == list(range(rows[0], 3101))
+
+
+def test_a_removed_folder_stops_the_lane_and_says_so_once(place: Place) -> None:
+    lane = place.lane()
+    write(lane, 3)
+    place.folder.rename(place.folder.with_name("gone"))
+    write(lane, 3000)
+    assert lane.stopped is not None and "No such file" in lane.stopped
+    assert len(place.said) == 1
+    place.folder.with_name("gone").rename(place.folder)
+
+
+def test_a_thousand_small_lanes_need_little_memory_and_few_maps(place: Place) -> None:
+    def maps() -> int:
+        return len(Path("/proc/self/maps").read_text().splitlines())
+
+    before = maps()
+    lanes = [place.lane(f"epochs{number}") for number in range(2000)]
+    for lane in lanes:
+        lane.append(1, 0, 0, 0, 1)
+    assert sum(len(chunk) for chunk, _ in place.arena._chunks) <= 4 << 20
+    assert maps() - before <= 20
+    place.keeper.round()
+    assert all(place.rows(f"epochs{number}") == [1] for number in range(2000))
+
+
+def test_memory_of_a_closed_lane_is_used_again(place: Place) -> None:
+    for number in range(1000):
+        lane = place.lane(f"epochs{number}")
+        lane.append(1, 0, 0, 0, 1)
+        lane.close()
+    assert [len(chunk) for chunk, _ in place.arena._chunks] == [FIRST_CHUNK_BYTES]
+    assert all(place.rows(f"epochs{number}") == [1] for number in range(1000))
+
+
+def test_a_forked_child_leaves_the_memory_alone(place: Place) -> None:
+    lane = place.lane()
+    write(lane, 3)
+    pid = os.fork()
+    if not pid:
+        place.arena.abandon()
+        lane.abandon("forked")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    write(lane, 2)
+    place.keeper.round()
+    assert place.rows() == [1, 2, 3, 4, 5]
+
+
+def test_without_a_keeper_each_record_is_in_the_file_at_once(tmp_path: Path) -> None:
+    lane = Lane(tmp_path, "workers", WORKER, Budget(1 << 24), lambda why: None, arena=Arena(tmp_path, None, None))
+    lane.append(1, 0, 0, 0, 1)
+    assert len(read_segment(segments(tmp_path, "workers")[0])[0]) == 1
+
+
+def test_a_keeper_that_died_is_given_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    from loaderscope.profiler.store.lanes import arena
+
+    lane = place.lane()
+    write(lane, 3)
+    place.arena._keeper_pid = 2**22 + 17  # no such process
+    write(lane, 100)
+    assert place.arena.kept()  # it was here a moment ago
+    monkeypatch.setattr(arena, "SILENT_NS", 0)
+    write(lane, 3000)
+    assert not place.arena.kept()
+    assert place.rows() == list(range(1, 3104))  # no keeper came by: each record was written at once
+
+
+def test_a_full_disk_stops_the_lane(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = place.lane()
+    write(lane, 3)
+
+    def full(fd: int, data: bytes, at: int) -> int:
+        return 0
+
+    monkeypatch.setattr(os, "pwrite", full)
+    write(lane, 3000)
+    assert lane.stopped is not None and "No space left" in lane.stopped
+    assert len(place.said) == 1
+
+
+def test_foreign_messages_are_not_taken(place: Place) -> None:
+    import socket
+
+    sending = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    address = str(place.system / "keeper")
+    plain = os.memfd_create("plain", os.MFD_CLOEXEC)
+    os.ftruncate(plain, 1 << 16)
+    refused = (b"", b"{}", b"[]", b'{"directory": "../p1-0", "bytes": 65536}', b'{"directory": "p1-0", "bytes": -1}')
+    with sending, open(__file__, "rb") as file:
+        for message in refused:
+            for fd in (plain, file.fileno()):
+                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", fd))]
+                sending.sendmsg([message], rights, 0, address)
+        sending.sendto(b"no descriptor", address)
+    os.close(plain)
+    write(place.lane(), 3)  # the keeper has too much to look at to take this now
+    place.keeper.round()
+    assert place.arena.kept()
+    place.keeper.round()
+    assert place.rows() == [1, 2, 3]
+    assert len(place.keeper._kept) == 1

@@ -1,0 +1,107 @@
+"""Lanes by themselves: records in order, a bounded number of bytes with exact totals, and an end that harms nobody."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import loop, values_of
+from loaderscope.profiler.base.schema import BATCH, WORKER
+from loaderscope.profiler.store.lanes.compaction import Compactor
+from loaderscope.profiler.store.lanes.lane import FIRST_SEGMENT_BYTES, Budget, Lane
+from loaderscope.profiler.store.lanes.lane_reader import read_compacted, read_segment, segments
+
+
+def lane_in(folder: Path, limit: int = 1 << 26, said: list[str] | None = None, compacts: bool = True) -> Lane:
+    told = said if said is not None else []
+    compactor = Compactor(folder, "batches0x0") if compacts else None
+    return Lane(folder, "batches0x0", BATCH, Budget(limit), told.append, compactor)
+
+
+def write(lane: Lane, count: int, wait_ms: float = 1.0) -> None:
+    for row in loop(count, wait_ms):
+        lane.append(*values_of(BATCH, row))
+
+
+def records(folder: Path) -> Any:
+    return np.concatenate([read_segment(path)[0] for path in segments(folder, "batches0x0")])
+
+
+def test_records_are_numbered_from_one_through_all_segments(tmp_path: Path) -> None:
+    write(lane_in(tmp_path), 3000)
+    assert len(segments(tmp_path, "batches0x0")) > 2
+    assert records(tmp_path)["seq"].tolist() == list(range(1, 3001))
+
+
+def test_the_first_segment_is_small_and_the_next_ones_grow(tmp_path: Path) -> None:
+    write(lane_in(tmp_path), 3000)
+    sizes = [path.stat().st_size for path in segments(tmp_path, "batches0x0")][:-1]  # the last is not full
+    assert sizes[0] <= FIRST_SEGMENT_BYTES and sizes == sorted(sizes)
+    assert sizes[1] > 1.5 * sizes[0]
+
+
+def test_beyond_the_limit_the_oldest_become_totals_that_are_exact(tmp_path: Path) -> None:
+    write(lane_in(tmp_path, limit=2_000_000), 20_000)
+    fold, kept = read_compacted(tmp_path, "batches0x0"), records(tmp_path)
+    assert sum(path.stat().st_size for path in segments(tmp_path, "batches0x0")) <= 2_000_000
+    assert 0 < fold.records < 20_000 and fold.records + len(kept) == 20_000
+    assert kept["seq"][0] == fold.through_seq + 1
+    assert fold.columns["wait_ns"].total + int(kept["wait_ns"].sum()) == 20_000 * 1_000_000
+
+
+def test_where_nothing_can_be_compacted_the_limit_stops_it_and_says_so_once(tmp_path: Path) -> None:
+    said: list[str] = []
+    lane = lane_in(tmp_path, 100_000, said, compacts=False)
+    write(lane, 5000)
+    assert len(said) == 1 and "limit" in said[0] and "training goes on" in said[0]
+    assert 0 < len(records(tmp_path)) < 5000
+    assert records(tmp_path)["seq"].tolist() == list(range(1, len(records(tmp_path)) + 1))
+
+
+def test_processes_share_the_limit(tmp_path: Path) -> None:
+    alone, one_of_four = Budget(1000), Budget(1000, share=lambda: 4)
+    assert alone.admit(900) and not alone.admit(200)
+    assert one_of_four.admit(250) and not one_of_four.admit(1)
+
+
+def test_making_room_takes_the_oldest_first_and_no_more_than_needed(tmp_path: Path) -> None:
+    budget, folded = Budget(300), []
+    for name in ("first", "second", "third"):
+        assert budget.admit(100)
+        (tmp_path / name).touch()
+        budget.seal(tmp_path / name, 100, lambda path: folded.append(path.name))
+    assert budget.admit(150)
+    assert folded == ["first", "second"] and [path.name for path in tmp_path.iterdir()] == ["third"]
+
+
+@pytest.mark.parametrize("ends", [Lane.close, lambda lane: lane.abandon("forked"), lambda lane: lane.stop("why")])
+def test_after_its_end_it_swallows_what_comes(tmp_path: Path, ends: Any) -> None:
+    said: list[str] = []
+    lane = lane_in(tmp_path, said=said)
+    write(lane, 5)
+    ends(lane)
+    write(lane, 500)
+    assert len(records(tmp_path)) == 5
+    assert lane.stopped and len(said) == ("why" in lane.stopped)
+
+
+def test_a_field_is_written_later_wherever_the_record_is_by_then(tmp_path: Path) -> None:
+    lane = lane_in(tmp_path)
+    place = lane.append(*values_of(BATCH, loop(1)[0])) + BATCH.offset("compute_ns")
+    window = lane.window
+    assert window is not None
+    window.patch([(place, struct.pack("@q", 7))])
+    assert records(tmp_path)["compute_ns"][0] == 7
+    write(lane, 1000)
+    window.patch([(place, struct.pack("@q", 9))])
+    assert records(tmp_path)["compute_ns"][0] == 9
+
+
+def test_a_name_that_another_begins_with_is_another_lane(tmp_path: Path) -> None:
+    for name in ("workers", "workers-2"):
+        Lane(tmp_path, name, WORKER, Budget(1 << 20), print).append(1, 0, 0, 0, 1)
+    assert len(segments(tmp_path, "workers")) == len(segments(tmp_path, "workers-2")) == 1

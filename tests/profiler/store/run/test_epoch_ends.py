@@ -1,0 +1,89 @@
+"""Epochs whose end nobody saw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import RunBuilder, epoch_row, loop
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.profiler.store.run.epoch_ends import batches_an_epoch
+from loaderscope.profiler.store.run.run import LoaderRun
+from loaderscope.profiler.store.run.run_reader import open_run
+
+PLAIN = {"dataset_len": 10, "batch_size": 4, "sampler_plain": True}
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (PLAIN, (3, 3)),
+        ({**PLAIN, "drop_last": True}, (2, 2)),
+        ({**PLAIN, "dataset_len": 18, "replicas": 2}, (2, 3)),
+        ({**PLAIN, "dataset_len": 16, "replicas": 2, "sampler_plain": False}, (2, 2)),
+        ({**PLAIN, "sampler_plain": False}, None),
+        ({**PLAIN, "dataset_len": None}, None),
+        ({**PLAIN, "batch_size": 0}, None),
+        ({}, None),
+    ],
+)
+def test_batches_an_epoch(config: dict[str, Any], expected: tuple[int, int] | None) -> None:
+    assert batches_an_epoch(config) == expected
+
+
+def recorded(path: Path, count: int, **row: Any) -> LoaderRun:
+    run = RunBuilder(path)
+    rows = loop(count)
+    told = epoch_row(rows, **{"how": -1, "batches": 0, "t_end_ns": -1, **row})
+    run.process().loader(rows, epochs=[told], config=PLAIN)
+    return open_run(run.path).loaders[0]
+
+
+def test_an_epoch_that_handed_over_all_it_has_is_over(tmp_path: Path) -> None:
+    loader = recorded(tmp_path, 3)
+    last = int(loader.batches["t_ns"][-1] + loader.batches["wait_ns"][-1])
+    epochs = loader.epochs
+    assert (epochs["how"][0], epochs["batches"][0], epochs["t_end_ns"][0]) == (1, 3, last)
+
+
+def test_one_that_was_left_is_not(tmp_path: Path) -> None:
+    epochs = recorded(tmp_path, 2).epochs
+    assert (epochs["how"][0], epochs["batches"][0], epochs["t_end_ns"][0]) == (-1, 2, -1)
+
+
+def test_what_was_seen_stands(tmp_path: Path) -> None:
+    epochs = recorded(tmp_path, 3, how=3, batches=3, t_end_ns=5).epochs
+    assert (epochs["how"][0], epochs["t_end_ns"][0]) == (3, 5)
+
+
+def test_passes_of_a_sampler_that_repeats_without_end(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path)
+    run.process().loader(loop(9), config={**PLAIN, "sampler_wrappers": "BatchSampler, _RepeatSampler"})
+    assert build_report(open_run(run.path)).loaders[0].epochs == 3
+
+
+def test_batches_a_stream_makes_itself_are_of_nobody_knows_how_many_samples(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path)
+    run.process().loader(loop(30), config={"batching": "none", "batch_size": None, "dataset_kind": "iterable"})
+    report = build_report(open_run(run.path)).loaders[0]
+    assert report.samples is None and report.samples_per_s is None
+
+
+RAY = "/env/site-packages/ray/_private/workers/default_worker.py"
+
+
+@pytest.mark.parametrize(
+    ("argv", "how", "state"),
+    [(RAY, 1, "finished"), (RAY, -1, "crashed"), ("train.py", 1, "crashed"), ("/home/ray/train.py", 1, "crashed")],
+)
+def test_ray_ends_its_workers_from_outside(tmp_path: Path, argv: str, how: int, state: str) -> None:
+    from loaderscope.profiler.base.liveness import Liveness
+    from loaderscope.profiler.store.run.run_reader import read_run
+
+    run = RunBuilder(tmp_path)
+    rows = loop(30)
+    run.process(ended=False, argv=[argv]).loader(rows, epochs=[epoch_row(rows, how=how)])
+    read = read_run(run.path, Liveness("elsewhere", "boot", lambda pid: None))
+    assert read.state == state

@@ -1,0 +1,205 @@
+"""Following a run reads only what is new, keeps little, and agrees with reading the whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from builders import MS, T0, RunBuilder, loop, values_of
+from loaderscope.profiler.base.batch_record import ON_DEVICE
+from loaderscope.profiler.base.liveness import Liveness
+from loaderscope.profiler.base.schema import BATCH
+from loaderscope.profiler.store.lanes import lane_window
+from loaderscope.profiler.store.lanes.compaction import Compactor
+from loaderscope.profiler.store.lanes.lane import Budget, Lane
+from loaderscope.profiler.store.lanes.lane_window import LaneWindow
+from loaderscope.profiler.store.run import follow
+from loaderscope.profiler.store.run.follow import Follower, Place, newest_run
+from loaderscope.profiler.store.run.run_reader import open_run
+
+
+def lane_in(directory: Path, max_bytes: int = 1 << 30) -> Lane:
+    return Lane(directory, "batches0x0", BATCH, Budget(max_bytes), pytest.fail, fold=Compactor(directory, "batches0x0"))
+
+
+def write(lane: Lane, rows: list[dict[str, object]]) -> None:
+    for row in rows:
+        lane.append(*values_of(BATCH, row))
+
+
+def window_of(directory: Path, keep: int = 500, totals: bool = True) -> LaneWindow:
+    return LaneWindow(directory, "batches0x0", BATCH, keep, totals)
+
+
+def test_a_window_and_its_totals_make_up_the_lane(tmp_path: Path) -> None:
+    lane = lane_in(tmp_path)
+    rows = loop(20_000, fetch_ns=lambda n, t, w: (n * 37 % 1000) * 1000)
+    window = window_of(tmp_path)
+    for at in range(0, 20_000, 1_700):
+        write(lane, rows[at : at + 1_700])
+        assert window.poll()
+    assert not window.poll()
+    while window.catch_up():
+        window.poll()
+    window.poll()
+    content = window.content()
+    assert content.columns.rows + content.compacted.records == 20_000
+    assert 500 <= content.columns.rows < 500 + 2 * 4500
+    fetch = content.compacted.columns["fetch_ns"].total + content.columns["fetch_ns"].sum()
+    assert fetch == sum((n * 37 % 1000) * 1000 for n in range(20_000))
+    # Compute follows from the next batch, across the border of a segment too.
+    assert content.compacted.columns["compute_ns"].count == content.compacted.records
+    assert content.columns["seq"][-1] == 20_000
+
+
+def test_totals_of_a_lane_that_was_long_when_it_was_opened(tmp_path: Path) -> None:
+    write(lane_in(tmp_path), loop(30_000))
+    window = window_of(tmp_path)
+    window.poll()
+    assert window.pending
+    assert window.newest_seq == 30_000
+    while window.catch_up():
+        pass
+    content = window.content()
+    assert content.columns.rows + content.compacted.records == 30_000
+    assert content.compacted.columns["wait_ns"].total == MS * content.compacted.records
+
+
+def test_segments_folded_away_by_the_recording_process_count_once(tmp_path: Path) -> None:
+    lane = lane_in(tmp_path, max_bytes=3 << 20)
+    window = window_of(tmp_path)
+    for _ in range(12):
+        write(lane, loop(4_000))
+        window.poll()
+        window.catch_up()
+    while window.catch_up():
+        pass
+    content = window.content()
+    assert content.columns.rows + content.compacted.records == 48_000
+    late = window_of(tmp_path)
+    late.poll()
+    while late.catch_up():
+        pass
+    content = late.content()
+    assert content.columns.rows + content.compacted.records == 48_000
+
+
+def test_what_is_patched_after_its_commit_is_seen(tmp_path: Path) -> None:
+    lane = lane_in(tmp_path)
+    write(lane, loop(10, wait_ms=2))
+    window = window_of(tmp_path)
+    window.poll()
+    assert window.content().columns["stall_ns"][8] == -1
+    assert lane.window is not None
+    lane.window.patch([ON_DEVICE.patch(lane.at(8 - lane.window.position), -1, 77)])
+    assert window.poll()
+    assert window.content().columns["stall_ns"][8] == 77
+
+
+def test_any_moment_can_be_looked_at(tmp_path: Path) -> None:
+    rows = loop(30_000)
+    write(lane_in(tmp_path), rows)
+    window = window_of(tmp_path, keep=100)
+    window.poll()
+    for at in (0, 57, 4_444, 15_000, 29_999):
+        columns = window.content(rows[at]["t_ns"]).columns
+        assert columns["seq"][-1] == at + 1
+        assert columns.rows >= min(100, at + 1)
+        assert np.array_equal(np.diff(columns["seq"]), np.ones(columns.rows - 1))
+    assert window.content(T0 - 1).columns.rows == 0
+
+
+def test_a_poll_reads_no_more_at_a_hundred_thousand_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = lane_in(tmp_path)
+    write(lane, loop(100_000))
+    window = window_of(tmp_path)
+    window.poll()
+    while window.catch_up():
+        pass
+    monkeypatch.setattr(lane_window, "read_segment", lambda *_: pytest.fail("a whole segment was read again"))
+    monkeypatch.setattr(lane_window, "segments", lambda *_: pytest.fail("the folder was listed again"))
+    write(lane, loop(50))
+    assert window.poll()
+    assert window.newest_seq == 100_050
+
+
+def test_a_lane_that_is_none_gives_nothing(tmp_path: Path) -> None:
+    (tmp_path / "batches0x0-000000.seg").write_bytes(b"junk" * 5000)
+    window = window_of(tmp_path)
+    assert not window.poll()
+    assert not window.catch_up()
+    assert window.content().columns.rows == 0
+    shutil.rmtree(tmp_path)
+    assert not window.poll()
+
+
+def test_it_agrees_with_the_whole_run(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    process = run.process()
+    process.loader(loop(25_000), loop(500, epoch=1, start_ns=T0 + 10**12))
+    process.loader(loop(10))
+    follower = Follower(run.path)
+    assert follower.poll()
+    assert follower.state == "finished"
+    place = Place("p4000-0", 0)
+    found = follower.run(place)
+    while follower.catch_up(10):
+        pass
+    found = follower.run(place)
+    whole = open_run(run.path)
+    assert [each.name for each in found.loaders] == [each.name for each in whole.loaders]
+    assert found.loaders[0].count == whole.loaders[0].count == 25_500
+    assert found.loaders[1].count == 0  # not chosen: its batches are not read
+    assert found.state == whole.state
+    course = follower.course(found.processes[0], found.loaders[0])
+    assert course.batches.sum() == 25_500
+    assert follower.caught_up() == 1
+
+
+def test_only_what_changed_is_news(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    process = run.process()
+    process.loader(loop(10))
+    clock = [0]
+    follower = Follower(run.path, clock=lambda: clock[0])
+    assert follower.poll()
+    follower.run(Place("p4000-0", 0))
+    clock[0] += 2 * follow.LOOK_NS
+    assert not follower.poll()
+    process.loader(loop(5), name="Second")
+    clock[0] += 2 * follow.LOOK_NS
+    assert follower.poll()
+    assert len(follower.run(Place("p4000-0", 0)).loaders) == 2
+
+
+def test_a_removed_run_is_given_as_it_was(runs_dir: Path) -> None:
+    run = RunBuilder(runs_dir)
+    run.process().loader(loop(10))
+    clock = [0]
+    follower = Follower(run.path, clock=lambda: clock[0])
+    follower.poll()
+    before = follower.run(Place("p4000-0", 0))
+    shutil.rmtree(run.path)
+    clock[0] += 2 * follow.LOOK_NS
+    assert follower.poll()
+    assert follower.state == "removed"
+    assert follower.run(Place("p4000-0", 0)) is before
+
+
+def test_the_newest_live_run_comes_first(runs_dir: Path) -> None:
+    assert newest_run(runs_dir) is None
+    old = RunBuilder(runs_dir, "20250101-000000-aaaaaa")
+    facts = {"host": platform.node(), "boot_id": Liveness().boot_id, "pid": os.getpid(), "create_time": None}
+    old.process(ended=False, **{k: v for k, v in facts.items() if k != "pid"}, pid=os.getpid())
+    new = RunBuilder(runs_dir, "20250102-000000-bbbbbb")
+    new.process()
+    assert newest_run(runs_dir) == old.path
+    description = json.loads((old.path / f"p{os.getpid()}-0" / "process.json").read_text())
+    (old.path / f"p{os.getpid()}-0" / "process.json").write_text(json.dumps({**description, "ended_clock_ns": 1}))
+    assert newest_run(runs_dir) == new.path

@@ -1,0 +1,54 @@
+"""The course of a loop over time, in bounded memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loaderscope.profiler.store.run.history import BINS, FIRST_STEP_NS, History
+
+S = 10**9
+
+
+def columns(times_s: list[float], wait_s: float = 0.1) -> dict[str, np.ndarray]:
+    n = len(times_s)
+    return {
+        "t_ns": (np.array(times_s) * S).astype(np.int64),
+        "wait_ns": np.full(n, int(wait_s * S)),
+        "stall_ns": np.full(n, -1),
+        "samples": np.full(n, 4),
+    }
+
+
+def test_batches_fall_into_their_steps_of_time() -> None:
+    history = History(0)
+    history.add(columns([0.0, 0.1, 0.6, 2.0]), np.full(4, S // 10))
+    course = history.course()
+    assert course.step_ns == FIRST_STEP_NS
+    assert course.batches.tolist() == [2, 1, 0, 0, 1]
+    assert course.samples.sum() == 16
+    assert np.isclose(course.lost_ns.sum() / course.busy_ns.sum(), 0.5)
+
+
+def test_a_long_run_keeps_its_sums_and_its_size() -> None:
+    history = History(0)
+    for hour in range(24):
+        history.add(columns([hour * 3600.0 + each for each in range(0, 3600, 10)]), None)
+    course = history.course()
+    assert len(course.batches) <= BINS
+    assert course.batches.sum() == 24 * 360
+    assert course.step_ns * BINS >= 24 * 3600 * S
+
+
+def test_what_may_change_stays_apart() -> None:
+    history = History(0)
+    history.add(columns([0.0]), None)
+    assert history.course(columns([0.1]), np.array([S])).batches.sum() == 2
+    assert history.course().batches.sum() == 1
+
+
+def test_stall_counts_where_it_was_measured() -> None:
+    history = History(0)
+    measured = columns([0.0])
+    measured["stall_ns"] = np.array([3])
+    history.add(measured, None)
+    assert history.course().lost_ns.sum() == 3

@@ -1,0 +1,77 @@
+"""Runs of a job's nodes that lie apart are one after merging."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from builders import RunBuilder
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.cli import main
+from loaderscope.profiler.base.errors import LoaderscopeError
+from loaderscope.profiler.store.run.merge_runs import merge_runs
+from loaderscope.profiler.store.run.run_reader import open_run
+from rank_cases import rank
+
+IDS = ("20250131-091500-aaaaaa", "20250131-091502-bbbbbb")
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> list[Path]:
+    """Two nodes of two ranks each, whose process ids are the same; rank 3 is slow."""
+    made = []
+    for node, id_ in enumerate(IDS):
+        run = RunBuilder(tmp_path / f"node{node}", id_, created_unix_ns=10**18 + node)
+        for local in range(2):
+            number = 2 * node + local
+            slow = number == 3
+            rank(run, number, pid=4000 + local, wait_ms=50 if slow else 5, step_ms=60, fetch_ms=50 if slow else 5,
+                 process={"host": f"node{node}"})  # fmt: skip
+        run.system(host=f"node{node}")
+        made.append(run.path)
+    return made
+
+
+def test_their_ranks_are_one_job(nodes: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(nodes[0] / "system-elsewhere-0" / "keeper")  # a sampler leaves its socket there
+    before = set(tmp_path.rglob("*"))
+    assert main(["merge", str(nodes[1]), str(nodes[0]), "-o", str(tmp_path / "job")]) == 0
+    assert "job" in capsys.readouterr().out
+    run = open_run(tmp_path / "job")
+    assert [(each.rank, each.host, each.pid) for each in run.processes] == [
+        (0, "node0", 4000), (1, "node0", 4001), (2, "node1", 4000), (3, "node1", 4001)
+    ]  # fmt: skip
+    assert len(run.systems) == 2 and not run.notes
+    (section,) = build_report(run, advice=False).loaders
+    assert section.ranks is not None and section.ranks.slowest is not None
+    assert (section.ranks.slowest.rank, section.ranks.hosts, section.pid) == (3, 2, 4001)
+    assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(tmp_path / "job")} == before
+
+
+def test_what_lies_elsewhere_is_brought_here(nodes: list[Path], tmp_path: Path) -> None:
+    out = merge_runs([nodes[0].as_uri(), nodes[1].as_uri() + "/"], tmp_path / "job")
+    assert [each.rank for each in open_run(out).processes] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["{0}", "{0}"], "named twice"),
+        (["{0}", "{0}x"], "no directory"),
+        (["{0}", "nowhere://x"], "cannot be read"),
+        (["{0}", "{root}"], "no run.json"),
+    ],
+)
+def test_what_cannot_be_merged_is_one_sentence(nodes: list[Path], tmp_path: Path, names: list[str], said: str) -> None:
+    given = [name.format(str(nodes[0]), root=tmp_path) for name in names]
+    with pytest.raises(LoaderscopeError, match=said):
+        merge_runs(given, tmp_path / "job")
+    assert not (tmp_path / "job").exists()
+
+
+def test_nothing_is_written_over(nodes: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(LoaderscopeError, match="already there"):
+        merge_runs([str(nodes[0])], nodes[1])
+    assert open_run(nodes[1]).processes

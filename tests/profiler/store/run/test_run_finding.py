@@ -1,0 +1,98 @@
+"""Finding a run by name, and listing them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from builders import RunBuilder, loop
+from loaderscope.profiler.base.errors import RunNotFound
+from loaderscope.profiler.store.run.run_finder import find_run, run_ids
+from loaderscope.profiler.store.run.run_list import list_runs
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.rundir import runs_directory
+
+IDS = ["20250131-091500-aaaaaa", "20250131-091501-bbbbbb", "20250201-000000-cccccc"]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    for id_ in IDS:
+        RunBuilder(tmp_path, id_)
+    (tmp_path / "20250301-notes").mkdir()
+    (tmp_path / "20250301-000000-file00").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("latest", IDS[2]), (IDS[0], IDS[0]), ("20250131-091501", IDS[1]), ("202502", IDS[2])]
+)
+def test_names(runs: Path, name: str, expected: str) -> None:
+    assert find_run(name, runs) == runs / expected
+
+
+def test_a_path_is_taken_as_it_is(runs: Path) -> None:
+    assert find_run(str(runs / IDS[0]), Path("/nowhere")) == runs / IDS[0]
+    assert find_run(runs / IDS[0], Path("/nowhere")) == runs / IDS[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("2025", "is the beginning of 3 runs .*: type more of the id"),
+        ("nope", "there is no run nope in .*`loaderscope list`"),
+        ("./nope", "there is no directory"),
+        ("", "is not the name of a run"),
+        ("a\0b", "is not the name of a run"),
+        ("x" * 10_000, "cannot be looked up|there is no run"),
+        ("\x1b[31m", "there is no run"),
+    ],
+)
+def test_names_that_fit_no_run(runs: Path, name: str, sentence: str) -> None:
+    with pytest.raises(RunNotFound, match=sentence) as caught:
+        find_run(name, runs)
+    assert str(caught.value).isprintable()
+
+
+def test_nothing_recorded_yet(tmp_path: Path) -> None:
+    with pytest.raises(RunNotFound, match="nothing has been recorded yet"):
+        find_run("latest", tmp_path / "absent")
+    assert list_runs(tmp_path / "absent") == []
+
+
+def test_runs_of_one_second_are_told_apart_by_the_clock(tmp_path: Path) -> None:
+    RunBuilder(tmp_path, "20250131-091500-ffffff", created_unix_ns=1)
+    RunBuilder(tmp_path, "20250131-091500-000000", created_unix_ns=2)
+    assert run_ids(tmp_path)[-1] == "20250131-091500-000000"
+
+
+def test_list_is_newest_first_and_shows_what_cannot_be_read(runs: Path) -> None:
+    process = RunBuilder(runs, "20250401-000000-dddddd").process()
+    process.loader(loop(3))
+    (runs / IDS[1] / "run.json").write_text("torn")
+    entries = list_runs(runs)
+    assert [entry.id for entry in entries] == ["20250401-000000-dddddd", *IDS[::-1]]
+    newest = entries[0]
+    assert (newest.state, newest.processes, newest.loaders, newest.problem) == ("finished", 1, 1, None)
+    assert newest.size_bytes > 4 << 10
+    assert entries[2].state == "unreadable"
+    assert "torn or corrupt" in (entries[2].problem or "")
+    assert len(list_runs(runs, 2)) == 2
+
+
+def test_a_run_that_ctrl_c_ended_is_listed_as_its_report_says(runs: Path) -> None:
+    ended = ({"ended_by": "KeyboardInterrupt"}, {})
+    for number, facts in enumerate(ended):
+        RunBuilder(runs, f"2025040{number}-000000-dddddd").process(**facts).loader(loop(3))
+    torn = RunBuilder(runs, "20250409-000000-dddddd").process(**ended[0])
+    (torn.path / "process.json").write_text("torn")
+    listed = {entry.id: entry.state for entry in list_runs(runs)}
+    assert listed["20250400-000000-dddddd"] == "interrupted" and listed["20250401-000000-dddddd"] == "finished"
+    assert {each: open_run(runs / each).outcome for each in listed} == listed
+
+
+def test_where_runs_live() -> None:
+    assert runs_directory({"LOADERSCOPE_DIR": "/data/runs"}) == Path("/data/runs")
+    assert runs_directory({"LOADERSCOPE_DIR": "~/r"}) == Path.home() / "r"
+    assert runs_directory({"LOADERSCOPE_DIR": ""}).name == "runs"

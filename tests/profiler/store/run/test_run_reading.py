@@ -1,0 +1,314 @@
+"""Reading a run directory in whatever state it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from builders import MS, T0, RunBuilder, epoch_row, loop, values_of
+from loaderscope.profiler.base import schema
+from loaderscope.profiler.base.errors import RunUnreadable
+from loaderscope.profiler.base.host import boot_id
+from loaderscope.profiler.base.liveness import Liveness
+from loaderscope.profiler.store.lanes.columns import read_lane
+from loaderscope.profiler.store.lanes.compaction import Compactor
+from loaderscope.profiler.store.lanes.lane import Budget, Lane
+from loaderscope.profiler.store.lanes.segment_file import HEADER_BYTES
+from loaderscope.profiler.store.run.run import SystemRun
+from loaderscope.profiler.store.run.run_reader import open_run, read_run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunBuilder:
+    return RunBuilder(tmp_path)
+
+
+def test_columns_keep_their_types_and_say_what_was_not_measured(run: RunBuilder) -> None:
+    run.process().loader(loop(3, wait_ms=2, own_ns=lambda n, t, w: 7.5 if n == 1 else None, worker=1))
+    loader = open_run(run.path).loaders[0]
+    batches = loader.batches
+    assert batches.rows == 3
+    assert batches["wait_ns"].dtype == np.int64
+    assert batches["worker"].dtype == np.int16
+    assert batches["wait_ns"].tolist() == [2 * MS] * 3
+    assert batches["h2d_ns"].tolist() == [-1, -1, -1]
+    np.testing.assert_array_equal(batches["own_ns"], np.array([np.nan, 7.5, np.nan], np.float32))
+    np.testing.assert_array_equal(loader.column("h2d_ns"), [np.nan] * 3)
+    np.testing.assert_array_equal(loader.column("wait_ns"), [2e6] * 3)
+    with pytest.raises(ValueError, match="read-only"):
+        batches["wait_ns"][0] = 1
+    with pytest.raises(KeyError):
+        loader.column("no_such_column")
+
+
+def test_compute_is_derived_from_the_next_batch_of_the_epoch(run: RunBuilder) -> None:
+    first = loop(3, wait_ms=1, compute_ms=4)
+    second = loop(2, wait_ms=1, compute_ms=6, epoch=1, start_ns=T0 + 1000 * MS)
+    del second[-1]["compute_ns"]  # the run was killed before the loop came back
+    run.process().loader(first + second)
+    compute = open_run(run.path).loaders[0].batches["compute_ns"]
+    assert compute.tolist() == [4 * MS, 4 * MS, 4 * MS, 6 * MS, -1]
+
+
+def test_interleaved_epochs_do_not_mix(run: RunBuilder) -> None:
+    rows = [{"t_ns": T0 + at * MS, "wait_ns": MS, "epoch": epoch} for at, epoch in ((0, 0), (10, 1), (20, 0), (30, 1))]
+    run.process().loader(rows)
+    batches = open_run(run.path).loaders[0].batches
+    assert batches["epoch"].tolist() == [0, 1, 0, 1]
+    assert batches["compute_ns"].tolist() == [19 * MS, 19 * MS, -1, -1]
+
+
+def test_lanes_of_several_threads_are_merged_in_order_of_time(run: RunBuilder) -> None:
+    one = loop(3, wait_ms=1, compute_ms=9, worker=0)
+    two = loop(3, wait_ms=1, compute_ms=9, start_ns=T0 + 5 * MS, own_ns=3.0, worker=1)
+    run.process().loader(one, two)
+    batches = open_run(run.path).loaders[0].batches
+    assert batches["worker"].tolist() == [0, 1, 0, 1, 0, 1]
+    assert np.all(np.diff(batches["t_ns"]) > 0)
+    assert batches["compute_ns"].tolist() == [9 * MS] * 6  # each thread's loop by itself
+    assert np.isnan(batches["own_ns"]).tolist() == [True, False] * 3
+
+
+def test_folded_batches_count_and_are_not_in_the_columns(run: RunBuilder) -> None:
+    rows = loop(20_000, wait_ms=1, compute_ms=1)
+    run.process().loader(rows, max_bytes=3 << 20)
+    loader = open_run(run.path).loaders[0]
+    assert loader.count == 20_000
+    assert 0 < loader.batches.rows < 20_000
+    assert loader.batches["seq"][0] == loader.folded.through_seq + 1
+    total = loader.folded.columns["wait_ns"].total + int(loader.batches["wait_ns"].sum())
+    assert total == 20_000 * MS
+    assert loader.notes == ()
+
+
+def test_a_reader_beside_a_folding_writer_sees_every_record_once(tmp_path: Path) -> None:
+    """Segments are folded and unlinked under the reader's hands."""
+    stopped: list[str] = []
+    folder = Compactor(tmp_path, "batches0x0")
+    lane = Lane(tmp_path, "batches0x0", schema.BATCH, Budget(5 << 19), stopped.append, folder)
+    done = threading.Event()
+    row = values_of(schema.BATCH, {"t_ns": 1, "wait_ns": 1, "epoch": 0})
+
+    def write() -> None:
+        for _ in range(40_000):
+            lane.append(*row)
+        done.set()
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    counts: list[int] = []
+    last = False
+    while not last:
+        last = done.is_set()
+        content = read_lane(tmp_path, "batches0x0", schema.BATCH)
+        seq = content.columns["seq"]
+        assert content.notes == ()
+        assert np.array_equal(
+            seq, np.arange(content.compacted.through_seq + 1, content.compacted.through_seq + 1 + len(seq))
+        )
+        counts.append(content.compacted.records + len(seq))
+    writer.join()
+    assert not stopped
+    assert counts == sorted(counts)
+    assert counts[-1] == 40_000
+    assert folder.compacted.records > 20_000
+
+
+def test_a_segment_that_is_folded_twice_over_is_counted_once(run: RunBuilder) -> None:
+    """Killed between writing the fold and unlinking the segment: both hold the same records."""
+    process = run.process()
+    process.loader(loop(50))
+    segment = process.path / "batches0x0-000000.seg"
+    Compactor(process.path, "batches0x0")(segment)
+    loader = open_run(run.path).loaders[0]
+    assert (loader.folded.records, loader.batches.rows, loader.count) == (50, 0, 50)
+
+
+def test_one_corrupt_segment_does_not_lose_the_rest(run: RunBuilder) -> None:
+    process = run.process()
+    process.loader(loop(5000))
+    segments = sorted(process.path.glob("batches0x0-*.seg"))
+    assert len(segments) >= 3
+    segments[1].write_bytes(b"garbage" * 1000)
+    opened = open_run(run.path)
+    assert 0 < opened.loaders[0].batches.rows < 5000
+    assert any("batches0x0-000001.seg is not a Loaderscope lane" in note for note in opened.notes)
+    assert any("records of lane batches0x0 are missing" in note for note in opened.notes)
+
+
+@pytest.mark.parametrize("content", [b"", bytes(64 << 10)])
+def test_a_segment_that_was_only_just_created_is_no_damage(run: RunBuilder, content: bytes) -> None:
+    """Killed between creating the file and writing its header."""
+    process = run.process()
+    process.loader(loop(50))
+    (process.path / "batches0x0-000001.seg").write_bytes(content)
+    opened = open_run(run.path)
+    assert opened.loaders[0].batches.rows == 50
+    assert opened.notes == ()
+
+
+def test_a_truncated_segment_gives_its_whole_records(run: RunBuilder) -> None:
+    process = run.process()
+    process.loader(loop(100))
+    segment = process.path / "batches0x0-000000.seg"
+    with segment.open("r+b") as file:
+        file.truncate(HEADER_BYTES + 40 * schema.BATCH.size + 17)
+    assert open_run(run.path).loaders[0].batches["seq"].tolist() == list(range(1, 41))
+
+
+def test_missing_and_torn_descriptions_are_tolerated(run: RunBuilder) -> None:
+    process = run.process(pid=77)
+    process.loader(loop(30))
+    (process.path / "process.json").unlink()
+    (process.path / "loader0.json").write_text('{"format": 1, "na')
+    opened = open_run(run.path)
+    assert opened.processes[0].pid == 77
+    assert opened.loaders[0].name == "loader 0"
+    assert opened.loaders[0].batches.rows == 30
+    assert opened.state == "unknown"
+    assert len(opened.notes) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "is not a run directory: it has no run.json"),
+        ("", "is torn or corrupt"),
+        ("[1]", "holds no JSON object"),
+        ("[" * 100_000, "is torn or corrupt"),
+        ('{"format": 2}', "was written by a newer Loaderscope"),
+        ('{"format": "1"}', "is corrupt"),
+        ('{"format": 1, "x": "' + "x" * (2 << 20) + '"}', "is far too large"),
+    ],
+)
+def test_a_directory_that_is_no_run_says_so_in_one_sentence(tmp_path: Path, content: str | None, sentence: str) -> None:
+    if content is not None:
+        (tmp_path / "run.json").write_text(content)
+    with pytest.raises(RunUnreadable, match=sentence) as caught:
+        open_run(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_newer_part_is_left_out_with_a_note(run: RunBuilder) -> None:
+    run.process(pid=1).loader(loop(30))
+    other = run.process(pid=2)
+    other.loader(loop(30))
+    (other.path / "process.json").write_text('{"format": 9, "pid": 2}')
+    opened = open_run(run.path)
+    assert [process.pid for process in opened.processes] == [1]
+    assert any("newer Loaderscope" in note for note in opened.notes)
+
+
+def test_texts_lose_what_a_terminal_would_obey(run: RunBuilder) -> None:
+    run.process().loader(loop(1), name="\x1b[2Jevil\u202e\nname", config={"dataset": "\x07bell"})
+    loader = open_run(run.path).loaders[0]
+    assert loader.name.isprintable()
+    assert "evil" in loader.name
+    assert str(loader.config["dataset"]).isprintable()
+
+
+def test_a_fifo_in_the_place_of_a_file_does_not_hang(run: RunBuilder) -> None:
+    process = run.process()
+    os.mkfifo(process.path / "loader0.json")
+    os.mkfifo(process.path / "batches0x0-000000.seg")
+    opened = open_run(run.path)
+    assert opened.loaders[0].batches.rows == 0
+    assert len(opened.notes) == 2
+
+
+@pytest.mark.parametrize(
+    ("ended", "alive_since", "host", "boot", "expected"),
+    [
+        ([True, True], None, "here", "now", "finished"),
+        ([True, False], 1000.0, "here", "now", "live"),
+        ([True, False], None, "here", "now", "crashed"),
+        ([True, False], 2000.0, "here", "now", "crashed"),  # the pid is someone else's by now
+        ([True, False], 1000.0, "here", "before", "crashed"),
+        ([True, False], 1000.0, "there", "now", "unknown"),
+        ([], 1000.0, "here", "now", "live"),
+        ([], None, "here", "now", "finished"),
+    ],
+)
+def test_state(
+    tmp_path: Path, ended: list[bool], alive_since: float | None, host: str, boot: str, expected: str
+) -> None:
+    run = RunBuilder(tmp_path, host=host, boot_id=boot)
+    for number, each in enumerate(ended):
+        run.process(pid=4000, number=number, ended=each, host=host, boot_id=boot, create_time=1000.5)
+    liveness = Liveness(host="here", boot_id="now", created=lambda pid: alive_since if pid == 4000 else None)
+    assert read_run(run.path, liveness).state == expected
+
+
+def test_this_very_process_is_live(tmp_path: Path) -> None:
+    import psutil
+
+    run = RunBuilder(tmp_path)
+    facts = {"host": platform.node(), "boot_id": boot_id(), "create_time": psutil.Process().create_time()}
+    run.process(pid=os.getpid(), ended=False, **facts)
+    assert open_run(run.path).state == "live"
+
+
+def test_system_columns_follow_the_recording_machine(run: RunBuilder) -> None:
+    run.process().loader(loop(1))
+    run.system(
+        machine=[{"t_ns": T0, "cpu_user_pct": 12.5}],
+        core=[{"t_ns": T0, "busy_pct": [1.0, 2.0, 3.0]}],
+        gpu=[{"t_ns": T0, "gpu": 0, "util_pct": 90}],
+        gpus=[{"index": 0, "name": "Big"}, "nonsense"],
+        affinity=[0, 1, 2],
+    )
+    system = open_run(run.path).systems[0]
+    assert system.core["busy_pct"].tolist() == [[1.0, 2.0, 3.0]]
+    assert system.machine["cpu_user_pct"].tolist() == [12.5]
+    assert system.affinity == 3
+    assert [gpu.name for gpu in system.gpus] == ["Big"]
+
+
+def test_epochs_and_workers(run: RunBuilder) -> None:
+    rows = loop(3)
+    process = run.process(rank=1)
+    process.loader(rows, epochs=[epoch_row(rows, startup_ms=20)])
+    from builders import write_lane
+
+    write_lane(process.path, "workers", schema.WORKER, [{"t_ns": T0, "loader": 0, "epoch": 0, "worker": 1, "pid": 9}])
+    opened = open_run(run.path)
+    assert opened.loaders[0].epochs["batches"].tolist() == [3]
+    assert opened.processes[0].workers["pid"].tolist() == [9]
+    assert opened.loaders[0].rank == 1
+
+
+def test_a_huge_integer_is_no_figure(run: RunBuilder) -> None:
+    process = run.process()
+    process.loader(loop(1))
+    text = json.dumps(process.facts).replace('"affinity": 8', f'"affinity": {10**400}')
+    (process.path / "process.json").write_text(text)
+    assert open_run(run.path).processes[0].affinity is None
+
+
+def test_the_host_of_a_process_is_one_that_does_not_deny_it_and_was_sampled(run: RunBuilder) -> None:
+    run.process().loader(loop(3))
+    run.system(machine=[{"t_ns": T0}])
+    found = open_run(run.path)
+    (process,), (sampled,) = found.processes, found.systems
+    idle = replace(sampled, machine=sampled.core)  # its sampler has written nothing yet
+    assert sampled.machine.rows and not idle.machine.rows
+    other, later = replace(sampled, host="another"), replace(sampled, boot_id="after a restart")
+    unnamed = replace(sampled, host=None, boot_id=None)
+
+    def of(*systems: SystemRun) -> SystemRun | None:
+        return replace(found, systems=systems).host_of(process)
+
+    assert of(other, later, sampled) is sampled
+    assert of(other, idle, sampled) is sampled
+    assert of(other, idle) is idle
+    assert of(other, unnamed) is unnamed
+    assert of(other, later) is None and of() is None
+    assert replace(found, systems=(idle, other)).first_host is other
+    assert replace(found, systems=(other, unnamed, sampled)).samplers_of(process) == (unnamed, sampled)

@@ -1,0 +1,285 @@
+"""StackCapture files: what is read of them, whatever they hold, and how a burst is asked for."""
+
+import json
+import os
+import random
+import threading
+import time
+
+import pytest
+
+from builders import RunBuilder, loop
+from loaderscope.profiler.base.liveness import Liveness
+from loaderscope.profiler.daemon.stack_capture.requests import checked_request
+from loaderscope.profiler.store.run.run_reader import read_run
+from loaderscope.profiler.store.stacks.stack_files import MAX_FILES, answer_to, read_bursts
+from loaderscope.profiler.store.stacks.stack_request import REQUEST, request_burst, wait_for_burst
+from loaderscope.profiler.store.stacks.stack_samples import STAGES, Frame, Stack, StackCapture
+from loaderscope.profiler.store.stacks.stack_stages import Collate
+
+TORCH = "/env/site-packages/torch/utils/data/"
+WORKER = ["_worker_loop", TORCH + "_utils/worker.py", 374, False]
+FETCH = ["_MapDatasetFetcher.fetch", TORCH + "_utils/fetch.py", 54, False]
+LATE = ["_MapDatasetFetcher.fetch", TORCH + "_utils/fetch.py", 57, False]
+ITEM = ["Set.__getitem__", "/home/me/data.py", 14, False]
+PAD = ["pad", "/home/me/data.py", 44, False]
+TRAIN = ["<module>", "/home/me/train.py", 9, False]
+ENV = ["sleep", "/env/lib.so", 0, True]
+
+
+def burst(**changes):
+    return {
+        "format": 1, "number": 0, "t_begin_ns": 1000, "t_end_ns": 9000, "rate_hz": 20, "native": False,
+        "why": "steady", "nonce": None, "reason": None, "package": "/env/loaderscope",
+        "processes": [
+            {"pid": 50, "owner": 50, "worker": None, "loader": None, "samples": 160, "gil": 0.25},
+            {"pid": 51, "owner": 50, "worker": 0, "loader": 2, "samples": 150, "gil": None},
+        ],
+        "frames": [WORKER, FETCH, LATE, ITEM, PAD, TRAIN, ENV],
+        "stacks": [
+            [1, "MainThread", [0, 1, 3], 90],
+            [1, "MainThread", [0, 2, 4], 30],
+            [0, "MainThread", [5], 100],
+            [0, "MainThread", [5, 6], 60],
+        ],
+        "dropped": 0, **changes,
+    }  # fmt: skip
+
+
+def write(system, file=0, **changes):
+    system.mkdir(exist_ok=True)
+    (system / f"stacks-{file}.json").write_text(json.dumps(burst(**changes)))
+
+
+@pytest.fixture
+def system(tmp_path):
+    return tmp_path / "system-here-0"
+
+
+def test_a_burst_with_its_stages(system):
+    write(system)
+    (found,), notes = read_bursts(system, {50: {2: Collate("pad", "/home/me/data.py", 40, 60)}})
+    assert notes == ()
+    frames = tuple(Frame(*one) for one in burst()["frames"])
+    assert found == StackCapture(
+        number=0, t_begin_ns=1000, t_end_ns=9000, rate_hz=20.0, native=False, why="steady", frames=frames,
+        stacks=(
+            Stack(50, "MainThread", "compute", (5,), 100),
+            Stack(50, "MainThread", "compute", (5, 6), 60),
+            Stack(51, "MainThread", "fetch", (3,), 90),
+            Stack(51, "MainThread", "collate", (4,), 30),
+        ),
+        samples={50: 160, 51: 150}, gil={50: 0.25}, reason=None,
+    )  # fmt: skip
+
+
+def test_stacks_that_are_equal_once_cut_are_counted_together(system):
+    other = ["_worker_loop", TORCH + "_utils/worker.py", 380, False]
+    write(
+        system,
+        frames=[WORKER, FETCH, ITEM, other],
+        stacks=[[1, "MainThread", [0, 1, 2], 7], [1, "MainThread", [3, 1, 2], 4]],
+    )
+    (found,), _ = read_bursts(system, {})
+    assert found.stacks == (Stack(51, "MainThread", "fetch", (2,), 11),)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "/env/loaderscope/profiler/_hot.cpython-311.so",  # installed
+        "/home/me/clone/profiler/_hot.cpython-311.so",  # from a checkout
+        "profiler/_hot.cpython-311.so",
+        "/env/loaderscope/profiler/native/_native.cpython-311.so",
+        "/tmp/build/profiler/native/src/worker_side.h",
+        "/tmp/build/profiler/compiled/worker_side.h",  # where debug information names the source
+    ],
+)
+def test_compiled_frames_of_ours_are_left_out(system, file):
+    write(
+        system,
+        frames=[WORKER, FETCH, ["taking_call", file, 60, True], ITEM],
+        stacks=[[1, "MainThread", [0, 1, 2, 3], 7]],
+    )
+    (found,), _ = read_bursts(system, {})
+    assert found.stacks == (Stack(51, "MainThread", "fetch", (3,), 7),)
+
+
+@pytest.mark.parametrize(
+    ("file", "ours"),
+    [
+        ("/env/loaderscope/cli.py", True),  # where older runs have the command
+        ("/env/loaderscope/cli/demo.py", True),
+        ("/env/loaderscope/__main__.py", True),
+        ("/env/loaderscope/demo.py", False),  # the script that it runs
+        ("/home/me/cli/train.py", False),
+    ],
+)
+def test_a_command_that_runs_a_script_is_left_out(system, file, ours):
+    write(system, frames=[["main", file, 7, False], TRAIN], stacks=[[0, "MainThread", [0, 1], 7]])
+    (found,), _ = read_bursts(system, {})
+    assert found.stacks == (Stack(50, "MainThread", "compute", (1,) if ours else (0, 1), 7),)
+
+
+def test_a_collate_function_belongs_to_its_loader(system):
+    """Another loader's collate function, called by this one's data set, is fetching."""
+    write(system, stacks=[[1, "MainThread", [0, 1, 4], 90]])
+    (found,), _ = read_bursts(system, {50: {0: Collate("pad", "/home/me/data.py", 40, 60)}})
+    assert [one.stage for one in found.stacks] == ["fetch"]
+
+
+def test_a_run_holds_its_bursts(tmp_path):
+    run = RunBuilder(tmp_path)
+    run.process(pid=50).loader(loop(3), config={"collate_fn": "train.pad"})
+    system = run.system(reasons={"stacks": "too early"})
+    write(system, 1, t_begin_ns=5000)
+    write(system, 0, processes=[{"pid": 51, "owner": 50, "worker": 0, "loader": 0, "samples": 9}],
+          stacks=[[0, "MainThread", [0, 2, 4], 9]])  # fmt: skip
+    (found,) = read_run(run.path, Liveness()).systems
+    assert [one.t_begin_ns for one in found.bursts] == [1000, 5000]
+    assert [one.stage for one in found.bursts[0].stacks] == ["collate"]
+    assert found.reasons["stacks"] == "too early"
+
+
+def test_what_is_no_burst_is_left_out_with_a_note(system):
+    write(system)
+    for number, text in enumerate(["{", "[]", '{"format": 9}', "x" * (5 << 20), "[" * 100_000], start=1):
+        (system / f"stacks-{number}.json").write_text(text)
+    (system / "stacks-6.json").mkdir()
+    os.mkfifo(system / "stacks-7.json")
+    (system / ".stacks-8.json").write_text("{}")
+    (system / "stacks-99999999.json").write_text("{}")
+    found, notes = read_bursts(system, {})
+    assert [one.number for one in found] == [0] and len(notes) == 7
+    assert read_bursts(system / "nowhere", {}) == ((), ())
+
+
+def test_no_more_files_than_are_made(system):
+    for number in range(MAX_FILES + 5):
+        write(system, number, number=number)
+    assert len(read_bursts(system, {})[0]) == MAX_FILES
+
+
+def test_a_file_written_anew_is_read_anew(system):
+    write(system)
+    assert len(read_bursts(system, {})[0][0].stacks) == 4
+    write(system, stacks=[])
+    assert read_bursts(system, {})[0][0].stacks == ()
+
+
+HOSTILE = [
+    None,
+    True,
+    -1,
+    10**30,
+    0.5,
+    "x\x1b[31m\n" * 400,
+    "\ud800",
+    [],
+    {},
+    [[]],
+    [None] * 9,
+    {"a": 1},
+    [1, 2, [3], 4],
+]
+
+
+def mutated(value, chance, rng):
+    if rng.random() < chance:
+        return rng.choice(HOSTILE)
+    if isinstance(value, dict):
+        return {key: mutated(item, chance, rng) for key, item in value.items() if rng.random() > chance / 2}
+    if isinstance(value, list):
+        return [mutated(item, chance, rng) for item in value]
+    return value
+
+
+def test_no_content_harms_the_reader(system):
+    rng = random.Random(7)
+    readable = 0
+    for _ in range(600):
+        chance = rng.choice([0.03, 0.2])
+        told = {key: mutated(value, chance, rng) for key, value in burst().items()} | {"format": 1}
+        text = json.dumps(told)
+        if rng.random() < 0.1:
+            text = text[: rng.randrange(len(text))]
+        system.mkdir(exist_ok=True)
+        (system / "stacks-0.json").write_text(text)
+        found, notes = read_bursts(system, {50: {2: Collate("pad", "/home/me/data.py", 40, 60)}})
+        assert len(found) + len(notes) == 1
+        for one in found:
+            readable += 1
+            assert one.why in ("steady", "asked") and all(0.0 <= share <= 1.0 for share in one.gil.values())
+            assert all(isinstance(count, int) and count >= 0 for count in one.samples.values())
+            assert all(frame.function.isprintable() and frame.file.isprintable() for frame in one.frames)
+            for stack in one.stacks:
+                assert stack.stage in STAGES and stack.samples > 0 and stack.thread.isprintable()
+                assert all(0 <= at < len(one.frames) for at in stack.frames)
+    assert readable > 400
+
+
+# Asking.
+
+
+def test_a_request_is_understood_by_the_sampler(tmp_path):
+    nonce = request_burst(tmp_path, native=True, seconds=2.2)
+    asked = checked_request((tmp_path / REQUEST).read_bytes())
+    assert (asked.nonce, asked.native, asked.seconds) == (nonce, True, 3)
+    assert request_burst(tmp_path) != nonce
+    asked = checked_request((tmp_path / REQUEST).read_bytes())
+    assert (asked.native, asked.seconds) == (False, None)
+    assert [path.name for path in tmp_path.iterdir()] == [REQUEST]
+
+
+@pytest.mark.parametrize(
+    "told", [[], {}, {"nonce": 5}, {"nonce": "../../etc"}, {"nonce": "x" * 65}, {"nonce": "short"}]
+)
+def test_a_request_that_makes_no_sense(told):
+    assert checked_request(json.dumps(told).encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "taken"),
+    [
+        (0, 1),
+        (-5, 1),
+        (1e300, 30),
+        (10**400, 30),
+        (2, 2),
+        ("9", None),
+        (True, None),
+        (None, None),
+        ([], None),
+        (float("nan"), None),
+    ],
+)
+def test_the_length_of_a_request_is_bounded(seconds, taken):
+    asked = checked_request(json.dumps({"nonce": "abcdefgh", "seconds": seconds, "native": "yes"}).encode())
+    assert asked.seconds == taken and asked.native is False
+
+
+def test_a_request_in_no_json():
+    assert checked_request(b"\xff{") is None and checked_request(b"[" * 4000) is None
+
+
+def test_waiting_for_the_answer(tmp_path, system):
+    nonce = request_burst(tmp_path)
+    write(system, nonce="anotherone")
+    begun = time.monotonic()
+    assert wait_for_burst(tmp_path, nonce, 0.3) is None and time.monotonic() - begun >= 0.3
+    timer = threading.Timer(0.3, write, [system, 1], {"nonce": nonce, "number": 1, "why": "asked"})
+    timer.start()
+    found = wait_for_burst(tmp_path, nonce, 20)
+    timer.join()
+    assert found is not None and found.number == 1 and found.why == "asked"
+
+
+def test_the_answer_is_found_beside_what_cannot_be_read(tmp_path, system):
+    write(system, 3, nonce="abcdefgh", reason="py-spy is not installed\x1b", processes=[], stacks=[])
+    (system / "stacks-4.json").write_text("{")
+    (tmp_path / "p50-0").mkdir()
+    (tmp_path / "p50-0" / "loader0.json").write_text("[]")
+    found = answer_to(tmp_path, "abcdefgh")
+    assert (
+        found is not None and found.stacks == () and found.reason == "py-spy is not installed\N{REPLACEMENT CHARACTER}"
+    )
