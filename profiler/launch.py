@@ -21,14 +21,14 @@ from types import FrameType
 from typing import Any
 
 from .base.errors import UsageError
-from .session.job import join_run
-from .session.rundir import runs_directory
-from .session.session import RUN_VARIABLE
+from .record.session.job import join_run
+from .record.session.session import RUN_VARIABLE
+from .store.rundir import runs_directory, temporary_runs
 
 BEGIN_VARIABLE = "LOADERSCOPE_BEGIN"
 Beside = Callable[[Path], AbstractContextManager[object]]
 
-INJECT = Path(__file__).resolve().parent / "inject"
+INJECT = Path(__file__).resolve().parent / "record" / "inject"
 
 # What Python itself would run, executable or not; other executable files (torchrun, a Python) are started as they are.
 _PYTHON = (".py", ".pyw", ".pyc", ".pyz", ".zip")
@@ -48,24 +48,39 @@ def run_command(
     to its environment. `beside` is given its run directory, and lasts as long as it runs.
 
     Returns its exit code (negative: the signal it died of) and its run directory, None if it recorded nothing.
-    Raises UsageError where there is nothing to run or no run directory can be made.
+    Where no run directory can be made, the command runs unrecorded, and one line says so. Raises UsageError where there
+    is nothing to run.
     """
     command, directory = prepare(argv, runs)
+    if directory is None:
+        return _run(command, dict(os.environ)), None
     with beside(directory):
         code = _run(command, {**environment(directory, os.environ), **(variables or {})})
     return code, recorded(directory)
 
 
-def prepare(argv: Sequence[str], runs: Path | None) -> tuple[list[str], Path]:
-    """What to start, and the run directory it records into: a new one, or that of the job it is a part of. Raises
-    UsageError."""
-    command, where = command_line(argv), runs or runs_directory()
-    try:
-        return command, join_run(where, list(argv), os.environ)[0]
-    except OSError as error:
-        raise UsageError(
-            f"no run directory can be made in {where} ({error.strerror}); set LOADERSCOPE_DIR to a writable folder"
-        ) from error
+def prepare(argv: Sequence[str], runs: Path | None) -> tuple[list[str], Path | None]:
+    """What to start, and the run directory it records into: a new one, or that of the job it is a part of; one under
+    the temporary folder where that cannot be made, None where no other can. Raises UsageError."""
+    command, where = command_line(argv), (runs or runs_directory()).absolute()
+    failed: OSError | None = None
+    for place in (lambda: where, temporary_runs):
+        try:
+            directory = join_run(place(), list(argv), os.environ)[0]
+        except OSError as error:
+            failed = failed or error
+            continue
+        if failed is not None:
+            _say(f"{where} cannot be written ({failed.strerror}); recording to {directory} instead")
+        return command, directory
+    assert failed is not None
+    _say(f"nothing is recorded: no run directory can be made in {where} ({failed.strerror}); "
+         "set LOADERSCOPE_DIR to a writable folder")  # fmt: skip
+    return command, None
+
+
+def _say(text: str) -> None:
+    print(f"loaderscope: {text}", file=sys.stderr)
 
 
 def recorded(directory: Path) -> Path | None:

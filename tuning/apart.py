@@ -1,42 +1,28 @@
-"""What processes that are forked share with this one and must not, or lack: open files, connections, threads.
+"""Open files where several processes fetch from one data set.
 
-An open file has one position for all of them: each would go on reading where another left off, and a data set that
-reads `file.seek(…)`, `file.read(…)` would make batches of other samples' bytes, without an error (pytorch#11929). A
-worker of a pool that the user's code does not have gives each file that is open for reading a position of its own, the
-same as before. What cannot be had twice is looked for while this process fetches: a file open for writing too whose
-position moves with each batch, a TCP connection that brings something with each, threads that fetching starts.
+An open file has one position for all forked processes: each would go on reading where another left off, and a data set
+that seeks and reads would make batches of other samples' bytes, without an error (pytorch#11929).
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import socket
 import stat
 import struct
-import threading
-import types
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import psutil
+from ..profiler.record.fetch_probe.positions import DESCRIPTORS, descriptors, is_file
 
-from ..profiler.fetch_probe.containers import kind_of
-from ..profiler.fetch_probe.positions import DESCRIPTORS, Positions, descriptors, is_file, moved
-from ..profiler.guard.static_access import in_class, instance_vars, mro
-from .data_state import state_of
-
-LOOKS, AFTER = 3, 1  # batches looked at, after the first, which opens what is opened late
 # Where struct tcp_info of Linux (from 4.1 on) has tcpi_bytes_received, 64 bits.
 BYTES_RECEIVED = 128
 
 
-def read_apart() -> None:
-    """In a process that was just forked: files open for reading get a position of their own. Raises OSError where one
-    of them cannot be opened again."""
+def reopen_files() -> None:
+    """In a process that was just forked: files open for reading get a position of their own, the same as before. Raises
+    OSError where one of them cannot be opened again."""
     for fd, what, flags in list(descriptors()):
         if is_file(what, flags, os.O_RDONLY):
             position, inheritable = os.lseek(fd, 0, os.SEEK_CUR), os.get_inheritable(fd)
@@ -48,123 +34,32 @@ def read_apart() -> None:
                 os.close(new)
 
 
-def used_here(dataset: Any) -> Any:
-    """A data set for use in this process where the user's code uses it in workers alone: what it opens late, workers
-    begun later still have to open themselves. Another object with the same attributes, through torch's wrappers. The
-    data set itself where it holds more than attributes, or its class looks after its own end: one would end what the
-    other has."""
-    from torch.utils.data import ConcatDataset, Subset
-
-    cls, held = type(dataset), instance_vars(dataset)
-    attributes = in_class(cls, "__dict__")
-    more = type(attributes) is not types.GetSetDescriptorType or any(vars(each).get("__slots__") for each in mro(cls))
-    if more or in_class(cls, "__del__") is not None:
-        return dataset
-    try:
-        found = object.__new__(cls)
-    except TypeError:  # a list, an array, a class of a compiled module
-        return dataset
-    if cls is Subset:
-        held["dataset"] = used_here(held["dataset"])
-    elif cls is ConcatDataset:
-        held["datasets"] = [used_here(each) for each in held["datasets"]]
-    attributes.__get__(found).update(held)
-    return found
-
-
-def left_to_workers(iterator: Any) -> None:
-    """What this iterator, which fetched in this process, has opened is closed again, where it used a copy."""
-    iterator._dataset_fetcher.dataset = iterator._dataset
-
-
-class LeftToWorkers(Exception):
-    """Fetching in this process opens what workers forked later cannot have beside it."""
-
-
 @dataclass(frozen=True)
-class Opened:
-    """Of descriptors and their inodes: how far files open for reading and writing are, and what connections have
-    brought; the names of sockets, pipes, files open for writing too, and LMDB's, which are opened once in a process."""
+class Handles:
+    """How far files that are open for reading and writing are, and what TCP connections have brought, by descriptor and
+    inode: neither can be had twice."""
 
-    places: Positions
-    alone: dict[tuple[int, int], str]
+    places: dict[tuple[int, int], tuple[int, str]]
 
-
-@dataclass(frozen=True)
-class _Before:
-    """One fetch."""
-
-    threads: set[threading.Thread]
-    changed: bool  # since the batch before
-    opened: Opened
-
-
-class Shared:
-    """What fetching in this process needs, of one loader, that workers forked later could not have for themselves."""
-
-    def __init__(self) -> None:
-        self._batches = 0
-        self._moved: set[str] | None = None  # None: not looked at yet
-        self._threads: set[str] = set()
-        self._opened: set[str] = set()
-        self._state: tuple[int, list[Any]] | None = None  # after which batch
-        self._changed = False
-
-    def before(self, loader: Any) -> _Before | None:
-        """A batch is about to be fetched in this process; None where it is not looked at."""
-        self._batches += 1
-        if self._batches > AFTER + LOOKS and self._batches & (self._batches - 1):
-            return None
-        last, self._state = self._state, None
-        changed = last is not None and last[0] == self._batches - 1 and last[1] != state_of(loader)
-        return _Before({*threading.enumerate()}, changed, opened())
-
-    def after(self, before: _Before, loader: Any) -> None:
-        """The batch was fetched."""
-        self._state = self._batches, state_of(loader)
-        self._changed = self._changed or before.changed
-        self._threads |= {each.name for each in {*threading.enumerate()} - before.threads}
-        now = opened()
-        self._opened |= {name for each, name in now.alone.items() if each not in before.opened.alone}
-        if AFTER < self._batches <= AFTER + LOOKS:
-            names = {Path(path).name for path in moved(before.opened.places, now.places)}
-            self._moved = names if self._moved is None else self._moved & names
-
-    def why_not_forked(self) -> str | None:
-        """Why workers would not do what this process does; None where nothing speaks against them."""
-        if self._moved:
-            return f"workers would share {_some(self._moved)}, which this process fetches from: open it in the worker"
-        if self._changed:
-            return "the loop changes the data set between batches, which workers would not see"
-        if self._threads:
-            return f"fetching starts threads, which workers forked later would lack: {_some(self._threads)}"
+    def moved(self, later: Handles) -> str | None:
+        """Why forked processes could not do what this one did in between; None where nothing speaks against it."""
+        for each, (at, name) in later.places.items():
+            if each in self.places and self.places[each][0] != at:
+                return f"workers would share {name}, which this process fetches from: open it in the worker"
         return None
 
-    def why_left(self) -> LeftToWorkers | None:
-        """Why this process must not go on fetching what workers fetched; None where it may."""
-        return LeftToWorkers(f"fetching opens {_some(self._opened)}") if self._opened else None
 
-
-def _some(names: set[str]) -> str:
-    return ", ".join(sorted(names)[:3])
-
-
-def opened() -> Opened:
-    """What this process has open that others cannot have beside it."""
-    found = Opened({}, {})
+def handles() -> Handles:
+    """Of this process, now."""
+    places = {}
     for fd, what, flags in descriptors():
         with suppress(OSError):
-            path = os.readlink(f"{DESCRIPTORS}/{fd}")  # noqa: PTH115
-            connected = stat.S_ISSOCK(what.st_mode)
-            other = connected or stat.S_ISFIFO(what.st_mode)
-            written = is_file(what, flags, os.O_RDWR)
-            in_memory = path.startswith(("/memfd:", "/dev/shm/"))
-            if other or (written and not in_memory) or kind_of(path) == "lmdb":
-                found.alone[fd, what.st_ino] = "a connection" if other else Path(path).name
-            place = (os.lseek(fd, 0, os.SEEK_CUR), path) if written else _received(fd) if connected else None
-            if place is not None:
-                found.places[fd, what.st_ino] = place
-    return found
+            if is_file(what, flags, os.O_RDWR):
+                name = Path(os.readlink(f"{DESCRIPTORS}/{fd}")).name  # noqa: PTH115
+                places[fd, what.st_ino] = os.lseek(fd, 0, os.SEEK_CUR), name
+            elif stat.S_ISSOCK(what.st_mode) and (received := _received(fd)) is not None:
+                places[fd, what.st_ino] = received
+    return Handles(places)
 
 
 def _received(fd: int) -> tuple[int, str] | None:
@@ -183,33 +78,3 @@ def _received(fd: int) -> tuple[int, str] | None:
             return None
         host, port, *_ = connection.getpeername()
         return struct.unpack_from("=Q", facts, BYTES_RECEIVED)[0], f"the connection to {host}:{port}"
-
-
-def why_not_sent(batch: Any, depth: int = 4) -> str | None:
-    """Why a worker could not send such a batch: a class in it that cannot be pickled, for which the loop would wait in
-    vain. None where nothing speaks against it. Of a list, the first items are looked at."""
-    cls = type(batch)
-    try:
-        pickle.dumps(cls)
-    except Exception:
-        return f"its batches hold a {cls.__name__}, a class that cannot be pickled: no worker could send them"
-    inside = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, list | tuple) else ()
-    found = (why_not_sent(each, depth - 1) for each in list(inside)[:16]) if depth else iter(())
-    return next((why for why in found if why is not None), None)
-
-
-def connections_of(pids: Sequence[int]) -> set[str]:
-    """The TCP connections that these processes have and this one has not."""
-    ours, found = _connected(os.getpid()), set()
-    for pid in pids:
-        found |= {f"{each.ip}:{each.port}" for local, each in _connected(pid).items() if local not in ours}
-    return found
-
-
-def _connected(pid: int) -> dict[Any, Any]:
-    with suppress(psutil.Error, OSError):
-        process = psutil.Process(pid)
-        # psutil 6 gave it this name.
-        every = getattr(process, "net_connections", None) or process.connections
-        return {each.laddr: each.raddr for each in every(kind="tcp") if each.status == psutil.CONN_ESTABLISHED}
-    return {}

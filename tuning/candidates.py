@@ -9,7 +9,7 @@ from ..advisors.code.batched.look_up_cost import COLLATED_US
 from ..advisors.schema.report_model import Range
 from ..advisors.whatif import TooLittle, WhatIf, workload_of
 from ..profiler.base.host import usable_cores
-from ..profiler.run.run_reader import open_run
+from ..profiler.store.run.run_reader import open_run
 from .settings import Settings
 
 WORKERS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
@@ -84,7 +84,7 @@ def ordered(
             if each != own and each not in found:
                 found[each] = predict(**each.changed_from(own))
 
-    foresee(own.with_workers(n) if n >= own.num_workers else _fewer(own, n) for n in WORKERS if n <= most)
+    foresee(_with_workers(own, n) for n in WORKERS if n <= most)
     best = _best(found, own)[:2]
     with_workers = [each for each in (own, *best) if each.num_workers]
     foresee(replace(each, prefetch_factor=factor) for each in with_workers for factor in PREFETCH)
@@ -125,17 +125,18 @@ def neighbours(best: Settings, base: Settings, tried: set[Settings], cores: int 
         return []
     workers = best.num_workers
     crowded = workers > (cores or usable_cores())
-    more, fewer = best.with_workers(workers + 1), _fewer(best, workers // 2 if crowded else max(0, workers - 1))
+    more = _with_workers(best, workers + 1)
+    fewer = _with_workers(best, workers // 2 if crowded else max(0, workers - 1))
     near = [fewer, more] if crowded or workers < base.num_workers else [more, fewer]
     if workers:
         near.insert(1, replace(best, prefetch_factor=min(PREFETCH[-1], 2 * best.prefetch_factor)))
     return [Candidate(each, None) for each in near if each not in tried]
 
 
-def _fewer(settings: Settings, workers: int) -> Settings:
-    """With as many batches ahead, or as near to that as may be."""
+def _with_workers(settings: Settings, workers: int) -> Settings:
+    """So many, and no fewer batches ahead, or as near to that as may be."""
     kept = settings.with_workers(workers)
-    if not workers:
+    if not workers or kept.ahead >= settings.ahead:
         return kept
     enough = (factor for factor in PREFETCH if workers * factor >= settings.ahead)
     return replace(kept, prefetch_factor=next(enough, PREFETCH[-1]))

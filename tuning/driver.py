@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 class Driver(Protocol):
     """Who decides on the settings of a loader. What it raises is its failure, and ends nothing."""
 
-    pools: int  # made so far beside those that an untuned loader makes
+    pools: int  # made so far besides those that an untuned loader makes
+    compared: int  # batches that other settings make for a comparison before they make any for the loop
 
     def wanted(self, own: Settings) -> Settings:
         """For an iteration that begins; `own` are those of the user's code, which may change them."""
 
     def keeps(self, settings: Settings) -> bool:
-        """Whether workers with these settings are to be kept, idle, for the next turn."""
+        """Whether workers with these settings are to stay, idle, for the next turn."""
 
     def begun(self, iterator: Switching) -> None:
         """An iteration begins."""
@@ -37,8 +38,10 @@ class Driver(Protocol):
         """These do not work with this loader; its own are in use again."""
 
 
-class Still:
-    """A driver that leaves everything as it is."""
+class NoOpDriver:
+    """Leaves everything as it is."""
+
+    compared = 0
 
     def __init__(self, pools: int) -> None:
         self.pools = pools

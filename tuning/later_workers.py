@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any
 
 from ..profiler.base.clock import now_ns
-from .apart import read_apart
+from .apart import reopen_files
 
 
 class ApartWorkers:
@@ -43,7 +43,7 @@ def forks(context: Any) -> bool:
 
 def _run_apart(process: Any) -> None:
     try:
-        read_apart()
+        reopen_files()
     except OSError:
         os._exit(1)  # without a word on the program's error output; torch tells the training process
     super(type(process), process).run()

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..profiler.device.accelerator import Accelerator, in_use
-from ..profiler.iterate.watch import loader_place
-from ..profiler.session import session as sessions
+from ..profiler.record.device.accelerator import Accelerator, in_use
+from ..profiler.record.iterate.watch import loader_place
+from ..profiler.record.session import session as sessions
 from .candidates import Candidate, predicted_candidates, usual
 from .settings import Settings
 from .whole_batches import whole_batches

@@ -20,8 +20,8 @@ from ..profiler.base.atomic_write import write_atomically
 from ..profiler.base.errors import RunUnreadable
 from ..profiler.base.host import boot_id, usable_cores
 from ..profiler.base.metadata import clean, integer, number, read_object, text
-from ..profiler.iterate.watch import recorder_of
-from ..profiler.session.ranks import Ranks
+from ..profiler.record.iterate.watch import recorder_of
+from ..profiler.record.session.ranks import Ranks
 from .settings import Settings
 from .trial import Window, left_out
 
@@ -181,7 +181,7 @@ class Following(_Member):
             self.trials = word["trials"] if self.said is not None and isinstance(word.get("trials"), list) else []
         return why
 
-    def handed(self, now: int, epoch_batches: int) -> None:
+    def handed(self, now: int, epoch_batches: int | None) -> None:
         """A batch of the turn's settings was handed over."""
         if self.settings is None:
             return

@@ -1,4 +1,4 @@
-"""What tuning did, in the run directory: `tune{LOADER}.json` of a process, read by `profiler.run.tuning`.
+"""What tuning did, in the run directory: `tune{LOADER}.json` of a process, read by `profiler.store.run.tuning`.
 
 Predictions and outcomes together, and when which settings began to make batches.
 """
@@ -15,8 +15,8 @@ from ..advisors.whatif.past_trials import correction_for
 from ..profiler.base.atomic_write import write_atomically
 from ..profiler.base.clock import now_ns
 from ..profiler.base.host import host_name
-from ..profiler.iterate.watch import loader_place
-from ..profiler.session.rundir import FORMAT
+from ..profiler.record.iterate.watch import loader_place
+from ..profiler.store.rundir import FORMAT
 from .settings import Settings
 from .trial import Trial
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from ..profiler.sampler.cgroup import find
+from ..profiler.daemon.cgroup import find
 from .settings import Settings
 
 SHARE = 0.5

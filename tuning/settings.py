@@ -8,7 +8,8 @@ from typing import Any
 from ..advisors.code.batched.batch_values import NotArrays
 from ..profiler.base import torch_parts
 from ..profiler.base.torch_parts import TORCH
-from ..profiler.iterate.watch import kind_of
+from ..profiler.record.iterate.watch import kind_of
+from ..profiler.store.run.tuning import WHOLE_BATCHES
 from .whole_batches import whole_batches
 
 DEFAULT_PREFETCH = 2  # torch's own, where there are workers
@@ -59,7 +60,7 @@ class Settings:
     def told_from(self, other: Settings) -> str:
         """What is to be changed, in words."""
         changed = self.changed_from(other)
-        batched = ["whole batches by one look-up"] if changed.pop("batched", False) else []
+        batched = [WHOLE_BATCHES] if changed.pop("batched", False) else []
         return ", ".join([*(f"{name}={value}" for name, value in changed.items()), *batched])
 
     def __str__(self) -> str:

@@ -1,43 +1,45 @@
 """What a tuned loader hands to the loop: an iterator behind which others take turns.
 
-To switch, the iterator at work is given no more tasks, and the other one begins to draw from the same order at once;
-the loop gets what was under way in the first, then the other's batches. So each batch comes once, in the order in which
-the sampler drew it, and the workers of the other work before the loop needs them: they start while the one at work goes
-on, one by one between the loop's steps.
+To switch, the workers of the other iterator start while the one at work goes on, and make some of its batches too, to
+be compared. Then the one at work gets no more tasks, and the other one draws from the same order at once; the loop gets
+what was under way in the first, then the other's batches. So each batch comes once, in the order in which the sampler
+drew it.
 
-An iterator that was switched away from may be kept, its workers idle: a pool that takes turns with another starts once.
+Other settings than the code's make batches only where `Shown` says that they may, and for as long as it does.
 """
 
 from __future__ import annotations
 
+import os
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ..profiler.base import torch_parts
 from ..profiler.base.clock import now_ns
 from ..profiler.guard.error_origin import is_ours
-from ..profiler.iterate.watch import iterator_like
-from .apart import Shared, connections_of, left_to_workers
-from .data_state import Changed, state_of
-from .drawn_order import DrawnOrder, Sampler, StandIn
-from .driver import Driver, Still
-from .later_workers import ApartWorkers, LaterWorkers, forks
-from .pools import Coming, Over, Pool, end
-from .random_streams import epoch_seed, fetching_apart, fresh_generator, numbered_seed
+from .comparison import Comparison, SpotChecks, Unequal
+from .driver import Driver, NoOpDriver
+from .epoch import EpochStart
+from .guards import Depends, reason_of
+from .pools import ExhaustedIterator, PendingPool, Pool, PoolMaker, end
 from .settings import Settings, settings_of
+from .shown import Shown
 from .torch_name import named_as
-from .whole_batches import whole_batches
 
 
-def handing_out(driver: Driver) -> Callable[[Any], Any]:
-    """What `watch.hand_out` takes for the loader that this driver tunes."""
-    rested: list[Pool] = []  # whose workers are kept for the next iteration, which the user's own settings would not
-    shared = Shared()
+def handing_out(driver: Driver, any_random: bool = False) -> Callable[[Any], Any]:
+    """What `watch.hand_out` takes for the loader that this driver tunes. With `any_random`, random augmentation may
+    draw other numbers under other settings."""
+    resting: list[Pool] = []  # whose workers stay for the next iteration, which the user's own settings would not
+    shown: list[Shown] = []
 
     def make(loader: Any) -> Any:
+        if not shown or shown[0].pid != os.getpid():
+            resting.clear()
+            shown[:] = [Shown(loader, any_random)]
         iterator = Switching.__new__(Switching)
-        iterator.__init__(loader, driver, rested, shared)  # type: ignore[misc]
+        iterator.__init__(loader, driver, resting, shown[0])  # type: ignore[misc]
         first = type(iterator.pool.iterator)
         iterator.__class__ = named_as(first, Switching)
         return iterator
@@ -48,101 +50,66 @@ def handing_out(driver: Driver) -> Callable[[Any], Any]:
 class Switching:
     """One iteration over a tuned loader, or all of them where the loader keeps its workers."""
 
-    def __init__(self, loader: Any, driver: Driver, rested: list[Pool], shared: Shared) -> None:
-        self.driver = driver
-        self._rested, self._shared = rested, shared
+    def __init__(self, loader: Any, driver: Driver, resting: list[Pool], shown: Shown) -> None:
+        self.driver, self.shown = driver, shown
+        self._resting = resting
         # The loader holds on to the iterator of its persistent workers: no circle.
         self.loader: Callable[[], Any] = weakref.ref(loader) if loader.persistent_workers else lambda: loader
-        self.next_pool: Pool | None = None
-        self._coming: Coming | None = None
+        self._start = EpochStart(shown)
         self._parked: dict[Settings, Pool] = {}
         self._leaving: list[Pool] = []
-        self._seed_drawn = False
-        before = rested.pop() if rested else None
-        while rested:  # of iterations at the same time
-            end(rested.pop())
+        before = resting.pop() if resting else None
+        while resting:  # of iterations at the same time
+            end(resting.pop())
         self._begin(loader, before)
 
     # The beginning of an epoch.
 
     def _begin(self, loader: Any, before: Pool | None) -> None:
+        """`before`: a pool whose workers stayed for this epoch."""
         self.given = 0
         self.own = settings_of(loader)
-        self._state, self._changed = state_of(loader), False
+        self.next_pool: Pool | None = None
+        self._pending: PendingPool | None = None
+        self._comparison: Comparison | None = None
+        self._spot_checks = SpotChecks()
+        self._maker = PoolMaker(loader, self.own, self.shown, self.driver)
+        changed = self.shown.epoch_begins(loader, self.own)
         settings = self.driver.wanted(self.own)
-        if before is not None and before.guest and before.state != self._state:
-            why = "the program changes its data set between epochs, which kept workers do not see"
-            self._tell(self.driver.failed, before.settings, Changed(why))
-            settings = self.driver.wanted(self.own)
-            end(before)
+        why = self.shown.why_not(self.own, settings) if settings != self.own else None
+        if why is None and settings != self.own and not self.shown.compared(settings) and self.driver.compared:
+            why = "its batches were not compared yet"
+        if self.shown.why is not None and settings != self.own:
+            self._tell(self.driver.failed, settings, Depends(self.shown.why))
+        settings = self.own if why is not None else settings
+        if before is not None and (before.settings != settings or (before.guest and changed is not None)):
+            self._set_aside(before)
             before = None
-        if before is not None and not (before.settings == settings and settings.persistent_workers):
-            end(before)
-            before = None
-        try:
-            if settings.batched:
-                whole_batches(loader)  # raises what it may before anything is drawn from the random streams
-            self.pool, self.order = self._first(loader, settings, before)
-        except Exception as error:
-            if settings == self.own or not is_ours(error):
-                raise
-            self.driver.failed(settings, error)
-            self.pool, self.order = self._first(loader, self.own, None)
+        begun = self._start.begin(loader, self._maker, settings, before or self._parked.pop(settings, None))
+        self.pool, self.order = begun.pool, begun.order
+        if begun.failure is not None:
+            self._tell(self.driver.failed, settings, begun.failure)
+        self._primed = not (self.pool.guest and not self.own.num_workers)
+        if self.pool.guest and self.pool.fetches_here and self.own.num_workers and self.own not in self._parked:
+            self._parked[self.own] = self._maker.reserve(self.pool.step)
         self._tell(self.driver.begun, self)
 
-    def _first(self, loader: Any, settings: Settings, reused: Pool | None) -> tuple[Pool, DrawnOrder]:
-        """The first pool of an epoch. Of the random streams it takes what the user's own settings would."""
-        own_draws = not (self.own.persistent_workers and self._seed_drawn)
-        if settings == self.own and (own_draws or reused is not None):
-            self._seed_drawn = True
-            sampler = Sampler(loader._index_sampler)
-            if reused is None:
-                return self._made(loader, settings, sampler, loader.generator, None), _order(sampler)
+    def _set_aside(self, pool: Pool) -> None:
+        """A pool that does not begin the epoch. The code's own persistent workers stay as they are."""
+        if pool.settings == self.own and self.own.persistent_workers:
+            self._parked[pool.settings] = pool
         else:
-            source = iter(loader._index_sampler)
-            if own_draws:
-                self._seed_drawn = True
-                seed = epoch_seed(loader)
-                for _ in range(1, torch_parts.samplers_begun(self.own.num_workers > 0)):
-                    source = iter(loader._index_sampler)
-            else:
-                seed = self._further_seed(loader)
-            sampler = Sampler(loader._index_sampler, DrawnOrder(source))
-            if reused is None:
-                return self._made(loader, settings, sampler, fresh_generator(seed), None), _order(sampler)
-        iterator = reused.iterator
-        iterator._index_sampler = sampler
-        try:
-            iterator._reset(loader)
-        finally:
-            iterator._index_sampler = loader._index_sampler
-        return reused, _order(sampler)
-
-    def _made(
-        self, loader: Any, settings: Settings, sampler: Sampler, generator: Any, first: Any, context: Any = None
-    ) -> Pool:
-        guest = settings != self.own
-        apart = context
-        if context is None and (guest or self.driver.pools):
-            apart = ApartWorkers(loader.multiprocessing_context)  # this process may have fetched, which it would not
-        stand_in = StandIn(loader, settings, sampler, generator, guest=guest, context=apart)
-        iterator = iterator_like(loader, stand_in, settings.num_workers, first)
-        iterator._index_sampler = loader._index_sampler
-        if settings.num_workers:
-            torch_parts.start_feeding(iterator)
-        if settings.num_workers and (guest or context is not None):
-            torch_parts.let_die(iterator)
-        elif guest and self.own.num_workers and not settings.batched:  # what is looked up draws and opens nothing
-            fetching_apart(iterator, self._further_seed(loader))
-        pool = Pool(iterator, settings, guest)
-        pool.state = state_of(loader) if guest else []
-        return pool
+            end(pool)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         """As torch calls it where the loader keeps its workers: another epoch begins."""
-        before, self.next_pool = self.pool, None
-        self._end_others(keep=before)
+        before = self.pool
+        self._shut_down(keep=[before, *self._own_persistent()])
         self._begin(loader, before)
+
+    def _own_persistent(self) -> list[Pool]:
+        own = self._parked.get(self.own)
+        return [own] if own is not None and self.own.persistent_workers else []
 
     # Batches.
 
@@ -150,12 +117,13 @@ class Switching:
         return self
 
     def __next__(self) -> Any:
+        if self.shown.pid != os.getpid():
+            self._be_of_child()
         if self._leaving:
-            self._see_off()
+            self._reap()
         if self.next_pool is not None and self.pool.empty:
             self._go_over()
-        loader = self.loader()
-        before = None if self.pool.settings.num_workers or loader is None else self._shared.before(loader)
+        self._ask()
         while True:
             try:
                 batch = next(self.pool.iterator)
@@ -163,30 +131,64 @@ class Switching:
             except BaseException as error:
                 if self._ended(error):
                     raise
-        order = self.order
-        order.handed(self.pool.under_way() if self.pool.any_order else ())
+        return self._hand_over(batch)
+
+    def _ask(self) -> None:
+        """The loop asks for a batch: what it has changed, and what its sampler draws now."""
+        changed = self.shown.asked(not self.pool.guest, self.pool.iterator)
+        if changed is not None and (self.pool.guest or self.next_pool is not None or self._pending is not None):
+            self._depends(Depends(f"the loop changes {changed}"))
+        try:
+            self.order.asked(self.pool.guest)
+        except StopIteration:
+            pass
+        except BaseException as error:
+            self.order.raised(error)
+            raise
+        if not self._primed:
+            self._primed = True
+            self.pool.draw_from(self.order)
+        elif self.order.ready and self.next_pool is None:
+            self.pool.top_up(self.order)
+
+    def _hand_over(self, batch: Any) -> Any:
+        pool, order = self.pool, self.order
+        index = order.handed(pool.under_way() if pool.any_order else ())
+        order.catch_up()
         self.given += 1
-        if loader is not None:
-            self._look(loader, before)
+        pool.given += 1
+        if not pool.guest:
+            self.shown.made(batch, self.own)
+        else:
+            try:
+                batch = self._spot_checks.checked(index, batch, self._made_by_own)
+            except Unequal as error:
+                batch = error.args[1]
+                self._depends(error)
+        if self._pending is not None:
+            self._bring_up(self._pending, index, batch)
         self._tell(self.driver.handed, self, batch)
-        if self._coming is not None:
-            self._bring_up()
         return batch
+
+    def _made_by_own(self, index: Any) -> Any:
+        """The batch of this index as the code's own settings make it; None where they have no workers now."""
+        if self.shown.any_random:
+            return None
+        loader, twin = self.loader(), self._parked.get(self.own)
+        if not self.own.num_workers:
+            return torch_parts.fetcher_of(loader).fetch(index) if loader is not None else None
+        if twin is None:
+            return None
+        twin.make(index)
+        return twin.made()
 
     def _ended(self, error: BaseException) -> bool:
         """Whether the loop must see this error. If not, the batch is made again, with the user's own settings."""
         pool, order = self.pool, self.order
-        if isinstance(pool.iterator, Over):
+        if isinstance(pool.iterator, ExhaustedIterator):
             return True
-        at_end = isinstance(error, StopIteration) and order.drained and not order.waiting
-        if at_end:
-            self._end_others(keep=pool)
-            self._tell(self.driver.ended, self)
-            if not self.own.persistent_workers:
-                self.loader = _none  # a loader that is made anew each epoch lives no longer than without us
-                if pool.settings.persistent_workers and pool.settings.num_workers:
-                    self._rested.append(pool)
-                    self.pool = Pool(Over(pool.iterator), pool.settings, pool.guest)
+        if isinstance(error, StopIteration) and order.drained and not order.waiting:
+            self._come_to_the_end()
             return True
         of_sampler = order.raised(error)
         # With workers torch draws ahead, and loses a batch to a sampler that fails; without, it does not.
@@ -195,7 +197,9 @@ class Switching:
                 order.put_off(error)
             else:
                 torch_parts.kill_if_stuck(pool.iterator, error)
-                self.driver.failed(pool.settings, error)
+                if isinstance(error, Depends):
+                    self.shown.end(reason_of(error))
+                self._tell(self.driver.failed, pool.settings, error)
             self._fall_back()
             return False
         if pool.any_order:
@@ -204,47 +208,68 @@ class Switching:
         if self.next_pool is not None:
             rest += torch_parts.under_way(self.next_pool.iterator)
         order.keep(rest)
-        # Idle workers are told to end while that reaches them: once the error has made garbage of all, torch waits for
-        # each worker 5 s in vain, and kills it.
-        self._give_up_coming()
-        self._let_go(self._parked)
+        # Idle workers are told to end while that reaches the loop: once the error has made garbage of all, torch waits
+        # for each worker 5 s in vain, and kills it.
+        self._drop_pending()
+        self._release(list(self._parked))
         return True
 
-    def _look(self, loader: Any, before: Any) -> None:
-        """Whether what makes this batch is as it would be with the user's own settings. If not, it makes no more."""
-        why: Exception | None = None
-        if before is not None:
-            self._shared.after(before, loader)
-            if self.own.num_workers and self.pool.guest and forks(loader.multiprocessing_context):
-                why = self._shared.why_left()
-                if why is not None:
-                    left_to_workers(self.pool.iterator)
-        elif self.pool.settings.num_workers and not self.own.num_workers and not self.given & (self.given - 1):
-            changed = state_of(loader) != self.pool.state
-            why = Changed("the loop changes the data set, which workers do not see") if changed else None
-        if why is not None:
-            self._tell(self.driver.failed, self.pool.settings, why)
-            self._fall_back()
+    def _come_to_the_end(self) -> None:
+        pool = self.pool
+        self.shown.epoch_ends(self.order.handed_over)
+        self._shut_down(keep=[pool, *self._own_persistent()])
+        self._tell(self.driver.ended, self)
+        if not self.own.persistent_workers:
+            self.loader = _none  # a loader that is made anew each epoch lives no longer than without us
+            if pool.settings.persistent_workers and pool.settings.num_workers:
+                self._resting.append(pool)
+                self.pool = Pool(ExhaustedIterator(pool.iterator), pool.settings, pool.guest)
 
     def _recovers(self, error: BaseException) -> bool:
         """Whether this may be for the settings alone, and the batches can be made again."""
         return self.pool.guest and self.loader() is not None and is_ours(error)
 
+    # Back to the settings of the code.
+
+    def _depends(self, error: Exception) -> None:
+        """What other settings have made ready may differ from what the code's own would make now."""
+        self.shown.end(reason_of(error))
+        self._tell(self.driver.failed, (self.next_pool or self.pool).settings, error)
+        self._drop_pending()
+        # Workers of the code's own would have begun with the epoch, and would not see what the loop changes either.
+        stale = bool(self.own.num_workers) and not self.settings.num_workers
+        if not self.own.num_workers or stale or isinstance(error, Unequal):
+            self._fall_back()
+
     def _fall_back(self) -> None:
         """All that was drawn and not handed over is made anew, with the user's own settings."""
-        before, self.order = self.pool, self.order
-        self.order.give_back(0)
-        step = before.step
-        sampler = Sampler(None, self.order)
-        loader, shift = self.loader(), self.order.drawn
-        self.pool = self._made(loader, self.own, sampler, fresh_generator(self._further_seed(loader)), step)
-        self.pool.shift = shift
-        if step is not None:
-            step.left()
+        self._drop_pending()
+        if self.next_pool is not None:
+            self._dismiss(self.next_pool)
+            self.next_pool = None
+        before = self.pool
+        if before.guest:
+            self.order.give_back(0)
+            own = self._parked.pop(self.own) if self.own in self._parked else None
+            self.pool = self._maker.own_again(before.step) if own is None else own
+            self._dismiss(before)
+        else:  # it goes on, with what it has under way
+            self.order.give_back(torch_parts.under_way(before.iterator))
+        self._primed = True
+        self.pool.draw_from(self.order)
         self._account()
-        self._leaving.append(before)
-        self._end_others(keep=self.pool)
         self._tell(self.driver.switched, self, self.own)
+
+    def _be_of_child(self) -> None:
+        """The program has forked, and its child goes on with this iteration: no worker is the child's."""
+        self.shown = Shown(self.loader(), self.shown.any_random)
+        self.driver = NoOpDriver(self.driver.pools)
+        self._parked, self._leaving, self._pending = {}, [], None
+        if not self.own.num_workers and (self.pool.guest or self.next_pool is not None):
+            self._maker = PoolMaker(self.loader(), self.own, self.shown, self.driver)
+            self.order.give_back(0)
+            self.pool, self.next_pool = self._maker.own_again(None), None
+            self.pool.draw_from(self.order)
 
     # Switching.
 
@@ -253,42 +278,31 @@ class Switching:
         """Of the batches drawn now."""
         return (self.next_pool or self.pool).settings
 
-    def why_unsafe(self, settings: Settings) -> str | None:
-        """Why the data set cannot be used under these settings as it is under those at work; None where it can."""
-        loader = self.loader()
-        if loader is None or not forks(loader.multiprocessing_context):
-            return None
-        if settings.num_workers:
-            return self._shared.why_not_forked()
-        workers = getattr(self.pool.iterator, "_workers", ())
-        names = ", ".join(sorted(connections_of([each.pid for each in workers])))
-        why = f"each worker is connected to {names}: workers begun later would share the training process's connection"
-        return why if names else None
+    def why_not(self, settings: Settings) -> str | None:
+        """Why these settings must not make the loader's batches; None where they may."""
+        return self.shown.why_not(self.own, settings)
 
     def switch(self, settings: Settings) -> bool:
         """Batches are made with these as soon as may be: those drawn from now on, or from when the workers for it have
-        started. Asked for with each batch until then; not asked for again, it is given up. False where it is not
-        possible now."""
-        if self._coming is not None and self._coming.pool.settings != settings:
-            self._give_up_coming()
+        started and have made the same batches as the code's own settings. Asked for with each batch until then; not
+        asked for again, it is given up. False where it is not possible now."""
+        if self._pending is not None and self._pending.settings != settings:
+            self._drop_pending()
         if settings == self.settings:
             return True
-        if self._coming is not None:
-            self._coming.wanted = True
+        if self._pending is not None:
+            self._pending.wanted = True
             return True
-        loader = self.loader()
-        if self.next_pool is not None or loader is None or self.order.drained or self.order.fails:
+        order = self.order
+        if self.next_pool is not None or self.loader() is None or order.drained or order.ends_soon or order.fails:
             return False
-        if self.own.num_workers and settings.num_workers and self._has_changed(loader):
-            return False  # workers begun now would have what those of the user's own settings have with the next epoch
+        if settings != self.own and self.why_not(settings) is not None:
+            return False
         if (parked := self._parked.pop(settings, None)) is not None:
             return self._turn_to(parked, now_ns())
-        return self._trying(settings, lambda: self._make(loader, settings))
-
-    def _has_changed(self, loader: Any) -> bool:
-        """Whether the data set is another than at the epoch's begin."""
-        self._changed = self._changed or state_of(loader) != self._state
-        return self._changed
+        if self.own.num_workers and settings.num_workers and self.shown.changed_in_epoch:
+            return False  # workers begun now would have what those of the user's own settings have with the next epoch
+        return self._trying(settings, lambda: self._make(settings))
 
     def _trying(self, settings: Settings, act: Callable[[], bool]) -> bool:
         """Of an error in it, the loop learns nothing."""
@@ -297,91 +311,96 @@ class Switching:
         except Exception as error:
             if not is_ours(error):
                 raise
-            self._give_up_coming()
-            self.driver.failed(settings, error)
+            self._drop_pending()
+            if isinstance(error, Depends) and self.own.num_workers and not settings.num_workers:
+                self.shown.why_not_here = self.shown.why_not_here or reason_of(error)
+            elif isinstance(error, Unequal | Depends):
+                self.shown.end(reason_of(error))
+            self._tell(self.driver.failed, settings, error)
             return False
 
-    def _make(self, loader: Any, settings: Settings) -> bool:
+    def _make(self, settings: Settings) -> bool:
         began_ns = now_ns()
-        generator = fresh_generator(self._further_seed(loader))
-        workers = LaterWorkers(loader.multiprocessing_context) if settings.num_workers else None
-        nothing_yet = Sampler(None, DrawnOrder(iter(())))
-        pool = self._made(loader, settings, nothing_yet, generator, self.pool.step, workers)
-        if workers is None:
-            return self._turn_to(pool, began_ns)
-        self._coming = Coming(pool, workers)
-        if self.pool.step is not None:
-            self.pool.step.held_up(now_ns() - began_ns)
-        return True
+        here = self.own.num_workers and not settings.num_workers and not settings.batched
+        first = here and not self.shown.shown_here
+        self._pending = (self._maker.witness if first else self._maker.later)(settings, self.pool.step)
+        compares = settings != self.own and not self.shown.any_random
+        self._comparison = Comparison(self._pending.pool, self.driver.compared if compares else 0)
+        self._held_up(began_ns)
+        return self._comparison.done and self._pending.ready and self._turn_to_pending(self._pending)
 
-    def _bring_up(self) -> None:
-        """A batch was handed over while workers are being started."""
-        coming = self._coming
-        assert coming is not None
-        if not coming.wanted or self.order.drained or self.order.fails:
-            self._give_up_coming()
+    def _bring_up(self, pending: PendingPool, index: Any, batch: Any) -> None:
+        """A batch is about to be handed over while another pool is being made ready."""
+        if not pending.wanted or self.order.drained or self.order.ends_soon or self.order.fails:
+            self._drop_pending()
         else:
-            coming.wanted = False
-            self._trying(coming.pool.settings, lambda: self._started(coming))
+            pending.wanted = False
+            self._trying(pending.settings, lambda: self._readier(pending, index, batch))
 
-    def _started(self, coming: Coming) -> bool:
-        """Starts some more, and turns to them once all are ready. Less than one step long, and the start of one."""
+    def _readier(self, pending: PendingPool, index: Any, batch: Any) -> bool:
+        """Starts some more workers, less than one step long and the start of one; compares once all have started."""
         began_ns = now_ns()
-        if not coming.workers.started:
-            spent_ns = began_ns - coming.last_ns if coming.last_ns else 0
-            coming.workers.start(spent_ns)
-            coming.last_ns = now_ns()
-            if self.pool.step is not None:
-                self.pool.step.held_up(coming.last_ns - began_ns)
-        if not coming.workers.ready:
+        if pending.workers is not None and not pending.workers.started:
+            pending.workers.start(began_ns - pending.last_ns if pending.last_ns else 0)
+            pending.last_ns = now_ns()
+            self._held_up(began_ns)
+        assert self._comparison is not None
+        if pending.ready and not self._comparison.done:
+            self._comparison.handed(index, batch)
+            self._held_up(began_ns)
+        return pending.ready and self._comparison.done and self._turn_to_pending(pending)
+
+    def _turn_to_pending(self, pending: PendingPool) -> bool:
+        if pending.pool.settings != pending.settings:
+            self.shown.shown_here = True
+            self._drop_pending()
             return False
-        self._coming = None
-        if not coming.pool.guest:
-            torch_parts.watch_over(coming.pool.iterator)
-        return self._turn_to(coming.pool, now_ns())
+        self._pending = self._comparison = None
+        if pending.pool.guest:
+            self.shown.note_compared(pending.pool.settings)
+        elif pending.workers is not None:
+            torch_parts.watch_over(pending.pool.iterator)
+        return self._turn_to(pending.pool, now_ns())
 
     def _turn_to(self, pool: Pool, began_ns: int) -> bool:
         """Batches that are drawn from now on are this pool's."""
-        kept, before = len(self.order.waiting), self.pool
-        pool.shift = self.order.drawn - torch_parts.next_task(pool.iterator)
+        taken = len(self.order.waiting)
         try:
-            torch_parts.go_on(pool.iterator, self.order)
+            pool.draw_from(self.order)
         except Exception as error:
             if not is_ours(error):
                 raise
-            self.order.give_back(kept)
+            self.order.give_back(taken)
             end(pool)
             if self.order.raised(error):
                 self.order.put_off(error)
             else:
-                self.driver.failed(pool.settings, error)
+                self._tell(self.driver.failed, pool.settings, error)
             return False
-        torch_parts.hold(before.iterator)
+        torch_parts.hold(self.pool.iterator)
         self.next_pool = pool
-        if before.step is not None:
-            before.step.held_up(now_ns() - began_ns)
+        self._held_up(began_ns)
         return True
-
-    def _give_up_coming(self) -> None:
-        coming, self._coming = self._coming, None
-        if coming is not None:
-            self._dismiss(coming.pool)
 
     def _go_over(self) -> None:
         """The loop has had all that the pool was making."""
         before, after = self.pool, self.next_pool
         assert after is not None
         self.pool, self.next_pool = after, None
-        if after.guest and (loader := self.loader()) is not None:
-            after.state = state_of(loader)  # this process, which fetched until now, may have changed it itself
+        self._spot_checks = SpotChecks()
         if before.step is not None:
             before.step.paused(now_ns())
         self._account()
-        if before.settings.num_workers and not self.driver.keeps(before.settings):
-            self._dismiss(before)
-        else:
+        if not before.settings.num_workers or self.driver.keeps(before.settings) or self._stays(before.settings):
             self._parked[before.settings] = before
+        else:
+            self._dismiss(before)
         self._tell(self.driver.switched, self, after.settings)
+
+    def _held_up(self, began_ns: int) -> None:
+        """The loop has waited since then for what switching does."""
+        if self.pool.step is not None:
+            self.pool.step.held_up(now_ns() - began_ns)
 
     def _account(self) -> None:
         """How many batches of the epoch are others', for the pool at work now."""
@@ -390,46 +409,56 @@ class Switching:
             step.others = self.given - step.batches
             step.waiting_for_first = not self.given
 
-    def _further_seed(self, loader: Any) -> int:
-        self.driver.pools += 1
-        return numbered_seed(loader, self.driver.pools)
-
     # Pools that are done with.
 
-    def tidy(self) -> None:
-        """Let go of kept workers that the driver no longer wants."""
-        self._let_go([each for each in self._parked if not self.driver.keeps(each)])
+    def release_unwanted(self) -> None:
+        """Let go of workers that the driver no longer wants."""
+        unwanted = [each for each in self._parked if not self.driver.keeps(each) and not self._stays(each)]
+        self._release(unwanted)
 
-    def _let_go(self, parked: Iterable[Settings]) -> None:
-        for settings in list(parked):
+    def _stays(self, settings: Settings) -> bool:
+        """Whether these are workers of the code's own that may be needed again: the only ones, where this process makes
+        the batches, that have the data set as it was when the epoch began."""
+        here = self.settings != self.own and not self.settings.num_workers
+        return settings == self.own and (self.own.persistent_workers or (here and bool(self.own.num_workers)))
+
+    def _release(self, parked: list[Settings]) -> None:
+        for settings in parked:
             self._dismiss(self._parked.pop(settings))
 
+    def _drop_pending(self) -> None:
+        pending, self._pending, self._comparison = self._pending, None, None
+        if pending is not None:
+            self._dismiss(pending.pool)
+
     def _dismiss(self, pool: Pool) -> None:
+        """Its workers are told to end."""
         if pool.step is not None:
             pool.step.left()
         if pool.settings.num_workers:
             torch_parts.dismiss(pool.iterator)
             self._leaving.append(pool)
 
-    def _see_off(self) -> None:
+    def _reap(self) -> None:
         """Those whose workers have ended cost no waiting now."""
         gone = [pool for pool in self._leaving if torch_parts.dismissed(pool.iterator)]
         self._leaving = [pool for pool in self._leaving if pool not in gone]
         for pool in gone:
             pool.iterator._shutdown_workers()
 
-    def _end_others(self, keep: Pool | None) -> None:
-        self._give_up_coming()
-        others = [*self._parked.values(), *self._leaving, *([self.next_pool] if self.next_pool is not None else [])]
-        if keep is not self.pool:
-            others.append(self.pool)
-        self._parked, self._leaving, self.next_pool = {}, [], None
-        for pool in others:
-            end(pool)
+    def _shut_down(self, keep: list[Pool]) -> None:
+        """Ends all workers but those of these pools."""
+        self._drop_pending()
+        others = [each for each in (self.next_pool, self.pool) if each is not None]
+        for pool in dict.fromkeys([*self._leaving, *others, *self._parked.values()]):
+            if pool not in keep:
+                end(pool)
+        self._parked = {each: pool for each, pool in self._parked.items() if pool in keep}
+        self._leaving, self.next_pool = [], None
 
     def _shutdown_workers(self) -> None:
         """As torch's own: frameworks call it to be rid of persistent workers."""
-        self._end_others(keep=None)
+        self._shut_down(keep=[])
 
     def _tell(self, what: Callable[..., None], *args: Any) -> None:
         try:
@@ -446,9 +475,13 @@ class Switching:
         except Exception as another:
             if not is_ours(another):
                 raise
-        self.driver = Still(self.driver.pools)
+        self.driver = NoOpDriver(self.driver.pools)
 
     # All else is the iterator's at work.
+
+    @property
+    def _num_yielded(self) -> int:
+        return self.given
 
     def __len__(self) -> int:
         return len(self.pool.iterator)
@@ -464,8 +497,3 @@ class Switching:
 
 
 def _none() -> None: ...
-
-
-def _order(sampler: Sampler) -> DrawnOrder:
-    assert sampler.order is not None
-    return sampler.order

@@ -15,7 +15,6 @@ from typing import Literal
 
 import numpy as np
 
-from ..advisors.assemble.probe import CHECKED_BATCHES
 from ..advisors.schema.report_model import Range
 from .settings import Settings
 
@@ -99,12 +98,10 @@ def epochs_left_out(settings: Settings) -> int:
     return int(settings.persistent_workers and settings.num_workers > 0)
 
 
-def left_out(settings: Settings, epoch_batches: int) -> int:
+def left_out(settings: Settings, epoch_batches: int | None) -> int:
     """Batches at the beginning of a window that say nothing: made ahead before it, or by workers that just began."""
     ahead = 2 + settings.ahead
-    if settings.batched:
-        ahead += CHECKED_BATCHES  # made in both ways
-    return min(ahead, max(1, epoch_batches // 4))
+    return ahead if epoch_batches is None else min(ahead, max(1, epoch_batches // 4))
 
 
 @dataclass(frozen=True)

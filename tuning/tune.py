@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..profiler.base.errors import UsageError
-from ..profiler.iterate.watch import hand_out, hand_out_each, recorder_of, watch, watch_all
-from ..profiler.session import session as sessions
+from ..profiler.record.iterate.watch import hand_out, hand_out_each, recorder_of, watch, watch_all
+from ..profiler.record.session import session as sessions
 from .settings import why_fixed
 from .switching import handing_out
 from .tuner import Tuner

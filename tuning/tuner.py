@@ -14,11 +14,10 @@ from typing import Any
 
 from ..profiler.base.clock import now_ns
 from ..profiler.base.host import usable_cores
-from ..profiler.iterate.watch import loader_place
-from ..profiler.run.tuning import asked
-from ..profiler.session.ranks import group_of_process, ranks
-from ..profiler.transit.measure import batch_size_of
-from .apart import why_not_sent
+from ..profiler.record.iterate.watch import loader_place
+from ..profiler.record.session.ranks import group_of_process, ranks
+from ..profiler.record.transit.measure import batch_size_of
+from ..profiler.store.run.tuning import asked
 from .later_workers import forks
 from .look import Look, candidates_for
 from .ranks import Following, Leading, meet
@@ -36,6 +35,8 @@ STEP_SHARE = 0.1  # of a known length of training
 LONG_NS, BELOW = 30_000_000_000, 0.97
 WRITE_NS = 5_000_000_000
 IDLE_NS = 3_000_000_000  # whoever tries and has handed over nothing for so long is not in anybody's way
+
+COMPARED = 6  # batches that other settings make for a comparison first
 
 _trying: weakref.ref[Tuner] | None = None  # one loader at a time: two would be measured together
 
@@ -60,6 +61,7 @@ class Tuner:
         self.said = "the loop ended before anything was decided"
         self.decided = False
         self.pools = 0
+        self.compared = COMPARED
         self.steps = 0
         self._budget_s, self._dry, self._any_order = budget_s, dry, any_order
         self._most_steps = int(steps * STEP_SHARE) if steps else None
@@ -69,7 +71,8 @@ class Tuner:
         self.look = Look()
         self._written_ns = -WRITE_NS
         self._load: Load | None = None
-        self._unsent: str | None = None  # why workers could not send its batches
+        self._epoch_batches: int | None = None  # of the longest epoch that has ended
+        self._going: tuple[Settings, int] | None = None  # settings and batches of an iteration that has not ended
         self._trial: Trial | None = None
         self._trial_ns = self._steps_then = 0
         self._window: Window | None = None
@@ -77,7 +80,7 @@ class Tuner:
         self._leading: Leading | None = None  # of several ranks, the one that decides
         self._following: Following | None = None
         self._by_epochs = False
-        self._wanted_ns = 0
+        self._wanted_ns = self._epoch_ns = 0
 
     @property
     def trials(self) -> list[Trial]:
@@ -107,10 +110,12 @@ class Tuner:
         return settings in kept or (trial is not None and settings in (trial.base, trial.candidate))
 
     def begun(self, iterator: Switching) -> None:
-        self._active = weakref.ref(iterator)
+        if self._going is not None:  # a loop that does not ask for more than there is
+            self._epoch_over(*self._going, self._last_ns)
+        self._active, self._epoch_ns = weakref.ref(iterator), self._wanted_ns
         window = self._following.window if self._following is not None else self._window
         if window is not None and not self._by_epochs:
-            window.broken(left_out(window.settings, len(iterator)))
+            window.broken(left_out(window.settings, self._epoch_batches))
         self._note(iterator, iterator.settings, 0)
         if self._clock() - self._written_ns >= WRITE_NS:
             self._write()
@@ -119,11 +124,18 @@ class Tuner:
         self._note(iterator, settings, iterator.given)
 
     def ended(self, iterator: Switching) -> None:
-        window, now = self._window, self._clock()
-        ours = self._by_epochs and self._active is not None and self._active() is iterator
-        if not ours or window is None or iterator.settings != window.settings or not iterator.given:
+        if self._active is not None and self._active() is iterator:
+            self._epoch_over(iterator.settings, iterator.given, self._clock())
+
+    def _epoch_over(self, settings: Settings, batches: int, now: int) -> None:
+        self._going = None
+        whole = batches >= (self._epoch_batches or 1)
+        self._epoch_batches = max(batches, self._epoch_batches or 0)
+        window = self._window
+        iterator = self._active() if self._active is not None else None
+        if not (whole and self._by_epochs) or window is None or settings != window.settings or iterator is None:
             return
-        if window.epoch(iterator.given, (now - self._wanted_ns) / 1e9):
+        if window.epoch(batches, (now - self._epoch_ns) / 1e9):
             if self.decided:
                 self._watch(iterator, now)
             else:
@@ -149,6 +161,7 @@ class Tuner:
         now = self._clock()
         self._last_ns = now
         self.steps += 1
+        self._going = iterator.settings, iterator.given
         if self.decided:
             if self._window is not None and not self._by_epochs and self._window.handed(now):
                 self._watch(iterator, now)
@@ -180,10 +193,10 @@ class Tuner:
         if not self.look.handed(now) or not self._met(now):
             return
         # Ranks take their turns within epochs, each at its own pace.
-        self._by_epochs = len(iterator) * self.look.step_s(now) < SHORT_EPOCH_S and self._leading is None
+        short = self._epoch_batches is not None and self._epoch_batches * self.look.step_s(now) < SHORT_EPOCH_S
+        self._by_epochs = short and self._leading is None
         size, tensors = batch_size_of(batch)
         self._load = Load(0.0, max(0, size), max(0, tensors))
-        self._unsent = None if self.own.num_workers else why_not_sent(batch)
         own, cores, any_order, nbytes = self.own, self._cores, self._any_order, self._load.batch_bytes
         self.look.predict(lambda: candidates_for(self.loader(), own, cores, any_order, nbytes))
 
@@ -221,8 +234,7 @@ class Tuner:
         why = (
             "the loader is gone" if loader is None else why_refused(loader, self.own, trial.candidate, self._any_order)
         )
-        why = why or (self._unsent if trial.candidate.num_workers else None)
-        why = why or iterator.why_unsafe(trial.candidate) or self._why_no_room(iterator, trial.candidate)
+        why = why or iterator.why_not(trial.candidate) or self._why_no_room(iterator, trial.candidate)
         if why is not None:
             trial.end("not tried", why)
             self._after()
@@ -233,8 +245,7 @@ class Tuner:
     def _why_no_room(self, iterator: Switching, settings: Settings) -> str | None:
         if not settings.num_workers or self._load is None:
             return None
-        pids = [worker.pid for worker in getattr(iterator.pool.iterator, "_workers", ())]
-        held = worker_bytes(pids, forks(getattr(self.loader(), "multiprocessing_context", None)))
+        held = worker_bytes(iterator.pool.pids, forks(getattr(self.loader(), "multiprocessing_context", None)))
         return why_no_room(settings, Load(held, self._load.batch_bytes, self._load.tensors), self._room())
 
     def _room(self) -> Room:
@@ -246,7 +257,7 @@ class Tuner:
         if self._by_epochs:
             self._window = Window(turn, epochs_left_out(turn))
             return  # from the next epoch on
-        self._window = Window(turn, left_out(turn, len(iterator)))
+        self._window = Window(turn, left_out(turn, self._epoch_batches))
         if self._leading is not None:
             self._leading.take_turn(self._clock(), turn, (self._trial.base, self._trial.candidate))
         if iterator.settings != turn:
@@ -290,7 +301,7 @@ class Tuner:
             self._open_window(iterator)
         else:
             self._ended()
-            iterator.tidy()
+            iterator.release_unwanted()
 
     def _handed_to_all(self, iterator: Switching, window: Window, now: int) -> bool:
         """Whether the window is over, in all ranks; the slowest one's rate is what counts."""
@@ -345,7 +356,7 @@ class Tuner:
 
     def _stay(self) -> None:
         """What was chosen is watched from here on."""
-        out = epochs_left_out(self.chosen) if self._by_epochs else left_out(self.chosen, 10**9)
+        out = epochs_left_out(self.chosen) if self._by_epochs else left_out(self.chosen, None)
         self._window = Window(self.chosen, out)
 
     def _words(self, best: Trial) -> str:
@@ -378,7 +389,7 @@ class Tuner:
             self._decide(f"{self._words(kept)} was kept, as asked")
         else:
             self._conclude()
-        iterator.tidy()
+        iterator.release_unwanted()
         return True
 
     # Together with other ranks.
@@ -388,7 +399,7 @@ class Tuner:
         assert told is not None
         turn, why = told.turn, told.follow(now)
         if told.turn != turn:
-            iterator.tidy()
+            iterator.release_unwanted()
         settings = told.settings or self.own
         if told.said is not None:
             self._as_told(told.said, settings)
@@ -397,7 +408,7 @@ class Tuner:
         elif iterator.settings != settings:
             iterator.switch(settings)
         elif iterator.pool.settings == settings:
-            told.handed(now, len(iterator))
+            told.handed(now, self._epoch_batches)
 
     def _as_told(self, said: str, settings: Settings) -> None:
         self.chosen = settings

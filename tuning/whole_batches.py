@@ -1,8 +1,7 @@
 """Batches by one look-up each (`__getitems__`) of a data set whose source shows nothing but look-ups.
 
 What such a data set would answer is known from its `__getitem__`: the source is read, the code to make a whole batch at
-once is written from it, and that the source is what runs is seen from its compiled form. The first batches, and ever
-fewer after them, are made in both ways, compared value by value, and handed over as the data set made them.
+once is written from it, and that the source is what runs is seen from its compiled form.
 """
 
 from __future__ import annotations
@@ -13,22 +12,17 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ..advisors.assemble.probe import CHECKED_BATCHES, same_batch
 from ..advisors.code.batched.batch_access import Access, batch_access
 from ..advisors.code.batched.batch_values import NotArrays
 from ..advisors.code.batched.look_up_cost import look_up_us
 from ..profiler.guard.static_access import in_class, instance_vars
-from ..profiler.inspect.inspect_loader import inspect_loader, inspection_wanted
-from ..profiler.inspect.inspection import Part, read_inspection
-from ..profiler.inspect.samplers import own_of, sampling_of
-from .data_state import Changed
+from ..profiler.record.inspect.inspect_loader import inspect_loader, inspection_wanted
+from ..profiler.record.inspect.samplers import own_of, sampling_of
+from ..profiler.store.inspection import Part, read_inspection
+from .guards import Depends
 
 # By the loader's id, as long as it lives: nothing here may keep a data set alive.
 _known: dict[int, tuple[Callable[[], Any], WholeBatches | NotArrays]] = {}
-
-
-class Unequal(Exception):
-    """A batch that was looked up at once is not what the data set made."""
 
 
 def whole_batches(loader: Any) -> WholeBatches:
@@ -146,13 +140,11 @@ class WholeBatches:
         self._size, self._chosen, self._leaves = size, chosen, leaves
         self._view = access.batches(chosen[-1].dataset if chosen else dataset)
         self._attributes = self._named()
-        self._made = 0
 
     def cost_us(self, batch_bytes: float) -> tuple[float, float]:
         """(low, high) of a batch, as the advice on `__getitems__` expects it."""
-        plan = self.access.plan
-        lists = sum(leaf.form == "list" for leaf in plan.leaves) if plan is not None else 0
-        return look_up_us(self._size or 1, self.access.leaves, batch_bytes, len(self.dataset), lists)
+        access = self.access
+        return look_up_us(self._size or 1, access.leaves, batch_bytes, len(self.dataset), access.lists)
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -161,17 +153,11 @@ class WholeBatches:
         return self.dataset[index]
 
     def __getitems__(self, indices: Any) -> Any:
-        """The batch of these indices. Raises Unequal, or Changed where the data set has other attributes than when it
-        was read; what a look-up raises is no error of the data set's."""
+        """The batch of these indices. Raises Depends where the data set has other attributes than when it was read;
+        what a look-up raises is no error of the data set's."""
         if not self.current:
-            raise Changed("the loop changes the data set")
-        self._made += 1
-        if self._made > CHECKED_BATCHES and self._made & (self._made - 1):
-            return self._at_once(indices)
-        expected = self._one_by_one(indices)
-        if not same_batch(expected, self._at_once(indices)):
-            raise Unequal("looked up at once, batches are not the same")
-        return expected
+            raise Depends("the loop changes the data set while it goes on")
+        return self._at_once(indices)
 
     @property
     def current(self) -> bool:
@@ -191,11 +177,6 @@ class WholeBatches:
         if rows.dtype != torch.int64 or rows.ndim != 1 or not len(rows) or bool in map(type, indices):
             raise NotArrays("its sampler draws more than numbers of samples")
         return self._view[rows]
-
-    def _one_by_one(self, indices: Any) -> Any:
-        from torch.utils.data import default_collate
-
-        return default_collate([self.dataset[index] for index in indices])
 
 
 def as_made(batch: Any) -> Any:

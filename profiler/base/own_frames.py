@@ -6,6 +6,7 @@ import os
 from types import TracebackType
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # of what records
+OWN = (HERE, os.path.join(os.path.dirname(HERE.rstrip(os.sep)), "tuning") + os.sep)  # of what stands in a loop's calls
 
 
 def drop_inner_frames(error: BaseException) -> None:
@@ -13,7 +14,7 @@ def drop_inner_frames(error: BaseException) -> None:
     entry: TracebackType | None = error.__traceback__
     while entry is not None:
         inner = entry.tb_next
-        while inner is not None and inner.tb_frame.f_code.co_filename.startswith(HERE):
+        while inner is not None and inner.tb_frame.f_code.co_filename.startswith(OWN):
             inner = inner.tb_next
         if inner is not entry.tb_next:
             entry.tb_next = inner

@@ -9,6 +9,7 @@ Nothing of torch is imported before a part is asked for: see `worker_target`.
 
 from __future__ import annotations
 
+import dis
 import inspect
 import re
 import sys
@@ -169,8 +170,57 @@ def go_on(iterator: Any, order: Iterator[Any]) -> None:
     """An iterator that was held, and has given all that was under way, draws from here again."""
     iterator._sampler_iter = order
     if hasattr(iterator, "_workers"):
-        for _ in range(iterator._prefetch_factor * iterator._num_workers):
+        for _ in range(iterator._prefetch_factor * iterator._num_workers - iterator._tasks_outstanding):
             iterator._try_put_index()
+
+
+def has_room(iterator: Any) -> bool:
+    """Whether an iterator with workers may be given another task."""
+    return bool(iterator._tasks_outstanding < iterator._prefetch_factor * iterator._num_workers)
+
+
+def put_task(iterator: Any) -> None:
+    """It draws an index, and gives a worker the task of making its batch."""
+    iterator._try_put_index()
+
+
+def take_one(iterator: Any, index: Iterator[Any]) -> None:
+    """An iterator with workers that is at work for nobody is given the task to make the batch of this index."""
+    iterator._sampler_iter = index
+    iterator._try_put_index()
+
+
+def finished(iterator: Any) -> bool:
+    """Whether all that was asked for is made, or never will be: one of the workers has ended."""
+    queues = [getattr(iterator, name) for name in ("_worker_result_queue", "_data_queue") if hasattr(iterator, name)]
+    try:
+        waiting = sum(queue.qsize() for queue in {id(queue): queue for queue in queues}.values())
+    except NotImplementedError:  # macOS does not count
+        return True
+    return waiting >= iterator._tasks_outstanding or not all(worker.is_alive() for worker in iterator._workers)
+
+
+def fetcher_of(loader: Any) -> Any:
+    """What fetches batches in this process as torch's own iterator without workers does."""
+    make = fetcher_maker().create_fetcher
+    collates = loader._auto_collation
+    return make(loader._dataset_kind, loader.dataset, collates, loader.collate_fn, loader.drop_last)
+
+
+def check_number_of_workers(loader: Any) -> None:
+    """As torch does where a loader's workers begin: a warning names the same line of torch's."""
+    method = type(loader)._get_iterator
+    while hasattr(method, "__wrapped__"):
+        method = method.__wrapped__
+    name = "check_worker_number_rationality"
+    lines, line = dict(dis.findlinestarts(method.__code__)), 0
+    for each in dis.get_instructions(method):
+        line = lines.get(each.offset) or line
+        if each.argval == name:
+            break
+    if name in method.__code__.co_names:
+        code = compile("\n" * (line - 1) + f"loader.{name}()", method.__code__.co_filename, "exec")
+        exec(code, method.__globals__, {"loader": loader})
 
 
 def kill_if_stuck(iterator: Any, error: BaseException) -> None:

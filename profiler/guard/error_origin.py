@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from ..base.own_frames import HERE, drop_inner_frames
+from ..base.own_frames import HERE, OWN, drop_inner_frames
 
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _PACKAGES = ("site-packages", "dist-packages")
@@ -84,7 +84,7 @@ def _handler_in(entry: TracebackType | None) -> TracebackType | None:
 
 
 def _is_own(code: CodeType) -> bool:
-    return code.co_filename.startswith(HERE)
+    return code.co_filename.startswith(OWN)
 
 
 def _was_given_a_frame(frame: FrameType) -> bool:
@@ -143,6 +143,6 @@ def _thrown_in(error: BaseException) -> bool:
     while entry is not None and entry.tb_next is not None:
         entry = entry.tb_next
     file = entry.tb_frame.f_code.co_filename if entry is not None else HERE
-    if file.startswith((HERE, "<frozen ")):
+    if file.startswith((*OWN, "<frozen ")):
         return True
     return file.startswith(_STDLIB) and not any(f"{os.sep}{name}{os.sep}" in file for name in _PACKAGES)

@@ -22,6 +22,9 @@ WATCHED = ("watch", "all", "watch-pure", "all-pure")
 # Watched, with other settings every two batches; and bare, for comparison with that. In both, samples are the same
 # whoever makes them, since random streams of workers are others under other settings.
 TUNED, STILL = "tuned", "still"
+# Tuned, and held against a bare run of just the same program: with other settings every two batches wherever that is
+# allowed, and as tuning decides.
+RESTLESS, DECIDES = "restless", "decides"
 _STILL_VARIABLE = "HARMLESS_STILL"
 
 # Every one of these declares its programs when imported. `late` imports torch in functions only.
@@ -38,6 +41,7 @@ MODULES = (
     "many",
     "late",
     "foreign",
+    "talkback",
 )
 
 
@@ -48,7 +52,7 @@ class Program:
     name: str
     function: Callable[[Watch], None]
     module: str
-    watched: tuple[str, ...]  # of WATCHED, TUNED, or "run" for a program of its own interpreter
+    watched: tuple[str, ...]  # of WATCHED, TUNED, RESTLESS, DECIDES, or "run" for a program of its own interpreter
     recorded: bool = True  # watched, batches must have been recorded
     may_speak: bool = False  # one line of ours on standard error is right
     prepared: str = ""  # what `preparing` does before the program begins

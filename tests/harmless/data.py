@@ -105,7 +105,7 @@ def digest(value: Any) -> str:
 
 def _digest(value: Any, add: Callable[[bytes], None]) -> None:
     if isinstance(value, torch.Tensor):
-        add(f"{value.dtype}{tuple(value.shape)}{value.is_pinned()}".encode() + value.numpy().tobytes())
+        add(f"{value.dtype}{tuple(value.shape)}{value.is_pinned()}".encode() + value.detach().numpy().tobytes())
     elif isinstance(value, dict):
         add(type(value).__name__.encode())
         for key, inner in value.items():

@@ -37,7 +37,7 @@ KNOWN: list[Known] = [
     Known(WORKERS_BATCH, "loops/*-0-*", r"^end descriptors: bare 4, watched 7$", "tuned"),
     Known(KEPT_WORKERS, "loops/persistent-*", r"^end (active children|children|waited for|threads): bare ", "tuned"),
     Known(WORKERS_TRIED, "loops/*-0-*", rf"^end handlers: {int(SIGCHLD)}: bare [^;]*$", "tuned"),
-    Known(ITERABLE, "foreign/nodes-error", r"(?s)^stderr: .*/profiler/iterate/plain\.py"),
+    Known(ITERABLE, "foreign/nodes-error", r"(?s)^stderr: .*/profiler/record/iterate/plain\.py"),
     Known(PYTHON_FORM, "errors/stack-in-*", "^stack: ", "*-pure"),
 ]
 

@@ -94,7 +94,7 @@ def _settings() -> dict[str, Any]:
         "locale": locale.setlocale(locale.LC_ALL),
         "gc": [gc.isenabled(), gc.get_threshold(), len(gc.callbacks)],
         "interpreter": [sys.getswitchinterval(), sys.getrecursionlimit(), str(sys.excepthook), str(sys.unraisablehook)],
-        "path": [entry for entry in sys.path if "profiler/inject" not in entry],
+        "path": [entry for entry in sys.path if "profiler/record/inject" not in entry],
         "tracing": [str(sys.gettrace()), str(sys.getprofile()), str(threading.gettrace())],
         "torch": [
             torch.get_num_threads(), str(torch.get_default_dtype()), torch.is_grad_enabled(),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
 from . import catalogue, observing, preparing
@@ -22,22 +24,30 @@ def perform(job: dict[str, Any]) -> None:
     if job["way"] in (catalogue.STILL, catalogue.TUNED):
         catalogue.be_still()
     observing.begin(program)
-    watch = watcher(job["way"])
+    watch = watcher(job["way"], job["module"])
     try:
         program.function(watch)
     finally:
         observing.end(program)
 
 
-def watcher(way: str) -> catalogue.Watch:
-    """`watch` for this way of running; for "bare", "still" and "run", what does nothing."""
+def watcher(way: str, module: str) -> catalogue.Watch:
+    """`watch` for this way of running a program of this module; for "bare", "still" and "run", what does nothing."""
     call, _, form = way.partition("-")
     if form == "pure":
         os.environ["LOADERSCOPE_PURE"] = "1"
-    if call == catalogue.TUNED:
+    if call in (catalogue.TUNED, catalogue.RESTLESS, catalogue.DECIDES):
+        from loaderscope.tuning import program
+
+        program.files = lambda: [Path(sys.modules[f"harmless.programs.{module}"].__file__ or "")]  # not all programs'
+    if call in (catalogue.TUNED, catalogue.RESTLESS):
         from switch_data import restless
 
         return restless
+    if call == catalogue.DECIDES:
+        from switch_data import deciding
+
+        return deciding
     if call == "watch":
         import loaderscope
 

@@ -124,7 +124,7 @@ class Stage:
 def _started_by_run(runs: Path) -> dict[str, str]:
     """The environment `loaderscope run` gives a script."""
     from loaderscope.profiler.launch import environment
-    from loaderscope.profiler.session.rundir import create_run
+    from loaderscope.profiler.store.rundir import create_run
 
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
     given = environment(create_run(runs, ["program.py"]), {"PYTHONPATH": path})
@@ -162,7 +162,7 @@ def was_recorded(folder: str) -> bool:
 
 def _has_records(segment: Path) -> bool:
     from loaderscope import LoaderscopeError
-    from loaderscope.profiler.lanes.lane_reader import read_segment
+    from loaderscope.profiler.store.lanes.lane_reader import read_segment
 
     try:
         return len(read_segment(segment)[0]) > 0

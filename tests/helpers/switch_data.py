@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from loaderscope.profiler.iterate.watch import hand_out, watch
+from loaderscope.profiler.record.iterate.watch import hand_out, watch
 from loaderscope.tuning.settings import Settings, settings_of, why_fixed, why_refused
 from loaderscope.tuning.switching import Switching, handing_out
 
@@ -55,6 +56,7 @@ class Script:
     def __init__(self, loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True) -> None:
         self.plan, self.kept, self.at_once = plan, kept, at_once
         self.pools = self.batches = 0
+        self.compared = 1
         self.now = settings_of(loader)
         self.events: list[Any] = []
         self.failures: list[BaseException] = []
@@ -78,9 +80,11 @@ class Script:
     def switch(self, iterator: Switching) -> None:
         """`at_once`: its workers start now, as between many steps."""
         iterator.switch(self.now)
-        while self.at_once and (coming := iterator._coming) is not None:
-            coming.wanted, coming.last_ns = True, 1
-            iterator._bring_up()
+        pending = iterator._pending
+        while self.at_once and pending is not None and pending.workers is not None and not pending.ready:
+            if not pending.workers.started:
+                pending.workers.start(1)
+            time.sleep(0.001)
 
     def switched(self, iterator: Switching, settings: Settings) -> None:
         self.events.append((iterator.given, settings))
@@ -126,6 +130,23 @@ def restless(loader: Any) -> Any:
     if why_fixed(watched) is None:
         hand_out(watched, handing_out(Restless(watched)))
     return watched
+
+
+def deciding(loader: Any) -> Any:
+    """Tuned as tuning decides, in a hurry: looks and trials take a few batches, and workers are always tried first."""
+    from loaderscope.tuning import candidates, look, trial, tune, tuner
+
+    look.LOOK_BATCHES, look.LOOK_S = 12, 0.02
+    trial.WINDOW_S, trial.WINDOW_STEPS, trial.SHORT_PAIRS = 0.01, 3, 3
+    tuner.candidates_for = lambda loader, own, *_: [
+        candidates.Candidate(each, None) for each in _hurried(own) if each != own
+    ]
+    return tune.tune(loader)
+
+
+def _hurried(own: Settings) -> list[Settings]:
+    others = [own.with_workers(2), own.with_workers(0), replace(own.with_workers(3), prefetch_factor=4), own.looked_up]
+    return [each for each in others if each != own]
 
 
 def same(one: Any, other: Any) -> bool:

@@ -18,7 +18,7 @@ import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
 import loaderscope
-from loaderscope.profiler.fetch_probe.positions import descriptors
+from loaderscope.profiler.record.fetch_probe.positions import descriptors
 from loaderscope.tuning import drawn_order
 from loaderscope.tuning.apart import _received, opened, read_apart, used_here, why_not_sent
 from loaderscope.tuning.settings import Settings
@@ -126,7 +126,7 @@ class Refusing(Script):
 
 
 def why_unsafe(data: Dataset, own: int, other: Settings) -> Any:
-    from loaderscope.profiler.iterate.watch import hand_out, watch
+    from loaderscope.profiler.record.iterate.watch import hand_out, watch
     from loaderscope.tuning.switching import handing_out
 
     loader = DataLoader(data, batch_size=4, num_workers=own)

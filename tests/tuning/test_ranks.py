@@ -15,8 +15,8 @@ import pytest
 from torch.utils.data import DataLoader
 
 from loaderscope.advisors.schema.report_model import Range
-from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.session.ranks import Ranks
+from loaderscope.profiler.record.session.ranks import Ranks
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.text.tuned_text import render_tuned
 from loaderscope.tuning import look, ranks, tuner
 from loaderscope.tuning.candidates import Candidate
@@ -212,7 +212,7 @@ def test_cores_and_memory_are_shared(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_ranks_that_cannot_meet_are_told_so() -> None:
-    from loaderscope.profiler.iterate.watch import watch
+    from loaderscope.profiler.record.iterate.watch import watch
 
     loader = DataLoader(Rows(4))
     assert "not recorded" in str(meet(loader, Ranks(0, 2), 0, 0))

@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader
 
 import loaderscope
 from loaderscope.profiler.base import torch_parts
-from loaderscope.profiler.iterate.watch import watch
+from loaderscope.profiler.record.iterate.watch import watch
 from loaderscope.tuning.settings import Settings, settings_of, why_fixed, why_refused
 from switch_data import Drawing, FailsElsewhere, Rows, same, scripted
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from loaderscope.advisors.assemble.tried import trial_for, with_trials
-from loaderscope.profiler.run.run import Run
-from loaderscope.profiler.run.run_reader import open_run
-from loaderscope.profiler.run.tuning import Tried, Tuned
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.run.tuning import Tried, Tuned
 from loaderscope.reports.text.tuned_text import render_tuned
 from loaderscope.reports.words.advice_words import effect_text
 from loaderscope.reports.words.settings_words import changed_arguments

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset
 
-from loaderscope.advisors.assemble.probe import CHECKED_BATCHES, same_batch
+from loaderscope.advisors.assemble.probe import CHECKED_BATCHES, fetched, same_batch
 from loaderscope.advisors.code.batched.batch_values import NotArrays
 from loaderscope.tuning import whole_batches as module
 from loaderscope.tuning.candidates import neighbours, ordered, usual
@@ -138,8 +138,7 @@ def test_no_sample_is_asked_for_once_batches_were_the_same(monkeypatch: pytest.M
     data = Tensors(40 * 4)
     loader = loader_of(data)
     scripted(loader, {1: AT_ONCE})
-    made = whole_batches(loader)
-    monkeypatch.setattr(made, "_one_by_one", lambda indices: asked.append(1) or type(made)._one_by_one(made, indices))
+    monkeypatch.setattr(module, "fetched", lambda *given: asked.append(1) or fetched(*given))
     looped(loader, 1)
     assert len(asked) == CHECKED_BATCHES + 3  # 8, 16 and 32
 
@@ -290,7 +289,7 @@ def test_a_loader_made_anew_each_epoch() -> None:
 
 
 def scripted_again(loader: Any, script: Script) -> None:
-    from loaderscope.profiler.iterate.watch import hand_out, watch
+    from loaderscope.profiler.record.iterate.watch import hand_out, watch
     from loaderscope.tuning.switching import handing_out
 
     hand_out(watch(loader), handing_out(script))

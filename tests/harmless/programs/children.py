@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 from torch.utils.data import DataLoader
 
-from ..catalogue import Watch, program, say
+from ..catalogue import DECIDES, RESTLESS, Watch, program, say
 from ..data import Rows, eat
 
 
@@ -205,3 +205,17 @@ def the_group_is_interrupted(watch: Watch) -> None:
                 time.sleep(1)
     except KeyboardInterrupt:
         say("interrupted", True)
+
+
+@program("children/waits-for-any-tuned", watched=(RESTLESS, DECIDES))
+def waits_for_any(watch: Watch) -> None:
+    """A program that waits for its own children, until there is none, while its loader could be tuned."""
+    for number, _ in enumerate(watch(DataLoader(Rows(400, 0.001), batch_size=4))):
+        if number % 40 == 20:
+            if os.fork() == 0:
+                os._exit(0)
+            try:
+                while True:
+                    say("ended", os.wait()[1])
+            except ChildProcessError:
+                say("no child", number)

@@ -1,0 +1,67 @@
+"""Objects that cannot be used in another process as they are in this one."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import io
+import sys
+import threading
+from typing import Any, NamedTuple
+
+from ..profiler.guard.static_access import in_class, inherits, is_one_of, mro
+
+ANYWHERE, IN_FORKS = "anywhere", "in forks"
+_WRITERS = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.FileIO)
+_SHARED = (
+    "multiprocessing.sharedctypes",
+    "multiprocessing.managers",
+    "multiprocessing.queues",
+    "multiprocessing.connection",
+)
+
+
+class Obstacle(NamedTuple):
+    """`where`: in any process but the one that has it, or in forked ones."""
+
+    where: str
+    sentence: str
+
+
+def obstacle(value: Any, name: str) -> Obstacle | None:
+    """What keeps this object, called so in the sentence, from being used elsewhere; None where nothing does."""
+    kind = type(value)
+    if is_one_of(kind, _WRITERS):
+        return Obstacle(ANYWHERE, f"{name} is a file that it may write to") if _writes(value) else None
+    module = vars(type)["__module__"].__get__(kind)
+    if any(vars(type)["__module__"].__get__(each) in _SHARED for each in mro(kind)):
+        return Obstacle(ANYWHERE, f"{name} is shared with other processes")
+    if module == "sqlite3" and kind.__name__ in ("Connection", "Cursor"):
+        return Obstacle(IN_FORKS, f"{name} is a connection of SQLite, which forked processes must not use")
+    if inherits(kind, threading.Thread) or (inherits(kind, concurrent.futures.ThreadPoolExecutor) and _begun(value)):
+        return Obstacle(IN_FORKS, f"{name} has threads, which forked processes lack")
+    if _steps_on(value):
+        return Obstacle(ANYWHERE, f"{name} is an iterator: each process would be elsewhere in it")
+    return None
+
+
+def _writes(value: Any) -> bool:
+    if value.closed:
+        return False
+    if type(value) is io.FileIO:
+        return any(mark in value.mode for mark in "wax+")
+    inner = value.buffer if type(value) is io.TextIOWrapper else value.raw
+    return is_one_of(type(inner), _WRITERS) and _writes(inner)
+
+
+def _begun(executor: Any) -> bool:
+    return bool(getattr(executor, "_threads", ()))
+
+
+def _steps_on(value: Any) -> bool:
+    """Whether it is an iterator whose place cannot be seen: one written in C, a generator."""
+    kind = type(value)
+    if in_class(kind, "__next__") is None or inherits(kind, io.IOBase):
+        return False
+    torch = sys.modules.get("torch")
+    of_torch = torch is not None and inherits(kind, torch.utils.data.dataloader._BaseDataLoaderIter)
+    return in_class(kind, "__dict__") is None and not of_torch

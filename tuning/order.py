@@ -1,0 +1,194 @@
+"""One epoch's order of batches, drawn once from the loader's sampler, whoever makes them.
+
+A sampler may hear of the loop: weights that a training writes, a generator that others draw from, a batch size that
+grows. So its indices are drawn when the code's own settings would draw them: with workers, `num_workers ×
+prefetch_factor` batches at the beginning and one more with each batch handed over; without, one when a batch is asked
+for. Earlier than that they are drawn only from a sampler that was shown to hear of nothing in between.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class _Early:
+    """A draw before its time. `before` and `after` are the states of the sampler's generator, if the draw moved it."""
+
+    error: BaseException | None = None
+    before: Any = None
+    after: Any = None
+
+
+class Order:
+    """What the sampler draws in one epoch. Iterators that take turns take their indices from the same one."""
+
+    def __init__(self, source: Iterator[Any], ahead: int, generator: Any = None) -> None:
+        """`ahead`: batches that the code's own settings draw before they are asked for. `generator`: what the sampler
+        draws random numbers from, if it was given one."""
+        self._source, self._ahead, self._generator = source, ahead, generator
+        self.may_draw_early: Callable[[int], bool] = _never  # after so many draws
+        self.draw_with: Callable[[Callable[[], Any]], Any] = _plainly  # who looks at each draw
+        self._ready: deque[Any] = deque()  # drawn or given back, and not taken
+        self._early: deque[_Early] = deque()  # draws that are not due yet, the first of them first
+        self._due = 0  # draws that the code's own settings would have made by now
+        self._limit = ahead
+        self.taken = 0
+        self.waiting: dict[int, Any] = {}  # taken, and not handed to the loop yet, by number
+        self.handed_over = 0
+        self.exhausted = False
+        self._raised: BaseException | None = None  # by the sampler
+        self._where: TracebackType | None = None
+        self._to_raise: BaseException | None = None
+
+    # As pools take indices.
+
+    def __iter__(self) -> Order:
+        return self
+
+    def __next__(self) -> Any:
+        """The next index. Raises what the sampler raises, and StopIteration where there is none, or none yet."""
+        if not self._ready:
+            if self._to_raise is not None:
+                self._raised, self._to_raise = self._to_raise, None
+                raise self._raised
+            if self._due < self._limit:
+                self._draw()
+            elif self._due and not self.exhausted and not self.ends_soon and self.may_draw_early(self.drawn):
+                self._draw_early()  # never the first, which begins the epoch's order
+            if not self._ready:
+                raise StopIteration
+        index = self._ready.popleft()
+        self.waiting[self.taken] = index
+        self.taken += 1
+        return index
+
+    # As the loop goes on.
+
+    def asked(self, guest: bool) -> None:
+        """The loop asks for a batch, which a guest makes, or the code's own settings, whose iterator draws by itself.
+        Raises what the sampler raises."""
+        self._limit = self.handed_over + 1 + self._ahead
+        if not self._ahead and (guest or self._early):
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Draw what the code's own settings would have drawn by now. Raises what the sampler raises."""
+        while self._due < self._limit:
+            try:
+                self._draw()
+            except StopIteration:
+                continue  # as with workers, which ask again with each batch
+
+    def handed(self, under_way: Container[int] = ()) -> Any:
+        """A batch is handed to the loop: the first of those that are waiting and not under way. Returns its index."""
+        self.handed_over += 1
+        number = next((each for each in self.waiting if each not in under_way), None)
+        return self.waiting.pop(number) if number is not None else None
+
+    # What is left.
+
+    @property
+    def drained(self) -> bool:
+        """Whether there is nothing left to draw."""
+        return self.exhausted and not self._ready and not self._early
+
+    @property
+    def ends_soon(self) -> bool:
+        """Whether the sampler has nothing more, or has failed, which the code's own settings would not know yet."""
+        return bool(self._early) and self._early[-1].error is not None
+
+    @property
+    def fails(self) -> bool:
+        """Whether the sampler has failed, and the loop has not met that yet."""
+        return self._to_raise is not None
+
+    @property
+    def drawn(self) -> int:
+        """Indices drawn so far."""
+        return self._due + len(self._early)
+
+    @property
+    def ready(self) -> bool:
+        """Whether an index can be taken without a draw."""
+        return bool(self._ready)
+
+    def give_back(self, kept: int) -> None:
+        """All but the first `kept` of those waiting are taken again, by another."""
+        while len(self.waiting) > kept:
+            self._ready.appendleft(self.waiting.popitem()[1])
+
+    def keep(self, count: int) -> None:
+        """Only the last `count` of those taken are still to come: others were lost to an error, as torch loses them."""
+        while len(self.waiting) > count:
+            del self.waiting[next(iter(self.waiting))]
+
+    # Errors of the sampler.
+
+    def raised(self, error: BaseException) -> bool:
+        """Whether this is the sampler's own error, of which nothing is kept here then."""
+        if error is not self._raised:
+            return False
+        self._raised = None
+        return True
+
+    def put_off(self, error: BaseException) -> None:
+        """Who drew is not at work yet; whoever draws after what was given back meets this error of the sampler's."""
+        self._to_raise = error.with_traceback(self._where)
+
+    # Drawing.
+
+    def _draw(self) -> None:
+        self._due += 1
+        if self._early:
+            early = self._early.popleft()
+            if early.before is not None and self._generator.get_state().equal(early.before):
+                self._generator.set_state(early.after)
+            if early.error is None:
+                return
+            self._note(early.error)
+            try:
+                raise early.error
+            finally:
+                del early  # or this frame and the error would keep each other
+        try:
+            index = self.draw_with(self._source.__next__)
+        except BaseException as error:
+            self._note(error)
+            raise
+        self._ready.append(index)
+
+    def _draw_early(self) -> None:
+        """Afterwards its generator is as if nothing had been drawn yet."""
+        before = self._generator.get_state() if self._generator is not None else None
+        error: Exception | None = None
+        try:
+            self._ready.append(next(self._source))
+        except StopIteration:
+            error = StopIteration()  # without the frames in which it was met
+        except Exception as raised:
+            error = raised
+        if before is not None and not before.equal(after := self._generator.get_state()):
+            self._generator.set_state(before)
+            self._early.append(_Early(error, before, after))
+        else:
+            self._early.append(_Early(error))
+
+    def _note(self, error: BaseException) -> None:
+        if isinstance(error, StopIteration):
+            self.exhausted = True
+        else:
+            # The sampler's own frames alone: those that make an iterator would keep it, half made, alive.
+            self._raised, self._where = error, error.__traceback__ and error.__traceback__.tb_next
+
+
+def _never(drawn: int) -> bool:
+    return False
+
+
+def _plainly(draw: Callable[[], Any]) -> Any:
+    return draw()

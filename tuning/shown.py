@@ -1,0 +1,301 @@
+"""Whether a loader's batches depend on their indices alone, as seen while the code's own settings make them.
+
+Nothing else may make batches until that was seen, and what is seen later ends it: state that fetching or the loop
+changes, random numbers, files that are written, batches that are views of the data. A reason is one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..profiler.base.clock import now_ns
+from ..profiler.record.fetch_probe import opens
+from ..profiler.record.session import session as sessions
+from .apart import handles
+from .batches import memory_of, tensors_of, views, why_not_sent
+from .guards import bytes_written
+from .later_workers import forks
+from .program import waits_for_any_child, written_in_place
+from .samplers import drawn_at_once, generator_of
+from .settings import Settings
+from .state import State
+from .streams import Streams
+
+LOOKS = 64  # batches looked at, each of them
+WARM = 2  # the first fetches may open what is opened late
+ENOUGH = 4  # batches looked at before other settings make any
+SHARE = 0.01  # of the loop's time, spent on looking after that
+FAR_NS = 20_000  # of a look, on what is far
+NO_FILES = ("/proc/", "/sys/", "/dev/")
+FILES = 8  # opened by every fetch, and looked at for changes
+# Of a batch's memory, this much may be a storage that it is a view of: the whole of it would be sent.
+MOST_SENT = 4
+
+
+class Shown:
+    """Of one loader. What is looked at is of this process: what workers do is seen by comparing batches."""
+
+    def __init__(self, loader: Any, any_random: bool = False, clock: Callable[[], int] = now_ns) -> None:
+        self.any_random = any_random
+        self.pid = os.getpid()
+        self.changed_in_epoch = False
+        self.why: str | None = None  # no other settings may make its batches
+        self.why_no_workers: str | None = None  # nor may workers, which its code has not
+        self.why_not_here: str | None = None  # nor may this process, where its code has workers
+        self.shown_here = False  # a worker was looked at that changes nothing
+        self.looks = 0
+        self._data: State | None = None  # of the data set and the collate function
+        self._clock = clock
+        self._sampler: State | None = None
+        self._sampler_hears = False
+        self._epoch_draws = 0  # of the last epoch that was drawn to its end
+        self._streams = Streams()
+        self._looking = False
+        self._fetch: LookedFetch | None = None
+        self._fetches = 0
+        self._files: dict[str, Any] = {}
+        self._began_ns = self._clock()
+        self._began_unix_ns = time.time_ns()
+        self._spent_ns = 0
+        self._first_draw = True
+        self._compared: set[tuple[int, bool]] = set()
+        self._torchs_own = drawn_at_once(loader._index_sampler)
+        self._has_generator = generator_of(loader._index_sampler) is not None
+
+    # Which settings are allowed.
+
+    def why_not(self, own: Settings, other: Settings) -> str | None:
+        """Why these settings must not make the loader's batches; None where nothing speaks against it."""
+        if self.why is not None:
+            return self.why
+        if self.looks < ENOUGH:
+            return "too few of its batches were looked at"
+        if other.num_workers and not own.num_workers and self.why_no_workers is not None:
+            return self.why_no_workers
+        if own.num_workers and not other.num_workers and not other.batched and self.why_not_here is not None:
+            return self.why_not_here
+        if other.ahead > own.ahead and not self.draws_early(0):
+            return "its sampler may hear of the loop: indices cannot be drawn further ahead than the code draws them"
+        return None
+
+    def compared(self, settings: Settings) -> bool:
+        """Whether such settings have made the batches that the code's own make."""
+        return (settings.num_workers, settings.batched) in self._compared
+
+    @property
+    def data(self) -> State | None:
+        """The data set and the collate function as they were found last."""
+        return self._data
+
+    def note_compared(self, settings: Settings) -> None:
+        self._compared.add((settings.num_workers, settings.batched))
+
+    def end(self, why: str) -> None:
+        """Nothing but the code's own settings makes batches from now on."""
+        self.why = self.why or why
+
+    def draws_early(self, drawn: int) -> bool:
+        """Whether a further index may be drawn, after so many, earlier than the code's own settings draw it. The draw
+        that finds the end is never early where it moves a generator that the program has."""
+        if self._sampler_hears:
+            return False
+        return drawn < self._epoch_draws if self._has_generator else self._torchs_own or self._epoch_draws > 0
+
+    # As the loop goes on.
+
+    def epoch_begins(self, loader: Any, own: Settings) -> str | None:
+        """What has changed since the epoch before; None where nothing has, or this is the first."""
+        changed = self._data.changed(full=True) if self._data is not None else None
+        if self._data is None or changed is not None:
+            self._data = State({"the data set": loader.dataset, "collate_fn": loader.collate_fn})
+            self._note(loader, self._data, own)
+        left_out = (loader.dataset, loader.collate_fn, loader.generator, generator_of(loader._index_sampler))
+        self._sampler = State({"the sampler": loader._index_sampler}, left_out)
+        self._first_draw = True
+        self._looking = False
+        self.changed_in_epoch = False
+        if changed is not None and own.persistent_workers:
+            self.end(f"the program changes {changed}, which kept workers do not see")
+        return changed
+
+    def epoch_ends(self, draws: int) -> None:
+        """It was drawn to its end, with so many indices."""
+        if not self._sampler_hears:
+            self._epoch_draws = draws
+
+    def asked(self, by_own: bool, iterator: Any) -> str | None:
+        """The loop asks for a batch, which this iterator of torch's will make. What the loop has changed since it got
+        the last one; None where nothing was seen."""
+        began = self._clock()
+        self._looking = self._data is not None and self.may_look(began) and (self.why is None or not by_own)
+        if not self._looking:
+            return None
+        changed = self._changed_by_loop()
+        if by_own and self.looks < LOOKS and (fetcher := getattr(iterator, "_dataset_fetcher", None)) is not None:
+            self._fetch = LookedFetch.around(fetcher, self._streams, WARM < self._fetches <= WARM + 3)
+            if opens.installed():
+                opens.begin(False)
+        self._spent_ns += self._clock() - began
+        return changed
+
+    def draw(self, draw: Callable[[], Any]) -> Any:
+        """The sampler's next index, looked at."""
+        if not self._looking:
+            return draw()
+        before = self._streams.look()
+        index = draw()
+        if self._sampler is not None and self._sampler.changed() is not None:
+            self._sampler_hears = True
+            self._sampler = None
+        if not self._first_draw and self._streams.look() != before:
+            self._sampler_hears = True
+        self._first_draw = False
+        return index
+
+    def made(self, batch: Any, own: Settings) -> None:
+        """The code's own settings have made a batch that was asked for."""
+        if not self._looking or self._data is None:
+            return
+        began = self._clock()
+        self.looks += 1
+        if not own.num_workers:
+            self._fetches += 1
+            self._judge(batch)
+        self._spent_ns += self._clock() - began
+
+    def may_look(self, now_ns: int | None = None) -> bool:
+        """Whether looking has taken so little of the loop's time that there may be another look."""
+        passed_ns = (now_ns or self._clock()) - self._began_ns
+        return self.looks < LOOKS or self._spent_ns <= SHARE * passed_ns
+
+    def _changed_by_loop(self) -> str | None:
+        assert self._data is not None
+        changed = self._data.changed(FAR_NS)
+        if changed is None:
+            changed = next((path for path, was in self._files.items() if _stamp(path) != was), None)
+        if changed is not None:
+            self.changed_in_epoch = True
+            self._data = self._data.again()
+            self.end(f"the loop changes {changed} while it goes on")
+        if self._sampler is not None and (heard := self._sampler.changed(FAR_NS)) is not None:
+            self._sampler_hears = True
+            self._sampler = None
+            return changed or heard
+        return changed
+
+    def _judge(self, batch: Any) -> None:
+        """A batch was fetched in this process."""
+        assert self._data is not None
+        changed = self._data.changed(FAR_NS)
+        if changed is not None:
+            self._data = self._data.again()
+            if self._fetches > WARM:
+                self.end(f"fetching changes {changed}")
+        fetch, self._fetch = self._fetch, None
+        if fetch is None:
+            return
+        if fetch.drew and not self.any_random:
+            self.end("fetching draws random numbers, and other settings would draw others")
+        if fetch.wrote:
+            self.end("fetching writes to a file")
+        if self._fetches > WARM:
+            self._judge_files(opens.end() if opens.installed() else [])
+            self._judge_handles(fetch, batch)
+
+    def _judge_files(self, paths: list[Any]) -> None:
+        """Those that the fetch opened for reading."""
+        session = sessions.current()
+        ours = () if session is None else (str(session.run_directory),)
+        names = (os.fsdecode(path) for path in paths if isinstance(path, str | bytes | os.PathLike))
+        opened = {path: _stamp(path) for path in names if not path.startswith((*NO_FILES, *ours))}
+        young = next((path for path, stamp in opened.items() if stamp and stamp[0] > self._began_unix_ns), None)
+        if young is not None:
+            self.end(f"fetching reads {Path(young).name}, which was written while the loop went on")
+        again = self._files if self._fetches > WARM + 1 else opened
+        self._files = {path: opened[path] for path in list(opened)[:FILES] if path in again}
+
+    def _judge_handles(self, fetch: LookedFetch, batch: Any) -> None:
+        assert self._data is not None
+        why = fetch.why_not_forked or why_not_sent(batch) or self._why_not_copied(batch)
+        why = why or next(iter(self._data.fork_obstacles), None)
+        if why is not None and self.why_no_workers is None:
+            self.why_no_workers = why
+
+    def _why_not_copied(self, batch: Any) -> str | None:
+        """Why a copy of the batch, as a worker sends it, would not do."""
+        assert self._data is not None
+        if views(batch, self._data):
+            return "its batches are views of the data: what the loop does to them it does to the data"
+        for tensor in tensors_of(batch):
+            memory = memory_of(tensor)
+            if memory is not None and memory[1] > MOST_SENT * max(memory[2], 1 << 20):
+                return f"its batches are views of {memory[1] / 1e6:,.0f} MB, all of which workers would send"
+        return None
+
+    def _note(self, loader: Any, data: State, own: Settings) -> None:
+        for obstacle in data.obstacles:
+            self.end(obstacle)
+        if own.num_workers and data.writes is not None:  # of what workers write nothing is seen from here
+            self.end(data.writes)
+        if not forks(loader.multiprocessing_context):
+            self.why_not_here = "its workers are not forked: what fetching changes cannot be looked at in one first"
+        if not data.complete:
+            self.end("its data set holds more than can be looked at")
+        for name in data.large:
+            where = written_in_place(name.rpartition(".")[2].rpartition(" ")[2])
+            if where is not None:
+                why = f"{where} may write to {name}, which is too large to be compared with each batch"
+                self.why_no_workers = self.why_no_workers or (None if own.num_workers else why)
+                self.why_not_here = self.why_not_here or (why if own.num_workers else None)
+        place = waits_for_any_child()
+        if place is not None:
+            self.end(f"the program waits for whichever of its processes ends ({place})")
+
+
+class LookedFetch:
+    """In the place of a fetcher's `fetch`, once: what it does besides making the batch."""
+
+    def __init__(self, fetcher: Any, streams: Streams, looks_at_handles: bool) -> None:
+        # Of the class: the attribute of this name is this very object.
+        self._fetch, self._fetcher = type(fetcher).fetch, weakref.ref(fetcher)
+        self._streams, self._looks_at_handles = streams, looks_at_handles
+        self.drew = self.wrote = False
+        self.why_not_forked: str | None = None
+
+    @classmethod
+    def around(cls, fetcher: Any, streams: Streams, looks_at_handles: bool) -> LookedFetch:
+        """Of this fetcher's next batch."""
+        fetcher.fetch = looked = cls(fetcher, streams, looks_at_handles)
+        return looked
+
+    def __call__(self, index: Any) -> Any:
+        fetcher = self._fetcher()
+        del fetcher.fetch
+        threads = {*threading.enumerate()}
+        before = handles() if self._looks_at_handles else None
+        drawn, written = self._streams.look(), bytes_written()
+        try:
+            return self._fetch(fetcher, index)
+        finally:
+            self.wrote = bytes_written() > written >= 0
+            self.drew = self._streams.look() != drawn
+            begun = {*threading.enumerate()} - threads
+            if begun:
+                names = ", ".join(sorted(each.name for each in begun)[:3])
+                self.why_not_forked = f"fetching starts threads, which workers forked later would lack: {names}"
+            elif before is not None:
+                self.why_not_forked = before.moved(handles())
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    with suppress(OSError, ValueError):
+        found = Path(path).stat()
+        return found.st_mtime_ns, found.st_size
+    return None
