@@ -39,27 +39,64 @@ class Handles:
     """How far files that are open for reading and writing are, and what TCP connections have brought, by descriptor and
     inode: neither can be had twice."""
 
-    places: dict[tuple[int, int], tuple[int, str]]
+    files: dict[tuple[int, int], tuple[int, str]]
+    connections: dict[tuple[int, int], tuple[int, str]]
 
-    def moved(self, later: Handles) -> str | None:
-        """Why forked processes could not do what this one did in between; None where nothing speaks against it."""
-        for each, (at, name) in later.places.items():
-            if each in self.places and self.places[each][0] != at:
-                return f"workers would share {name}, which this process fetches from: open it in the worker"
-        return None
+
+class SharedHandles:
+    """What a loader is fetched from by this process that forked workers would share with it, found in a few fetches."""
+
+    LOOKS = 3
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self._files: set[str] = set()
+        self._connections: set[str] = set()  # that brought something in each fetch
+        self._between: set[str] = set()  # and between two
+        self._last: Handles | None = None
+
+    def fetched(self, before: Handles, after: Handles) -> None:
+        """One batch was fetched in between."""
+        self._files |= _moved(before.files, after.files)
+        brought = _moved(before.connections, after.connections)
+        self._connections = self._connections & brought if self.looks else brought
+        if self._last is not None:
+            self._between |= _moved(self._last.connections, before.connections)
+        self._last = after
+        self.looks += 1
+
+    @property
+    def why_not_forked(self) -> str | None:
+        """Why forked processes could not do what this one does; None where nothing speaks against it."""
+        shared = self._files
+        if self.looks >= self.LOOKS:
+            # What ranks tell each other arrives at any time.
+            shared = shared | (self._connections - self._between if _has_ranks() else self._connections)
+        names = ", ".join(sorted(shared)[:3])
+        return f"workers would share {names}, which this process fetches from: open it in the worker" if names else None
+
+
+def _moved(before: dict[tuple[int, int], tuple[int, str]], after: dict[tuple[int, int], tuple[int, str]]) -> set[str]:
+    return {name for each, (at, name) in after.items() if each in before and before[each][0] != at}
+
+
+def _has_ranks() -> bool:
+    import torch.distributed
+
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 def handles() -> Handles:
     """Of this process, now."""
-    places = {}
+    found = Handles({}, {})
     for fd, what, flags in descriptors():
         with suppress(OSError):
             if is_file(what, flags, os.O_RDWR):
                 name = Path(os.readlink(f"{DESCRIPTORS}/{fd}")).name  # noqa: PTH115
-                places[fd, what.st_ino] = os.lseek(fd, 0, os.SEEK_CUR), name
+                found.files[fd, what.st_ino] = os.lseek(fd, 0, os.SEEK_CUR), name
             elif stat.S_ISSOCK(what.st_mode) and (received := _received(fd)) is not None:
-                places[fd, what.st_ino] = received
-    return Handles(places)
+                found.connections[fd, what.st_ino] = received
+    return found
 
 
 def _received(fd: int) -> tuple[int, str] | None:

@@ -105,7 +105,7 @@ class NamedCode:
         scope = function.__globals__
         if "print" in named and "print" not in scope:
             self.prints = self.prints or function.__qualname__
-        if "open" in named and any(each in WRITE_MODES for each in _texts(function.__code__)):
+        if ("open" in named or "open" in attributes) and any(each in WRITE_MODES for each in _texts(function.__code__)):
             self.writes = self.writes or function.__qualname__
         self.reads_environment |= any(name in attributes or name in named for name in ENVIRONMENT)
         self._cells += zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)

@@ -17,30 +17,11 @@ MOST_FILES, MOST_BYTES = 500, 2 << 20
 _ANY_CHILD = re.compile(r"\bos\.wait3?\(|\bwaitpid\(\s*-1\b|\bP_ALL\b|from os import .*\bwait\b")
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
 # Methods that change a list, dict, set or array in place, and functions that do so to their first argument.
-_METHODS = frozenset(
-    [
-        "append",
-        "extend",
-        "insert",
-        "pop",
-        "popitem",
-        "remove",
-        "clear",
-        "sort",
-        "reverse",
-        "update",
-        "setdefault",
-        "add",
-        "discard",
-        "fill",
-        "put",
-        "itemset",
-        "partition",
-        "resize",
-        "shuffle",
-    ]
+_METHODS = (
+    *("append", "extend", "insert", "pop", "popitem", "remove", "clear", "sort", "reverse", "update", "setdefault"),
+    *("add", "discard", "fill", "put", "itemset", "partition", "resize", "shuffle"),
 )
-_FUNCTIONS = frozenset(["copyto", "put", "place", "putmask", "fill_diagonal", "shuffle"])
+_FUNCTIONS = ("copyto", "put", "place", "putmask", "fill_diagonal", "shuffle")
 
 
 def files() -> Iterable[Path]:

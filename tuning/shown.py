@@ -18,7 +18,7 @@ from typing import Any
 from ..profiler.base.clock import now_ns
 from ..profiler.record.fetch_probe import opens
 from ..profiler.record.session import session as sessions
-from .apart import handles
+from .apart import SharedHandles, handles
 from .batches import memory_of, tensors_of, views, why_not_sent
 from .guards import bytes_written
 from .later_workers import forks
@@ -30,7 +30,7 @@ from .streams import Streams
 
 LOOKS = 64  # batches looked at, each of them
 WARM = 2  # the first fetches may open what is opened late
-ENOUGH = 4  # batches looked at before other settings make any
+ENOUGH = WARM + SharedHandles.LOOKS + 1  # batches looked at before other settings make any
 SHARE = 0.01  # of the loop's time, spent on looking after that
 FAR_NS = 20_000  # of a look, on what is far
 NO_FILES = ("/proc/", "/sys/", "/dev/")
@@ -61,6 +61,7 @@ class Shown:
         self._fetch: LookedFetch | None = None
         self._fetches = 0
         self._files: dict[str, Any] = {}
+        self._handles = SharedHandles()
         self._began_ns = self._clock()
         self._began_unix_ns = time.time_ns()
         self._spent_ns = 0
@@ -139,7 +140,7 @@ class Shown:
             return None
         changed = self._changed_by_loop()
         if by_own and self.looks < LOOKS and (fetcher := getattr(iterator, "_dataset_fetcher", None)) is not None:
-            self._fetch = LookedFetch.around(fetcher, self._streams, WARM < self._fetches <= WARM + 3)
+            self._fetch = LookedFetch.around(fetcher, self._streams, self._handles if self._fetches > WARM else None)
             if opens.installed():
                 opens.begin(False)
         self._spent_ns += self._clock() - began
@@ -223,7 +224,7 @@ class Shown:
 
     def _judge_handles(self, fetch: LookedFetch, batch: Any) -> None:
         assert self._data is not None
-        why = fetch.why_not_forked or why_not_sent(batch) or self._why_not_copied(batch)
+        why = fetch.why_not_forked or self._handles.why_not_forked or why_not_sent(batch) or self._why_not_copied(batch)
         why = why or next(iter(self._data.fork_obstacles), None)
         if why is not None and self.why_no_workers is None:
             self.why_no_workers = why
@@ -262,24 +263,25 @@ class Shown:
 class LookedFetch:
     """In the place of a fetcher's `fetch`, once: what it does besides making the batch."""
 
-    def __init__(self, fetcher: Any, streams: Streams, looks_at_handles: bool) -> None:
+    def __init__(self, fetcher: Any, streams: Streams, shared: SharedHandles | None) -> None:
         # Of the class: the attribute of this name is this very object.
         self._fetch, self._fetcher = type(fetcher).fetch, weakref.ref(fetcher)
-        self._streams, self._looks_at_handles = streams, looks_at_handles
+        self._streams = streams
+        self._handles = shared if shared is not None and shared.looks < shared.LOOKS else None
         self.drew = self.wrote = False
         self.why_not_forked: str | None = None
 
     @classmethod
-    def around(cls, fetcher: Any, streams: Streams, looks_at_handles: bool) -> LookedFetch:
+    def around(cls, fetcher: Any, streams: Streams, shared: SharedHandles | None) -> LookedFetch:
         """Of this fetcher's next batch."""
-        fetcher.fetch = looked = cls(fetcher, streams, looks_at_handles)
+        fetcher.fetch = looked = cls(fetcher, streams, shared)
         return looked
 
     def __call__(self, index: Any) -> Any:
-        fetcher = self._fetcher()
+        fetcher: Any = self._fetcher()
         del fetcher.fetch
         threads = {*threading.enumerate()}
-        before = handles() if self._looks_at_handles else None
+        before = handles() if self._handles is not None else None
         drawn, written = self._streams.look(), bytes_written()
         try:
             return self._fetch(fetcher, index)
@@ -290,8 +292,8 @@ class LookedFetch:
             if begun:
                 names = ", ".join(sorted(each.name for each in begun)[:3])
                 self.why_not_forked = f"fetching starts threads, which workers forked later would lack: {names}"
-            elif before is not None:
-                self.why_not_forked = before.moved(handles())
+            if self._handles is not None and before is not None:
+                self._handles.fetched(before, handles())
 
 
 def _stamp(path: str) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import types
 import zlib
-from collections import deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from operator import is_
@@ -32,7 +32,10 @@ NEAR_BYTES, ALL_NEAR_BYTES, CHUNK_BYTES = 1 << 16, 1 << 18, 1 << 16
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _SEQUENCES = (list, tuple, deque)
 _UNORDERED = (set, frozenset)
+_DICTS = (dict, OrderedDict, defaultdict, Counter)
 _NO_PARTS = (types.ModuleType, types.BuiltinFunctionType)
+# What objects of these modules hold is the interpreter's business: how they hinder other processes is known.
+_SYSTEM = ("logging", "threading", "multiprocessing", "concurrent", "weakref", "io", "_io")
 
 
 Found = tuple[Any, str, bool]  # an object, what a sentence calls it, whether it is near
@@ -138,7 +141,7 @@ class State:
     def _inside(self, value: Any, name: str, near: bool) -> Iterator[Found]:
         """What an object holds that may change in place; how it itself may change is noted."""
         kind = type(value)
-        if kind is dict:
+        if is_one_of(kind, _DICTS):
             return self._dict(value, name, near)
         if is_one_of(kind, _SEQUENCES):
             return self._sequence(value, name, near)
@@ -177,6 +180,8 @@ class State:
         why = obstacle(value, name)
         if why is not None:
             (self.obstacles if why.where == ANYWHERE else self.fork_obstacles)[why.sentence] = None
+        if _module_of(value).partition(".")[0] in _SYSTEM:
+            return
         self._content(value, name, near)
         held, slots, owner = attributes(value), _slots(type(value)), short_name(value)
         if held is not None:
@@ -415,6 +420,12 @@ def slot_values(value: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def _module_of(value: Any) -> str:
+    """The name of the module of an object's class; "" where it has none."""
+    found = in_class(type(value), "__module__")
+    return found if type(found) is str else ""
+
+
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
@@ -452,26 +463,26 @@ def bytes_of(value: Any) -> memoryview | None:
     import torch
 
     kind = type(value)
+    if kind is bytearray:
+        return memoryview(value)
     if kind is torch.Tensor:
         with unseen():
-            if value.device.type != "cpu" or value.layout is not torch.strided or value.is_neg() or value.is_conj():
+            if value.device.type != "cpu" or value.layout is not torch.strided:
                 return None
-            # Bits of types that NumPy does not know, such as bfloat16.
-            value = value.detach()
-            if not value.is_contiguous():
-                return None
-            value = (
-                value.view(torch.uint8).numpy()
-                if value.numel() and value.ndim
-                else value.reshape(-1).view(torch.uint8).numpy()
-            )
-    elif kind is bytearray:
-        return memoryview(value)
-    elif not is_one_of(kind, (np.ndarray, np.memmap)):
+            if value.is_contiguous() and not value.is_neg() and not value.is_conj():
+                start = value.storage_offset() * value.element_size()
+                length = value.numel() * value.element_size()
+            else:  # all that it is a view of
+                start, length = 0, value.untyped_storage().nbytes()
+            held = torch.empty(0, dtype=torch.uint8).set_(value.untyped_storage())
+            return memoryview(held[start : start + length].numpy())  # type: ignore[arg-type]
+    if not is_one_of(kind, (np.ndarray, np.memmap)):
         return None
-    if not value.flags.writeable or value.dtype.hasobject or not value.flags.c_contiguous:
+    if not value.flags.c_contiguous and type(value.base) is np.ndarray:
+        value = value.base
+    if not value.flags.writeable or value.dtype.hasobject or not value.flags.forc:
         return None
-    return memoryview(value.reshape(-1).view(np.uint8))
+    return memoryview(value.reshape(-1, order="A").view(np.uint8))
 
 
 def random_state_of(value: Any) -> Callable[[], Any] | None:

@@ -35,6 +35,7 @@ KNOWN: list[Known] = [
     Known(SWITCHING, "*", r"(?s)^(traceback( \(\d\))?|stderr): .*/tuning/switching\.py", "tuned"),
     Known(SWITCHING, "loops/*-shown", r"^iterator: .*tuning\.switching\.Switching", "tuned"),
     Known(WORKERS_BATCH, "loops/*-0-*", r"^end descriptors: bare 4, watched 7$", "tuned"),
+    Known(WORKERS_TRIED, "talk/*-0", rf"^end handlers: {int(SIGCHLD)}: bare '0', [^;]*$", "[dr]e*"),
     Known(KEPT_WORKERS, "loops/persistent-*", r"^end (active children|children|waited for|threads): bare ", "tuned"),
     Known(WORKERS_TRIED, "loops/*-0-*", rf"^end handlers: {int(SIGCHLD)}: bare [^;]*$", "tuned"),
     Known(ITERABLE, "foreign/nodes-error", r"(?s)^stderr: .*/profiler/record/iterate/plain\.py"),

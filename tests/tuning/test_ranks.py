@@ -33,7 +33,7 @@ class Loop:
 
     def __init__(self, driver: Any, rates: dict[Settings, float]) -> None:
         self.driver, self.rates = driver, rates
-        self.settings, self.step, self.given, self.iterator = OWN, None, 0, None
+        self.settings, self.step, self.given, self.pids = OWN, None, 0, []
         self.seen: list[tuple[int, Settings]] = []
         self.tidied = 0
 
@@ -47,13 +47,10 @@ class Loop:
         else:
             self.settings = settings
 
-    def why_unsafe(self, settings: Settings) -> None: ...
+    def why_not(self, settings: Settings) -> None: ...
 
-    def tidy(self) -> None:
+    def release_unwanted(self) -> None:
         self.tidied += 1
-
-    def __len__(self) -> int:
-        return 10**6
 
     @property
     def pace_ns(self) -> int:

@@ -244,7 +244,7 @@ class Loop:
 
     def __init__(self, rates: dict[Settings, float]) -> None:
         self.rates, self.now = rates, 0
-        self.settings, self.step, self.given, self.iterator = Settings(1), None, 0, None
+        self.settings, self.step, self.given, self.pids = Settings(1), None, 0, []
         self.seen: list[Settings] = []
         self.length = 10**6
 
@@ -255,12 +255,9 @@ class Loop:
     def switch(self, settings: Settings) -> None:
         self.settings = settings
 
-    def why_unsafe(self, settings: Settings) -> None: ...
+    def why_not(self, settings: Settings) -> None: ...
 
-    def tidy(self) -> None: ...
-
-    def __len__(self) -> int:
-        return self.length
+    def release_unwanted(self) -> None: ...
 
     def run(self, driver: Any, seconds: float) -> None:
         end = self.now + seconds * 1e9
