@@ -36,9 +36,10 @@ class EpochStart:
         self._seed_drawn = True
 
         def new_order(source: Any) -> Order:
-            order = Order(source, own.ahead, generator_of(loader._index_sampler))
-            order.may_draw_early = self._shown.draws_early
-            order.draw_with = self._shown.draw
+            generator, shown = generator_of(loader._index_sampler), self._shown
+            order = Order(source, own.ahead, generator)
+            order.may_draw_early = shown.draws_early
+            order.draw_with = lambda draw: shown.draw(draw, generator)
             return order
 
         if settings == own and (draws_seed or before is not None):

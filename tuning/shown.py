@@ -146,12 +146,16 @@ class Shown:
         self._spent_ns += self._clock() - began
         return changed
 
-    def draw(self, draw: Callable[[], Any]) -> Any:
-        """The sampler's next index, looked at."""
-        if not self._looking:
-            return draw()
-        before = self._streams.look()
+    def draw(self, draw: Callable[[], Any], generator: Any = None) -> Any:
+        """The sampler's next index, looked at. `generator`: the sampler's, which the loop may use too."""
+        state = generator.get_state() if generator is not None and not self._sampler_hears else None
+        before = self._streams.look() if self._looking else None
         index = draw()
+        if state is not None and not self._first_draw and not generator.get_state().equal(state):
+            self._sampler_hears = True
+        if before is None:
+            self._first_draw = False
+            return index
         if self._sampler is not None and self._sampler.changed() is not None:
             self._sampler_hears = True
             self._sampler = None
@@ -184,7 +188,7 @@ class Shown:
         if changed is not None:
             self.changed_in_epoch = True
             self._data = self._data.again()
-            self.end(f"the loop changes {changed} while it goes on")
+            self.end(f"the loop changes {changed} between batches")
         if self._sampler is not None and (heard := self._sampler.changed(FAR_NS)) is not None:
             self._sampler_hears = True
             self._sampler = None

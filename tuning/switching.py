@@ -137,7 +137,7 @@ class Switching:
         """The loop asks for a batch: what it has changed, and what its sampler draws now."""
         changed = self.shown.asked(not self.pool.guest, self.pool.iterator)
         if changed is not None and (self.pool.guest or self.next_pool is not None or self._pending is not None):
-            self._depends(Depends(f"the loop changes {changed}"))
+            self._depends(Depends(f"the loop changes {changed} between batches"))
         try:
             self.order.asked(self.pool.guest)
         except StopIteration:
@@ -198,7 +198,8 @@ class Switching:
             else:
                 torch_parts.kill_if_stuck(pool.iterator, error)
                 if isinstance(error, Depends):
-                    self.shown.end(reason_of(error))
+                    error = Depends(reason_of(error))
+                    self.shown.end(error.args[0])
                 self._tell(self.driver.failed, pool.settings, error)
             self._fall_back()
             return False
@@ -312,10 +313,12 @@ class Switching:
             if not is_ours(error):
                 raise
             self._drop_pending()
-            if isinstance(error, Depends) and self.own.num_workers and not settings.num_workers:
-                self.shown.why_not_here = self.shown.why_not_here or reason_of(error)
-            elif isinstance(error, Unequal | Depends):
-                self.shown.end(reason_of(error))
+            if isinstance(error, Unequal | Depends):
+                error = Depends(reason_of(error))  # a worker's comes with its traceback
+                if self.own.num_workers and not settings.num_workers and not settings.batched:
+                    self.shown.why_not_here = self.shown.why_not_here or error.args[0]
+                else:
+                    self.shown.end(error.args[0])
             self._tell(self.driver.failed, settings, error)
             return False
 

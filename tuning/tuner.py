@@ -18,6 +18,8 @@ from ..profiler.record.iterate.watch import loader_place
 from ..profiler.record.session.ranks import group_of_process, ranks
 from ..profiler.record.transit.measure import batch_size_of
 from ..profiler.store.run.tuning import asked
+from .comparison import Unequal
+from .guards import Depends
 from .later_workers import forks
 from .look import Look, candidates_for
 from .ranks import Following, Leading, meet
@@ -146,7 +148,8 @@ class Tuner:
         self._record.switched(step.epoch if step is not None else -1, batch, settings)
 
     def failed(self, settings: Settings, error: BaseException) -> None:
-        why = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        name = "" if isinstance(error, Depends | Unequal) else f"{type(error).__name__}: "
+        why = f"{name}{error}".splitlines()[0][:300]
         if self._trial is not None and settings == self._trial.candidate:
             self._trial.end("failed", why)
             self._ended()

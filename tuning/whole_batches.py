@@ -156,7 +156,7 @@ class WholeBatches:
         """The batch of these indices. Raises Depends where the data set has other attributes than when it was read;
         what a look-up raises is no error of the data set's."""
         if not self.current:
-            raise Depends("the loop changes the data set while it goes on")
+            raise Depends("the loop changes the data set between batches")
         return self._at_once(indices)
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from loaderscope.profiler.base import torch_parts
 from loaderscope.profiler.record.iterate.watch import hand_out, watch
 from loaderscope.tuning.settings import Settings, settings_of, why_fixed, why_refused
 from loaderscope.tuning.switching import Switching, handing_out
@@ -57,7 +58,7 @@ class Script:
         self.plan, self.kept, self.at_once = plan, kept, at_once
         self.pools = self.batches = 0
         self.compared = 1
-        self.now = settings_of(loader)
+        self.own = self.now = settings_of(loader)
         self.events: list[Any] = []
         self.failures: list[BaseException] = []
 
@@ -78,12 +79,14 @@ class Script:
             self.switch(iterator)
 
     def switch(self, iterator: Switching) -> None:
-        """`at_once`: its workers start now, as between many steps."""
+        """`at_once`: its workers start now, as between many steps, and make what is compared."""
         iterator.switch(self.now)
         pending = iterator._pending
-        while self.at_once and pending is not None and pending.workers is not None and not pending.ready:
+        while self.at_once and pending is not None and pending.workers is not None:
             if not pending.workers.started:
                 pending.workers.start(1)
+            if pending.ready and torch_parts.finished(pending.pool.iterator):
+                break
             time.sleep(0.001)
 
     def switched(self, iterator: Switching, settings: Settings) -> None:
@@ -92,7 +95,7 @@ class Script:
     def ended(self, iterator: Switching) -> None: ...
 
     def failed(self, settings: Settings, error: BaseException) -> None:
-        self.now = self.now if settings != self.now else Settings(0)
+        self.now = self.now if settings != self.now else self.own
         self.failures.append(error)
 
 
