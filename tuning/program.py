@@ -46,25 +46,46 @@ def written_in_place(name: str) -> str | None:
     """Where items of something under this name, an attribute or a global, are written ("train.py:31"); None where they
     are not. What a constructor writes does not count."""
     for path in files():
-        line = _written_in(path).get(name)
+        line = _scanned(path).written.get(name)
         if line is not None:
             return f"{path.name}:{line}"
     return None
 
 
-_known: dict[Path, tuple[int, dict[str, int]]] = {}
+def assigned(name: str, to: str = "") -> str | None:
+    """Where an attribute of this name is assigned ("train.py:31"), of something among whose names is one with `to` in
+    it; None where none is. What a constructor assigns does not count."""
+    told = re.compile(rf"\.{re.escape(name)}\b[^=\n]*=(?!=)|\bsetattr\(")
+    for path in files():
+        if told.search(_text(path)) is None:  # much is not worth parsing
+            continue
+        for line, owners in _scanned(path).assigned.get(name, ()):
+            if any(to in owner.lower() for owner in owners):
+                return f"{path.name}:{line}"
+    return None
 
 
-def _written_in(path: Path) -> dict[str, int]:
+class _Scanned:
+    """What one file writes: by name, the first line that writes items; by attribute, lines and what it is of."""
+
+    def __init__(self) -> None:
+        self.written: dict[str, int] = {}
+        self.assigned: dict[str, list[tuple[int, set[str]]]] = {}
+
+
+_known: dict[Path, tuple[int, _Scanned]] = {}
+
+
+def _scanned(path: Path) -> _Scanned:
     with suppress(OSError):
         changed_ns = path.stat().st_mtime_ns
         if path not in _known or _known[path][0] != changed_ns:
-            found: dict[str, int] = {}
+            found = _Scanned()
             with suppress(SyntaxError, ValueError, RecursionError):
                 _scan(ast.parse(_text(path)), found)
             _known[path] = changed_ns, found
         return _known[path][1]
-    return {}
+    return _Scanned()
 
 
 def _text(path: Path) -> str:
@@ -73,7 +94,7 @@ def _text(path: Path) -> str:
     return ""
 
 
-def _scan(scope: ast.AST, found: dict[str, int]) -> None:
+def _scan(scope: ast.AST, found: _Scanned) -> None:
     """Of a module or function: what it writes to, whatever it is called there."""
     aliases: dict[str, set[str]] = {}
     for _ in range(2):  # a name may be bound below where it is used
@@ -85,7 +106,9 @@ def _scan(scope: ast.AST, found: dict[str, int]) -> None:
     for node in _nodes_of(scope):
         for written in _written(node):
             for name in _names(written, aliases):
-                found.setdefault(name, getattr(node, "lineno", 0))
+                found.written.setdefault(name, getattr(node, "lineno", 0))
+        for name, owner in _assigned(node):
+            found.assigned.setdefault(name, []).append((getattr(node, "lineno", 0), _names(owner, aliases)))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in _CONSTRUCTORS:
             _scan(node, found)
 
@@ -122,6 +145,18 @@ def _written(node: ast.AST) -> Iterator[ast.AST]:
         if name in _FUNCTIONS:
             yield from node.args[:1]
         yield from (each.value for each in node.keywords if each.arg == "out")
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The attributes that this assigns, and what they are assigned to."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+    for each in (each for target in targets for each in ast.walk(target)):
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+            yield each.attr, each.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
+        owner, name = (*node.args, None, None)[:2]
+        if owner is not None and isinstance(name, ast.Constant):
+            yield str(name.value), owner
 
 
 def _names(expression: ast.AST, aliases: dict[str, set[str]]) -> set[str]:

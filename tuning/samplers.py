@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dis
+import inspect
+import types
 from typing import Any
 
-from ..profiler.guard.static_access import instance_vars, is_one_of
+from ..profiler.guard.static_access import in_class, instance_vars, is_one_of, underlying
+from . import program
 
 METHODS = ("__iter__", "__len__")
+_READS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_DEREF")
 
 
 def drawn_at_once(sampler: Any) -> bool:
@@ -33,3 +38,36 @@ def generator_of(sampler: Any) -> Any:
         return generator_of(held.get("sampler"))
     found = held.get("generator")
     return found if type(found) is torch.Generator else None
+
+
+def may_hear(sampler: Any, depth: int = 4) -> str | None:
+    """Where the program writes what a sampler reads between two of its indices; None where that is not seen."""
+    cls, held = type(sampler), instance_vars(sampler)
+    function = underlying(in_class(cls, "__iter__"))
+    if type(function) is types.FunctionType:
+        torchs = function.__module__.startswith("torch.")
+        for name in read_between(function.__code__):
+            # Of what torch reads, such as a batch size, many things in a program have one.
+            place = program.assigned(name, "sampler" if torchs else "")
+            place = place or (None if torchs else program.written_in_place(name))
+            if place is not None:
+                return place
+    inside = held.get("sampler")
+    return may_hear(inside, depth - 1) if inside is not None and depth else None
+
+
+def read_between(code: types.CodeType) -> set[str]:
+    """The names that a generator reads once it has given something: after a first `yield`, or in a loop with one."""
+    if not code.co_flags & inspect.CO_GENERATOR:
+        return set()
+    instructions = list(dis.get_instructions(code))
+    yields = [each.offset for each in instructions if each.opname == "YIELD_VALUE"]
+    if not yields:
+        return set()
+    start = yields[0]
+    for each in instructions:
+        if each.opname.startswith("JUMP_BACKWARD") and any(each.argval <= at <= each.offset for at in yields):
+            start = min(start, each.argval)
+    inside = (each for each in code.co_consts if isinstance(each, types.CodeType))
+    found = {name for each in inside for name in (*each.co_names, *each.co_freevars)}
+    return found | {each.argval for each in instructions if each.offset >= start and each.opname in _READS}

@@ -23,7 +23,7 @@ from .batches import memory_of, tensors_of, views, why_not_sent
 from .guards import bytes_written
 from .later_workers import forks
 from .program import waits_for_any_child, written_in_place
-from .samplers import drawn_at_once, generator_of
+from .samplers import drawn_at_once, generator_of, may_hear
 from .settings import Settings
 from .state import State
 from .streams import Streams
@@ -54,7 +54,7 @@ class Shown:
         self._data: State | None = None  # of the data set and the collate function
         self._clock = clock
         self._sampler: State | None = None
-        self._sampler_hears = False
+        self._sampler_hears = may_hear(loader._index_sampler) is not None
         self._epoch_draws = 0  # of the last epoch that was drawn to its end
         self._streams = Streams()
         self._looking = False

@@ -82,7 +82,8 @@ class Switching:
         if self.shown.why is not None and settings != self.own:
             self._tell(self.driver.failed, settings, Depends(self.shown.why))
         settings = self.own if why is not None else settings
-        if before is not None and (before.settings != settings or (before.guest and changed is not None)):
+        ended = before is not None and not (before.settings.num_workers and before.settings.persistent_workers)
+        if before is not None and (before.settings != settings or ended or (before.guest and changed is not None)):
             self._set_aside(before)
             before = None
         begun = self._start.begin(loader, self._maker, settings, before or self._parked.pop(settings, None))

@@ -167,16 +167,17 @@ def hold(iterator: Any) -> None:
 
 
 def go_on(iterator: Any, order: Iterator[Any]) -> None:
-    """An iterator that was held, and has given all that was under way, draws from here again."""
+    """An iterator that was held draws from here again."""
     iterator._sampler_iter = order
     if hasattr(iterator, "_workers"):
-        for _ in range(iterator._prefetch_factor * iterator._num_workers - iterator._tasks_outstanding):
+        for _ in range(iterator._prefetch_factor * iterator._num_workers - under_way(iterator)):
             iterator._try_put_index()
 
 
 def has_room(iterator: Any) -> bool:
-    """Whether an iterator with workers may be given another task."""
-    return bool(iterator._tasks_outstanding < iterator._prefetch_factor * iterator._num_workers)
+    """Whether an iterator with workers may be given another task. A batch that came before its turn is under way too:
+    torch asks for another one as it gives it."""
+    return bool(under_way(iterator) < iterator._prefetch_factor * iterator._num_workers)
 
 
 def put_task(iterator: Any) -> None:

@@ -42,6 +42,7 @@ MODULES = (
     "late",
     "foreign",
     "talkback",
+    "batching",
 )
 
 

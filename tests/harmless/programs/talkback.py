@@ -620,20 +620,23 @@ class Batched:
         return torch.tensor([index for index, _ in samples]), self.made
 
 
-def _workers_of(*names: str) -> Callable[[Callable[[Watch, int], None]], None]:
+def workers_of(*names: str) -> Callable[[Callable[[Watch, int], None]], None]:
     """The same program without workers and with two."""
 
     def declare(function: Callable[[Watch, int], None]) -> None:
         for name in names:
             for workers in (0, 2):
-                program(f"talk/{name}-{workers}", watched=(RESTLESS, DECIDES))(
-                    lambda watch, workers=workers: function(watch, workers)
-                )
+
+                def run(watch: Watch, workers: int = workers) -> None:
+                    function(watch, workers)
+
+                run.__module__ = function.__module__
+                program(f"talk/{name}-{workers}", watched=(RESTLESS, DECIDES))(run)
 
     return declare
 
 
-def _going(loader: Any, after: Callable[[int, Any], None] = lambda step, batch: None) -> None:
+def going(loader: Any, after: Callable[[int, Any], None] = lambda step, batch: None) -> None:
     step = 0
     for _ in range(EPOCHS):
         for batch in loader:
@@ -642,20 +645,20 @@ def _going(loader: Any, after: Callable[[int, Any], None] = lambda step, batch: 
             after(step, batch)
 
 
-@_workers_of("collate-raised")
+@workers_of("collate-raised")
 def collate_raised(watch: Watch, workers: int) -> None:
     cutting = Cutting()
 
     def longer(step: int, batch: Any) -> None:
         cutting.length += step > 40
 
-    _going(watch(DataLoader(Plain(), BATCH, True, num_workers=workers, collate_fn=cutting)), longer)
+    going(watch(DataLoader(Plain(), BATCH, True, num_workers=workers, collate_fn=cutting)), longer)
 
 
-@_workers_of("collate-counts")
+@workers_of("collate-counts")
 def collate_counts(watch: Watch, workers: int) -> None:
     counting = Batched()
-    _going(watch(DataLoader(Plain(), BATCH, True, num_workers=workers, collate_fn=counting)))
+    going(watch(DataLoader(Plain(), BATCH, True, num_workers=workers, collate_fn=counting)))
     say("made", counting.made)
 
 
@@ -677,14 +680,14 @@ class Mining(Sampler[int]):
             yield torch.multinomial(self.weights, BATCH, generator=self.draw).tolist()
 
 
-@_workers_of("mining")
+@workers_of("mining")
 def mining(watch: Watch, workers: int) -> None:
     sampler = Mining()
 
     def write(step: int, batch: Any) -> None:
         sampler.weights[batch[0]] += torch.rand(BATCH)
 
-    _going(watch(DataLoader(Plain(), batch_sampler=sampler, num_workers=workers)), write)
+    going(watch(DataLoader(Plain(), batch_sampler=sampler, num_workers=workers)), write)
 
 
 LOSSES: list[float] = []
@@ -699,24 +702,14 @@ class Adapting(BatchSampler):
             yield batch
 
 
-@_workers_of("adapting")
+@workers_of("adapting")
 def adapting(watch: Watch, workers: int) -> None:
     LOSSES.clear()
     sampler = Adapting(RandomSampler(range(LENGTH)), BATCH, False)
-    _going(
+    going(
         watch(DataLoader(Plain(), batch_sampler=sampler, num_workers=workers)),
         lambda step, batch: LOSSES.append(float(torch.rand(1))),
     )
-
-
-@_workers_of("batch-size")
-def batch_size(watch: Watch, workers: int) -> None:
-    sampler = BatchSampler(RandomSampler(range(LENGTH)), BATCH, False)
-
-    def larger(step: int, batch: Any) -> None:
-        sampler.batch_size += step == 50
-
-    _going(watch(DataLoader(Plain(), batch_sampler=sampler, num_workers=workers)), larger)
 
 
 class Curriculum(Sampler[int]):
@@ -730,17 +723,17 @@ class Curriculum(Sampler[int]):
             yield k % self.level
 
 
-@_workers_of("curriculum")
+@workers_of("curriculum")
 def curriculum(watch: Watch, workers: int) -> None:
     sampler = Curriculum()
 
     def harder(step: int, batch: Any) -> None:
         sampler.level = 24 + step // 4
 
-    _going(watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers)), harder)
+    going(watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers)), harder)
 
 
-@_workers_of("curriculum-late")
+@workers_of("curriculum-late")
 def curriculum_late(watch: Watch, workers: int) -> None:
     sampler = Curriculum()
 
@@ -748,7 +741,7 @@ def curriculum_late(watch: Watch, workers: int) -> None:
         if step > 55:
             sampler.level = step
 
-    _going(watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers)), harder)
+    going(watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers)), harder)
 
 
 class Resumable(Sampler[int]):
@@ -767,11 +760,11 @@ class Resumable(Sampler[int]):
         self.epoch += 1
 
 
-@_workers_of("resumable")
+@workers_of("resumable")
 def resumable(watch: Watch, workers: int) -> None:
     sampler = Resumable()
     loader = watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers))
-    _going(loader, lambda step, batch: say("position", [sampler.epoch, sampler.position]))
+    going(loader, lambda step, batch: say("position", [sampler.epoch, sampler.position]))
 
 
 class DrawingSampler(Sampler[int]):
@@ -785,10 +778,10 @@ class DrawingSampler(Sampler[int]):
             yield int(torch.randint(LENGTH, ()))
 
 
-@_workers_of("sampler-draws")
+@workers_of("sampler-draws")
 def sampler_draws(watch: Watch, workers: int) -> None:
     loader = watch(DataLoader(Plain(), BATCH, sampler=DrawingSampler(), num_workers=workers))
-    _going(loader, lambda step, batch: say("noise", torch.rand(1).item()))
+    going(loader, lambda step, batch: say("noise", torch.rand(1).item()))
 
 
 class Bucketing(Sampler[Any]):
@@ -806,10 +799,10 @@ class Bucketing(Sampler[Any]):
             yield torch.randperm(LENGTH)[:BATCH].tolist()
 
 
-@_workers_of("bucketing")
+@workers_of("bucketing")
 def bucketing(watch: Watch, workers: int) -> None:
     sampler = Bucketing()
-    _going(watch(DataLoader(Plain(), batch_sampler=sampler, num_workers=workers)))
+    going(watch(DataLoader(Plain(), batch_sampler=sampler, num_workers=workers)))
     say("asked", sampler.asked)
 
 
@@ -823,7 +816,7 @@ class Eager(Sampler[int]):
         return iter(torch.randperm(LENGTH).tolist())
 
 
-@_workers_of("eager-sampler")
+@workers_of("eager-sampler")
 def eager_sampler(watch: Watch, workers: int) -> None:
     loader = watch(DataLoader(Plain(), batch_sampler=BatchSampler(Eager(), BATCH, False), num_workers=workers))
     single = watch(DataLoader(Plain(), None, sampler=Eager(), num_workers=workers))
@@ -832,7 +825,7 @@ def eager_sampler(watch: Watch, workers: int) -> None:
             say("batch", digest([batch, one]))
 
 
-@_workers_of("subset-sampler")
+@workers_of("subset-sampler")
 def subset_sampler(watch: Watch, workers: int) -> None:
     """Active learning: samples are labelled between rounds."""
     sampler = SubsetRandomSampler(list(range(60)))
@@ -843,17 +836,17 @@ def subset_sampler(watch: Watch, workers: int) -> None:
         sampler.indices.extend(range(60 + 20 * epoch, 80 + 20 * epoch))
 
 
-@_workers_of("weights")
+@workers_of("weights")
 def weights(watch: Watch, workers: int) -> None:
     sampler = WeightedRandomSampler(torch.ones(LENGTH), LENGTH)
 
     def write(step: int, batch: Any) -> None:
         sampler.weights[batch[0]] += 1
 
-    _going(watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers)), write)
+    going(watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers)), write)
 
 
-@_workers_of("subset")
+@workers_of("subset")
 def subset(watch: Watch, workers: int) -> None:
     """A subset whose indices the loop swaps."""
     part = Subset(Plain(), list(range(LENGTH)))
@@ -862,10 +855,10 @@ def subset(watch: Watch, workers: int) -> None:
         if step > 50:
             part.indices[0], part.indices[step % LENGTH] = part.indices[step % LENGTH], part.indices[0]
 
-    _going(watch(DataLoader(part, BATCH, num_workers=workers)), swap)
+    going(watch(DataLoader(part, BATCH, num_workers=workers)), swap)
 
 
-@_workers_of("pseudo-labels")
+@workers_of("pseudo-labels")
 def pseudo_labels(watch: Watch, workers: int) -> None:
     """From the second epoch on the loop writes its own labels into the data."""
     data, _ = array()
@@ -874,7 +867,7 @@ def pseudo_labels(watch: Watch, workers: int) -> None:
         if step > PER_EPOCH:
             data.values[batch[0]] = step
 
-    _going(watch(DataLoader(ConcatDataset([data]), BATCH, True, num_workers=workers)), label)
+    going(watch(DataLoader(ConcatDataset([data]), BATCH, True, num_workers=workers)), label)
 
 
 class Replay(Samples):
@@ -890,10 +883,10 @@ class Replay(Samples):
         self.at = (self.at + 1) % LENGTH
 
 
-@_workers_of("replay")
+@workers_of("replay")
 def replay(watch: Watch, workers: int) -> None:
     data = Replay()
-    _going(watch(DataLoader(data, BATCH, True, num_workers=workers)), lambda step, batch: data.push(1000 + step))
+    going(watch(DataLoader(data, BATCH, True, num_workers=workers)), lambda step, batch: data.push(1000 + step))
 
 
 # Several loaders, and loops that are not `for batch in loader`.
@@ -903,7 +896,7 @@ def _plain(workers: int, **more: Any) -> DataLoader:
     return DataLoader(Plain(), BATCH, shuffle=True, num_workers=workers, **more)
 
 
-@_workers_of("zipped")
+@workers_of("zipped")
 def zipped(watch: Watch, workers: int) -> None:
     labelled, unlabelled = watch(_plain(workers)), watch(_plain(workers))
     for _ in range(EPOCHS):
@@ -911,7 +904,7 @@ def zipped(watch: Watch, workers: int) -> None:
             say("batch", digest([one, other]))
 
 
-@_workers_of("zipped-unlike")
+@workers_of("zipped-unlike")
 def zipped_unlike(watch: Watch, workers: int) -> None:
     labelled, unlabelled = watch(_plain(workers)), watch(_plain(2 - workers))
     for _ in range(EPOCHS):
@@ -919,7 +912,7 @@ def zipped_unlike(watch: Watch, workers: int) -> None:
             say("batch", digest([one, other]))
 
 
-@_workers_of("fixmatch")
+@workers_of("fixmatch")
 def fixmatch(watch: Watch, workers: int) -> None:
     """Two iterators, begun anew as each comes to its end; steps are counted."""
     labelled = watch(DataLoader(Subset(Plain(), range(60)), BATCH, True, num_workers=workers))
@@ -940,7 +933,7 @@ def fixmatch(watch: Watch, workers: int) -> None:
         say("batch", [digest([one, other]), torch.rand(1).item(), weights.tolist()])
 
 
-@_workers_of("model-after-iter")
+@workers_of("model-after-iter")
 def model_after_iter(watch: Watch, workers: int) -> None:
     loader = watch(_plain(workers))
     for _ in range(EPOCHS):
@@ -955,7 +948,7 @@ def _one_generator() -> torch.Generator:
     return torch.Generator().manual_seed(11)
 
 
-@_workers_of("steps-counted")
+@workers_of("steps-counted")
 def steps_counted(watch: Watch, workers: int) -> None:
     """It never asks past the last batch."""
     loader = watch(_plain(workers, generator=_one_generator()))
@@ -966,7 +959,7 @@ def steps_counted(watch: Watch, workers: int) -> None:
     say("generator", digest(loader.generator.get_state()))
 
 
-@_workers_of("one-generator")
+@workers_of("one-generator")
 def one_generator(watch: Watch, workers: int) -> None:
     """Two loaders and the loop draw from one generator."""
     drawn_from = _one_generator()
@@ -976,7 +969,7 @@ def one_generator(watch: Watch, workers: int) -> None:
             say("batch", [digest([one, other]), torch.rand(1, generator=drawn_from).item()])
 
 
-@_workers_of("left-early")
+@workers_of("left-early")
 def left_early(watch: Watch, workers: int) -> None:
     drawn_from = _one_generator()
     loader = watch(_plain(workers, generator=drawn_from))
@@ -986,15 +979,15 @@ def left_early(watch: Watch, workers: int) -> None:
     say("generator", digest(drawn_from.get_state()))
 
 
-@_workers_of("replacement")
+@workers_of("replacement")
 def replacement(watch: Watch, workers: int) -> None:
     drawn_from = _one_generator()
     sampler = RandomSampler(range(LENGTH), replacement=True, generator=drawn_from)
     loader = watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers))
-    _going(loader, lambda step, batch: say("noise", torch.rand(1, generator=drawn_from).item()))
+    going(loader, lambda step, batch: say("noise", torch.rand(1, generator=drawn_from).item()))
 
 
-@_workers_of("noise")
+@workers_of("noise")
 def noise(watch: Watch, workers: int) -> None:
     """A GAN: the loop draws from the global stream with each batch, and a validation loader is iterated in between."""
     loader, validation = watch(_plain(workers)), watch(_plain(workers))
@@ -1005,10 +998,10 @@ def noise(watch: Watch, workers: int) -> None:
             for held_out in validation:
                 say("held out", digest(held_out))
 
-    _going(loader, step_)
+    going(loader, step_)
 
 
-@_workers_of("rebuilt")
+@workers_of("rebuilt")
 def rebuilt(watch: Watch, workers: int) -> None:
     """A loader anew for each epoch, of data that is each time another."""
     for epoch in range(EPOCHS + 1):
@@ -1018,7 +1011,7 @@ def rebuilt(watch: Watch, workers: int) -> None:
             say("batch", [digest(batch), torch.rand(1).item()])
 
 
-@_workers_of("endless")
+@workers_of("endless")
 def endless(watch: Watch, workers: int) -> None:
     loader = watch(_plain(workers))
     batches = itertools.chain.from_iterable(iter(lambda: loader, None))
@@ -1026,7 +1019,7 @@ def endless(watch: Watch, workers: int) -> None:
         say("batch", [digest(next(batches)), torch.rand(1).item()])
 
 
-@_workers_of("set-epoch")
+@workers_of("set-epoch")
 def set_epoch(watch: Watch, workers: int) -> None:
     """As usual: the data set is told the epoch between epochs, and workers are kept."""
     data = Attribute()
@@ -1037,7 +1030,7 @@ def set_epoch(watch: Watch, workers: int) -> None:
             say("batch", digest(batch))
 
 
-@_workers_of("counted-batches")
+@workers_of("counted-batches")
 def counted_batches(watch: Watch, workers: int) -> None:
     loader = watch(_plain(workers))
     for _ in range(EPOCHS):
@@ -1046,7 +1039,7 @@ def counted_batches(watch: Watch, workers: int) -> None:
             say("batch", [digest(batch), batches._num_yielded, len(batches), len(loader)])
 
 
-@_workers_of("child-trains-on")
+@workers_of("child-trains-on")
 def child_trains_on(watch: Watch, workers: int) -> None:
     loader = watch(_plain(workers))
     for epoch in range(EPOCHS):
@@ -1102,7 +1095,7 @@ class Views(Samples):
         return self.values[index]
 
 
-@_workers_of("in-place")
+@workers_of("in-place")
 def in_place(watch: Watch, workers: int) -> None:
     """The loop normalises its batches in place, which are the data set's own memory without workers."""
     data = Views()
