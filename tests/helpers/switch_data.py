@@ -54,10 +54,12 @@ class FailsElsewhere(Rows):
 class Script:
     """A driver that switches when so many batches of all epochs were handed over."""
 
+    COMPARED = 1
+
     def __init__(self, loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True) -> None:
         self.plan, self.kept, self.at_once = plan, kept, at_once
         self.pools = self.batches = 0
-        self.compared = 1
+        self.compared = self.COMPARED
         self.own = self.now = settings_of(loader)
         self.events: list[Any] = []
         self.failures: list[BaseException] = []
