@@ -85,11 +85,14 @@ def loader_with(loop: Loop, settings: Settings) -> Any:
     if not settings.get("batched"):
         return loop.loader(settings)
     from loaderscope.profiler.record.iterate.watch import hand_out, watch
-    from loaderscope.tuning.driver import Still
+    from loaderscope.tuning import shown
+    from loaderscope.tuning.driver import NoOpDriver
     from loaderscope.tuning.settings import Settings as Tuned
     from loaderscope.tuning.switching import handing_out
 
-    class Fixed(Still):
+    shown.ENOUGH = 0  # nothing is looked at before the first batch
+
+    class Fixed(NoOpDriver):
         def wanted(self, own: Tuned) -> Tuned:
             return own.looked_up
 

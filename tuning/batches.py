@@ -55,7 +55,7 @@ def _digest(value: Any, add: Any, depth: int) -> None:
             _digest(each, add, depth - 1)
 
 
-def tensors_of(batch: Any, depth: int = DEPTH) -> Iterator[Any]:
+def tensors_of(batch: Any, depth: int = DEPTH, items: int | None = ITEMS) -> Iterator[Any]:
     """The plain tensors in a batch, of lists the first items'."""
     import torch
 
@@ -63,8 +63,8 @@ def tensors_of(batch: Any, depth: int = DEPTH) -> Iterator[Any]:
         yield batch
     elif depth:
         inside = batch.values() if type(batch) is dict else batch if isinstance(batch, list | tuple) else ()
-        for each in islice(inside, ITEMS):
-            yield from tensors_of(each, depth - 1)
+        for each in islice(inside, items):
+            yield from tensors_of(each, depth - 1, items)
 
 
 def views(batch: Any, data: State) -> bool:

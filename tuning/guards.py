@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..profiler.guard.error_origin import forgiving
-from .batches import views
+from .batches import tensors_of, views
 from .state import State
 from .streams import Streams
 
@@ -43,10 +43,15 @@ class CollateInWorker:
         return {**vars(self), "_data": None}
 
     def __call__(self, samples: Any) -> Any:
+        written = bytes_written()
+        wrote = self._streams is not None and written > self._written >= 0
         batch = self._collate(samples)
+        self._written = bytes_written()
         first = self._streams is None
+        if self._strict and (wrote or self._written - written > _bytes_of_sharing(batch)):
+            raise Depends("fetching writes to a file")
         if self._streams is None:
-            self._streams, self._written = Streams(), bytes_written()
+            self._streams = Streams()
         elif self._random and self._streams.look() != self._before:
             raise Depends("fetching draws random numbers, and other settings would draw others")
         if self._data is not None:
@@ -61,8 +66,6 @@ class CollateInWorker:
             self._data = self._data.again()
         elif changed is not None:
             raise Depends(f"fetching changes {changed}")
-        if self._strict and bytes_written() > self._written:
-            raise Depends("fetching writes to a file")
         if self._strict and views(batch, self._data):
             raise Depends("its batches are views of the data: what the loop does to them it would do to the data")
 
@@ -92,6 +95,11 @@ class FetchHere:
         if data is not None and (changed := data.changed()) is not None:
             raise Depends(f"fetching changes {changed}")
         return batch
+
+
+def _bytes_of_sharing(batch: Any) -> int:
+    """Torch writes a byte for each tensor that it makes in shared memory."""
+    return sum(1 for _ in tensors_of(batch, items=None))
 
 
 def bytes_written() -> int:

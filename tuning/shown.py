@@ -208,9 +208,9 @@ class Shown:
             return
         if fetch.drew and not self.any_random:
             self.end("fetching draws random numbers, and other settings would draw others")
-        if fetch.wrote:
-            self.end("fetching writes to a file")
         if self._fetches > WARM:
+            if fetch.wrote:
+                self.end("fetching writes to a file")
             self._judge_files(opens.end() if opens.installed() else [])
             self._judge_handles(fetch, batch)
 
