@@ -25,8 +25,8 @@ from loaderscope.tuning import whole_batches as module
 from loaderscope.tuning.candidates import neighbours, ordered, usual
 from loaderscope.tuning.data_state import Changed
 from loaderscope.tuning.settings import Settings
-from loaderscope.tuning.trial import left_out
 from loaderscope.tuning.whole_batches import Unequal, whole_batches
+from loaderscope.tuning.window import left_out
 from switch_data import Drawing, Script, scripted
 
 pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated:UserWarning")
