@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +10,7 @@ from ..profiler.base import torch_parts
 from ..profiler.base.clock import now_ns
 from .batches import digest
 from .pools import Pool
+from .settings import Settings
 
 FEWEST, LONG_NS = 2, 1_000_000_000  # compared at least; after so long no more than those
 
@@ -57,20 +58,31 @@ class Comparison:
 
 
 class SpotChecks:
-    """Ever fewer of the batches that a pool makes for the loop are made again, the code's own way."""
+    """Ever fewer of the batches that other settings make for the loop are made again, the code's own way: of those that
+    the same settings made in the epoch, the 1st, 2nd, 4th, 8th and so on, and the first after each change of them."""
 
     def __init__(self) -> None:
-        self._handed = 0
+        self._handed: Counter[Settings] = Counter()
+        self._last: Settings | None = None
+        self.took_ns = 0  # making the last one again; 0 where it was not
 
-    def checked(self, index: Any, batch: Any, make: Callable[[Any], Any]) -> Any:
+    def checked(self, settings: Settings, index: Any, batch: Any, make: Callable[[Any], Any]) -> Any:
         """The batch for the loop: where it was made again, that one. Raises Unequal with it where they differ. `make`
         gives the batch of an index as the code's own settings make it, or None where it cannot."""
-        self._handed += 1
-        if self._handed & (self._handed - 1):
+        self._handed[settings] += 1
+        number, first, self._last, self.took_ns = self._handed[settings], self._last != settings, settings, 0
+        if number & (number - 1) and not first:
             return batch
+        began_ns = now_ns()
         again = make(index)
         if again is None:
             return batch
-        if digest(again) != digest(batch):
+        same = digest(again) == digest(batch)
+        self.took_ns = now_ns() - began_ns
+        if not same:
             raise Unequal("its batches are not those that the code's own settings make", again)
         return again
+
+    def unneeded(self) -> None:
+        """The code's own settings made this batch."""
+        self._last, self.took_ns = None, 0

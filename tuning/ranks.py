@@ -23,7 +23,7 @@ from ..profiler.base.metadata import clean, integer, number, read_object, text
 from ..profiler.record.iterate.watch import recorder_of
 from ..profiler.record.session.ranks import Ranks
 from .settings import Settings
-from .trial import Window, left_out
+from .window import Window, left_out
 
 SIGN_NS, LOOK_NS = 1_000_000_000, 20_000_000  # how often a rank gives a sign of life, and looks for those of others
 LATE_NS, LATE_STEPS = 10_000_000_000, 20  # ranks that train in step give theirs within a step or two
@@ -181,14 +181,15 @@ class Following(_Member):
             self.trials = word["trials"] if self.said is not None and isinstance(word.get("trials"), list) else []
         return why
 
-    def handed(self, now: int, epoch_batches: int | None) -> None:
+    def handed(self, now: int, wait_ns: int | None, held_ns: int, epoch_batches: int | None) -> None:
         """A batch of the turn's settings was handed over."""
         if self.settings is None:
             return
         if self.window is None:
-            self.window = Window(self.settings, left_out(self.settings, epoch_batches))
+            out = left_out(self.settings, epoch_batches)
+            self.window = Window(self.settings, out, epoch_batches=epoch_batches)
             self.tell(now, turn=self.turn, rate=None, failed=None)
-        elif self.window.handed(now) and self._facts["rate"] is None:
+        elif self.window.handed(now, wait_ns, held_ns) and self._facts["rate"] is None:
             self.tell(now, rate=self.window.rate)
 
     def fail(self, now: int, why: str) -> None:

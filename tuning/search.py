@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..advisors.schema.report_model import Range
 from .candidates import MOST, Candidate, neighbours
 from .settings import Settings
-from .trial import WORTH, Spread, Trial
+from .trial import Spread, Trial
+from .window import WORTH, Headroom
 
 ENOUGH_S = 15.0  # of trying; after it no further candidate is begun
 STEEP = 1.05  # what lies beside settings that gained less over those before them gains less still
@@ -21,6 +22,7 @@ class Search:
         self.began_ns = 0  # the first of them
         self._last_base: list[float] = []  # the rate of the base's window just before
         self._spread = Spread()
+        self._headroom = Headroom(own)
 
     @property
     def best(self) -> Trial | None:
@@ -36,7 +38,15 @@ class Search:
         """The next candidate."""
         candidate, best = self.waiting.pop(0), self.best
         over_own = best.measured if best is not None else None
-        trial = Trial(self.found, candidate.settings, candidate.predicted, over_own, self._last_base, self._spread)
+        trial = Trial(
+            self.found,
+            candidate.settings,
+            candidate.predicted,
+            over_own,
+            self._last_base,
+            self._spread,
+            self._headroom,
+        )
         self._last_base = []
         self.trials.append(trial)
         self.began_ns = self.began_ns or now_ns

@@ -72,7 +72,7 @@ class Switching:
         self.next_pool: Pool | None = None
         self._pending: PendingPool | None = None
         self._comparison: Comparison | None = None
-        self._spot_checks = SpotChecks()
+        self.spot_checks = SpotChecks()
         self._maker = PoolMaker(loader, self.own, self.shown, self.driver)
         changed = self.shown.epoch_begins(loader, self.own)
         settings = self.driver.wanted(self.own)
@@ -160,9 +160,10 @@ class Switching:
         pool.given += 1
         if not pool.guest:
             self.shown.made(batch, self.own)
+            self.spot_checks.unneeded()
         else:
             try:
-                batch = self._spot_checks.checked(index, batch, self._made_by_own)
+                batch = self.spot_checks.checked(pool.settings, index, batch, self._made_by_own)
             except Unequal as error:
                 batch = error.args[1]
                 self._depends(error)
@@ -391,7 +392,6 @@ class Switching:
         before, after = self.pool, self.next_pool
         assert after is not None
         self.pool, self.next_pool = after, None
-        self._spot_checks = SpotChecks()
         if before.step is not None:
             before.step.paused(now_ns())
         self._account()

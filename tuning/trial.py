@@ -8,25 +8,23 @@ other programs that come and go make it wider.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from math import exp, hypot, inf, log
+from dataclasses import dataclass
+from math import exp, hypot, log
 from typing import Literal
 
 import numpy as np
 
+from ..advisors.schema.figures import times
 from ..advisors.schema.report_model import Range
 from .settings import Settings
+from .student import quantile
+from .window import WORTH, Headroom, Window, epochs_left_out, left_out
 
 Outcome = Literal["proven", "not faster", "undecided", "failed", "not tried"]
 
-# Gains below this are not worth a change, nor certain of anything.
-WORTH = 1.03
 # Windows are looked at again and again until they are certain of a gain: each look at this level. What is told is at
 # the other, that of all ranges in reports, which is enough to leave a candidate: time is worth more than a small gain.
 CERTAIN, TOLD = 0.99, 0.8
-DRAWN = 200_000  # of Student's distribution, by NumPy
-WINDOW_S, WINDOW_STEPS = 0.5, 8
 FEWEST_WINDOWS, MOST_PAIRS = 5, 6
 # What promises as much goes on for longer: a tenth that windows which differ by a tenth are to show takes twenty pairs.
 PROMISING, PROMISING_PAIRS, PROMISING_S = 1.05, 24, 25.0
@@ -39,69 +37,7 @@ SHORT_PROMISING_PAIRS = 8
 # How much earlier trials' windows of the same loader count for how windows differ, in windows: Smyth's moderated t.
 EARLIER = 6.0
 LONG_S = 15.0  # and so is one whose windows are long, as epochs are that are compared whole
-PAUSE = 20.0  # a step so many times longer than the median is a pause of the program's: an evaluation, a checkpoint
-
-
-@dataclass
-class Window:
-    """Steps under one setting, the first ones left out."""
-
-    settings: Settings
-    left_out: int
-    steps_s: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-    slowest: float = inf  # the rate of the slowest of other ranks: they train in step
-    waited_s: float | None = 0.0  # None where it is not known
-    _last_ns: int = -1
-
-    def broken(self, left_out: int) -> None:
-        """The iteration ended, or another began: what comes next follows on nothing."""
-        self.left_out, self._last_ns = left_out, -1
-
-    def handed(self, t_ns: int, wait_ns: int | None = None) -> bool:
-        """A batch was handed over that the loop had waited for so long; True once there are enough."""
-        if self.left_out > 0:
-            self.left_out -= 1
-            return False
-        if self._last_ns >= 0:
-            self.steps_s.append((t_ns - self._last_ns) / 1e9)
-            self.seconds += self.steps_s[-1]
-            self.waited_s = None if wait_ns is None or self.waited_s is None else self.waited_s + wait_ns / 1e9
-        self._last_ns = t_ns
-        return self.seconds >= WINDOW_S and len(self.steps_s) >= WINDOW_STEPS
-
-    def epoch(self, batches: int, seconds: float) -> bool:
-        """A whole epoch, the start of its workers with it; `left_out` are epochs then. True once there are enough."""
-        if self.left_out > 0:
-            self.left_out -= 1
-            return False
-        self.steps_s += [seconds / batches] * batches
-        self.seconds += seconds
-        self.waited_s = None
-        return self.seconds >= WINDOW_S
-
-    @property
-    def waits(self) -> bool:
-        """Whether the loop waits for so much that it is worth a change; True where that is not known."""
-        return self.waited_s is None or self.seconds <= 0 or 1 / (1 - min(0.99, self.waited_s / self.seconds)) > WORTH
-
-    @property
-    def rate(self) -> float:
-        """Batches a second."""
-        steps = np.asarray(self.steps_s)
-        kept = steps[steps <= PAUSE * np.median(steps)]
-        return min(self.slowest, float(len(kept) / max(1e-9, kept.sum())))
-
-
-def epochs_left_out(settings: Settings) -> int:
-    """Whole epochs at the beginning of a window that say nothing: those in which workers that are kept began."""
-    return int(settings.persistent_workers and settings.num_workers > 0)
-
-
-def left_out(settings: Settings, epoch_batches: int | None) -> int:
-    """Batches at the beginning of a window that say nothing: made ahead before it, or by workers that just began."""
-    ahead = 2 + settings.ahead
-    return ahead if epoch_batches is None else min(ahead, max(1, epoch_batches // 4))
+SECOND_LOOK = 4  # times as long are the windows in which a gain is looked at again that waiting does not account for
 
 
 @dataclass(frozen=True)
@@ -140,11 +76,13 @@ def ratio(base: Sequence[float], candidate: Sequence[float], level: float, befor
     return _fitted(base, candidate, windows, level, before) if windows >= FEWEST_WINDOWS else None
 
 
-def hopeless(base: Sequence[float], candidate: Sequence[float]) -> Range | None:
-    """As `ratio`, of a candidate that is so much slower that three windows say it, and no drift is asked for."""
+def hopeless(base: Sequence[float], candidate: Sequence[float], before: Spread = UNKNOWN) -> Range | None:
+    """As `ratio`, of a candidate that is so much slower that three windows say it, and no drift is asked for; None
+    where they do not."""
     if len(base) < 2 or len(candidate) != 1 or candidate[0] >= HOPELESS * min(base):
         return None
-    return _fitted(base, candidate, 3, TOLD, UNKNOWN)
+    found = _fitted(base, candidate, 3, TOLD, before)
+    return found if found.high < WORTH else None
 
 
 def _in_turns(base: Sequence[float], candidate: Sequence[float]) -> int:
@@ -156,7 +94,7 @@ def _fitted(base: Sequence[float], candidate: Sequence[float], windows: int, lev
     variance, freedom = before.moderated(squares, own)
     if windows < FEWEST_WINDOWS:
         variance = max(variance, LEAST_SPREAD**2)
-    half = _students(round(freedom), level) * (variance * weight) ** 0.5
+    half = quantile(level, round(freedom)) * (variance * weight) ** 0.5
     return Range(exp(middle - half), exp(middle), exp(middle + half))
 
 
@@ -169,13 +107,6 @@ def _least_squares(base: Sequence[float], candidate: Sequence[float], windows: i
     found, *_ = np.linalg.lstsq(causes, np.log(rates), rcond=None)
     squares = float(((np.log(rates) - causes @ found) ** 2).sum())
     return float(found[0]), squares, windows - causes.shape[1], float(np.linalg.inv(causes.T @ causes)[0, 0])
-
-
-@cache
-def _students(freedom: int, level: float) -> float:
-    """Half the width of an interval, in standard errors."""
-    drawn = np.random.default_rng(0).standard_t(freedom, DRAWN)
-    return float(np.quantile(np.abs(drawn), level))
 
 
 def product(one: Range, other: Range) -> Range:
@@ -198,9 +129,12 @@ class Trial:
         of_base: Range | None = None,
         base_rates: Sequence[float] = (),
         before: Spread = UNKNOWN,
+        headroom: Headroom | None = None,
     ) -> None:
-        """`base_rates`: of windows of the base just before; `before`: how windows differed until then."""
+        """`base_rates`: of windows of the base just before; `before`: how windows differed until then; `headroom`: by
+        windows until then."""
         self.before = before
+        self._headroom = headroom or Headroom(base)
         self.base, self.candidate, self.predicted, self.of_base = base, candidate, predicted, of_base
         self.rates: dict[Settings, list[float]] = {base: [*base_rates], candidate: []}
         self.outcome: Outcome | None = None
@@ -209,6 +143,13 @@ class Trial:
         self.seconds = 0.0
         self.waits = True  # with the candidate
         self.gain = 1.0  # over the base
+        self.first_look: Range | None = None  # where there is a second one: what the first found over the user's own
+
+    def window(self, epoch_batches: int | None, by_epochs: bool = False) -> Window:
+        """The next, of the settings whose turn it is, where epochs have so many batches."""
+        turn = self.turn
+        out = epochs_left_out(turn) if by_epochs else left_out(turn, epoch_batches)
+        return Window(turn, out, SECOND_LOOK if self.first_look is not None else 1, epoch_batches)
 
     @property
     def turn(self) -> Settings:
@@ -217,6 +158,7 @@ class Trial:
 
     def add(self, window: Window) -> None:
         """A window has ended."""
+        self._headroom.add(window)
         self.rates[window.settings].append(window.rate)
         if window.settings == self.candidate:
             self.waits = window.waits
@@ -225,13 +167,13 @@ class Trial:
             return  # the base's turn again: each of the candidate's windows lies between two of the base's
         certain, told = (ratio(base, candidate, level, self.before) for level in (CERTAIN, TOLD))
         if certain is None or told is None:
-            if (told := hopeless(base, candidate)) is not None:
+            if (told := hopeless(base, candidate, self.before)) is not None:
                 self._measured(told)
                 self.outcome = "not faster"
             return
         self._measured(told)
         if certain.low > WORTH:
-            self.outcome = "proven"
+            self._prove()
         elif told.high < WORTH:
             self.outcome = "not faster"
         elif len(candidate) >= (SHORT_PAIRS if self._short(told.mid) else MOST_PAIRS):
@@ -239,9 +181,24 @@ class Trial:
             # enough in the end, and what is probable goes on for some more turns.
             enough = self.of_base is None and told.low > WORTH and certain.low > 1.0
             if enough or self._better(told.mid, certain):
-                self.outcome = "proven"
+                self._prove()
             elif told.mid <= PROMISING or len(candidate) >= self._most_pairs or self.seconds > PROMISING_S:
                 self.outcome = "undecided"
+
+    def _prove(self) -> None:
+        """It is faster for certain. By more than the loop's waiting accounts for, only what a second look finds as well
+        counts: windows of its own, so long that no batches made ahead of them matter."""
+        most = self._headroom.factor
+        if self.first_look is not None or self.measured is None or most is None or self.measured.mid <= WORTH * most:
+            self.outcome = "proven"
+            return
+        self.first_look = self.measured
+        self.rates = {self.base: [], self.candidate: []}
+        self.measured = None
+        self.why = (
+            f"at first it was {times(self.first_look.mid)}, more than the loop's waiting accounts for "
+            f"({times(most)}): it was looked at a second time"
+        )
 
     @property
     def _most_pairs(self) -> int:
@@ -264,4 +221,4 @@ class Trial:
 
     def end(self, outcome: Outcome, why: str | None = None) -> None:
         """It cannot go on."""
-        self.outcome, self.why = outcome, why
+        self.outcome, self.why = outcome, why or self.why

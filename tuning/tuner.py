@@ -28,7 +28,8 @@ from .room import Load, Room, room_left, why_no_room, worker_bytes
 from .search import Search
 from .settings import Settings, settings_of, why_refused
 from .switching import Switching
-from .trial import Trial, Window, epochs_left_out, left_out
+from .trial import Trial
+from .window import Window, epochs_left_out, left_out
 
 # Epochs shorter than this are compared whole: starting workers is a part of them that may outweigh all else.
 SHORT_EPOCH_S = 3.0
@@ -118,6 +119,8 @@ class Tuner:
         window = self._following.window if self._following is not None else self._window
         if window is not None and not self._by_epochs:
             window.broken(left_out(window.settings, self._epoch_batches))
+        elif window is not None:
+            window.epoch_began()
         self._note(iterator, iterator.settings, 0)
         if self._clock() - self._written_ns >= WRITE_NS:
             self._write()
@@ -166,7 +169,8 @@ class Tuner:
         self.steps += 1
         self._going = iterator.settings, iterator.given
         if self.decided:
-            if self._window is not None and not self._by_epochs and self._window.handed(now):
+            window = self._window if not self._by_epochs else None
+            if window is not None and window.handed(now, _wait_ns(iterator), iterator.spot_checks.took_ns):
                 self._watch(iterator, now)
             if iterator.settings != self.chosen:
                 iterator.switch(self.chosen)
@@ -258,9 +262,9 @@ class Tuner:
         assert self._trial is not None
         turn = self._trial.turn
         if self._by_epochs:
-            self._window = Window(turn, epochs_left_out(turn))
+            self._window = self._trial.window(self._epoch_batches, by_epochs=True)
             return  # from the next epoch on
-        self._window = Window(turn, left_out(turn, self._epoch_batches))
+        self._window = self._trial.window(self._epoch_batches)
         if self._leading is not None:
             self._leading.take_turn(self._clock(), turn, (self._trial.base, self._trial.candidate))
         if iterator.settings != turn:
@@ -270,6 +274,7 @@ class Tuner:
         trial, window = self._trial, self._window
         assert trial is not None and window is not None
         if self._by_epochs:
+            window.within_epoch(now, _wait_ns(iterator))
             if self._spent(now):
                 self._out_of_budget(now)
             return
@@ -310,8 +315,7 @@ class Tuner:
         """Whether the window is over, in all ranks; the slowest one's rate is what counts."""
         if self._leading is not None and not self._leading.all_at_turn:
             return False
-        step = iterator.pool.step
-        over = window.handed(now, step.last_wait_ns() if step is not None else None)
+        over = window.handed(now, _wait_ns(iterator), iterator.spot_checks.took_ns)
         if self._leading is None:
             return over
         if not over or self._leading.rates is None:
@@ -411,7 +415,7 @@ class Tuner:
         elif iterator.settings != settings:
             iterator.switch(settings)
         elif iterator.pool.settings == settings:
-            told.handed(now, self._epoch_batches)
+            told.handed(now, _wait_ns(iterator), iterator.spot_checks.took_ns, self._epoch_batches)
 
     def _as_told(self, said: str, settings: Settings) -> None:
         self.chosen = settings
@@ -463,3 +467,9 @@ class Tuner:
         if self._following is not None:
             trials, follows = self._following.trials, 0
         self._record.write(self.loader(), self.own, self.chosen, self.decided, self.said, trials, follows, waiting)
+
+
+def _wait_ns(iterator: Switching) -> int | None:
+    """How long the loop waited for the batch handed over just now; None where that is not known."""
+    step = iterator.pool.step
+    return step.last_wait_ns() if step is not None else None

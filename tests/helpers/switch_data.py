@@ -139,10 +139,10 @@ def restless(loader: Any) -> Any:
 
 def deciding(loader: Any) -> Any:
     """Tuned as tuning decides, in a hurry: looks and trials take a few batches, and workers are always tried first."""
-    from loaderscope.tuning import candidates, look, trial, tune, tuner
+    from loaderscope.tuning import candidates, look, trial, tune, tuner, window
 
     look.LOOK_BATCHES, look.LOOK_S = 12, 0.02
-    trial.WINDOW_S, trial.WINDOW_STEPS, trial.SHORT_PAIRS = 0.01, 3, 3
+    window.WINDOW_S, window.WINDOW_STEPS, trial.SHORT_PAIRS = 0.01, 3, 3
     tuner.candidates_for = lambda loader, own, *_: [
         candidates.Candidate(each, None) for each in _hurried(own) if each != own
     ]

@@ -20,6 +20,7 @@ from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.text.tuned_text import render_tuned
 from loaderscope.tuning import look, ranks, tuner
 from loaderscope.tuning.candidates import Candidate
+from loaderscope.tuning.comparison import SpotChecks
 from loaderscope.tuning.ranks import Board, Following, Leading, meet
 from loaderscope.tuning.room import Room
 from loaderscope.tuning.settings import Settings
@@ -35,7 +36,7 @@ class Loop:
         self.driver, self.rates = driver, rates
         self.settings, self.step, self.given, self.pids = OWN, None, 0, []
         self.seen: list[tuple[int, Settings]] = []
-        self.tidied = 0
+        self.tidied, self.spot_checks, self.pids = 0, SpotChecks(), ()
 
     @property
     def pool(self) -> Any:

@@ -13,9 +13,11 @@ import loaderscope
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.tuning import candidates, look, tuner
 from loaderscope.tuning.candidates import Candidate, neighbours, ordered
+from loaderscope.tuning.comparison import SpotChecks
 from loaderscope.tuning.room import Room
 from loaderscope.tuning.settings import Settings
-from loaderscope.tuning.trial import CERTAIN, TOLD, Spread, Trial, Window, product, ratio
+from loaderscope.tuning.trial import CERTAIN, SECOND_LOOK, TOLD, Spread, Trial, hopeless, product, ratio
+from loaderscope.tuning.window import Headroom, Window
 from switch_data import Rows, same
 
 OWN, OTHER = Settings(0), Settings(2)
@@ -24,24 +26,9 @@ OWN, OTHER = Settings(0), Settings(2)
 def window(settings: Settings, rate: float) -> Window:
     found = Window(settings, left_out=3)
     steps = itertools.count()
-    while not found.handed(int(next(steps) / rate * 1e9)):
+    while not found.handed(int(next(steps) / rate * 1e9), None):
         pass
     return found
-
-
-def test_a_window_leaves_out_its_first_batches_and_pauses() -> None:
-    found = Window(OWN, left_out=2)
-    t = 0.0
-    for step in [9.0, 9.0, *[0.1] * 6, 60.0, *[0.1] * 9]:
-        t += step
-        if found.handed(int(t * 1e9)):
-            break
-    assert found.rate == pytest.approx(10.0) and max(found.steps_s) > 59.0
-    steps = len(found.steps_s)
-    found.broken(1)
-    for t_s in (200, 201, 202):  # what lies between two iterations is no step, nor what is left out after it
-        found.handed(t_s * 10**9)
-    assert len(found.steps_s) == steps + 1
 
 
 def test_steady_turns_are_certain_and_turns_that_differ_are_not() -> None:
@@ -92,6 +79,59 @@ def test_what_is_much_slower_is_left_after_one_window() -> None:
     assert slow.measured is not None and slow.measured.low < 0.6 < slow.measured.high < 1
 
 
+def test_a_slow_window_beside_others_that_differ_as_much_says_nothing() -> None:
+    steady, noisy = hopeless([50.0, 51.0], [30.0]), hopeless([50.0, 90.0], [40.0])
+    assert steady is not None and steady.high < 1 and noisy is None
+    known = hopeless([50.0, 60.0], [30.0], Spread(squares=10 * 0.02**2, freedom=10))
+    assert known is not None and known.high < 0.7  # how windows differ is known from before
+
+
+def waiting(settings: Settings, wait_ms: float, own_ms: float) -> Window:
+    """A window of the code's own settings, of which it is known what the loop waits for."""
+    found, steps = Window(settings, left_out=0), itertools.count()
+    while not found.handed(int(next(steps) * (wait_ms + own_ms) * 1e6), int(wait_ms * 1e6)):
+        pass
+    return found
+
+
+def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
+    """A loop that waits for half of its time is tried, and becomes six times as fast: at first, and looked at again."""
+    for again, outcome in ((300.0, "proven"), (50.0, "not faster")):
+        trial = Trial(OWN, OTHER, headroom=Headroom(OWN))
+        while trial.outcome is None and trial.first_look is None:
+            trial.add(waiting(OWN, 10, 10) if trial.turn == OWN else window(OTHER, 300.0))
+        assert trial.outcome is None and trial.first_look is not None and trial.measured is None
+        assert trial.window(None).long == SECOND_LOOK and trial.rates == {OWN: [], OTHER: []}
+        while trial.outcome is None:
+            trial.add(waiting(OWN, 10, 10) if trial.turn == OWN else window(OTHER, again))
+        assert trial.outcome == outcome and trial.measured is not None
+        assert trial.measured.mid == pytest.approx(again / 50, rel=0.05)
+        assert trial.why is not None and "×6.00" in trial.why and "×2.00" in trial.why
+
+
+def test_what_the_headroom_allows_is_proven_at_once() -> None:
+    trial = Trial(OWN, OTHER, headroom=Headroom(OWN))
+    while trial.outcome is None:
+        trial.add(waiting(OWN, 10, 10) if trial.turn == OWN else window(OTHER, 100.0))
+    assert trial.outcome == "proven" and trial.first_look is None and trial.why is None
+
+
+def test_workers_that_deliver_in_bursts_are_measured_right() -> None:
+    """A data set that sleeps: 148 ms a batch without workers; of four workers, three batches come with the fourth."""
+    times_ms = {Settings(0): itertools.repeat(148.0), Settings(4): itertools.cycle([0.1, 0.1, 0.1, 148.0])}
+    trial, now_ms = Trial(Settings(0), Settings(4), headroom=Headroom(Settings(0))), 0.0
+    while trial.outcome is None:
+        found = trial.window(None)
+        over = False
+        while not over:
+            step_ms = next(times_ms[found.settings])
+            now_ms += step_ms + 0.01
+            over = found.handed(int(now_ms * 1e6), int(step_ms * 1e6))
+        trial.add(found)
+    assert trial.outcome == "proven" and trial.measured is not None
+    assert trial.measured.mid == pytest.approx(4 * 148.01 / 148.34)
+
+
 def test_windows_of_the_base_just_before_count() -> None:
     trial = turns(Trial(OWN, OTHER, base_rates=[50.0]), {OWN: 50, OTHER: 80})
     assert trial.outcome == "proven" and len(trial.rates[OWN]) == 3 == len(trial.rates[OTHER]) + 1
@@ -126,15 +166,6 @@ def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(workers: int, mi
     assert not Trial(Settings(2), Settings(workers))._better(
         middle, certain
     )  # the user's own give way to what is proven
-
-
-def test_a_loop_that_waits_for_nothing_has_nothing_to_gain() -> None:
-    for wait_ms, waits in ((1, False), (30, True), (None, True)):
-        found = Window(OWN, left_out=0)
-        for step in range(100):
-            if found.handed(step * 10**8, None if wait_ms is None else wait_ms * 10**6):
-                break
-        assert found.waits == waits
 
 
 def factor(value: float) -> Range:
@@ -244,9 +275,10 @@ class Loop:
 
     def __init__(self, rates: dict[Settings, float]) -> None:
         self.rates, self.now = rates, 0
-        self.settings, self.step, self.given, self.pids = Settings(1), None, 0, []
+        self.settings, self.step, self.given = Settings(1), None, 0
         self.seen: list[Settings] = []
         self.length = 10**6
+        self.spot_checks, self.pids = SpotChecks(), ()
 
     @property
     def pool(self) -> Any:

@@ -1,0 +1,132 @@
+"""Which steps of a window count, and what they say of the loop's waiting."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import pytest
+
+from loaderscope.tuning.settings import Settings
+from loaderscope.tuning.window import HELD, WINDOW_S, WINDOW_STEPS, Headroom, Window
+
+OWN, WORKERS = Settings(0), Settings(4)
+MS = 1_000_000
+
+
+def played(found: Window, steps: Iterable[tuple[float, float]], since_ns: int = 0) -> bool:
+    """Steps of (wait, the loop's own work), in ms, after a batch handed over then; whether they were enough."""
+    t_ns, over = since_ns, found.handed(since_ns, 0)
+    for wait_ms, own_ms in steps:
+        t_ns += int((wait_ms + own_ms) * MS)
+        over = found.handed(t_ns, int(wait_ms * MS))
+        if over:
+            break
+    return over
+
+
+def bursts(own_ms: float = 0.02) -> Iterable[tuple[float, float]]:
+    """Four workers that wait alike deliver at once."""
+    return itertools.cycle([(0.1 - own_ms, own_ms)] * 3 + [(37.0 - own_ms, own_ms)])
+
+
+@pytest.mark.parametrize("phase", range(4))
+def test_bursts_of_workers_are_waited_for_wherever_a_window_begins(phase: int) -> None:
+    found = Window(WORKERS, left_out=0)
+    assert played(found, itertools.islice(bursts(), phase, None))
+    assert found.rate == pytest.approx(4 / 0.0373, rel=1e-6) and len(found.steps_s) % 4 == 0
+
+
+def test_a_pause_of_the_loop_s_own_work_counts_for_nothing() -> None:
+    found = Window(OWN, left_out=2)
+    steps = [(9000.0, 0.0), (9000.0, 0.0), *[(90.0, 10.0)] * 6, (90.0, 60_000.0), *[(90.0, 10.0)] * 9]
+    assert played(found, steps)
+    assert max(found.steps_s) > 60 and found.rate == pytest.approx(10.0)
+    assert found.times == pytest.approx((0.1 * 7, 0.01 * 7))
+
+
+def test_so_long_a_wait_is_no_pause() -> None:
+    found = Window(OWN, left_out=0)
+    assert played(found, [*[(90.0, 10.0)] * 6, (60_000.0, 10.0), (90.0, 10.0)])
+    assert found.rate == pytest.approx(8 / 60.71, rel=0.01)
+    unknown = Window(OWN, left_out=0)
+    for second in (0, 1, 2, 3, 4, 5, 6, 7, 68):
+        unknown.handed(second * 10**9, None)
+    assert unknown.rate == pytest.approx(8 / 68) and unknown.times[1] is None
+
+
+def test_what_workers_made_ahead_during_a_pause_does_not_count_either() -> None:
+    found = Window(WORKERS, left_out=0)
+    ready = [(0.1, 0.1)] * WORKERS.ahead  # handed over from what was made meanwhile
+    steps = [*[(30.0, 0.1)] * 12, (0.1, 60_000.0), *ready]
+    played(found, itertools.chain(steps, itertools.repeat((30.0, 0.1), 3)))
+    assert found.rate == pytest.approx(1 / 0.0301, rel=1e-3)
+
+
+def test_regular_long_work_is_no_pause() -> None:
+    """An optimizer's step after each eighth batch is what the loop does."""
+    found = Window(OWN, left_out=0)
+    assert played(found, itertools.cycle([(1.0, 1.0)] * 7 + [(1.0, 100.0)]))
+    assert found.rate == pytest.approx(8 / 0.115, rel=0.1)
+
+
+def test_what_lies_between_two_iterations_is_no_step() -> None:
+    found = Window(OWN, left_out=0)
+    played(found, [(90.0, 10.0)] * 3)
+    found.broken(1)
+    for t_s in (200, 201, 202):
+        found.handed(t_s * 10**9, 0)
+    assert found.steps_s == pytest.approx([0.1, 0.1, 0.1, 1.0])
+
+
+def test_where_tuning_holds_the_loop_up_a_window_is_broken() -> None:
+    """Workers go on meanwhile: what comes next was made ahead, and is left out."""
+    held_ns = int(2 * HELD * WINDOW_S * 1e9)
+    found = Window(WORKERS, left_out=0)
+    for step in range(10):
+        found.handed(step * 10 * MS, 0)
+    found.handed(300 * MS, 0, held_ns)
+    for step in range(WORKERS.ahead + 1):
+        found.handed((301 + step) * MS, 0)
+    assert found.steps_s == pytest.approx([0.01] * 9)
+    found.handed(320 * MS, 0)
+    found.handed(330 * MS, 0, held_ns // 4)  # too little to matter
+    assert found.steps_s == pytest.approx([*[0.01] * 9, 0.01 - held_ns / 4e9])
+
+
+def test_a_long_window_is_as_many_times_as_long() -> None:
+    short, long = (Window(OWN, 0, each) for each in (1, 4))
+    for found in (short, long):
+        played(found, itertools.repeat((0.0, 100.0)))
+    assert (len(short.steps_s), len(long.steps_s)) == (WINDOW_STEPS, 4 * WINDOW_STEPS)
+
+
+@pytest.mark.parametrize(("wait_ms", "waits"), [(1, False), (30, True)])
+def test_a_loop_that_waits_for_nothing_has_nothing_to_gain(wait_ms: float, waits: bool) -> None:
+    found, headroom = Window(OWN, left_out=0), Headroom(OWN)
+    assert played(found, itertools.repeat((wait_ms, 100.0 - wait_ms)))
+    headroom.add(found)
+    assert found.waits == waits and headroom.factor == pytest.approx(100 / (100 - wait_ms))
+
+
+def test_headroom_is_of_the_code_s_own_settings_and_of_what_is_known() -> None:
+    headroom, other, unknown, of_ranks = Headroom(OWN), Window(WORKERS, 0), Window(OWN, 0), Window(OWN, 0, slowest=5.0)
+    played(other, bursts())
+    played(of_ranks, itertools.repeat((50.0, 50.0)))
+    for step in range(20):
+        unknown.handed(step * 100 * MS, None)
+    for each in (other, unknown, of_ranks):
+        headroom.add(each)
+    assert headroom.factor is None and unknown.waits
+
+
+def test_of_an_epoch_that_is_compared_whole() -> None:
+    """Its start is waiting: 20 batches of 10 ms of the loop's own work in 0.9 s."""
+    found = Window(OWN, left_out=1)
+    for _ in range(2):
+        found.epoch_began()
+        for step in range(20):
+            found.within_epoch(step * 30 * MS, 20 * MS)
+        over = found.epoch(20, 0.9)
+    assert over and found.rate == pytest.approx(20 / 0.9)
+    assert found.times == pytest.approx((0.9, 0.2))
