@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -14,7 +15,9 @@ from .script import ScriptCommand, exit_code, report_after
 
 
 @click.command(
-    "tune", cls=ScriptCommand, options_metavar="[--budget S] [--steps N] [--dry] [--any-order] [--quiet] [--runs DIR]"
+    "tune",
+    cls=ScriptCommand,
+    options_metavar="[--budget S] [--steps N] [--dry] [--any-order] [--any-random] [--quiet] [--runs DIR]",
 )
 @click.option(
     "--budget",
@@ -26,8 +29,9 @@ from .script import ScriptCommand, exit_code, report_after
 @click.option(
     "--steps", type=click.IntRange(1), help="Batches of the whole training: a tenth of them at most are tried on."
 )
-@click.option("--dry", is_flag=True, help="Put the script's own settings back at the end, whatever was found.")
+@click.option("--dry", is_flag=True, help="Try nothing: say what would be tried, and what forbids the rest.")
 @click.option("--any-order", is_flag=True, help="Try in_order=False too: batches as soon as they are ready, each once.")
+@click.option("--any-random", is_flag=True, help="Tune random augmentation too: other settings draw other numbers.")
 @click.option("-q", "--quiet", is_flag=True, help="Print what was found, and no report after it.")
 @click.option("--runs", type=click.Path(path_type=Path), help="Folder to record into.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
@@ -36,6 +40,7 @@ def tune_verb(
     steps: int | None,
     dry: bool,
     any_order: bool,
+    any_random: bool,
     quiet: bool,
     runs: Path | None,
     command: tuple[str, ...],
@@ -43,8 +48,9 @@ def tune_verb(
     """Run a script and try the settings of its DataLoaders while it trains.
 
     Settings take turns with the script's own for some steps at a time; what is proven faster stays until the script
-    ends. Batches and their order stay the same; what random augmentation draws in workers does not. At the end the
-    settings to write into the code are printed, to standard error, and the report. The exit code is the script's own.
+    ends. The script gets the batches that it would get without: a loader whose batches depend on more than their
+    indices is not tuned. At the end the settings to write into the code are printed, to standard error, and the
+    report. The exit code is the script's own.
 
     \b
     Examples:
@@ -54,9 +60,9 @@ def tune_verb(
     if not command:
         raise UsageError("which script? For example: loaderscope tune train.py --lr 0.1")
     from ..profiler.launch import BEGIN_VARIABLE, run_command
-    from ..tuning.tune import VARIABLE, tune_as_told
+    from ..tuning.tune import VARIABLE, Options, tune_as_told
 
-    options = json.dumps({"budget_s": budget, "steps": steps, "dry": dry, "any_order": any_order})
+    options = json.dumps(asdict(Options(budget, steps, dry, any_order, any_random)))
     begin = f"{tune_as_told.__module__}:{tune_as_told.__name__}"
     ended = run_command(list(command), runs, {VARIABLE: options, BEGIN_VARIABLE: begin})
     if ended.directory is not None:

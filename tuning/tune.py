@@ -24,19 +24,26 @@ VARIABLE = "LOADERSCOPE_TUNE"  # the options of `loaderscope tune`, as JSON, for
 
 
 def tune(
-    loader: T, *, budget: float = BUDGET_S, steps: int | None = None, dry: bool = False, any_order: bool = False
+    loader: T,
+    *,
+    budget: float = BUDGET_S,
+    steps: int | None = None,
+    dry: bool = False,
+    any_order: bool = False,
+    any_random: bool = False,
 ) -> T:
     """Try this loader's settings while training goes on, from its next iteration on; returns the loader itself.
 
     `num_workers`, `prefetch_factor` and `pin_memory` are changed for some steps at a time, in turns with the loader's
     own; what is proven faster stays, and nothing proven, its own. Where the data set's source shows nothing but
-    look-ups, whole batches by one look-up (`__getitems__`) are tried too, once batches made in both ways were the same.
-    Batches and their order stay the same; what random augmentation draws in workers does not. The loader is recorded,
-    as by `watch`; the run directory keeps the trials.
+    look-ups, whole batches by one look-up (`__getitems__`) are tried too. Only a loader whose batches were seen to
+    depend on their indices alone is tuned, and the loop gets the batches that it would get untuned. The loader is
+    recorded, as by `watch`; the run directory keeps the trials.
 
     `budget` is the most seconds to spend on trying; `steps`, how many batches the whole training has, makes that a
-    tenth of them at most. With `dry`, the loader's own settings are put back at the end whatever was found. With
-    `any_order`, `in_order=False` is tried too, under which each batch still comes once, as soon as it is ready.
+    tenth of them at most. With `dry`, nothing is tried: what would be is told, and what forbids the rest. With
+    `any_order`, `in_order=False` is tried too, under which each batch still comes once, as soon as it is ready. With
+    `any_random`, a data set that draws random numbers is tuned too, and draws others under other settings.
 
     A loader whose settings cannot be changed in mid-epoch is recorded and left alone, and one line on standard error
     says why. Raises UsageError for something that cannot be iterated over, or a budget that is no time.
@@ -46,9 +53,10 @@ def tune(
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps <= 0):
         raise UsageError(f"steps must be a whole number above 0, not {steps!r}")
     watched = watch(loader)
-    driver = _driver(watched, Options(budget, steps, dry, any_order))
+    options = Options(budget, steps, dry, any_order, any_random)
+    driver = _driver(watched, options)
     if driver is not None:
-        hand_out(watched, handing_out(driver))
+        hand_out(watched, handing_out(driver, any_random))
     return watched
 
 
@@ -60,6 +68,7 @@ class Options:
     steps: int | None = None
     dry: bool = False
     any_order: bool = False
+    any_random: bool = False
 
 
 def tune_all(options: Options) -> None:
@@ -68,7 +77,7 @@ def tune_all(options: Options) -> None:
 
     def choose(loader: Any) -> Callable[[Any], Any] | None:
         driver = _driver(loader, options)
-        return None if driver is None else handing_out(driver)
+        return None if driver is None else handing_out(driver, options.any_random)
 
     hand_out_each(choose)
 

@@ -153,7 +153,12 @@ class Tuner:
     def failed(self, settings: Settings, error: BaseException) -> None:
         name = "" if isinstance(error, Depends | Unequal) else f"{type(error).__name__}: "
         why = f"{name}{error}".splitlines()[0][:300]
-        if self._trial is not None and settings == self._trial.candidate:
+        never = self._why_never()
+        if never is not None and not self.decided:
+            if self._trial is not None:
+                self._trial.end("failed", why)
+            self._give_up(never)
+        elif self._trial is not None and settings == self._trial.candidate:
             self._trial.end("failed", why)
             self._ended()
         elif self._following is not None and not self.decided and settings != self.own:
@@ -162,6 +167,16 @@ class Tuner:
             self.chosen = self.own
             self._trial = self._window = None
             self._decide(f"tuning was given up: {why}")
+
+    def _why_never(self) -> str | None:
+        """Why no other settings may make the loader's batches."""
+        iterator = self._active() if self._active is not None else None
+        return iterator.why_never if iterator is not None else None
+
+    def _give_up(self, why: str) -> None:
+        self.chosen = self.own
+        self._trial = self._window = None
+        self._decide(f"not tuned: {why}")
 
     def handed(self, iterator: Switching, batch: Any) -> None:
         now = self._clock()
@@ -242,9 +257,13 @@ class Tuner:
             "the loader is gone" if loader is None else why_refused(loader, self.own, trial.candidate, self._any_order)
         )
         why = why or iterator.why_not(trial.candidate) or self._why_no_room(iterator, trial.candidate)
-        if why is not None:
-            trial.end("not tried", why)
+        if iterator.why_never is not None:
+            trial.end("not tried", iterator.why_never)
+            self._give_up(iterator.why_never)
+        elif why is not None or self._dry:
+            trial.end("not tried", why or "it may be tried")
             self._after()
+        if trial.outcome is not None:
             return
         self._trial, self._trial_ns = trial, now
         self._open_window(iterator)
@@ -262,7 +281,8 @@ class Tuner:
         assert self._trial is not None
         turn = self._trial.turn
         if self._by_epochs:
-            self._window = self._trial.window(self._epoch_batches, by_epochs=True)
+            if iterator.compare(self._trial.candidate):  # which takes time from the epoch that it goes on in
+                self._window = self._trial.window(self._epoch_batches, by_epochs=True)
             return  # from the next epoch on
         self._window = self._trial.window(self._epoch_batches)
         if self._leading is not None:
@@ -272,12 +292,16 @@ class Tuner:
 
     def _go_on(self, iterator: Switching, now: int) -> None:
         trial, window = self._trial, self._window
-        assert trial is not None and window is not None
+        assert trial is not None
         if self._by_epochs:
-            window.within_epoch(now, _wait_ns(iterator))
-            if self._spent(now):
+            if window is None:
+                self._open_window(iterator)
+            else:
+                window.within_epoch(now, _wait_ns(iterator))
+            if self._trial is trial and self._spent(now):
                 self._out_of_budget(now)
             return
+        assert window is not None
         if iterator.pool.settings != window.settings:
             if iterator.settings != window.settings:
                 iterator.switch(window.settings)
@@ -351,12 +375,12 @@ class Tuner:
 
     def _conclude(self) -> None:
         best = self.best
-        if best is None:
+        if self._dry:
+            allowed = [each.candidate.told_from(self.own) for each in self.trials if each.why == "it may be tried"]
+            self._decide(f"nothing was tried, as asked; may be tried: {'; '.join(allowed) or 'nothing'}")
+        elif best is None:
             self.chosen = self.own
             self._decide("nothing that was tried is certain to be faster: the loader keeps its own settings")
-        elif self._dry:
-            self.chosen = self.own
-            self._decide(f"{self._words(best)} is faster; put back, as asked")
         else:
             self._stay()
             self._decide(f"{self._words(best)} is faster, and stays")

@@ -22,7 +22,8 @@ def render_tuned(run: Run, width: int, color: bool, unicode: bool) -> str:
 
 
 def _lines(name: str, tuned: Tuned) -> Iterator[str]:
-    yield f"Tuned {clean(name)}: {clean(tuned.said)}"
+    said = clean(tuned.said)
+    yield f"{clean(name)}: {said}" if said.startswith("not tuned") else f"Tuned {clean(name)}: {said}"
     kept = [each for each in tuned.trials if each.settings == tuned.chosen and tuned.decided]  # perhaps by hand
     proven = [each for each in tuned.trials if each.outcome == "proven"]
     best = next(reversed(kept or proven), None)

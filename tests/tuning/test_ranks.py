@@ -48,7 +48,12 @@ class Loop:
         else:
             self.settings = settings
 
+    why_never = None
+
     def why_not(self, settings: Settings) -> None: ...
+
+    def compare(self, settings: Settings) -> bool:
+        return True
 
     def release_unwanted(self) -> None:
         self.tidied += 1

@@ -287,7 +287,12 @@ class Loop:
     def switch(self, settings: Settings) -> None:
         self.settings = settings
 
+    why_never = None
+
     def why_not(self, settings: Settings) -> None: ...
+
+    def compare(self, settings: Settings) -> bool:
+        return True
 
     def release_unwanted(self) -> None: ...
 
@@ -358,10 +363,19 @@ def test_short_epochs_are_compared_whole(tuned: Any) -> None:
     assert driver.chosen == others[1] and driver.best.measured.mid == pytest.approx(1.2, rel=0.02)
 
 
-def test_dry_puts_back(tuned: Any) -> None:
+def test_dry_tries_nothing_and_says_what_may_be_tried(tuned: Any) -> None:
     loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(2)], dry=True)
     loop.run(driver, 100)
-    assert driver.best.candidate == Settings(2) and loop.settings == Settings(1) and "put back" in driver.said
+    assert driver.decided and loop.seen == [Settings(1)] and driver.chosen == Settings(1)
+    assert driver.said == "nothing was tried, as asked; may be tried: num_workers=2"
+
+
+def test_a_loader_that_depends_on_more_than_its_indices_is_given_up_at_once(tuned: Any) -> None:
+    loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(2), Settings(3)])
+    loop.why_never = "the loop changes Data.level between batches"
+    loop.run(driver, 100)
+    assert driver.said == "not tuned: the loop changes Data.level between batches"
+    assert loop.seen == [Settings(1)] and [each.outcome for each in driver.trials] == ["not tried"]
 
 
 @pytest.mark.parametrize("options", [{"budget_s": 2.0}, {"steps": 500}])
