@@ -62,7 +62,7 @@ def tune_verb(
     if directory is not None:
         _found(directory)
     if directory is None or not quiet:
-        report_after(directory)
+        report_after(directory, tuned=False)
     return exit_code(code)
 
 
