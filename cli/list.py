@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,18 +60,22 @@ def list_verb(number: int | None, runs: Path | None, format_: str, accuracy: boo
 
 
 def _accuracy(where: Path, number: int | None, format_: str, output: Path | None) -> int:
-    from ..advisors.whatif.past_trials import outcomes_of
+    from ..advisors.whatif.past_trials import predicted_trials
     from ..profiler.store.run.run_finder import run_ids
     from ..reports.export.table import render_table
     from ..reports.text.accuracy_text import render_accuracy
-    from ..reports.words.accuracy import AccuracyRow, accuracy_rows
+    from ..reports.words.accuracy import AccuracyRow, accuracy_rows, unsure_trials
 
     newest = run_ids(where)[::-1][:number]
-    rows = accuracy_rows(outcomes_of([where / name for name in newest]))
+    found = list(predicted_trials([where / name for name in newest]))
+    rows = accuracy_rows(each for each in found if each.sure)
+    unsure = sum(not each.sure for each in found)
     if format_ != "text":
         deliver(render_table(format_, AccuracyRow, rows), output)
     elif rows:
-        show(render_accuracy, rows, output=output)
+        show(partial(render_accuracy, unsure=unsure), rows, output=output)
+    elif unsure:
+        click.echo(f"In {where}: {unsure_trials(unsure)}.")
     else:
         click.echo(f"No trial with a prediction in {where} yet. Try: loaderscope tune your_script.py")
     return 0

@@ -29,8 +29,9 @@ class ScriptCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def report_after(ended: Ended) -> None:
-    """The report of a run that has just ended. The script's exit code stands, whatever happens here."""
+def report_after(ended: Ended, tuned: bool = True) -> None:
+    """The report of a run that has just ended, which leads with what tuning found unless that was told before. The
+    script's exit code stands, whatever happens here."""
     if not ended.could:
         return
     why: tuple[str, ...] = ()
@@ -52,7 +53,7 @@ def report_after(ended: Ended) -> None:
             click.echo(f"loaderscope: {error}", err=True)
             return
         if report.loaders:
-            show(partial(render_brief, most=AFTER_RUN), report, stream=sys.stderr)
+            show(partial(render_brief, most=AFTER_RUN, tuned=tuned), report, stream=sys.stderr)
             return
         why = report.missing
     for sentence in why or ("the script iterated over no DataLoader",):

@@ -68,7 +68,7 @@ def tune_verb(
     if ended.directory is not None:
         _found(ended.directory)
     if ended.directory is None or not quiet:
-        report_after(ended)
+        report_after(ended, tuned=False)
     return exit_code(ended.code)
 
 

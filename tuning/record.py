@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from ..advisors.schema.report_model import Range
@@ -28,6 +29,7 @@ class Record:
 
     def __init__(self) -> None:
         self._switches: list[dict[str, Any]] = []
+        self.place: tuple[Path, int] | None = None  # of the loader: the process's folder, and its number there
 
     def switched(self, epoch: int, batch: int, settings: Settings) -> None:
         """From this batch of the epoch on."""
@@ -50,6 +52,7 @@ class Record:
         place = loader_place(loader) if loader is not None else None
         if place is None:
             return
+        self.place = place
         # In the cache by now: predictions asked for it, in a thread of their own.
         predicted = any(each["predicted"] for each in (*trials, *waiting))
         correction = correction_for(place[0].parent, host_name()) if predicted else None

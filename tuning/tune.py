@@ -15,6 +15,7 @@ from ..profiler.record.iterate.watch import hand_out, hand_out_each, recorder_of
 from ..profiler.record.session import session as sessions
 from .settings import why_fixed
 from .switching import handing_out
+from .told import tell_at_the_end
 from .tuner import Tuner
 
 T = TypeVar("T")
@@ -38,7 +39,8 @@ def tune(
     own; what is proven faster stays, and nothing proven, its own. Where the data set's source shows nothing but
     look-ups, whole batches by one look-up (`__getitems__`) are tried too. Only a loader whose batches were seen to
     depend on their indices alone is tuned, and the loop gets the batches that it would get untuned. The loader is
-    recorded, as by `watch`; the run directory keeps the trials.
+    recorded, as by `watch`; the run directory keeps the trials. When the program ends, one line on standard error says
+    what was found, and what to write into the code.
 
     `budget` is the most seconds to spend on trying; `steps`, how many batches the whole training has, makes that a
     tenth of them at most. With `dry`, nothing is tried: what would be is told, and what forbids the rest. With
@@ -57,6 +59,9 @@ def tune(
     driver = _driver(watched, options)
     if driver is not None:
         hand_out(watched, handing_out(driver, any_random))
+        recorder = recorder_of(watched)
+        if recorder is not None:
+            tell_at_the_end(driver, recorder.name)
     return watched
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -88,6 +89,11 @@ class Tuner:
     @property
     def trials(self) -> list[Trial]:
         return self.search.trials if self.search is not None else []
+
+    @property
+    def place(self) -> tuple[Path, int] | None:
+        """Where what was found is kept, once there is anything."""
+        return self._record.place
 
     @property
     def best(self) -> Trial | None:
@@ -210,7 +216,7 @@ class Tuner:
             if self.look.found is not None:
                 self.search = Search(self.own, self._cores, self.look.found)
                 if not self.look.found:
-                    self._decide("nothing to gain: the loop does not wait for its data")
+                    self._decide("no other settings are expected to be faster")
             return
         if not self.look.handed(now) or not self._met(now):
             return

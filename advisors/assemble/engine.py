@@ -10,7 +10,7 @@ from ..case.code_text import told_by_hand
 from ..rules import Rule, all_rules
 from ..schema.report_model import LoaderReport, Recommendation
 from .plan import LEAST_GAIN, Option, capped, headrooms, option, plan_of
-from .tried import trial_for
+from .tried import trial_for, why_not
 
 # What of the loop's own time goes with loading counts from this part of what free loading would leave on.
 RELEASED_FROM = 0.05
@@ -78,9 +78,11 @@ def place(
     headroom = case.report.headroom
     if headroom is not None and found.predicted.high > headroom and not advice.beside_loading:
         found = replace(found, why=f"{found.why} {MORE_THAN_FREE}")
-    trial = trial_for(found, case.loader.tuning)
+    trial, against = trial_for(found, case.loader.tuning), why_not(found, case.loader.tuning)
     if advice.rejected:
         rejected.append(found)
+    elif against is not None:
+        rejected.append(replace(found, why=f"{against} {found.why}"))
     elif trial is not None and trial.outcome == "proven":
         recommended.append(found)
     elif case.report.verdict == "compute-bound" and not advice.beside_loading:

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...profiler.base.metadata import Scalar
-from ...profiler.store.run.tuning import Tried, Tuned
+from ...profiler.store.run.tuning import Three, Tried, Tuned
 from ..rules.fetching.batched_getitems import NAME as BATCHED
-from ..schema.report_model import LoaderReport, Range, Recommendation
+from ..schema.ranges import Range
+from ..schema.report_model import LoaderReport, Recommendation
+from ..schema.tuning_model import SettingsTrial, Tuning, certain
+
+NO_GAIN = 1.03  # below this, a gain is not worth a change
 
 
 def with_trials(loader: LoaderReport, tuned: Tuned) -> LoaderReport:
@@ -19,20 +23,71 @@ def with_trials(loader: LoaderReport, tuned: Tuned) -> LoaderReport:
         recommendations=tuple(_tried(each, tuned) for each in loader.recommendations),
         rejected=tuple(_tried(each, tuned) for each in loader.rejected),
         notes=(*loader.notes, note) if tuned.trials else loader.notes,
+        tuning=tuning_of(tuned),
     )
+
+
+def tuning_of(tuned: Tuned) -> Tuning:
+    """As a report has it."""
+    trials = tuple(
+        SettingsTrial(
+            each.settings,
+            each.base,
+            each.outcome,
+            _range(each.measured),
+            _range(each.predicted),
+            each.seconds,
+            each.why,
+        )
+        for each in tuned.trials
+    )
+    return Tuning(tuned.own, tuned.chosen, tuned.decided, tuned.said, trials)
 
 
 def trial_for(advice: Recommendation, tuned: Tuned | None) -> Tried | None:
     """The trial of what this advice changes, where it was measured."""
-    changes: Mapping[str, Scalar] = advice.change.params
-    if advice.rule == BATCHED and "batch_size" in changes:
-        changes = {"num_workers": 0, "batched": True}
+    changes = _changes(advice)
     return tuned.trial_of(changes) if tuned is not None and changes else None
 
 
-def _tried(advice: Recommendation, tuned: Tuned) -> Recommendation:
+def why_not(advice: Recommendation, tuned: Tuned | None) -> str | None:
+    """Why what trials measured speaks against this advice; None where it does not."""
+    if tuned is None or advice.kind != "speed":
+        return None
     trial = trial_for(advice, tuned)
-    if trial is None or trial.measured is None:
+    if trial is not None and trial.measured is not None and trial.outcome != "proven":
+        _, middle, high = trial.measured
+        if middle < 1:
+            return "It was slower when it was tried."
+        if high < NO_GAIN:
+            return "It was no faster when it was tried."
+    best = tuning_of(tuned).proven
+    if best is not None:
+        proven = {name: value for name, value in best.settings.items() if tuned.own.get(name) != value}
+        other = any(name in proven and proven[name] != value for name, value in _changes(advice).items())
+        if other and best.measured is not None and advice.predicted.low <= best.measured.mid:
+            return "Other settings were proven, and no more is certain of these."
+    return None
+
+
+def _changes(advice: Recommendation) -> Mapping[str, Scalar]:
+    changes: Mapping[str, Scalar] = advice.change.params
+    if advice.rule == BATCHED and "batch_size" in changes:
+        return {"num_workers": 0, "batched": True}
+    return changes
+
+
+def _tried(advice: Recommendation, tuned: Tuned) -> Recommendation:
+    """With what its trial came to. What was tried for too short a time is shown, and is no measurement."""
+    trial = trial_for(advice, tuned)
+    found = _range(trial.measured) if trial is not None else None
+    if trial is None or found is None:
         return advice
-    found = Range(*trial.measured)
-    return replace(advice, measured=found.mid, measured_range=found, measured_s=trial.seconds)
+    measured = found.mid if certain(trial.outcome, found) else None
+    return replace(
+        advice, measured=measured, measured_range=found, measured_s=trial.seconds, tried=trial.outcome or "undecided"
+    )
+
+
+def _range(ends: Three | None) -> Range | None:
+    return Range(*ends) if ends is not None else None

@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 from ...profiler.base.errors import UsageError
 from .codec import dump, load
+from .ranges import Range as Range
 from .rank_model import Ranks
+from .tuning_model import Tuning
 
 SCHEMA = 1
 
@@ -110,15 +112,6 @@ class Basis:
 
 
 @dataclass(frozen=True)
-class Range:
-    """A factor on batches per second: the true value should lie in [low, high] four times in five."""
-
-    low: float
-    mid: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Change:
     """What to change: DataLoader arguments, and code to paste."""
 
@@ -132,7 +125,7 @@ class Recommendation:
 
     `kind` says whether it is about speed, or about training right ("correctness") or surviving ("safety"): the last two
     are made whatever the speed. `measured` is the true factor, tried by `loaderscope tune`: it lies in `measured_range`
-    as certainly as in `predicted`.
+    as certainly as in `predicted`; None with a range is a trial that was too short to tell.
     """
 
     rule: str
@@ -148,6 +141,7 @@ class Recommendation:
     measured_range: Range | None = None
     measured_s: float | None = None  # how long it was tried
     effort: Effort | None = None  # None in reports written before there were plans
+    tried: str | None = None  # what the trial came to: proven, not faster, undecided
 
 
 @dataclass(frozen=True)
@@ -378,6 +372,7 @@ class LoaderReport:
     storage: StorageSummary | None = None
     ranks: Ranks | None = None  # None where one rank alone had it, or none
     plan: Plan | None = None  # None where nothing is recommended, and in reports written before there were plans
+    tuning: Tuning | None = None  # None where its settings were not tried
 
     @property
     def lost_share(self) -> float:

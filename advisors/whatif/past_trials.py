@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,12 +19,12 @@ from ...profiler.base.metadata import Scalar, clean, read_json, text
 from ...profiler.store.run.run_finder import ID, run_ids
 from ...profiler.store.run.tuning import Three, Tried, read_tuning
 from ..schema.report_model import Range
+from ..schema.tuning_model import UNSURE
 from .accuracy import FOUR_IN_FIVE
 
 MOST_RUNS = 200  # the newest before
 FEWEST, PRIOR = 3, 10
 ORDINARY = math.log(1.35)
-UNSURE = 0.25  # a trial whose own interval is as wide as this, in logarithm, says little
 MOST_OFF = 3.0  # half widths: one trial that was far off does not decide alone
 SCALES, WIDTHS = (0.3, 1.5), (0.6, 3.0)
 FACTORS = (0.001, 1000.0)  # what else a record holds is no measurement
@@ -118,12 +119,18 @@ def correction_for(run: Path, host: str | None) -> Correction | None:
 def outcomes_of(runs: Sequence[Path]) -> Iterator[Outcome]:
     """The trials of these runs whose effect was predicted and measured well enough. Never raises for what a run
     contains."""
+    return (each for each in predicted_trials(runs) if each.sure)
+
+
+def predicted_trials(runs: Sequence[Path]) -> Iterator[Outcome]:
+    """All of which the effect was predicted and measured at all. Never raises for what a run contains."""
     for run in runs:
-        try:
-            changed = run.stat().st_mtime_ns
-        except OSError:
-            continue
-        yield from (each for each in _of_run(run, changed) if each.sure)
+        changed = 0
+        for file in run.glob("p*/tune*.json"):  # a run that goes on is read again
+            with suppress(OSError):
+                changed = max(changed, file.stat().st_mtime_ns)
+        if changed:
+            yield from _of_run(run, changed)
 
 
 @lru_cache(maxsize=4096)

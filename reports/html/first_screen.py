@@ -12,6 +12,7 @@ from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.metadata import clean
 from ..words.rows import advice_row, title_of
 from ..words.sentences import headroom_sentence, limit_sentence, nothing_to_change, throughput_line
+from ..words.tuned_words import tuned_lead
 from .html_page import TEMPLATES, escaping
 from .html_report import MAX_LOADERS, tiles_of
 
@@ -40,6 +41,7 @@ def _view(loader: LoaderReport, several: bool) -> dict[str, object]:
     return {
         "title": title_of(loader, several),
         "verdict": loader.verdict,
+        "tuned": tuned_lead(loader.tuning) if loader.tuning is not None else [],
         "sentence": clean(loader.basis.sentence),
         "headroom": headroom_sentence(loader) if loader.verdict != "too-short" else None,
         "limit": limit_sentence(loader),

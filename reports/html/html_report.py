@@ -16,6 +16,7 @@ from ..words.ranks import rank_rows, rank_sentences
 from ..words.rows import advice_row, capacity_rows, cause_rows, config_rows, run_rows, stage_groups, title_of
 from ..words.sentences import headroom_sentence, limit_sentence, nothing_to_change, overhead_sentence, throughput_line
 from ..words.system_words import system_rows
+from ..words.tuned_words import tried_heading, tried_rows, tuned_lead
 from ..words.units import micros, percent, rate
 from .html_code import Room, inside_view
 from .html_loader import loader_figures
@@ -78,6 +79,9 @@ def _view(
         "key": key,
         "title": title_of(loader, several),
         "verdict": loader.verdict,
+        "tuned": tuned_lead(loader.tuning) if loader.tuning is not None else [],
+        "tried": list(tried_rows(loader.tuning)) if loader.tuning is not None else [],
+        "tried_heading": tried_heading(loader.tuning) if loader.tuning is not None else "",
         "sentence": clean(loader.basis.sentence),
         "headroom": headroom_sentence(loader) if told else None,
         "limit": limit_sentence(loader),

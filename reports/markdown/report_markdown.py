@@ -13,6 +13,7 @@ from ..words.rows import AdviceRow, advice_row, capacity_rows, cause_rows, confi
 from ..words.sentences import headroom_sentence, nothing_to_change, overhead_sentence, throughput_line
 from ..words.storage_words import storage_rows
 from ..words.system_words import system_rows
+from ..words.tuned_words import tried_heading, tried_rows, tuned_lead
 from .markup import ENTITIES, bullets, escaped, fenced, table
 
 # GitHub refuses a comment of more than 65,536 characters; what is around this report needs room too.
@@ -22,6 +23,7 @@ MAX_LOADERS = 32
 MAX_STEPS = 12
 MAX_HOT = 8  # functions and lines a stage
 MAX_OWN = 3
+TRIED = ("settings", "outcome", "measured and predicted", "why")
 
 
 def render_markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:
@@ -62,7 +64,11 @@ def _parts(report: Report) -> Iterator[str]:
 
 
 def _verdict(loader: LoaderReport, several: bool) -> Iterator[str]:
-    lines = [f"## {escaped(title_of(loader, several))}: {loader.verdict}\n", f"**{escaped(loader.basis.sentence)}**"]
+    lines = [f"## {escaped(title_of(loader, several))}: {loader.verdict}\n"]
+    if loader.tuning is not None:
+        said, *more = map(escaped, tuned_lead(loader.tuning))
+        lines += [f"**{said}**", *(f"\n{line}" for line in more), ""]
+    lines.append(f"**{escaped(loader.basis.sentence)}**")
     if loader.verdict != "too-short":
         lines.append(escaped(headroom_sentence(loader)))
     lines += [f"\n{escaped(sentence)}" for sentence in rank_sentences(loader)]
@@ -92,6 +98,9 @@ def _advice(loader: LoaderReport, several: bool) -> Iterator[str]:
         rows = [advice_row(each) for each in loader.rejected]
         cells = [(row.title, row.effect, row.why, row.rule) for row in rows]
         yield f"### What would not help{of}\n\n" + table(("change", "predicted", "why", "rule"), cells)
+    tried = list(tried_rows(loader.tuning)) if loader.tuning is not None else []
+    if loader.tuning is not None and tried:
+        yield f"### {tried_heading(loader.tuning)}{of}\n\n" + table(TRIED, tried)
     if loader.unmeasured:
         cells2 = [(clean(rule, 60), clean(reason, 300)) for rule, reason in loader.unmeasured.items()]
         yield _folded(f"Not judged{plain}", table(("rule", "what it would need to know"), cells2))

@@ -9,13 +9,16 @@ from rich.table import Table
 from rich.text import Text
 
 from ...profiler.base.metadata import clean
-from ..words.accuracy import ALL, AccuracyRow
+from ..words.accuracy import ALL, AccuracyRow, unsure_trials
 from ..words.units import UNKNOWN, percent
 from .terminal import printed
 
 
-def render_accuracy(rows: Sequence[AccuracyRow], width: int = 80, color: bool = False, unicode: bool = True) -> str:
-    """A line a host and setting, then what the host's later predictions are corrected by."""
+def render_accuracy(
+    rows: Sequence[AccuracyRow], width: int = 80, color: bool = False, unicode: bool = True, unsure: int = 0
+) -> str:
+    """A line a host and setting, then what the host's later predictions are corrected by. `unsure`: of so many further
+    trials the factor is not known well enough."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("host", max_width=24)
     table.add_column("changed")
@@ -30,6 +33,8 @@ def render_accuracy(rows: Sequence[AccuracyRow], width: int = 80, color: bool = 
         table,
         Text("Measured by tuning, against what was predicted; four in five should be in the range.", "dim"),
     ]
+    if unsure:
+        parts.append(Text(f"Left out: {unsure_trials(unsure)}.", "dim"))
     learned = [row for row in rows if row.scale is not None]
     return printed([*parts, *map(_learned, learned)], width, color, unicode)
 

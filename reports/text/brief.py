@@ -17,12 +17,14 @@ from ..words.plan_words import PlanRow, plan_rows, plan_summary
 from ..words.ranks import rank_sentences
 from ..words.sentences import headroom_sentence, nothing_to_change, overhead_line, throughput_line
 from ..words.system_words import machine_line
+from ..words.tuned_words import tuned_lead
 from ..words.units import plural
 from .advice_text import code_block, what_it_does, what_to_change
 from .layout import heading, indented, one_line
 from .stages_text import stage_lines, waiting_line, waiting_sentences
 from .terminal import fitting_width, printed
 from .text import MAX_LOADERS, run_line, title_line
+from .tuned_text import lead_lines
 
 # Lines for one loader, and for each further one.
 MOST_LINES = 40
@@ -58,20 +60,28 @@ _FORMS = (
 
 
 def render_brief(
-    report: Report, width: int = 80, color: bool = False, unicode: bool = True, most: int = MOST_LINES
+    report: Report,
+    width: int = 80,
+    color: bool = False,
+    unicode: bool = True,
+    most: int = MOST_LINES,
+    tuned: bool = True,
 ) -> str:
-    """What matters of the report, in at most `most` lines and MORE_LINES for each further loader. See `render_text`."""
+    """What matters of the report, in at most `most` lines and MORE_LINES for each further loader. See `render_text`.
+
+    It leads with what tuning found, unless that was told before (`tuned`).
+    """
     width = fitting_width(width)
     room = most + MORE_LINES * (min(len(report.loaders), MAX_LOADERS) - 1)
     text = ""
     for form in _FORMS:
-        text = printed(_parts(report, width, form), width, color, unicode)
+        text = printed(_parts(report, width, form, tuned), width, color, unicode)
         if text.count("\n") <= room:
             break
     return text
 
 
-def _parts(report: Report, width: int, form: _Form) -> Iterator[RenderableType]:
+def _parts(report: Report, width: int, form: _Form, tuned: bool) -> Iterator[RenderableType]:
     for sentence in report.missing:
         yield Text(clean(sentence), style="bold red")
     if report.missing:
@@ -80,7 +90,9 @@ def _parts(report: Report, width: int, form: _Form) -> Iterator[RenderableType]:
     loaders = report.costliest[:MAX_LOADERS]
     for number, loader in enumerate(loaders):
         yield one_line(title_line(loader, several), width, by=0)
-        yield from _further(loader, width) if number else _first(loader, width, form)
+        if tuned and not number:
+            yield from lead_lines(loader)
+        yield from _further(loader, width, tuned) if number else _first(loader, width, form)
     if len(report.loaders) > MAX_LOADERS:
         yield Text(f"… and {len(report.loaders) - MAX_LOADERS} more loaders: --format json has them all")
     if not loaders:
@@ -163,12 +175,16 @@ def _step(row: PlanRow, width: int) -> Text:
     return one_line(title, width, tail=what_it_does(row, brief=True))
 
 
-def _further(loader: LoaderReport, width: int) -> Iterator[RenderableType]:
+def _further(loader: LoaderReport, width: int, tuned: bool) -> Iterator[RenderableType]:
     """Any other loader, in MORE_LINES with its title."""
+    shown = FURTHER_SHOWN
+    if tuned and loader.tuning is not None:
+        shown -= 1
+        yield one_line(f"Tuned: {'; '.join(tuned_lead(loader.tuning)[:2])}", width)
     yield one_line(clean(loader.basis.sentence), width, "bold")
     rows = plan_rows(loader)
-    yield from (_step(row, width) for row in rows[:FURTHER_SHOWN])
-    if len(rows) > FURTHER_SHOWN:
-        yield one_line(f"… and {len(rows) - FURTHER_SHOWN} more: loaderscope report --full", width, "dim", BODY)
+    yield from (_step(row, width) for row in rows[:shown])
+    if len(rows) > shown:
+        yield one_line(f"… and {len(rows) - shown} more: loaderscope report --full", width, "dim", BODY)
     told = (plan_summary(loader) if rows else nothing_to_change(loader), waiting_line(loader))
     yield from (one_line(text, width) for text in told if text)

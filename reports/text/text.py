@@ -21,6 +21,7 @@ from .layout import bullets, heading, indented, labelled
 from .ranks_text import rank_lines
 from .stages_text import stage_lines, unmeasured_stages, waiting_lines
 from .terminal import fitting_width, printed
+from .tuned_text import lead_lines, trial_lines
 
 MAX_LOADERS = 32
 
@@ -64,6 +65,9 @@ def _loader(loader: LoaderReport, width: int, several: bool) -> Iterator[Rendera
     yield Rule(style="dim", characters="─")
     yield title_line(loader, several)
     yield Text("")
+    if loader.tuning is not None:
+        yield from lead_lines(loader)
+        yield Text("")
     yield indented(clean(loader.basis.sentence), "bold")
     if loader.verdict != "too-short":
         yield indented(headroom_sentence(loader))
@@ -73,6 +77,7 @@ def _loader(loader: LoaderReport, width: int, several: bool) -> Iterator[Rendera
     yield from rank_lines(loader)
     yield Text("")
     yield from advice_lines(loader)
+    yield from trial_lines(loader)
     yield indented(throughput_line(loader), "dim")
     config = _config(loader)
     if config:

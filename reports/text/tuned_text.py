@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...advisors.schema.report_model import Range
-from ...profiler.base.metadata import clean
+from rich.console import RenderableType
+from rich.text import Text
+
+from ...advisors.assemble.tried import tuning_of
+from ...advisors.schema.report_model import LoaderReport
+from ...advisors.schema.tuning_model import Tuning
 from ...profiler.store.run.run import Run
-from ...profiler.store.run.tuning import Tried, Tuned
-from ..words.advice_words import predicted_text, tried_text
-from ..words.settings_words import changed_arguments
+from ..words.tuned_words import tried_heading, tried_lines, tuned_lead
+from .layout import heading, indented
 
 
 def render_tuned(run: Run, width: int, color: bool, unicode: bool) -> str:
@@ -18,37 +21,27 @@ def render_tuned(run: Run, width: int, color: bool, unicode: bool) -> str:
     if not tuned:
         return "Tuned: no loader\n" if run.loaders else ""
     told = [each for each in tuned if each[1].follows is None] or tuned  # one rank decides for all
-    return "".join(f"{line}\n" for name, each in told for line in _lines(name, each))
+    return "".join(f"{line}\n" for name, each in told for line in _lines(name, tuning_of(each)))
 
 
-def _lines(name: str, tuned: Tuned) -> Iterator[str]:
-    said = clean(tuned.said)
-    yield f"{clean(name)}: {said}" if said.startswith("not tuned") else f"Tuned {clean(name)}: {said}"
-    kept = [each for each in tuned.trials if each.settings == tuned.chosen and tuned.decided]  # perhaps by hand
-    proven = [each for each in tuned.trials if each.outcome == "proven"]
-    best = next(reversed(kept or proven), None)
-    if best is not None:
-        yield f"  {_effect(best)}"
-        if best.settings.get("batched"):
-            yield "  to keep it, take the code of the advice batched-getitems, which the report has"
-        else:
-            yield f"  to keep it, write: DataLoader(…, {changed_arguments(tuned.own, best.settings)})"
-    for each in tuned.trials:
-        if each is not best:
-            what = _effect(each) or "not measured"
-            outcome = clean(each.outcome or "the script ended before it was decided")
-            yield f"  tried {changed_arguments(tuned.own, each.settings)}: {outcome}; {what}" + _why(each)
+def _lines(name: str, tuning: Tuning) -> Iterator[str]:
+    said, *more = tuned_lead(tuning, name)
+    yield said
+    yield from (f"  {line}" for line in (*more, *tried_lines(tuning)))
 
 
-def _why(tried: Tried) -> str:
-    return f" ({clean(tried.why, 200)})" if tried.why else ""
+def lead_lines(loader: LoaderReport) -> Iterator[RenderableType]:
+    """The beginning of a tuned loader's report."""
+    if loader.tuning is not None:
+        said, *more = tuned_lead(loader.tuning)
+        yield indented(said, "bold green" if loader.tuning.proven is not None else "")
+        yield from (indented(line, by=4) for line in more)
 
 
-def _effect(tried: Tried) -> str:
-    """'proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)', as far as it is known."""
-    found = []
-    if tried.measured is not None:
-        found.append(tried_text(Range(*tried.measured), tried.seconds))
-    if tried.predicted is not None:
-        found.append(f"predicted {predicted_text(Range(*tried.predicted))}")
-    return "; ".join(found)
+def trial_lines(loader: LoaderReport) -> Iterator[RenderableType]:
+    """All else that was tried."""
+    lines = list(tried_lines(loader.tuning)) if loader.tuning is not None else []
+    if loader.tuning is not None and lines:
+        yield heading(tried_heading(loader.tuning))
+        yield from (indented(line) for line in lines)
+        yield Text("")

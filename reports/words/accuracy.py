@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from ...advisors.whatif.past_trials import Outcome, correction_from
+from .units import plural
 
 ALL = "all"
 
@@ -58,3 +59,8 @@ def _row(host: str | None, changed: str, found: Sequence[Outcome]) -> AccuracyRo
         correction.scale if correction is not None else None,
         correction.width if correction is not None else None,
     )
+
+
+def unsure_trials(number: int) -> str:
+    """'2 trials with a prediction, too short to tell how good it was'."""
+    return f"{plural(number, 'trial', 'trials')} with a prediction, too short to tell how good it was"

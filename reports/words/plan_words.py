@@ -71,6 +71,10 @@ def plan_summary(loader: LoaderReport) -> str | None:
 
 
 def may_help(loader: LoaderReport) -> Iterator[Recommendation]:
-    """Changes whose gain is likely, and not certain enough to advise them."""
-    likely = [each for each in loader.rejected if each.kind == "speed" and each.predicted.mid > MAY_HELP_FROM]
+    """Changes whose gain is likely, and not certain enough to advise them; of those that were tried, trials tell."""
+    likely = [
+        each
+        for each in loader.rejected
+        if each.kind == "speed" and each.predicted.mid > MAY_HELP_FROM and each.measured_range is None
+    ]
     return iter(sorted(likely, key=lambda each: -each.predicted.mid))

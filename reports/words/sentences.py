@@ -70,6 +70,8 @@ def _words(capacity: str) -> str:
 
 def nothing_to_change(loader: LoaderReport) -> str | None:
     """What to say where nothing is advised, and what limits then; None where too little is known to say it."""
+    if loader.tuning is not None and loader.tuning.proven is not None:
+        return "No change is advised beside what was proven."
     if loader.verdict == "compute-bound":
         return "Nothing to gain from the loader: faster loading would not speed up training."
     if loader.verdict == "too-short" or not (loader.rejected or loader.unmeasured):

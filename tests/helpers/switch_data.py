@@ -139,14 +139,16 @@ def restless(loader: Any) -> Any:
 
 def deciding(loader: Any) -> Any:
     """Tuned as tuning decides, in a hurry: looks and trials take a few batches, and workers are always tried first."""
-    from loaderscope.tuning import candidates, look, trial, tune, tuner, window
+    from loaderscope.tuning import candidates, look, told, trial, tune, tuner, window
 
     look.LOOK_BATCHES, look.LOOK_S = 12, 0.02
     window.WINDOW_S, window.WINDOW_STEPS, trial.SHORT_PAIRS = 0.01, 3, 3
     tuner.candidates_for = lambda loader, own, *_: [
         candidates.Candidate(each, None) for each in _hurried(own) if each != own
     ]
-    return tune.tune(loader)
+    tuned = tune.tune(loader)
+    told.tell_nothing()  # what the program writes is compared with a bare one's
+    return tuned
 
 
 def _hurried(own: Settings) -> list[Settings]:

@@ -1,4 +1,4 @@
-"""The tests of tuning ask for no system sampler, and leave no loader watched."""
+"""The tests of tuning ask for no system sampler, and leave no loader watched and nothing to be told."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import loaderscope
+from loaderscope.tuning.told import tell_nothing
 
 
 @pytest.fixture(autouse=True)
@@ -15,3 +16,4 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("LOADERSCOPE_STACKS", "0")
     yield
     loaderscope.unwatch()
+    tell_nothing()  # when pytest ends

@@ -9,10 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.assemble.tried import trial_for, with_trials
+from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.run.tuning import Tried, Tuned
+from loaderscope.reports.html.first_screen import render_first_screen
+from loaderscope.reports.html.html_report import render_html
+from loaderscope.reports.markdown.report_markdown import render_markdown
+from loaderscope.reports.text.brief import MORE_LINES, MOST_LINES, render_brief
+from loaderscope.reports.text.text import render_text
 from loaderscope.reports.text.tuned_text import render_tuned
 from loaderscope.reports.words.advice_words import effect_text
 from loaderscope.reports.words.settings_words import changed_arguments
@@ -132,3 +139,65 @@ def test_whole_batches_in_words(tmp_path: Path) -> None:
     text = render_tuned(tuned_run(tmp_path, chosen=at_once, trials=[proven]), 80, False, True)
     assert "take the code of the advice batched-getitems" in text and "DataLoader(" not in text
     assert changed_arguments(OWN, at_once) == "num_workers=0, whole batches by one look-up"
+
+
+def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> None:
+    """What is not faster than the best so far may well be faster than the code's own settings: it says than what."""
+    other = trial({**OWN, "num_workers": 12}, base=BEST, measured=[1.4, 1.6, 1.8], seconds=8.0)
+    short = trial({**OWN, "num_workers": 0}, base=OWN, outcome=None, measured=[7.3, 22.0, 68.0], seconds=1.2)
+    best = trial(BEST, outcome="proven", measured=[1.5, 1.6, 1.7])
+    text = render_tuned(tuned_run(tmp_path, trials=[best, other, short]), 80, False, True)
+    assert "tried num_workers=12: not faster than num_workers=8; measured ×1.6 (1.4–1.8) in 8 s" in text
+    assert "tried num_workers=0: the script ended before it was decided; too short to tell: ×22 (7.3–68) in 1 s" in text
+    assert text.count("proved") == 1
+
+
+def of_tuned(tmp_path: Path) -> tuple[Run, Report]:
+    run = tuned_run(tmp_path)
+    return run, build_report(run)
+
+
+def test_every_format_leads_with_what_was_proven(tmp_path: Path) -> None:
+    run, report = of_tuned(tmp_path)
+    brief, full = render_brief(report), render_text(report)
+    for text in (brief, full):
+        lines = [line.strip() for line in text.splitlines() if line.strip(" ─")]
+        assert lines[0].startswith("● ") and lines[1:4] == [
+            "Tuned: num_workers=8 is faster, and stays",
+            "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)",
+            "to keep it, write: DataLoader(…, num_workers=8)",
+        ]
+    assert "What else was tried" in full and "tried num_workers=64: not tried" in full
+    markdown = render_markdown(report)
+    assert markdown.index("**Tuned: num\\_workers=8 is faster, and stays**") < markdown.index("Headroom")
+    assert "What else was tried" in markdown
+    html = render_html(report, run)
+    for page in (html, render_first_screen(report)):
+        assert page.index("Tuned: num_workers=8 is faster, and stays") < page.index("Headroom")
+        assert "proved ×1.63 (1.55–1.70) in 14 s" in page and "DataLoader(…, num_workers=8)" in page
+    assert "What else was tried" in html and "its workers may take 9 GB of memory" in html
+    assert Report.from_json(report.to_json()) == report
+    assert "Tuned:" not in render_brief(report, tuned=False)  # after `loaderscope tune`, which has told it
+
+
+def test_of_further_loaders_it_is_one_line(tmp_path: Path) -> None:
+    _, report = of_tuned(tmp_path)
+    several = render_brief(replace(report, loaders=report.loaders * 3))
+    assert several.count("Tuned: num_workers=8 is faster, and stays; proved") == 2
+    assert len(several.splitlines()) <= MOST_LINES + 2 * MORE_LINES
+
+
+def test_hostile_records_of_tuning_are_text(tmp_path: Path) -> None:
+    said = "<script>alert(1)</script>\x1b[31m|`*x*`"
+    run = tuned_run(tmp_path, said=said, trials=[trial({**OWN, "num_workers": 0}, outcome=said, why=said)])
+    report = build_report(run)
+    for page in (render_html(report, run), render_first_screen(report)):
+        assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
+    assert "\x1b" not in render_text(report) + render_markdown(report)
+
+
+def test_a_loop_that_ends_while_more_is_tried_has_proven_something_all_the_same(tmp_path: Path) -> None:
+    run = tuned_run(tmp_path, decided=False, chosen=OWN, said="the loop ended before anything was decided")
+    text = render_tuned(run, 80, False, True)
+    assert text.splitlines()[0].endswith(": num_workers=8 is faster; the loop ended before all was tried")
+    assert "the loop ended before anything" not in text

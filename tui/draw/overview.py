@@ -179,7 +179,7 @@ def gain_of(each: Recommendation) -> str:
     if each.kind != "speed":
         return each.kind
     if each.measured is not None:
-        proved = each.measured_range is not None and each.measured_range.low > 1
+        proved = effect_text(each).startswith("proved")
         return f"{factor(each.measured)} {'proved' if proved else 'measured'}"
     low, high = factor(each.predicted.low), factor(each.predicted.high)
     return low if low == high else f"{low.removesuffix('×')}–{high}"

@@ -97,7 +97,7 @@ def _said(trial: Tried, found: Range | None, at_work: bool) -> str:
     if at_work:
         return f"so far {predicted_text(found)}"
     if trial.outcome == "proven":
-        return tried_text(found, trial.seconds)
+        return tried_text(found, trial.seconds, trial.outcome)
     return f"{outcome}: {predicted_text(found)} in {trial.seconds:.0f} s"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +167,25 @@ def test_the_list_of_accuracy(history: Path, capsys: pytest.CaptureFixture[str],
     assert capsys.readouterr().out.startswith("host,changed,trials,median_error,")
     assert main(["list", "--accuracy", "--runs", str(history / "none")]) == 0
     assert "No trial with a prediction" in capsys.readouterr().out
+
+
+def test_trials_that_were_too_short_are_counted_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short = {"settings": {**OWN, "num_workers": 0}, "predicted": [0.5, 0.6, 0.7], "measured": [0.1, 0.47, 2.0]}
+    tuned(tmp_path, "20240101-000000-aaaaaa", "elsewhere", [], trials=[short, short])
+    assert main(["list", "--accuracy", "--runs", str(tmp_path)]) == 0
+    assert ": 2 trials with a prediction, too short to tell" in capsys.readouterr().out
+    tuned(tmp_path, "20240101-000001-aaaaaa", "elsewhere", [1.7])
+    assert main(["list", "--accuracy", "--runs", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "Left out: 2 trials with a prediction" in told and "num_workers       1" in told
+
+
+def test_trials_of_a_run_that_goes_on_are_read_again(tmp_path: Path) -> None:
+    id_ = "20240101-000000-aaaaaa"
+    tuned(tmp_path, id_, "elsewhere", [1.7])
+    assert len(list(outcomes_of([tmp_path / id_]))) == 1
+    file = next((tmp_path / id_).glob("p*/tune0.json"))
+    told = json.loads(file.read_text())
+    file.write_text(json.dumps({**told, "trials": told["trials"] * 2}))
+    os.utime(file, ns=(0, file.stat().st_mtime_ns + 10**9))  # within the clock's own steps
+    assert len(list(outcomes_of([tmp_path / id_]))) == 2

@@ -1,0 +1,56 @@
+"""What a report says of settings that were tried while the training went on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log
+
+from ...profiler.base.metadata import Scalar
+from .ranges import Range
+
+UNSURE = 0.25  # an interval as wide as this, in logarithm on each side, says little
+
+
+def certain(outcome: str | None, measured: Range | None) -> bool:
+    """Whether a trial tells how fast its settings are: it proved a gain, or found none and knows the factor well."""
+    if outcome == "proven":
+        return True
+    return outcome == "not faster" and measured is not None and log(measured.high / measured.low) / 2 <= UNSURE
+
+
+@dataclass(frozen=True)
+class SettingsTrial:
+    """One trial. The settings took turns with `base`; `measured` and `predicted` are over those of the code."""
+
+    settings: Mapping[str, Scalar]
+    base: Mapping[str, Scalar]
+    outcome: str | None  # proven, not faster, undecided, failed, not tried; None: the loop ended before
+    measured: Range | None
+    predicted: Range | None
+    seconds: float
+    why: str | None
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Of one loader: the settings of its code, those in use at the end, how it came to that, and all that was tried."""
+
+    own: Mapping[str, Scalar]
+    chosen: Mapping[str, Scalar]
+    decided: bool
+    said: str
+    trials: tuple[SettingsTrial, ...]
+
+    @property
+    def best(self) -> SettingsTrial | None:
+        """What was proven, or kept by hand: the settings to write into the code."""
+        kept = [each for each in self.trials if each.settings == self.chosen and self.decided]
+        proven = [each for each in self.trials if each.outcome == "proven"]
+        return next(reversed(kept or proven), None)
+
+    @property
+    def proven(self) -> SettingsTrial | None:
+        """What was proven and not found slower later."""
+        best = self.best
+        return best if best is not None and best.outcome == "proven" else None

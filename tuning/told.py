@@ -1,0 +1,41 @@
+"""What a program that tunes in its code is told when it ends: what `loaderscope tune` would say, on standard error."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from importlib import import_module
+
+from ..profiler.guard.error_origin import is_ours
+from ..profiler.record.session import session as sessions
+from ..profiler.store.run.tuning import read_tuning
+from .tuner import Tuner
+
+_drivers: dict[Tuner, tuple[str, int]] = {}  # with the loader's name, and the process that tunes it
+
+
+def tell_at_the_end(driver: Tuner, name: str) -> None:
+    """Of this loader, once."""
+    if not _drivers:
+        atexit.register(_tell_all)
+    _drivers.setdefault(driver, (name, os.getpid()))
+
+
+def tell_nothing() -> None:
+    """Of what was tuned so far."""
+    atexit.unregister(_tell_all)
+    _drivers.clear()
+
+
+def _tell_all() -> None:
+    """A line for each loader that was iterated over. The program has ended: no error of ours may be its last word."""
+    try:
+        for driver, (name, pid) in _drivers.items():
+            tuned = read_tuning(*driver.place, []) if pid == os.getpid() and driver.place is not None else None
+            if tuned is not None and tuned.follows is None:
+                # What words are for stands above what it tells of, so it is found by name, once it is needed.
+                words = import_module("...reports.words.tuned_words", __name__)
+                sessions.tell(words.said_at_end(name, tuned))
+    except Exception as error:
+        if not is_ours(error):
+            raise
