@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..case.case import SAME, Case, Predicted
+from ..case.advice import SAME
+from ..case.case import Case
 from ..schema.figures import percent
 from ..schema.report_model import Effort, LeftOut, LoaderReport, Plan, PlanStep, Range, Recommendation, Scalar
 from ..whatif.accuracy import less_sure
@@ -38,10 +39,6 @@ class Option:
     @property
     def effort(self) -> int:
         return EFFORTS.index(self.advice.effort) if self.advice.effort is not None else len(EFFORTS)
-
-
-def option(advice: Recommendation, predicted: Range, beside_loading: float) -> Option:
-    return Option(advice, predicted.changes if isinstance(predicted, Predicted) else None, beside_loading)
 
 
 def plan_of(case: Case, options: Sequence[Option]) -> tuple[tuple[Recommendation, ...], Plan | None]:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from ....profiler.store.inspection import Part
-from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.advice import Advice, Outcome, Unmeasured
+from ...case.case import Case
 from ...case.code_text import identifier
 from ...case.fetching import fetch_idle_share, fetch_share, file_suffix, held, names_used
 from ...schema.figures import percent, us
@@ -118,7 +119,8 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
     rows = max(1, sum(len(_ROWS.findall(line.partition("#")[0])) for line in part.getitem))
     least_us = min(rows * ROW_US[0], (1 - 3 * ROWS_LEFT) * sample_us)
     most_us = min(rows * ROW_US[1], (1 - ROWS_LEFT) * sample_us)
-    return Advice(
+    change = case.change(code=rows_code(case), fetch=(1 - most_us / sample_us, 1 - least_us / sample_us))
+    return change.advise(
         title="Keep the DataFrame's columns as arrays",
         why=(
             f"Each sample takes rows out of the DataFrame {name}, each of which makes a new Series: {us(least_us)} "
@@ -126,8 +128,6 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
             "read in less than a microsecond."
         ),
         evidence={**evidence, "rows are taken with": ".iloc or .loc, seen in the source"},
-        predicted=case.predict(fetch=(1 - most_us / sample_us, 1 - least_us / sample_us)),
-        code=rows_code(case),
         caveat=ROWS_CAVEAT,
     )
 
@@ -140,12 +140,10 @@ def _elements(case: Case, part: Part, reads: ElementReads, sample_us: float, evi
     elif reads.left_us is not None:
         low = max(low, min(high, reads.left_us[0] / sample_us))
     name, what = identifier(reads.attribute.name, "values"), "tensor" if tensor else "array"
-    return Advice(
+    return case.change(code=elements_code(case), fetch=(low, high)).advise(
         title=f"Do not read {'a tensor' if tensor else 'an array'} element by element",
         why=f"__getitem__ loops over elements of the {what} {name}: each read makes "
         f"{'a tensor' if tensor else 'a NumPy number'}, many times as slow as an element of a list.",
         evidence={**evidence, "loop over": f"elements of self.{name}, seen in the source"},
-        predicted=case.predict(fetch=(low, high)),
-        code=elements_code(case),
         caveat=CAVEAT,
     )

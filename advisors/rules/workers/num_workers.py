@@ -25,9 +25,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.advice import Advice, Outcome, Unmeasured
+from ...case.case import Case
 from ...case.code_text import Source
 from ...case.evidence import (
     LATENCY_BOUND_BELOW,
@@ -82,7 +85,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     pick = min(n for n, effect in effects.items() if effect.mid * WITHIN >= best)
     # Too many for the CPUs is what the rule cpu-budget speaks of.
     if pick != case.num_workers and effects[pick].mid > NO_GAIN and not (pick and over_budget(case)):
-        yield _advice(case, pick, effects[pick], making)
+        yield _advice(case, pick, making)
         if effects[pick].low <= NO_GAIN:
             return  # it is not certain enough and will be listed as rejected: one such entry is enough
     if case.report.verdict != "compute-bound":
@@ -121,16 +124,17 @@ def _effects(case: Case) -> dict[int, Range]:
     return found
 
 
-def _kept(case: Case) -> dict[str, bool]:
+def _kept(case: Case) -> dict[str, Any]:
     """Who gets workers for the first time keeps them between epochs: starting them may cost more than they gain."""
     return {} if case.num_workers or rebuilt(case) or case.loader.epochs.rows < 2 else {"persistent_workers": True}
 
 
-def _advice(case: Case, pick: int, effect: Range, making: float) -> Advice:
+def _advice(case: Case, pick: int, making: float) -> Advice:
     now = case.num_workers
-    more = _kept(case)
-    if more and (started := case.predict(num_workers=pick)).mid * WITHIN >= effect.mid:
-        more, effect = {}, started  # epochs are long: what their starts cost is nothing
+    more = _kept(case) if pick else {}
+    change = case.change(num_workers=pick, **more)
+    if more and (started := case.change(num_workers=pick)).predicted.mid * WITHIN >= change.predicted.mid:
+        more, change = {}, started  # epochs are long: what their starts cost is nothing
     cost = hand_over_us(case)
     if pick == 0:
         title = "Use no workers: they cost more than they gain"
@@ -154,7 +158,6 @@ def _advice(case: Case, pick: int, effect: Range, making: float) -> Advice:
         )
     if more:
         caveat = f"{caveat} {KEPT_CAVEAT}"
-    code = loader_code(case, num_workers=pick, **more)
     shared = case.loader.looks.moved if start_method(case) == "fork" else ()
     if pick and shared:
         code = whole(
@@ -162,16 +165,9 @@ def _advice(case: Case, pick: int, effect: Range, making: float) -> Advice:
             OWN_INIT=arguments_of(case, form_of(case)).get("worker_init_fn") or "",
             LOADER=loader_code(case, num_workers=pick, worker_init_fn=Source("read_apart"), **more),
         )
+        change = replace(change, code=code)
         caveat = f"{_one_position(shared)} {caveat}"
-    return Advice(
-        title=title,
-        why=why,
-        evidence=_evidence(case, making),
-        predicted=effect,
-        code=code,
-        params={"num_workers": pick, **more},
-        caveat=caveat,
-    )
+    return change.advise(title, why, _evidence(case, making), caveat=caveat)
 
 
 def _one_position(shared: tuple[str, ...]) -> str:
@@ -213,7 +209,7 @@ def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -
         return
     effect = effects.get(usual) or case.predict(num_workers=usual)
     if effect.mid >= NO_GAIN and effects[pick].mid <= NO_GAIN:
-        yield _uncertain(case, usual, effect, making)
+        yield _uncertain(case, usual, making)
         return
     if effect.mid >= (NO_GAIN if pick <= now else 1.0):
         return
@@ -230,30 +226,18 @@ def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -
         why = f"Making batches takes CPU time, and this process has {figure(case.cpus or 0)} CPUs."
     else:
         why = f"{now} worker{'s' * (now > 1)} make{'s' * (now == 1)} batches as fast as the loop takes them."
-    yield Advice(
-        title=f"num_workers={usual} would not help",
-        why=why,
-        evidence=_evidence(case, making),
-        predicted=effect,
-        code=loader_code(case, num_workers=usual),
-        params={"num_workers": usual},
-        rejected=True,
-    )
+    yield case.change(num_workers=usual).would_not_help(why, _evidence(case, making))
 
 
-def _uncertain(case: Case, usual: int, effect: Range, making: float) -> Advice:
+def _uncertain(case: Case, usual: int, making: float) -> Advice:
     """What the model predicts and CPUs speak against is said, and not advised."""
     others = _others(case)
     beside = f", {figure(others)} of which other programs keep busy" if others else ""
-    return Advice(
+    return case.change(num_workers=usual).would_not_help(
         title=f"Use {usual} workers",
         why=f"The gain is not certain enough to recommend it: making batches takes CPU time, and this process has "
         f"{figure(case.cpus or 0)} CPUs{beside}.",
         evidence=_evidence(case, making),
-        predicted=effect,
-        code=loader_code(case, num_workers=usual),
-        params={"num_workers": usual},
-        rejected=True,
     )
 
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...case.case import Advice, Case, Outcome
+from ...case.advice import Advice, Outcome
+from ...case.case import Case
 from ...case.evidence import ALWAYS_BUSY, prefetch_factor, slow_batches, workers_busy
-from ...code.loader_code import loader_code
 from ...schema.figures import figure, percent, size, us
 
 NAME = "prefetch-factor"
@@ -49,34 +49,26 @@ def examine(case: Case) -> Iterator[Outcome]:
     now = prefetch_factor(case)
     evidence = _evidence(case, busy, now)
     if waiting >= LEAST_WAITING and busy < ALWAYS_BUSY and slow_batches(case):
-        effects = {n: case.predict(prefetch_factor=n) for n in CANDIDATES if n > now}
-        best = max((effect.mid for effect in effects.values()), default=1.0)
+        options = {n: case.change(prefetch_factor=n) for n in CANDIDATES if n > now}
+        best = max((each.predicted.mid for each in options.values()), default=1.0)
         if best > NO_GAIN:
-            pick = min(n for n, effect in effects.items() if effect.mid * WITHIN >= best)
-            yield Advice(
+            pick = min(n for n, each in options.items() if each.predicted.mid * WITHIN >= best)
+            yield options[pick].advise(
                 title=f"Let each worker make {pick} batches ahead",
                 why=f"Fetching is uneven: slow batches take {_slow(case)} times as long as the middle one. The workers "
                 f"have idle room ({percent(1 - busy)} of the time), so a longer queue rides it out.",
                 evidence=evidence,
-                predicted=effects[pick],
-                code=loader_code(case, prefetch_factor=pick),
-                params={"prefetch_factor": pick},
                 caveat=_memory(case, pick - now),
             )
             return
     if busy >= ALWAYS_BUSY and case.report.verdict == "input-bound":
         usual = max(2 * now, 4)
-        effect = case.predict(prefetch_factor=usual)
-        if effect.mid < NO_GAIN:
-            yield Advice(
-                title=f"prefetch_factor={usual} would not help",
-                why=f"The workers are busy {percent(busy)} of the time, so a longer queue stays empty. "
+        change = case.change(prefetch_factor=usual)
+        if change.predicted.mid < NO_GAIN:
+            yield change.would_not_help(
+                f"The workers are busy {percent(busy)} of the time, so a longer queue stays empty. "
                 f"{_memory(case, usual - now) or ''}".rstrip(),
-                evidence=evidence,
-                predicted=effect,
-                code=loader_code(case, prefetch_factor=usual),
-                params={"prefetch_factor": usual},
-                rejected=True,
+                evidence,
             )
     yield from _fewer(case, now, evidence)
 
@@ -85,17 +77,14 @@ def _fewer(case: Case, now: int, evidence: dict[str, str]) -> Iterator[Advice]:
     held, room, where = _held(case, now)
     if case.whatif is None or now <= TORCH_DEFAULT or not room or held <= HELD_SHARE * room:
         return
-    effect = case.predict(prefetch_factor=TORCH_DEFAULT)
-    if effect.mid < 0.98:
+    change = case.change(prefetch_factor=TORCH_DEFAULT)
+    if change.predicted.mid < 0.98:
         return
-    yield Advice(
+    yield change.advise(
         title=f"Let each worker make {TORCH_DEFAULT} batches ahead instead of {now}",
         why=f"Up to {size(held)} of batches lie in {where} ({percent(held / room)} of its {size(room)}), and training "
         f"would be as fast with {size(held * TORCH_DEFAULT / now)}.",
         evidence={**evidence, "batches in flight": size(held)},
-        predicted=effect,
-        code=loader_code(case, prefetch_factor=TORCH_DEFAULT),
-        params={"prefetch_factor": TORCH_DEFAULT},
         kind="safety",
     )
 
