@@ -15,13 +15,12 @@ from typing import Literal
 
 import numpy as np
 
+from ..advisors.schema.gains import LEAST_GAIN
 from ..advisors.schema.report_model import Range
 from .settings import Settings
 
 Outcome = Literal["proven", "not faster", "undecided", "failed", "not tried"]
 
-# Gains below this are not worth a change, nor certain of anything.
-WORTH = 1.03
 # Windows are looked at again and again until they are certain of a gain: each look at this level. What is told is at
 # the other, that of all ranges in reports, which is enough to leave a candidate: time is worth more than a small gain.
 CERTAIN, TOLD = 0.99, 0.8
@@ -83,7 +82,9 @@ class Window:
     @property
     def waits(self) -> bool:
         """Whether the loop waits for so much that it is worth a change; True where that is not known."""
-        return self.waited_s is None or self.seconds <= 0 or 1 / (1 - min(0.99, self.waited_s / self.seconds)) > WORTH
+        return (
+            self.waited_s is None or self.seconds <= 0 or 1 / (1 - min(0.99, self.waited_s / self.seconds)) > LEAST_GAIN
+        )
 
     @property
     def rate(self) -> float:
@@ -230,14 +231,14 @@ class Trial:
                 self.outcome = "not faster"
             return
         self._measured(told)
-        if certain.low > WORTH:
+        if certain.low > LEAST_GAIN:
             self.outcome = "proven"
-        elif told.high < WORTH:
+        elif told.high < LEAST_GAIN:
             self.outcome = "not faster"
         elif len(candidate) >= (SHORT_PAIRS if self._short(told.mid) else MOST_PAIRS):
             # Certain to be faster at all, and probably by more than what is worth it: of what is first tried, that is
             # enough in the end, and what is probable goes on for some more turns.
-            enough = self.of_base is None and told.low > WORTH and certain.low > 1.0
+            enough = self.of_base is None and told.low > LEAST_GAIN and certain.low > 1.0
             if enough or self._better(told.mid, certain):
                 self.outcome = "proven"
             elif told.mid <= PROMISING or len(candidate) >= self._most_pairs or self.seconds > PROMISING_S:
@@ -248,8 +249,8 @@ class Trial:
         return PROMISING_PAIRS if self.of_base is None else SHORT_PROMISING_PAIRS
 
     def _short(self, middle: float) -> bool:
-        expected = self.predicted is not None and self.predicted.low > WORTH  # so it may only have had bad luck
-        return self.of_base is not None or (middle <= WORTH and not expected) or self.seconds > LONG_S
+        expected = self.predicted is not None and self.predicted.low > LEAST_GAIN  # so it may only have had bad luck
+        return self.of_base is not None or (middle <= LEAST_GAIN and not expected) or self.seconds > LONG_S
 
     def _measured(self, over_base: Range) -> None:
         self.gain = over_base.mid
@@ -257,7 +258,7 @@ class Trial:
 
     def _better(self, middle: float, certain: Range) -> bool:
         """Whether it is proven over the user's own settings at least, and probably better than the base."""
-        if self.of_base is None or product(self.of_base, certain).low < WORTH:
+        if self.of_base is None or product(self.of_base, certain).low < LEAST_GAIN:
             return False
         cheaper = self.candidate.num_workers < self.base.num_workers
         return middle > (1.0 if cheaper else BETTER)

@@ -9,8 +9,9 @@ from ..case.advice import Advice, Unmeasured
 from ..case.case import Case
 from ..case.code_text import told_by_hand
 from ..rules import Rule, all_rules
+from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import LoaderReport, Recommendation
-from .plan import LEAST_GAIN, Option, capped, headrooms, plan_of
+from .plan import Option, capped, headrooms, plan_of
 from .tried import trial_for
 
 # What of the loop's own time goes with loading counts from this part of what free loading would leave on.

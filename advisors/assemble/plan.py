@@ -10,12 +10,11 @@ from typing import Any
 from ..case.advice import SAME
 from ..case.case import Case
 from ..schema.figures import percent
+from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import Effort, LeftOut, LoaderReport, Plan, PlanStep, Range, Recommendation, Scalar
 from ..whatif.accuracy import less_sure
 from ..whatif.together import Excluded, together
 
-# The least that a step is worth making for.
-LEAST_GAIN = 1.03
 # A smaller effort is preferred to a greater one where it gains at least this part of what that does (of its logarithm).
 NEARLY = 0.8
 # One that is needed beside the greater comes first if it gains this part of it: nobody tunes what is to be replaced.

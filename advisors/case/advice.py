@@ -12,6 +12,8 @@ from .code_text import with_imports
 Kind = Literal["speed", "correctness", "safety"]
 
 SAME = Range(1.0, 1.0, 1.0)
+# loadtune: of several numbers, the smallest that gains within 2 % of the best.
+WITHIN = 1.02
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,12 @@ class Proposal:
         """The statement that this change gains nothing; without a title, by the arguments it sets."""
         names = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
         return Advice(title or f"{names} would not help", why, evidence, **vars(self), rejected=True)
+
+
+def smallest(options: Mapping[int, Proposal]) -> tuple[int, float]:
+    """Of the numbers that an argument may be set to, the smallest within 2 % of the best; and the best factor."""
+    best = max(option.predicted.mid for option in options.values())
+    return min(number for number, option in options.items() if option.predicted.mid * WITHIN >= best), best
 
 
 @dataclass(frozen=True)

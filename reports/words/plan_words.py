@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...advisors.schema.gains import LEAST_GAIN
 from ...advisors.schema.report_model import LeftOut, LoaderReport, Recommendation
 from ...profiler.base.metadata import clean
 from .advice_words import effect_text, predicted_text
-
-# A rejected change whose gain is likelier than not is one that may help.
-MAY_HELP_FROM = 1.03
 
 
 @dataclass(frozen=True)
@@ -72,5 +70,5 @@ def plan_summary(loader: LoaderReport) -> str | None:
 
 def may_help(loader: LoaderReport) -> Iterator[Recommendation]:
     """Changes whose gain is likely, and not certain enough to advise them."""
-    likely = [each for each in loader.rejected if each.kind == "speed" and each.predicted.mid > MAY_HELP_FROM]
+    likely = [each for each in loader.rejected if each.kind == "speed" and each.predicted.mid > LEAST_GAIN]
     return iter(sorted(likely, key=lambda each: -each.predicted.mid))

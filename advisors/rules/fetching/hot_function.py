@@ -41,6 +41,7 @@ from ...code.hot.operation_chains import operation_chain
 from ...code.hot.remedies import remedy_of
 from ...code.layouts.stored import StoredForm, stored_form
 from ...schema.figures import count, percent, size, times, us
+from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage
 from ...stacks.code_summary import wilson
 
@@ -55,8 +56,6 @@ LEAST_SEEN_US = 5.0
 SEEN_PART = 0.2
 # A known function with this part of fetch is advised on, whatever else takes more: what to do about it is known.
 KNOWN_FROM = 0.2
-# A gain below this is none: nothing is recommended from there.
-LEAST_GAIN = 1.03
 NOTHING = "# nothing to change\n"
 NOT_MEASURED = "How much of fetch it takes was not measured: the range is wide."
 

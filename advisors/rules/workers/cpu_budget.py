@@ -22,19 +22,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ...case.advice import Outcome
+from ...case.advice import Outcome, smallest
 from ...case.case import Case
 from ...case.evidence import cores, cpu_over_wall, hand_over_us, making_us, over_budget
 from ...schema.figures import count, figure, percent, us
+from ...schema.gains import LEAST_GAIN
 
 NAME = "cpu-budget"
 KIND = "speed"
 EFFORT = "one argument"
 
 THROTTLED = 0.05
-# loadtune: the fewest workers within 2 % of the best.
-WITHIN = 1.02
-NO_GAIN = 1.03
 
 
 def examine(case: Case) -> Iterator[Outcome]:
@@ -45,10 +43,9 @@ def examine(case: Case) -> Iterator[Outcome]:
         return  # then it is about handing over: the rule num-workers
     top = max(1, math.ceil(case.cpus))
     options = {n: case.change(num_workers=n) for n in sorted({1, max(1, top // 2), max(1, top - 1), top})}
-    best = max(each.predicted.mid for each in options.values())
-    if best < NO_GAIN:
+    pick, best = smallest(options)
+    if best < LEAST_GAIN:
         return
-    pick = min(n for n, each in options.items() if each.predicted.mid * WITHIN >= best)
     now = case.num_workers
     ranks = case.process.local_world_size or 1
     evidence = {

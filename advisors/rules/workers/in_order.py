@@ -27,6 +27,7 @@ from ...case.advice import Outcome
 from ...case.case import Case
 from ...case.evidence import ALWAYS_BUSY, slow_batches, torch_version, workers_busy
 from ...schema.figures import percent, us
+from ...schema.gains import LEAST_GAIN
 
 NAME = "in-order"
 KIND = "speed"
@@ -35,7 +36,6 @@ EFFORT = "one argument"
 # Part of all waiting during which a later batch lay ready. Below it, little is to be won by taking that one.
 BLOCKED_SHARE = 0.2
 FIRST_TORCH = (2, 6)
-NO_GAIN = 1.03
 
 
 def examine(case: Case) -> Iterator[Outcome]:
@@ -56,7 +56,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         "workers at work": percent(busy),
     }
     change = case.change(in_order=False)
-    if busy >= ALWAYS_BUSY and change.predicted.mid < NO_GAIN:
+    if busy >= ALWAYS_BUSY and change.predicted.mid < LEAST_GAIN:
         if case.report.verdict != "compute-bound":
             yield change.would_not_help(
                 f"Slow batches do block ready ones, but the workers are busy {percent(busy)} of the time, so none of "

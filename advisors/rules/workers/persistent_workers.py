@@ -25,6 +25,7 @@ from ...case.advice import Outcome
 from ...case.case import Case
 from ...case.evidence import batches_a_pass, rebuilt, start_method
 from ...schema.figures import count, percent, us
+from ...schema.gains import LEAST_GAIN
 from ...stage_model.measured import mean, measured
 from ...stage_model.stages import startup_ns
 from ...stage_model.verdict import first_of_epoch
@@ -37,7 +38,6 @@ EFFORT = "one argument"
 START_SHARE = 0.05
 # Epoch starts below this are nothing anyone would notice.
 NO_DIFFERENCE = 0.01
-NO_GAIN = 1.03
 # Fewer batches a pass than this is an iterator built again and again: the rule loader-rebuilt speaks of it.
 LEAST_PASS = 5
 # A sampler that takes half of the start is what makes it slow (the rule sampler).
@@ -75,7 +75,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         starts < NO_DIFFERENCE
         and method == "fork"
         and case.report.verdict == "input-bound"
-        and change.predicted.mid < NO_GAIN
+        and change.predicted.mid < LEAST_GAIN
     ):
         yield change.would_not_help(
             f"Starting {case.num_workers} forked workers costs {us(float(startup.mean()) / 1e3)} an epoch, "

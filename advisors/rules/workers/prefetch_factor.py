@@ -20,19 +20,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...case.advice import Advice, Outcome
+from ...case.advice import Advice, Outcome, smallest
 from ...case.case import Case
 from ...case.evidence import ALWAYS_BUSY, prefetch_factor, slow_batches, workers_busy
 from ...schema.figures import figure, percent, size, us
+from ...schema.gains import LEAST_GAIN
 
 NAME = "prefetch-factor"
 KIND = "speed"
 EFFORT = "one argument"
 
 CANDIDATES = (4, 8, 16, 32)
-# loadtune: the smallest within 2 % of the best.
-WITHIN = 1.02
-NO_GAIN = 1.03
 # Batches in flight above this part of /dev/shm or free memory are worth shrinking (shared-memory warns at 80 %).
 HELD_SHARE = 0.5
 # Below this waiting the queue is deep enough.
@@ -50,9 +48,8 @@ def examine(case: Case) -> Iterator[Outcome]:
     evidence = _evidence(case, busy, now)
     if waiting >= LEAST_WAITING and busy < ALWAYS_BUSY and slow_batches(case):
         options = {n: case.change(prefetch_factor=n) for n in CANDIDATES if n > now}
-        best = max((each.predicted.mid for each in options.values()), default=1.0)
-        if best > NO_GAIN:
-            pick = min(n for n, each in options.items() if each.predicted.mid * WITHIN >= best)
+        pick, best = smallest(options or {now: case.change()})
+        if best > LEAST_GAIN:
             yield options[pick].advise(
                 title=f"Let each worker make {pick} batches ahead",
                 why=f"Fetching is uneven: slow batches take {_slow(case)} times as long as the middle one. The workers "
@@ -64,7 +61,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     if busy >= ALWAYS_BUSY and case.report.verdict == "input-bound":
         usual = max(2 * now, 4)
         change = case.change(prefetch_factor=usual)
-        if change.predicted.mid < NO_GAIN:
+        if change.predicted.mid < LEAST_GAIN:
             yield change.would_not_help(
                 f"The workers are busy {percent(busy)} of the time, so a longer queue stays empty. "
                 f"{_memory(case, usual - now) or ''}".rstrip(),
