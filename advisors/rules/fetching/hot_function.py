@@ -35,10 +35,10 @@ from ...case.advice import Advice, Outcome, Unmeasured
 from ...case.case import Case
 from ...case.fetching import MAIN_PART, fetch_share, file_suffix, held, names_used, sample_time_us
 from ...code.hot.element_code import elements_of
-from ...code.hot.functions import FEW_SAMPLES, LEAST_SAMPLES, STANDS_OUT, Hot, known, unknown
+from ...code.hot.functions import FEW_SAMPLES, LEAST_SAMPLES, STANDS_OUT, known, unknown
 from ...code.hot.in_source import called, in_source
+from ...code.hot.kind import Hot
 from ...code.hot.operation_chains import operation_chain
-from ...code.hot.remedies import remedy_of
 from ...code.layouts.stored import StoredForm, stored_form
 from ...schema.figures import count, percent, size, times, us
 from ...schema.gains import LEAST_GAIN
@@ -127,10 +127,10 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
 
 
 def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> Advice:
-    remedy = remedy_of(hot)
-    form = _whole_samples(case) if remedy.once else None
+    kind = hot.family
+    form = _whole_samples(case) if kind.once else None
     change = case.change(
-        code=remedy.code(case, hot) if form is None else form.code,
+        code=kind.code(case, hot) if form is None else form.code,
         fetch=hot.left(sample_us) if form is None else form.left(sample_us),
     )
     evidence = {"fetch a sample": us(sample_us), "share of waiting": percent(fetch_share(case))}
@@ -150,18 +150,18 @@ def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> A
     if change.predicted.high < LEAST_GAIN:
         free = case.predict(fetch=1 - hot.high)
         return replace(change, code=NOTHING).would_not_help(
-            title=f"{remedy.title}: not worth it here",
+            title=f"{kind.title}: not worth it here",
             why=f"{why}Even if it cost nothing, the loop would run {times(free.mid)}.",
             evidence=evidence,
         )
     if form is not None:
         evidence["stored samples take"] = size(form.nbytes)
     return change.advise(
-        title=remedy.title,
-        why=why + remedy.why,
+        title=kind.title,
+        why=why + kind.why,
         evidence=evidence,
-        caveat=remedy.caveat if stage is not None else f"{NOT_MEASURED} {remedy.caveat}",
-        effort=remedy.effort,
+        caveat=kind.caveat if stage is not None else f"{NOT_MEASURED} {kind.caveat}",
+        effort=kind.effort,
     )
 
 
