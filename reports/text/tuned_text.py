@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from ...advisors.schema.report_model import Range
 from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import Run
-from ...profiler.store.run.tuning import Tried, Tuned
+from ...profiler.store.run.tuning import Tried, Tuned, changed_words
 from ..words.advice_words import predicted_text, tried_text
-from ..words.settings_words import changed_arguments
 
 
 def render_tuned(run: Run, width: int, color: bool, unicode: bool) -> str:
@@ -31,12 +30,12 @@ def _lines(name: str, tuned: Tuned) -> Iterator[str]:
         if best.settings.get("batched"):
             yield "  to keep it, take the code of the advice batched-getitems, which the report has"
         else:
-            yield f"  to keep it, write: DataLoader(…, {changed_arguments(tuned.own, best.settings)})"
+            yield f"  to keep it, write: DataLoader(…, {changed_words(tuned.own, best.settings)})"
     for each in tuned.trials:
         if each is not best:
             what = _effect(each) or "not measured"
             outcome = clean(each.outcome or "the script ended before it was decided")
-            yield f"  tried {changed_arguments(tuned.own, each.settings)}: {outcome}; {what}" + _why(each)
+            yield f"  tried {changed_words(tuned.own, each.settings)}: {outcome}; {what}" + _why(each)
 
 
 def _why(tried: Tried) -> str:

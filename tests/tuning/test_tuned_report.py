@@ -12,10 +12,9 @@ import numpy as np
 from loaderscope.advisors.assemble.tried import trial_for, with_trials
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.profiler.store.run.tuning import Tried, Tuned
+from loaderscope.profiler.store.run.tuning import Tried, Tuned, changed_words
 from loaderscope.reports.text.tuned_text import render_tuned
 from loaderscope.reports.words.advice_words import effect_text
-from loaderscope.reports.words.settings_words import changed_arguments
 from report_samples import full_report, full_run
 
 OWN = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": False, "persistent_workers": False, "in_order": True}
@@ -131,4 +130,4 @@ def test_whole_batches_in_words(tmp_path: Path) -> None:
     proven = trial(at_once, outcome="proven", predicted=[1.4, 1.7, 1.8], measured=[1.5, 1.6, 1.7], seconds=4.0)
     text = render_tuned(tuned_run(tmp_path, chosen=at_once, trials=[proven]), 80, False, True)
     assert "take the code of the advice batched-getitems" in text and "DataLoader(" not in text
-    assert changed_arguments(OWN, at_once) == "num_workers=0, whole batches by one look-up"
+    assert changed_words(OWN, at_once) == "num_workers=0, whole batches by one look-up"

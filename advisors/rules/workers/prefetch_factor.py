@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ....profiler.base.torch_parts import DEFAULT_PREFETCH
 from ...case.advice import Advice, Outcome, smallest
 from ...case.case import Case
-from ...case.evidence import ALWAYS_BUSY, prefetch_factor, slow_batches, workers_busy
+from ...case.evidence import ALWAYS_BUSY, slow_batches, workers_busy
 from ...schema.figures import figure, percent, size, us
 from ...schema.gains import LEAST_GAIN
 
@@ -35,7 +36,6 @@ CANDIDATES = (4, 8, 16, 32)
 HELD_SHARE = 0.5
 # Below this waiting the queue is deep enough.
 LEAST_WAITING = 0.02
-TORCH_DEFAULT = 2
 
 
 def examine(case: Case) -> Iterator[Outcome]:
@@ -44,7 +44,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     busy, waiting = workers_busy(case), case.share("wait")
     if busy is None or waiting is None:
         return
-    now = prefetch_factor(case)
+    now = case.loader.prefetch_factor
     evidence = _evidence(case, busy, now)
     if waiting >= LEAST_WAITING and busy < ALWAYS_BUSY and slow_batches(case):
         options = {n: case.change(prefetch_factor=n) for n in CANDIDATES if n > now}
@@ -72,15 +72,15 @@ def examine(case: Case) -> Iterator[Outcome]:
 
 def _fewer(case: Case, now: int, evidence: dict[str, str]) -> Iterator[Advice]:
     held, room, where = _held(case, now)
-    if case.whatif is None or now <= TORCH_DEFAULT or not room or held <= HELD_SHARE * room:
+    if case.whatif is None or now <= DEFAULT_PREFETCH or not room or held <= HELD_SHARE * room:
         return
-    change = case.change(prefetch_factor=TORCH_DEFAULT)
+    change = case.change(prefetch_factor=DEFAULT_PREFETCH)
     if change.predicted.mid < 0.98:
         return
     yield change.advise(
-        title=f"Let each worker make {TORCH_DEFAULT} batches ahead instead of {now}",
+        title=f"Let each worker make {DEFAULT_PREFETCH} batches ahead instead of {now}",
         why=f"Up to {size(held)} of batches lie in {where} ({percent(held / room)} of its {size(room)}), and training "
-        f"would be as fast with {size(held * TORCH_DEFAULT / now)}.",
+        f"would be as fast with {size(held * DEFAULT_PREFETCH / now)}.",
         evidence={**evidence, "batches in flight": size(held)},
         kind="safety",
     )

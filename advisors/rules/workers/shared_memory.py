@@ -25,7 +25,7 @@ from typing import Any
 
 from ...case.advice import Advice, Outcome
 from ...case.case import Case
-from ...case.evidence import prefetch_factor, tensors
+from ...case.evidence import tensors
 from ...code.loader_code import loader_code
 from ...schema.figures import count, percent, size
 
@@ -68,7 +68,7 @@ def _memory(case: Case) -> Iterator[Outcome]:
     total, used, a_batch = case.system.shm_total_bytes, case.system.shm_used_peak_bytes, case.report.bytes_per_batch
     if not total or a_batch is None:
         return
-    now = prefetch_factor(case)
+    now = case.loader.prefetch_factor
     held = case.num_workers * now * a_batch
     # What others keep there is not known apart; a full /dev/shm is this loader's doing if it needs a good part of it.
     full = used is not None and used > FULL * total and held > (1 - FULL) * total
@@ -95,7 +95,7 @@ def _fitting(case: Case, room: float, a_batch: float) -> tuple[int, int]:
     """(workers, prefetch_factor) of which the batches in flight fit, giving up depth before workers."""
     batches = int(room / a_batch)
     workers = max(0, min(case.num_workers, batches))
-    factor = min(prefetch_factor(case), max(1, batches // workers)) if workers else 1
+    factor = min(case.loader.prefetch_factor, max(1, batches // workers)) if workers else 1
     return workers, factor
 
 
@@ -139,7 +139,7 @@ def _descriptors(case: Case) -> Iterator[Outcome]:
     many = tensors(case)
     if not open_now or many is None or max(open_now) <= FULL * _limit(case)[0]:
         return
-    flight = case.num_workers * prefetch_factor(case) * many
+    flight = case.num_workers * case.loader.prefetch_factor * many
     if flight < LOADERS_SHARE * max(open_now):
         if many > 0 and _grown(case) >= LOADERS_SHARE * max(open_now):
             yield _kept(case, max(open_now), many)
