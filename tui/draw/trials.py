@@ -6,9 +6,10 @@ from math import log
 
 from textual.content import Content
 
+from ...advisors.schema.figures import times
 from ...advisors.schema.report_model import Range
 from ...profiler.store.run.tuning import Tried, Tuned, changed_words
-from ...reports.words.advice_words import predicted_text, times, tried_text
+from ...reports.words.advice_words import predicted_text, tried_text
 from ...reports.words.units import plural
 from ..snapshot import Snapshot
 from .marks import BAD, DIM, FAIR, GOOD, MARK, Part, course, fitted, line, lines, text
