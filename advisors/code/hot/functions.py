@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ....profiler.base.metadata import clean
+from ....profiler.record.inspect.uses import place_of
 from ...schema.report_model import CodeStage, FlameNode, HotSpot
-from ...stacks.code_summary import place_of, wilson
+from ...stacks.code_summary import wilson
 from ...stacks.libraries import owner_of
 from .element_reads import ElementReads
 from .function_kinds import FUNCTION_KINDS
