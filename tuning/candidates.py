@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ..advisors.code.batched.look_up_cost import COLLATED_US
+from ..advisors.schema.gains import LEAST_GAIN
 from ..advisors.schema.report_model import Range
 from ..advisors.whatif import TooLittle, WhatIf, workload_of
 from ..profiler.base.host import usable_cores
@@ -16,8 +17,6 @@ WORKERS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
 PREFETCH = (1, 2, 4, 8)
 FIRST = 3  # as many as the model orders; neighbours come after
 MOST = 5
-# A change whose whole range is below this, or a loop that would gain less if loading were free, is left alone.
-WORTH = 1.03
 # Of two that are expected to be as good, the one with fewer workers and fewer batches ahead.
 AS_GOOD = 0.97
 NO_GREAT_LOSS = 0.9
@@ -74,7 +73,7 @@ def ordered(
     look_up_us: tuple[float, float] | None = None,
 ) -> list[Candidate]:
     """By what the model says of a change; numbers of workers first, then the rest with the best of those."""
-    if predict(fetch=0.0, collate=0.0, transfer=0.0).high < WORTH:
+    if predict(fetch=0.0, collate=0.0, transfer=0.0).high < LEAST_GAIN:
         return []  # it is not loading that the loop waits for
     most = max(2 * (cores or usable_cores()), 4, own.num_workers)
     found: dict[Settings, Range] = {}
@@ -94,20 +93,23 @@ def ordered(
         foresee(replace(each, in_order=False) for each in (own, *_best(found, own)[:2]) if each.num_workers)
     for each in (own, *_best(found, own)[:1]):
         kept = replace(each, persistent_workers=True)
-        if each.num_workers and predict(**kept.changed_from(own)).mid > WORTH * predict(**each.changed_from(own)).mid:
+        if (
+            each.num_workers
+            and predict(**kept.changed_from(own)).mid > LEAST_GAIN * predict(**each.changed_from(own)).mid
+        ):
             foresee([kept])
     if look_up_us is not None:
         found[own.looked_up] = predict(fetch_us=look_up_us, collate_us=COLLATED_US, num_workers=0)
     chosen: list[Settings] = []
     for each in _best(found, own):
-        if found[each].high > WORTH and not any(_as_good(each, other, found) for other in (own, *chosen)):
+        if found[each].high > LEAST_GAIN and not any(_as_good(each, other, found) for other in (own, *chosen)):
             chosen.append(each)
     chosen = chosen[:FIRST]
     none = own.with_workers(0)
     # Of what workers cost the model knows least: where it sees no great loss, they are left out once, before time goes
     # to what is not expected to gain.
     if own.num_workers and none not in chosen and found[none].high > NO_GREAT_LOSS:
-        gains = [each for each in chosen if found[each].mid > WORTH][: FIRST - 1]
+        gains = [each for each in chosen if found[each].mid > LEAST_GAIN][: FIRST - 1]
         chosen = [*gains, none, *(each for each in chosen if each not in gains)][:FIRST]
     return [Candidate(each, found[each]) for each in chosen]
 
@@ -115,7 +117,7 @@ def ordered(
 def _as_good(one: Settings, other: Settings, found: dict[Settings, Range]) -> bool:
     """Whether they differ in what is made ahead alone, and nothing is expected of that."""
     same = replace(one, prefetch_factor=other.prefetch_factor) == other
-    return same and found[one].mid < WORTH * (found[other].mid if other in found else 1.0)
+    return same and found[one].mid < LEAST_GAIN * (found[other].mid if other in found else 1.0)
 
 
 def neighbours(best: Settings, base: Settings, tried: set[Settings], cores: int | None = None) -> list[Candidate]:

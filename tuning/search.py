@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ..advisors.schema.gains import LEAST_GAIN
 from ..advisors.schema.report_model import Range
 from .candidates import MOST, Candidate, neighbours
 from .settings import Settings
 from .trial import Spread, Trial
-from .window import WORTH, Headroom
+from .window import Headroom
 
 ENOUGH_S = 15.0  # of trying; after it no further candidate is begun
 STEEP = 1.05  # what lies beside settings that gained less over those before them gains less still
@@ -70,4 +71,9 @@ class Search:
     def _may_win(self, predicted: Range | None) -> bool:
         """Whether more is expected of it, at the best, than was found already."""
         best = self.best
-        return best is None or best.measured is None or predicted is None or predicted.high > best.measured.mid * WORTH
+        return (
+            best is None
+            or best.measured is None
+            or predicted is None
+            or predicted.high > best.measured.mid * LEAST_GAIN
+        )

@@ -7,12 +7,10 @@ from typing import Any
 
 from ..advisors.code.batched.batch_values import NotArrays
 from ..profiler.base import torch_parts
-from ..profiler.base.torch_parts import TORCH
+from ..profiler.base.torch_parts import DEFAULT_PREFETCH, TORCH
 from ..profiler.record.iterate.watch import kind_of
-from ..profiler.store.run.tuning import WHOLE_BATCHES
+from ..profiler.store.run.tuning import changed, changed_words
 from .whole_batches import whole_batches
-
-DEFAULT_PREFETCH = 2  # torch's own, where there are workers
 
 
 @dataclass(frozen=True)
@@ -54,14 +52,11 @@ class Settings:
 
     def changed_from(self, other: Settings) -> dict[str, Any]:
         """The arguments to write in place of those of `other`."""
-        before = {"prefetch_factor": DEFAULT_PREFETCH, "persistent_workers": False, **other.arguments()}
-        return {name: value for name, value in self.arguments().items() if before.get(name) != value}
+        return changed(other.arguments(), self.arguments())
 
     def told_from(self, other: Settings) -> str:
         """What is to be changed, in words."""
-        changed = self.changed_from(other)
-        batched = [WHOLE_BATCHES] if changed.pop("batched", False) else []
-        return ", ".join([*(f"{name}={value}" for name, value in changed.items()), *batched])
+        return changed_words(other.arguments(), self.arguments())
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self.arguments().items())

@@ -15,10 +15,11 @@ from typing import Literal
 import numpy as np
 
 from ..advisors.schema.figures import times
+from ..advisors.schema.gains import LEAST_GAIN
 from ..advisors.schema.report_model import Range
 from .settings import Settings
 from .student import quantile
-from .window import WORTH, Headroom, Window, epochs_left_out, left_out
+from .window import Headroom, Window, epochs_left_out, left_out
 
 Outcome = Literal["proven", "not faster", "undecided", "failed", "not tried"]
 
@@ -82,7 +83,7 @@ def hopeless(base: Sequence[float], candidate: Sequence[float], before: Spread =
     if len(base) < 2 or len(candidate) != 1 or candidate[0] >= HOPELESS * min(base):
         return None
     found = _fitted(base, candidate, 3, TOLD, before)
-    return found if found.high < WORTH else None
+    return found if found.high < LEAST_GAIN else None
 
 
 def _in_turns(base: Sequence[float], candidate: Sequence[float]) -> int:
@@ -172,14 +173,14 @@ class Trial:
                 self.outcome = "not faster"
             return
         self._measured(told)
-        if certain.low > WORTH:
+        if certain.low > LEAST_GAIN:
             self._prove()
-        elif told.high < WORTH:
+        elif told.high < LEAST_GAIN:
             self.outcome = "not faster"
         elif len(candidate) >= (SHORT_PAIRS if self._short(told.mid) else MOST_PAIRS):
             # Certain to be faster at all, and probably by more than what is worth it: of what is first tried, that is
             # enough in the end, and what is probable goes on for some more turns.
-            enough = self.of_base is None and told.low > WORTH and certain.low > 1.0
+            enough = self.of_base is None and told.low > LEAST_GAIN and certain.low > 1.0
             if enough or self._better(told.mid, certain):
                 self._prove()
             elif told.mid <= PROMISING or len(candidate) >= self._most_pairs or self.seconds > PROMISING_S:
@@ -189,7 +190,12 @@ class Trial:
         """It is faster for certain. By more than the loop's waiting accounts for, only what a second look finds as well
         counts: windows of its own, so long that no batches made ahead of them matter."""
         most = self._headroom.factor
-        if self.first_look is not None or self.measured is None or most is None or self.measured.mid <= WORTH * most:
+        if (
+            self.first_look is not None
+            or self.measured is None
+            or most is None
+            or self.measured.mid <= LEAST_GAIN * most
+        ):
             self.outcome = "proven"
             return
         self.first_look = self.measured
@@ -205,8 +211,8 @@ class Trial:
         return PROMISING_PAIRS if self.of_base is None else SHORT_PROMISING_PAIRS
 
     def _short(self, middle: float) -> bool:
-        expected = self.predicted is not None and self.predicted.low > WORTH  # so it may only have had bad luck
-        return self.of_base is not None or (middle <= WORTH and not expected) or self.seconds > LONG_S
+        expected = self.predicted is not None and self.predicted.low > LEAST_GAIN  # so it may only have had bad luck
+        return self.of_base is not None or (middle <= LEAST_GAIN and not expected) or self.seconds > LONG_S
 
     def _measured(self, over_base: Range) -> None:
         self.gain = over_base.mid
@@ -214,7 +220,7 @@ class Trial:
 
     def _better(self, middle: float, certain: Range) -> bool:
         """Whether it is proven over the user's own settings at least, and probably better than the base."""
-        if self.of_base is None or product(self.of_base, certain).low < WORTH:
+        if self.of_base is None or product(self.of_base, certain).low < LEAST_GAIN:
             return False
         cheaper = self.candidate.num_workers < self.base.num_workers
         return middle > (1.0 if cheaper else BETTER)

@@ -8,12 +8,11 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
+from ..advisors.schema.gains import LEAST_GAIN
 from .settings import Settings
 
 Steps = npt.NDArray[np.float64]
 
-# Gains below this are not worth a change, nor certain of anything.
-WORTH = 1.03
 WINDOW_S, WINDOW_STEPS = 0.5, 8
 # A pause is what the program does now and then, an evaluation or a checkpoint: the loop's own work takes so many times
 # as long as steps do, and in no more than one step of twenty.
@@ -111,7 +110,7 @@ class Window:
     def waits(self) -> bool:
         """Whether the loop waits for so much that it is worth a change; True where that is not known."""
         seconds, own = self.times
-        return own is None or seconds > WORTH * own
+        return own is None or seconds > LEAST_GAIN * own
 
     @property
     def rate(self) -> float:

@@ -17,7 +17,6 @@ from ...profiler.store.run.missing_figures import missing_figures
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_reader import open_run
 from ..case.case import Case
-from ..case.make_case import case_of
 from ..schema.rank_model import Ranks
 from ..schema.report_model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, SystemSummary, Waiting
 from ..stacks.code_summary import code_of, transforms_of
@@ -31,6 +30,7 @@ from ..stage_model.waiting import waiting
 from ..storage.summary import storage_of
 from .engine import advise
 from .job import Group, groups_of, open_job, with_advice_of_others, with_ranks
+from .make_case import case_of
 from .tried import with_trials
 
 if TYPE_CHECKING:

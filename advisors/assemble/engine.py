@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..case.case import Advice, Case, Predicted, Unmeasured
+from ..case.advice import Advice, Unmeasured
+from ..case.case import Case
 from ..case.code_text import told_by_hand
 from ..rules import Rule, all_rules
+from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import LoaderReport, Recommendation
-from .plan import LEAST_GAIN, Option, capped, headrooms, option, plan_of
+from .plan import Option, capped, headrooms, plan_of
 from .tried import trial_for, why_not
 
 # What of the loop's own time goes with loading counts from this part of what free loading would leave on.
@@ -47,7 +49,7 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
                 recommended: list[Recommendation] = []
                 found = outcome.recommendation(rule.name, rule.kind, rule.effort)
                 place(found, outcome, case, recommended, rejected)
-                options += [option(each, outcome.predicted, _beside(case, outcome)) for each in recommended]
+                options += [Option(each, outcome.asked, _beside(case, outcome)) for each in recommended]
     ordered, plan = plan_of(case, options)
     rejected.sort(key=lambda item: item.predicted.mid)
     return replace(
@@ -72,7 +74,7 @@ def place(
         return
     if case.report.verdict == "too-short":
         return
-    if case.whatif is not None and found.measured is None:
+    if case.whatif is not None:
         found = replace(found, predicted=case.whatif.stretched(found.predicted, found.rule))
     found = replace(found, predicted=capped(found.predicted, headrooms(case.report, _beside(case, advice))))
     headroom = case.report.headroom
@@ -99,8 +101,8 @@ def _beside(case: Case, advice: Advice) -> float:
     from workers, where these go, or because long loading comes before it, is a part of it."""
     if case.whatif is None:
         return advice.beside_loading
-    changes = advice.predicted.changes if isinstance(advice.predicted, Predicted) else {}
-    passing = case.whatif.cold_share + (case.whatif.released_share if changes.get("num_workers") == 0 else 0.0)
+    without_workers = (advice.asked or {}).get("num_workers") == 0
+    passing = case.whatif.cold_share + (case.whatif.released_share if without_workers else 0.0)
     # Of a loop that hardly computes, a small share of a step is most of what free loading would leave.
     left = 1 / case.report.headroom if case.report.headroom else 1.0
     return advice.beside_loading + (passing if passing >= RELEASED_FROM * left else 0.0)

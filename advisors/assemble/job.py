@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...profiler.base.liveness import Liveness
 from ...profiler.base.metadata import Scalar
+from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.inspection import Part
 from ...profiler.store.run.loader_summary import LoaderSummary, summary_of
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
@@ -17,7 +18,6 @@ from ...profiler.store.run.run_finder import find_run
 from ...profiler.store.run.run_reader import read_run
 from ..schema.rank_model import Ranks, SlowestRank
 from ..schema.report_model import HotSpot, LoaderReport, Recommendation
-from ..stacks.code_summary import place_of
 from ..stage_model.ranks import Member, ranks_of
 from .plan import with_more
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..case.case import SAME, Case, Predicted
+from ..case.advice import SAME
+from ..case.case import Case
 from ..schema.figures import percent
+from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import Effort, LeftOut, LoaderReport, Plan, PlanStep, Range, Recommendation, Scalar
 from ..whatif.accuracy import less_sure
 from ..whatif.together import Excluded, together
 
-# The least that a step is worth making for.
-LEAST_GAIN = 1.03
 # A smaller effort is preferred to a greater one where it gains at least this part of what that does (of its logarithm).
 NEARLY = 0.8
 # One that is needed beside the greater comes first if it gains this part of it: nobody tunes what is to be replaced.
@@ -38,10 +38,6 @@ class Option:
     @property
     def effort(self) -> int:
         return EFFORTS.index(self.advice.effort) if self.advice.effort is not None else len(EFFORTS)
-
-
-def option(advice: Recommendation, predicted: Range, beside_loading: float) -> Option:
-    return Option(advice, predicted.changes if isinstance(predicted, Predicted) else None, beside_loading)
 
 
 def plan_of(case: Case, options: Sequence[Option]) -> tuple[tuple[Recommendation, ...], Plan | None]:

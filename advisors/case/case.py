@@ -1,39 +1,25 @@
-"""What a rule looks at, and what it may answer: the seam between the rules and the rest."""
+"""What a rule looks at: the seam between the rules and the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ...profiler.store.inspection import Inspection, Part
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..schema.figures import figure
-from ..schema.report_model import Change, Effort, LoaderReport, Range, Recommendation, Scalar, SystemSummary
-from .code_text import with_imports
+from ..schema.report_model import LoaderReport, Range, Scalar, SystemSummary
+from ..whatif.changes import ARGUMENTS, NAMES
+from .advice import SAME, Proposal
+from .code_text import Source
 
 if TYPE_CHECKING:
     from ..whatif import WhatIf
     from .probe_result import ProbeResult
 
-Kind = Literal["speed", "correctness", "safety"]
-
-SAME = Range(1.0, 1.0, 1.0)
 # Of the program's lines that copy, so many are named.
 MOST_LINES = 2
-
-
-@dataclass(frozen=True, eq=False)
-class Predicted(Range):
-    """A range, equal to any other with its figures, that knows what change it is of: so that changes can be predicted
-    together."""
-
-    changes: Mapping[str, Any] = field(default_factory=dict)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Range) and (self.low, self.mid, self.high) == (other.low, other.mid, other.high)
-
-    __hash__ = Range.__hash__
 
 
 @dataclass(frozen=True)
@@ -46,6 +32,7 @@ class Case:
     report: LoaderReport
     system: SystemSummary
     host: SystemRun | None  # the columns behind `system`, None where no sampler ran
+    write: Callable[..., str]  # `loader_code`: the call of this loader with changes
     whatif: WhatIf | None  # None where too little was measured to predict anything: see `whatif_reason`
     whatif_reason: str | None = None
     peers: tuple[tuple[ProcessRun, LoaderRun], ...] = ()  # the same loader in the run's other ranks
@@ -82,11 +69,33 @@ class Case:
     def has_device(self) -> bool:
         return self.process.device is not None
 
-    def predict(self, **changes: Any) -> Predicted:
+    def predict(self, **changes: Any) -> Range:
         """What changes would do to the loop (see `WhatIf.predict`); only where enough was measured, see `whatif`."""
         assert self.whatif is not None
-        found = self.whatif.predict(**changes)
-        return Predicted(found.low, found.mid, found.high, changes)
+        return self.whatif.predict(**changes)
+
+    def change(
+        self, *, code: str | None = None, then: str = "", predicted: Range | None = None, **changes: Any
+    ) -> Proposal:
+        """A change: what it does to the loop, the code that makes it, and the arguments it sets.
+
+        `changes` are arguments of the loader (`num_workers=4`) and what else happens to the loop (`fetch=0.5`, see
+        `WhatIf.predict`). The code is the call of the loader with these arguments, and `then` after it, unless `code`
+        is given. `predicted` is for what the model cannot be asked. A change of which nothing can be predicted leaves
+        the loop as fast as it is.
+        """
+        arguments = {name: value for name, value in changes.items() if name in ARGUMENTS or name not in NAMES}
+        asked = {name: value for name, value in changes.items() if name in NAMES}
+        if predicted is not None or self.whatif is None:
+            asked = {}
+        elif asked:
+            predicted = self.predict(**asked)
+        return Proposal(
+            predicted=predicted or SAME,
+            code=self.write(self, **arguments) + then if code is None else code,
+            params={name: value for name, value in arguments.items() if not isinstance(value, Source)},
+            asked=asked or None,
+        )
 
     def mean_us(self, stage: str) -> float | None:
         """Mean time of a stage a batch in µs, None where it was not measured."""
@@ -125,56 +134,3 @@ class Case:
         if waiting is None:
             return 0.0
         return sum(waiting.causes[cause].share for cause in causes if cause in waiting.causes)
-
-
-@dataclass(frozen=True)
-class Advice:
-    """A rule's finding: what to change and what that does.
-
-    `evidence` maps a name to "value unit". `predicted` is the factor on batches a second end to end (`SAME` for
-    correctness and safety rules that do not change speed). `code` gets the imports it lacks. With `rejected`, the same
-    words say why the change would not help, or would hurt. The engine rejects a speed finding whose gain is not certain
-    enough by itself. `beside_loading` is the share of a step that the finding is about, beside loading (copies to the
-    device, say): training that computes all the time may still win that.
-    """
-
-    title: str
-    why: str
-    evidence: Mapping[str, str]
-    predicted: Range
-    code: str
-    params: Mapping[str, Scalar] = field(default_factory=dict)
-    caveat: str | None = None
-    measured: float | None = None
-    rejected: bool = False
-    kind: Kind | None = None  # None: the rule's own
-    beside_loading: float = 0.0
-    effort: Effort | None = None  # None: the rule's own
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "code", with_imports(self.code))
-
-    def recommendation(self, rule: str, kind: Kind, effort: Effort | None = None) -> Recommendation:
-        return Recommendation(
-            rule=rule,
-            title=self.title,
-            why=self.why,
-            evidence=dict(self.evidence),
-            predicted=Range(self.predicted.low, self.predicted.mid, self.predicted.high),
-            measured=self.measured,
-            change=Change(dict(self.params), self.code),
-            caveat=self.caveat,
-            doc=f"loaderscope rules {rule}",
-            kind=self.kind or kind,
-            effort=self.effort or effort,
-        )
-
-
-@dataclass(frozen=True)
-class Unmeasured:
-    """The rule cannot say: what it would need to know was not measured, and how to measure it."""
-
-    reason: str
-
-
-Outcome = Advice | Unmeasured

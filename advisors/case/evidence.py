@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ...profiler.store.lanes.columns import Columns
 from ..stage_model.measured import mean
+from ..whatif.costs import method_of
 from .case import Case
 from .fetching import fetch_idle_share
 
@@ -30,8 +31,6 @@ BUSY = 0.9
 # Below this CPU over wall time, fetching mostly waits (I/O, locks): workers may then exceed the CPUs
 # (docs/causes.md, "Remote storage").
 LATENCY_BOUND_BELOW = 0.5
-# The prefetch_factor torch uses where none is given.
-DEFAULT_PREFETCH = 2
 
 Floats = npt.NDArray[np.float64]
 
@@ -80,12 +79,6 @@ def slow_batches(case: Case) -> bool:
     return (fetch.p99_us or 0.0) > step_us
 
 
-def prefetch_factor(case: Case) -> int:
-    """As configured, or torch's own."""
-    value = case.config.get("prefetch_factor")
-    return value if isinstance(value, int) and value > 0 else DEFAULT_PREFETCH
-
-
 def tensors(case: Case) -> float | None:
     """Tensors a batch, mean."""
     return mean(case.loader.batches["tensors"])
@@ -98,11 +91,7 @@ def pickled_bytes(case: Case) -> float | None:
 
 def start_method(case: Case) -> str:
     """How workers are started: as configured, or by the recording Python's default on Linux."""
-    told = case.config.get("start_method") or case.process.start_method
-    if isinstance(told, str):
-        return told
-    match = re.match(r"3\.(\d{1,4})", case.process.python or "")
-    return "forkserver" if match and int(match[1]) >= 14 else "fork"
+    return method_of(case.config.get("start_method") or case.process.start_method, case.process.python)
 
 
 def torch_version(case: Case) -> tuple[int, int] | None:

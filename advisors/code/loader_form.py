@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from ...profiler.base.torch_parts import DEFAULT_PREFETCH
 from ...profiler.store.inspection import Part
 from ..case.case import Case
 from ..case.code_text import Source, identifier, last_part
@@ -147,8 +148,8 @@ def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
     if init is not None and not init.removeprefix("partial(").startswith((*_FRAMEWORKS, *_PUT_IN)):
         part = case.inspection.worker_init
         found["worker_init_fn"] = Source(function_name(init, part, "worker_init_fn"))
-    if config.get("prefetch_factor") not in (None, 2):
-        found["prefetch_factor"] = config["prefetch_factor"]
+    if case.loader.prefetch_factor != DEFAULT_PREFETCH:
+        found["prefetch_factor"] = case.loader.prefetch_factor
     if config.get("persistent_workers") is True:
         found["persistent_workers"] = True
     context = config.get("multiprocessing_context")

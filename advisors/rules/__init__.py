@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..case.case import Case, Kind, Outcome
+from ..case.advice import Kind, Outcome
+from ..case.case import Case
 from ..schema.report_model import Effort
 
 # Rule → the room it lies in. In the order in which rules of equal gain are listed.

@@ -27,9 +27,15 @@ def percent(share: float) -> str:
     return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:,.0f} %"
 
 
-def times(factor: float) -> str:
-    """'×2.36', '×0.20', '×12': a factor on batches a second."""
-    return f"×{factor:.2f}" if factor < 9.995 else f"×{factor:,.0f}"
+def times(factor: float, wide: bool | None = None) -> str:
+    """'×0.21', '×1.8', '×24': a factor, with one decimal below 10 if its range is wide (by default from 2 on), else
+    two."""
+    if factor >= 1e6:
+        return "over ×1,000,000"
+    if factor >= 9.95:
+        return f"×{factor:,.0f}"
+    one = factor >= 1.95 if wide is None else wide and factor >= 0.95
+    return f"×{factor:.1f}" if one else f"×{factor:.2f}"
 
 
 def size(number: float) -> str:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
-from pathlib import PurePosixPath
 
-from ...profiler.base.metadata import clean
-from ...profiler.record.inspect.uses import cell_of
+from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.stacks.stack_samples import STAGES, Frame
 from ..schema.report_model import Code, CodeStage, HotSpot, Stage, TransformTime
@@ -176,19 +173,6 @@ def _function(frame: Frame) -> _Function:
 
 def _commonest(counted: Counter[str] | None) -> str | None:
     return counted.most_common(1)[0][0] if counted else None
-
-
-def place_of(file: str | None, line: int | None) -> str:
-    """'patches.py:41': a place in words, without its folders, clean enough to print; of a notebook, where it is the one
-    that asks, 'cell 3, line 6'."""
-    cell = cell_of(file) if file else None
-    return f"cell {cell}, line {line}" if cell is not None and line else _in_file(file, line)
-
-
-@lru_cache(maxsize=8192)
-def _in_file(file: str | None, line: int | None) -> str:
-    name = clean(PurePosixPath((file or "").replace("\\", "/")).name or "?", 80)
-    return f"{name}:{line}" if line else name
 
 
 def wilson(count: int, samples: int) -> tuple[float, float]:

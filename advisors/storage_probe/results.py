@@ -7,15 +7,13 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
+from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import Range
 from .layout import Layout
 from .payoff import epoch_times, pays_after
 from .probe_model import LayoutTrial, Rate
 from .source import Data
 from .timing import Lane, Timed
-
-# A gain must show in every round to be called one, and be worth the change (as for recommendations).
-CLEAR = 1.03
 
 Times = Sequence[float | None]
 
@@ -40,7 +38,7 @@ def with_decoding(lane: Lane, times: Times, timed: Timed) -> list[float | None]:
 
 def clear_gain(factor: Range | None) -> bool:
     """Whether a factor is a gain in every round, and large enough to matter."""
-    return factor is not None and factor.low > 1.0 and factor.mid > CLEAR
+    return factor is not None and factor.low > 1.0 and factor.mid > LEAST_GAIN
 
 
 def middle(times: Times) -> float | None:

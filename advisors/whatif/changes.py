@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ...profiler.base.errors import UsageError
+from ...profiler.base.torch_parts import DEFAULT_PREFETCH
 from . import costs
 from .costs import START_METHODS, StartMethod
 from .device_work import Together
@@ -148,8 +149,9 @@ def _middle(low: float, high: float) -> float:
 def _with_argument(plan: Plan, name: str, value: Any, workload: Workload) -> Plan:
     if name == "num_workers":
         return replace(plan, num_workers=_whole(name, value, 0, MOST_WORKERS))
-    if name == "prefetch_factor":  # None is the DataLoader's own default
-        return replace(plan, prefetch_factor=2 if value is None else _whole(name, value, 1, MOST_PREFETCH))
+    if name == "prefetch_factor":
+        ahead = DEFAULT_PREFETCH if value is None else _whole(name, value, 1, MOST_PREFETCH)
+        return replace(plan, prefetch_factor=ahead)
     if name == "multiprocessing_context":
         if value not in START_METHODS:
             raise UsageError(f"multiprocessing_context must be one of {', '.join(START_METHODS)}, not {_shown(value)}")

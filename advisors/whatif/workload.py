@@ -196,10 +196,9 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         1.0 - min(1.0, 1.0 if compute_cores is None else compute_cores),
         core_wait_ratio(run, process, loader, in_main=True) if workers else None,
     )
-    prefetch = loader.config.get("prefetch_factor")
     return Workload(
         num_workers=workers,
-        prefetch_factor=prefetch if isinstance(prefetch, int) and prefetch > 0 else 2,
+        prefetch_factor=loader.prefetch_factor,
         in_order=loader.config.get("in_order") is not False,
         pin_memory=loader.config.get("pin_memory") is True and process.device is not None,
         persistent_workers=loader.config.get("persistent_workers") is True,

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 # The releases on which `make test-torch` has measured every stage and found every case harmless.
 TRIED = ("2.4", "2.7", "2.13", "2.15")
+# Of a loader with workers that is given none.
+DEFAULT_PREFETCH = 2
 
 
 @dataclass(frozen=True)

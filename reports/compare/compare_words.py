@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...advisors.schema.report_model import Range
 from ...profiler.base.metadata import clean
+from ..words.advice_words import predicted_text
 from ..words.glosses import label_of
 from ..words.units import UNKNOWN, micros, percent, rate
 from .compare_model import Comparison, LoaderComparison, Setting, StageDifference
@@ -43,7 +45,7 @@ def difference_rows(loader: LoaderComparison) -> list[DifferenceRow]:
     through, stall = loader.throughput, loader.stall_share
     spread = UNKNOWN
     if through.factor is not None and through.low is not None and through.high is not None:
-        spread = f"×{through.factor:.3g} ({through.low:.3g}–{through.high:.3g})"
+        spread = predicted_text(Range(through.low, through.factor, through.high))
     rows = [
         DifferenceRow(loader.unit, rate(through.before), rate(through.after), spread,
                       _judged(through.real, (through.factor or 1) > 1) or clean(through.reason or UNKNOWN, 120)),

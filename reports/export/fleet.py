@@ -10,7 +10,7 @@ from typing import Any
 
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.store.run.run_list import RunEntry
-from ..words.ranks import place_of
+from ..words.ranks import slowest_place
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _loader(loader: LoaderReport, device: bool) -> dict[str, Any]:
            for name in ("low", "mid", "high")},
         "slowest_rank": slowest.rank if slowest is not None else None,
         "slowest_cause": slowest.cause if slowest is not None else None,
-        "slowest_place": place_of(slowest) or None if slowest is not None else None,
+        "slowest_place": slowest_place(slowest) or None if slowest is not None else None,
     }  # fmt: skip
 
 

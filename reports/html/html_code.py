@@ -8,7 +8,8 @@ from typing import Any
 
 from ...advisors.schema.report_model import Code, CodeStage, FlameNode, LoaderReport
 from ...profiler.base.metadata import clean
-from ..words.inside import basis_text, code_stages, hot_row, hot_rows, inside_notes, own_lines, place, transform_rows
+from ...profiler.record.inspect.uses import place_of
+from ..words.inside import basis_text, code_stages, hot_row, hot_rows, inside_notes, own_lines, transform_rows
 from ..words.storage_words import container_rows, epoch_rows, kind_rows, mount_rows, storage_rows
 from ..words.units import count, percent
 from .html_plot import Figure, layout, plain
@@ -153,4 +154,4 @@ def _trace(name: str, stage: CodeStage, nodes: list[FlameNode], visible: bool) -
 
 
 def _where(node: FlameNode) -> str:
-    return plain(place(node.file, node.line))
+    return plain(place_of(node.file, node.line) if node.file else "")

@@ -17,7 +17,7 @@ from ..words.rows import advice_row, capacity_rows, cause_rows, config_rows, run
 from ..words.sentences import headroom_sentence, limit_sentence, nothing_to_change, overhead_sentence, throughput_line
 from ..words.system_words import system_rows
 from ..words.tuned_words import tried_heading, tried_rows, tuned_lead
-from ..words.units import micros, percent, rate
+from ..words.units import factor, micros, percent, rate
 from .html_code import Room, inside_view
 from .html_loader import loader_figures
 from .html_page import fill
@@ -122,7 +122,7 @@ def tiles_of(loader: LoaderReport) -> list[tuple[str, str, str]]:
         tiles.append((lost, percent(basis.stall_share), spread))
     if loader.verdict != "too-short":
         free = "if loading were free" if loader.headroom is not None else "without loading, nothing would be left"
-        tiles.append(("headroom", f"{loader.headroom:.2f}×" if loader.headroom is not None else "–", free))
+        tiles.append(("headroom", factor(loader.headroom), free))
     tiles.append(("confidence", basis.confidence, f"{basis.steady_batches:,} steady batches"))
     return tiles
 

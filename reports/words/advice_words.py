@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...advisors.schema.figures import times
 from ...advisors.schema.report_model import Range, Recommendation
 from ...advisors.schema.tuning_model import certain
 
@@ -38,11 +39,3 @@ def predicted_text(predicted: Range) -> str:
     low, high = (times(value, wide)[1:] for value in (predicted.low, predicted.high))
     middle = times(predicted.mid, wide)
     return middle if low == high else f"{middle} ({low}–{high})"
-
-
-def times(factor: float, wide: bool | None = None) -> str:
-    """'×0.21', '×1.8', '×24': with one decimal below 10 if the range is wide (by default from 2 on), else two."""
-    if factor >= 9.95:
-        return f"×{factor:,.0f}"
-    one = factor >= 1.95 if wide is None else wide and factor >= 0.95
-    return f"×{factor:.1f}" if one else f"×{factor:.2f}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from ...advisors.schema.report_model import Code, CodeStage, HotSpot, LoaderReport, Report, TransformTime
 from ...profiler.base.metadata import clean
-from ...profiler.record.inspect.uses import cell_of
+from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import Run
 from .storage_words import MAX_ROWS, unmeasured_storage
 from .units import count, duration, micros, percent, plural, rate, span
@@ -56,7 +55,7 @@ def hot_row(spot: HotSpot, line: bool = False) -> HotRow:
         share=f"{percent(spot.total_share)} ({span(spot.low, spot.high)})",
         itself=percent(spot.share),
         name=function if not library or function.startswith(f"{library}.") else f"{library} {function}",
-        where=place(spot.file, spot.line),
+        where=place_of(spot.file, spot.line) if spot.file else "",
         caller=clean(spot.called_from or "", 60),
         kind="yours" if spot.own else "compiled" if spot.native else "library",
         fraction=spot.total_share,
@@ -64,18 +63,6 @@ def hot_row(spot: HotSpot, line: bool = False) -> HotRow:
         line=line,
         code=clean((spot.text or "").strip(), 80) if line else "",
     )
-
-
-def place(file: str | None, line: int | None) -> str:
-    """'patches.py:41': the file without its folders, as in a traceback read at a glance; in the notebook that recorded
-    it, 'cell 3, line 6'."""
-    if not file:
-        return ""
-    cell = cell_of(file)
-    if cell is not None and line is not None and line > 0:
-        return f"cell {cell}, line {line}"
-    name = clean(PurePath(file).name or file, 60)
-    return f"{name}:{line}" if line is not None and line > 0 else name
 
 
 def own_lines(stage: CodeStage, besides: Iterable[HotRow] = ()) -> list[HotRow]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...advisors.schema.gains import LEAST_GAIN
 from ...advisors.schema.report_model import LeftOut, LoaderReport, Recommendation
 from ...profiler.base.metadata import clean
 from .advice_words import effect_text, predicted_text
-
-# A rejected change whose gain is likelier than not is one that may help.
-MAY_HELP_FROM = 1.03
 
 
 @dataclass(frozen=True)
@@ -75,6 +73,6 @@ def may_help(loader: LoaderReport) -> Iterator[Recommendation]:
     likely = [
         each
         for each in loader.rejected
-        if each.kind == "speed" and each.predicted.mid > MAY_HELP_FROM and each.measured_range is None
+        if each.kind == "speed" and each.predicted.mid > LEAST_GAIN and each.measured_range is None
     ]
     return iter(sorted(likely, key=lambda each: -each.predicted.mid))

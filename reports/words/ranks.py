@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from ...advisors.schema.rank_model import SlowestRank, Spread
 from ...advisors.schema.report_model import LoaderReport
 from ...advisors.stage_model.ranks import LEAST_STEADY
 from ...profiler.base.metadata import clean
+from ...profiler.record.inspect.uses import place_of
 from .glosses import GLOSSES, label_of
 from .units import micros, plural
 
@@ -46,7 +45,7 @@ def _slowest(slow: SlowestRank) -> str:
     if slow.cause is not None:
         what = f"Rank {slow.rank}’s {label_of(slow.cause)} takes {micros(slow.cause_us)} a batch, the others’ "
         what += micros(slow.others_cause_us)
-        where = place_of(slow)
+        where = slowest_place(slow)
         what += f": {where}" if where else ""
     else:
         what = (
@@ -59,9 +58,9 @@ def _slowest(slow: SlowestRank) -> str:
     return f"{what}. Every step waits for it: {more} of {micros(slow.step_us)}, in all ranks."
 
 
-def place_of(slow: SlowestRank) -> str:
+def slowest_place(slow: SlowestRank) -> str:
     """'Augment.__call__ at data.py:31', as much of it as is known."""
-    at = f"{clean(PurePath(slow.file).name, 60)}:{slow.line}" if slow.file and slow.line else ""
+    at = place_of(slow.file, slow.line) if slow.file and slow.line else ""
     return " at ".join(filter(None, (clean(slow.function, 80) if slow.function else "", at)))
 
 

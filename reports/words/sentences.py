@@ -36,7 +36,7 @@ def headroom_sentence(loader: LoaderReport) -> str:
     else:
         steady = 1 / max(1e-3, 1 - (basis.stall_share or 0.0))
         starts = " and every start" if loader.headroom > STARTS_ABOVE * steady else ""
-        parts.append(f"Headroom: at most {factor(loader.headroom)} as fast, if loading{starts} were free.")
+        parts.append(f"Headroom: at most {factor(loader.headroom)}, if loading{starts} were free.")
     spread = ""
     if basis.stall_share_low is not None and basis.stall_share_high is not None:
         spread = f", {span(basis.stall_share_low, basis.stall_share_high)}"

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from ...advisors.assemble.tried import tuning_of
 from ...advisors.schema.tuning_model import SettingsTrial, Tuning
 from ...profiler.base.metadata import clean
-from ...profiler.store.run.tuning import Tuned
+from ...profiler.store.run.tuning import Tuned, changed_words
 from .advice_words import predicted_text, tried_text
-from .settings_words import changed_arguments
 
 NOT_TUNED = "not tuned: "
 
@@ -23,13 +22,13 @@ def tuned_lead(tuning: Tuning, name: str = "") -> list[str]:
     lines = [f"{about}: {said}"]
     if best is not None:
         if not tuning.decided:
-            changed = changed_arguments(tuning.own, best.settings)
+            changed = changed_words(tuning.own, best.settings)
             lines = [f"{about}: {changed} is faster; the loop ended before all was tried"]
         lines.append(_effect(best))
         if best.settings.get("batched"):
             lines.append("to keep it, take the code of the advice batched-getitems, which the report has")
         else:
-            lines.append(f"to keep it, write: DataLoader(…, {changed_arguments(tuning.own, best.settings)})")
+            lines.append(f"to keep it, write: DataLoader(…, {changed_words(tuning.own, best.settings)})")
     return lines
 
 
@@ -50,7 +49,7 @@ def tried_rows(tuning: Tuning) -> Iterator[tuple[str, str, str, str]]:
     for each in tuning.trials:
         if each is not best:
             why = clean(each.why, 200) if each.why else ""
-            yield changed_arguments(tuning.own, each.settings), _outcome(tuning, each), _effect(each), why
+            yield changed_words(tuning.own, each.settings), _outcome(tuning, each), _effect(each), why
 
 
 def tried_lines(tuning: Tuning) -> Iterator[str]:
@@ -62,7 +61,7 @@ def tried_lines(tuning: Tuning) -> Iterator[str]:
 def _outcome(tuning: Tuning, trial: SettingsTrial) -> str:
     """What was held against other settings than the code's own names them: it may be faster than those all the same."""
     outcome = clean(trial.outcome or "the script ended before it was decided", 100)
-    base = changed_arguments(tuning.own, trial.base) if trial.base else ""
+    base = changed_words(tuning.own, trial.base) if trial.base else ""
     return f"{outcome} than {base}" if outcome == "not faster" and base else outcome
 
 

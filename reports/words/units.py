@@ -49,10 +49,8 @@ def rate(number: float | None) -> str:
 
 
 def factor(number: float | None) -> str:
-    """'2.36×'."""
-    if number is None:
-        return UNKNOWN
-    return f"{number:.2f}×" if number < 9.995 else f"{number:,.0f}×" if number < 1e6 else "over a million ×"
+    """'×0.21', '×1.8', '×24'."""
+    return UNKNOWN if number is None else figures.times(number)
 
 
 def bar(share: float | None, width: int) -> str:

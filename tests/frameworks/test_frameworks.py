@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from loaderscope.advisors.assemble.build_report import loader_report
-from loaderscope.advisors.case.make_case import case_of
+from loaderscope.advisors.assemble.make_case import case_of
 from loaderscope.advisors.code.loader_code import loader_code
 from loaderscope.advisors.stage_model.summary import summarise
 from loaderscope.profiler.store.run.run import Run

@@ -10,7 +10,9 @@ from typing import Any, cast
 
 from builders import RunBuilder, epoch_row
 from loaderscope.advisors.assemble.build_report import loader_report
-from loaderscope.advisors.case.case import Advice, Case, Outcome, Unmeasured
+from loaderscope.advisors.case.advice import Advice, Outcome, Unmeasured
+from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.code.loader_code import loader_code
 from loaderscope.advisors.rules import rule
 from loaderscope.advisors.schema.report_model import LoaderReport, Range
 from loaderscope.advisors.stage_model.summary import summarise
@@ -74,7 +76,8 @@ def case_of(
     found = loader_report(opened, recording, own, summary.effective_cpus)
     return Case(
         run=opened, process=recording, loader=own, report=report(found) if report else found, system=summary,
-        host=opened.systems[0] if opened.systems else None, whatif=cast("Any", whatif or FakeWhatIf()),
+        host=opened.systems[0] if opened.systems else None, write=loader_code,
+        whatif=cast("Any", whatif or FakeWhatIf()),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from loaderscope.advisors.assemble.tried import trial_for, with_trials
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.profiler.store.run.tuning import Tried, Tuned
+from loaderscope.profiler.store.run.tuning import Tried, Tuned, changed_words
 from loaderscope.reports.html.first_screen import render_first_screen
 from loaderscope.reports.html.html_report import render_html
 from loaderscope.reports.markdown.report_markdown import render_markdown
@@ -22,7 +22,6 @@ from loaderscope.reports.text.brief import MORE_LINES, MOST_LINES, render_brief
 from loaderscope.reports.text.text import render_text
 from loaderscope.reports.text.tuned_text import render_tuned
 from loaderscope.reports.words.advice_words import effect_text
-from loaderscope.reports.words.settings_words import changed_arguments
 from report_samples import full_report, full_run
 
 OWN = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": False, "persistent_workers": False, "in_order": True}
@@ -138,7 +137,7 @@ def test_whole_batches_in_words(tmp_path: Path) -> None:
     proven = trial(at_once, outcome="proven", predicted=[1.4, 1.7, 1.8], measured=[1.5, 1.6, 1.7], seconds=4.0)
     text = render_tuned(tuned_run(tmp_path, chosen=at_once, trials=[proven]), 80, False, True)
     assert "take the code of the advice batched-getitems" in text and "DataLoader(" not in text
-    assert changed_arguments(OWN, at_once) == "num_workers=0, whole batches by one look-up"
+    assert changed_words(OWN, at_once) == "num_workers=0, whole batches by one look-up"
 
 
 def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> None:

@@ -175,14 +175,14 @@ def _with_reason(n: int, each: Recommendation, found: AdviceView, width: int) ->
 
 
 def gain_of(each: Recommendation) -> str:
-    """'1.6–1.9×', or what kind of advice it is where speed is not the point."""
+    """'×1.6–1.9', or what kind of advice it is where speed is not the point."""
     if each.kind != "speed":
         return each.kind
     if each.measured is not None:
         proved = effect_text(each).startswith("proved")
         return f"{factor(each.measured)} {'proved' if proved else 'measured'}"
     low, high = factor(each.predicted.low), factor(each.predicted.high)
-    return low if low == high else f"{low.removesuffix('×')}–{high}"
+    return low if low == high else f"{low}–{high.removeprefix('×')}"
 
 
 def waiting(s: Snapshot, width: int, height: int) -> Content:

@@ -6,10 +6,10 @@ from math import log
 
 from textual.content import Content
 
+from ...advisors.schema.figures import times
 from ...advisors.schema.report_model import Range
-from ...profiler.store.run.tuning import Tried, Tuned
-from ...reports.words.advice_words import predicted_text, times, tried_text
-from ...reports.words.settings_words import changed_arguments
+from ...profiler.store.run.tuning import Tried, Tuned, changed_words
+from ...reports.words.advice_words import predicted_text, tried_text
 from ...reports.words.units import plural
 from ..snapshot import Snapshot
 from .marks import BAD, DIM, FAIR, GOOD, MARK, Part, course, fitted, line, lines, text
@@ -23,7 +23,7 @@ def status(s: Snapshot, width: int, height: int) -> Content:
     tuned = s.tuning.tuned if s.tuning is not None else None
     if tuned is None:
         return line(("the settings of this loader are not tried: loaderscope tune", DIM))
-    chosen = changed_arguments(tuned.own, tuned.chosen) or "the code's own settings"
+    chosen = changed_words(tuned.own, tuned.chosen) or "the code's own settings"
     trial = _at_work(tuned, s.state)
     if trial is not None:
         turn = "its" if len(trial.base_rates) > len(trial.rates) else "the best's so far"
@@ -149,7 +149,7 @@ def _at_work(tuned: Tuned, state: str) -> Tried | None:
 
 
 def _name(tuned: Tuned, trial: Tried) -> str:
-    return text(changed_arguments(tuned.own, trial.settings), 60)
+    return text(changed_words(tuned.own, trial.settings), 60)
 
 
 def _predicted(trial: Tried) -> str:

@@ -30,8 +30,8 @@ class Batched:
     workers_kept: bool
 
     @property
-    def params(self) -> dict[str, int | None]:
-        workers: dict[str, int | None] = {} if self.workers_kept else {"num_workers": 0}
+    def params(self) -> dict[str, Any]:
+        workers = {} if self.workers_kept else {"num_workers": 0}
         return {"batch_size": None, **workers} if self.form == "sampler" else workers
 
 

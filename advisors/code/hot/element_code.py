@@ -11,11 +11,8 @@ from ...case.code_text import free_names, identifier
 from ..inputs import all_held, held_code
 from ..loader_code import dataset_class
 from .element_reads import ElementReads, element_reads
-from .functions import Hot
+from .kind import Hot
 
-CAVEAT = (
-    "The numbers are the same. Where a loop is left, one operation on the whole row, if there is one, is faster still."
-)
 _IMPORTS = {"torch": "import torch", "np": "import numpy as np", "numpy": "import numpy", "math": "import math"}
 
 

@@ -14,11 +14,7 @@ from ...case.code_text import parsed
 from ..inputs import Held, all_held
 from ..loader_code import dataset_class
 from ..template import code_from
-from .functions import Hot
-
-CAVEAT = (
-    "The arrays take as much memory again while both are held. isinstance(..., pandas.DataFrame) is no longer true."
-)
+from .kind import Hot
 
 _PLACES = frozenset({"iloc", "loc", "iat", "at"})
 # What makes another Series of a row: no faster than before where pandas does it.

@@ -12,8 +12,8 @@ from ..batched.hugging_face import hugging_face_code, is_hugging_face
 from ..inputs import held_code
 from ..loader_code import dataset_class
 from ..loader_form import form_of
-from ..template import code_from, whole
-from .functions import Hot
+from ..template import Value, code_from, whole
+from .kind import Hot
 
 
 def here(hot: Hot) -> str:
@@ -60,65 +60,22 @@ def ragged_code(name: str) -> Callable[[Case, Hot], str]:
     return code
 
 
+def pasted(template: str = "", *names: str, then: str = "", **values: Value) -> Callable[[Case, Hot], str]:
+    """These definitions of a template (without names: all of it), and `then`, in which {here}, {dataset} and {paths}
+    stand for what they are in the case."""
+
+    def code(case: Case, hot: Hot) -> str:
+        text = then.format(here=here(hot), dataset=dataset_class(case), paths=_paths(case))
+        if not template:
+            return text
+        return code_from(template, *names, then=text, **values) if names else whole(template)
+
+    return code
+
+
 def _paths(case: Case) -> str:
     found = held(case, "paths")
     return identifier(found[1].name if found is not None else None, "paths")
-
-
-def small_jpeg_code(case: Case, hot: Hot) -> str:
-    then = (
-        f"# shrink(dataset.{_paths(case)}, (256, 256)): "
-        "the size that is used, or what random crops need; then open\n"
-        '# f"{path}.small.jpg". Without new files: picture.draft("RGB", size) right after Image.open, at\n'
-        f"#     {here(hot)}\n"
-    )
-    return code_from("once", "shrink", then=then)
-
-
-def jpeg_code(case: Case, hot: Hot) -> str:
-    then = f"# in {dataset_class(case)}, instead of PIL at\n#     {here(hot)}\n"
-    return code_from("readers", "read_picture", then=then)
-
-
-def resize_code(case: Case, hot: Hot) -> str:
-    return (
-        "# where the size does not change from epoch to epoch, keep the small pictures (once, before training):\n"
-        "#     small.save(path) or np.save(path, np.asarray(small))\n"
-        "# else let PIL shrink by whole numbers first, with next to no visible difference, at\n"
-        f"#     {here(hot)}\n"
-        "#     picture.resize(size, resample, reducing_gap=2.0)\n"
-    )
-
-
-def v2_code(case: Case, hot: Hot) -> str:
-    return whole("v2_transforms")
-
-
-def chunks_code(case: Case, hot: Hot) -> str:
-    then = (
-        "# where it fits into memory: rows = file[name][:], once. "
-        "For a whole batch: sort its indices and ask once,\n"
-        f"# in __getitems__ of {dataset_class(case)}, instead of row by row at\n#     {here(hot)}\n"
-    )
-    return code_from("once", "rechunk", then=then, BACKEND="h5py")
-
-
-def kept_open_code(case: Case, hot: Hot) -> str:
-    then = f"# in {dataset_class(case)}: self.file[name][index] instead of opening at\n#     {here(hot)}\n"
-    return code_from("readers", "KeptOpen", then=then)
-
-
-def listed_code(case: Case, hot: Hot) -> str:
-    return (
-        f"# once, in __init__ of {dataset_class(case)}:\n"
-        "#     self.names = sorted(os.listdir(folder))\n"
-        "# in __getitem__: self.names[index] instead of listing at\n"
-        f"#     {here(hot)}\n"
-    )
-
-
-def zarr_code(case: Case, hot: Hot) -> str:
-    return code_from("once", "rechunk", BACKEND="zarr")
 
 
 def hf_code(case: Case, hot: Hot) -> str:
@@ -136,44 +93,3 @@ def hf_code(case: Case, hot: Hot) -> str:
         f"# in {dataset_class(case)}: columns[name][index] instead of a row of the table at\n#     {here(hot)}\n"
         "# too large for that: __getitems__(self, indices), which asks the table once for all the indices of a batch\n"
     )
-
-
-def numbers_code(case: Case, hot: Hot) -> str:
-    then = (
-        f"# in {dataset_class(case)}: make it at the first sample, "
-        "`self.rng = self.rng or generator()`; draw from\n"
-        f"# self.rng at\n#     {here(hot)}\n"
-    )
-    return code_from("readers", "generator", then=then)
-
-
-def copies_code(case: Case, hot: Hot) -> str:
-    return (
-        "# copy only what is changed, for example\n"
-        "#     sample = {**template}                       # values that are replaced\n"
-        '#     sample["boxes"] = template["boxes"].copy()  # an array that is written to\n'
-        f"# instead of copying everything at\n#     {here(hot)}\n"
-    )
-
-
-def lock_code(case: Case, hot: Hot) -> str:
-    return (
-        "# hold the lock only to replace a finished value, never while working or waiting:\n"
-        "#     new = make_table()          # without the lock\n"
-        "#     self.table = new            # one assignment: readers need no lock\n"
-        "# or give each worker process its own copy. It waits at\n"
-        f"#     {here(hot)}\n"
-    )
-
-
-def json_code(case: Case, hot: Hot) -> str:
-    then = (
-        "# where the text itself must stay: orjson.loads(text) reads the same two to four times as fast, at\n"
-        f"#     {here(hot)}\n"
-    )
-    return code_from("once", "convert", then=then, BACKEND="json")
-
-
-def yaml_code(case: Case, hot: Hot) -> str:
-    then = f"# instead of parsing YAML for each sample at\n#     {here(hot)}\n"
-    return code_from("once", "convert", then=then, BACKEND="yaml")

@@ -1,4 +1,4 @@
-"""Functions known to be slow inside fetching, how they show in stacks, and what is left of them with the alternative.
+"""Functions known to be slow inside fetching: how each shows in stacks and in source, and what to do instead.
 
 A frame is compared as "place:function": the file below its library's root (`libraries.Owner.place`) and the function's
 own name. What is compiled and called straight from the user's code shows as the user's line, so it is known by that
@@ -16,41 +16,12 @@ minidom 2,190 against 160 (ElementTree); deepcopy 110 against 15 (pickle); YAML 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from functools import partial
 
-Pattern = re.Pattern[str]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """`name` is how advice calls it. `frames` and `text` say where it is seen: frames anywhere in a stack, text in an
-    own line from which compiled code runs.
-
-    `around` are frames that go with it, at best: with `whole` or `stored`, so does the rest of the own function that
-    calls it, and with `stored` reading what was stored costs something. `needs`: each must be seen too, one of them
-    may be known by the files' suffix instead. Frames below those of another family are that one's, but for a `wrapper`,
-    which only counts what no other family explains. `names`: what a source without line numbers must use. With
-    `tensor`, the data set must hold one. With `waits`, it is no work but waiting. `instead_of`: less exact families
-    that are not named where it is seen. `left_us`: what is left, µs a sample, where that is known.
-    """
-
-    key: str
-    name: str
-    left: tuple[float, float]
-    left_us: tuple[float, float] | None = field(default=None, kw_only=True)
-    frames: Pattern | None = None
-    text: Pattern | None = None
-    around: Pattern | None = None
-    needs: tuple[Pattern, ...] = ()
-    suffixes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    stored: bool = False
-    whole: bool = False
-    wrapper: bool = False
-    tensor: bool = False
-    waits: bool = False
-    instead_of: tuple[str, ...] = ()
-
+from .element_code import elements_code
+from .frame_rows import rows_code
+from .function_code import hf_code, pasted, ragged_code, stored_code
+from .kind import KEPT_CAVEAT, ONCE, Kind, Pattern
 
 _PIL_DECODE = r"PIL/(?:ImageFile|\w+ImagePlugin)\.py:.*|PIL/Image\.py:(?:open|preinit|init|_open_core)"
 _PIL_RESIZE = r"PIL/Image\.py:(?:resize|thumbnail|reduce)"
@@ -63,87 +34,462 @@ def _re(pattern: str, flags: int = 0) -> Pattern:
     return re.compile(pattern, re.DOTALL | flags)
 
 
+_once = partial(Kind, once=True)
+
 FUNCTION_KINDS = (
-    Kind("jpeg-small", "decoding whole JPEG pictures with PIL to make them small", (0.03, 0.6),  # "JPEG decoding"
-           _re(f"{_PIL_DECODE}|{_PIL_RESIZE}"), around=_re("PIL/.*"), needs=(_re(_PIL_RESIZE), _re(_JPEG)),
-           suffixes=(".jpg", ".jpeg"), stored=True, instead_of=("jpeg", "picture")),
-    Kind("png", "PIL's PNG decoder", (0.001, 0.25), _re(_PIL_DECODE), around=_PIL_REST,
-           needs=(_re(r"PIL/PngImagePlugin\.py:.*"),), suffixes=(".png",), stored=True,
-           instead_of=("picture",)),
-    Kind("jpeg", "PIL's JPEG decoder", (0.45, 0.85), _re(_PIL_DECODE), needs=(_re(_JPEG),),  # "JPEG decoding"
-           suffixes=(".jpg", ".jpeg"), instead_of=("picture",)),
-    Kind("picture", "PIL's decoder", (0.002, 0.5), _re(_PIL_DECODE), around=_PIL_REST, stored=True),
-    Kind("resize", "resizing with PIL", (0.005, 0.5), _re(_PIL_RESIZE), around=_re("PIL/.*"), stored=True,
-           wrapper=True),
-    Kind("cv2", "OpenCV's picture decoder", (0.005, 0.6), text=_re(r"\bcv2\.(?:imread|imdecode)\("),
-           names=("cv2", "imread"), stored=True),
-    Kind("transforms", "torchvision's transforms on PIL pictures", (0.3, 0.95), _re("torchvision/transforms/.*"),
-           wrapper=True),
-    Kind("ply", "parsing PLY files (plyfile)", (0.001, 0.1), _re(r"plyfile(?:/.*)?(?:\.py)?:.*"),
-           stored=True),  # "Parsers written in Python"
-    Kind("csv", "Python's csv module", (0.001, 0.2), _re(r"python/csv\.py:.*"),
-           _re(r"\bcsv\.(?:reader|DictReader)\(|\bDictReader\("), names=("csv",), stored=True),
-    Kind("loadtxt", "numpy.loadtxt or genfromtxt", (0.001, 0.15),
-           _re(_NUMPY_FILES + ":(?:loadtxt|genfromtxt|fromregex)"), stored=True),
-    Kind("read_csv", "pandas.read_csv", (0.001, 0.15), _re("pandas/io/.*"), around=_re("pandas/.*"), stored=True),
-    Kind("rows", "taking rows of a DataFrame (.iloc, .loc)", (0.01, 0.3),  # "DataFrame rows"
-           _re(r"pandas/core/(?:indexing\.py:.*|frame\.py:(?:_ixs|xs|iterrows|itertuples|_get_value))"),
-           around=_re("pandas/.*"), names=("iloc",)),
-    Kind("json", "Python's json module", (0.002, 0.5), _re(r"python/json/.*"), _re(r"\bjson\.loads?\("),
-           stored=True),
-    Kind("literal", "ast.literal_eval", (0.002, 0.2), _re(r"python/ast\.py:.*"), _re(r"\bliteral_eval\("),
-           stored=True),
-    Kind("yaml", "the YAML parser", (0.001, 0.25), _re(r"(?:yaml|ruamel)(?:/.*|\..*)"), _re(r"\byaml\.\w*load\w*\("),
-           stored=True),
-    Kind("xml", "the XML parser", (0.002, 0.35), _re(r"python/xml/.*|lxml/.*|xmltodict.*"),
-           _re(r"\b(?:ET|ElementTree|etree|minidom)\.\w+\("), stored=True),
-    Kind("npz", "reading .npz archives (zip, zlib)", (0.005, 0.35), _re(r"numpy/lib/.*|python/zipfile.*"),
-           needs=(_re(_NUMPY_FILES + ":(?:__getitem__|zipfile_factory)"),), suffixes=(".npz",), stored=True,
-           instead_of=("npy", "compressed")),  # "Compressed archives"
-    Kind("npy", "opening an .npy file for each sample", (0.02, 0.7),
-           _re(_NUMPY_FILES + r":load|numpy/lib/_?format(?:_impl)?\.py:.*"), stored=True),
-    Kind("compressed", "decompressing (gzip, zlib)", (0.005, 0.4),
-           _re(r"python/(?:gzip|bz2|lzma|zlib|_compression|compression|zipfile)(?:/.*|\.py:.*)"),
-           _re(r"\b(?:zlib|gzip|bz2|lzma|zstd\w*|zstandard|blosc2?|lz4)\.(?:\w+\.)?decompress\w*\(|\bdecompress\w*\("),
-           names=("decompress",), stored=True),
-    Kind("pickle", "unpickling Python objects (pickle)", (0.002, 0.5),
-           _re(r"python/pickle\.py:.*|(?:dill|cloudpickle|joblib)/.*"),
-           _re(r"\b(?:c?[pP]ickle|dill|cloudpickle|joblib)\.loads?\("), names=("pickle",), stored=True),
-    Kind("listing", "listing a folder for each sample", (0.001, 0.3),  # one look-up in a list is left
-           _re(r"python/(?:glob|fnmatch)\.py:.*|python/pathlib(?:/.*|\.py):(?:iterdir|r?glob|_?scandir|_select\w*|walk)"
-               r"|python/os\.py:_?walk"),
-           _re(r"\b(?:listdir|scandir|i?glob\.i?glob|os\.walk)\(|\.(?:iterdir|r?glob)\("),
-           around=_re(r"python/pathlib(?:/.*|\.py):.*")),
-    Kind("torch-load", "torch.load", (0.01, 0.4), _re(r"torch/(?:serialization|_weights_only_unpickler)\.py:.*"),
-           stored=True),
-    Kind("h5-open", "opening an HDF5 file for each sample (h5py)", (0.0, 0.3),
-           _re(r"h5py/_hl/files\.py:(?:__init__|make_fid|close|__exit__)")),
-    Kind("h5", "reading HDF5 row by row (h5py)", (0.005, 0.6), _re("h5py/.*"), _re(r"\bh5py\.|\.read_direct\("),
-           stored=True),  # "HDF5 and Zarr chunks"
-    Kind("zarr", "reading zarr chunks", (0.01, 0.7), _re("(?:zarr|numcodecs)/.*")),
-    Kind("hf", "the formatting of Hugging Face datasets", (0.003, 0.5), _re("datasets/.*"), stored=True,
-           wrapper=True),  # "Hugging Face formatting"
-    Kind("tokens", "tokenising", (0.001, 0.2),
-           _re("(?:transformers|tokenizers|tiktoken|sentencepiece|nltk|spacy)/.*"),
-           _re(r"tokeni[sz]e\w*\(|tokenizer\w*(?:\.\w+)?\(", re.IGNORECASE), names=("tokenizer",), stored=True),
-    Kind("re", "regular expressions (re)", (0.001, 0.45), _re(r"python/(?:re|sre_\w+)(?:/.*|\.py:.*)|regex/.*"),
-           _re(r"\bre\.\w+\(|\.(?:findall|finditer|fullmatch)\("), stored=True),
-    Kind("sound", "resampling and filtering of signals", (0.001, 0.3),
-           _re("(?:librosa|resampy|torchaudio|soxr|audioread|pydub|scipy/signal)/.*"), stored=True),  # "Audio"
-    Kind("deepcopy", "copy.deepcopy", (0.002, 0.35), _re(r"python/copy\.py:.*"), _re(r"\bdeepcopy\(")),
-    Kind("generator", "making a random generator for each sample", (0.002, 0.35), _re("numpy/random/.*"),
-           _re(r"\b(?:default_rng|RandomState|SeedSequence|PCG64|Philox|MT19937|Generator)\("),
-           names=("default_rng",)),
-    Kind("elements", "reading a tensor element by element", (0.003, 0.35),  # "Tensor elements one by one"
-           text=_re(r"\[[^\]]*\]\.(?:item|tolist)\(\)|\b(?:float|int|bool)\([\w.]+\[[^\]]+\]\)"), tensor=True,
-           whole=True),
-    Kind("lock", "waiting for a lock", (0.0, 0.5),
-           _re(r"python/threading\.py:(?:acquire|__enter__)|python/multiprocessing/synchronize\.py:.*"
-               r"|(?:filelock|fasteners|portalocker)/.*"),
-           _re(r"\bwith\s+(?:[\w.\[\]]*[._])?(?:r?lock|mutex|semaphore)[^:]*:|\.acquire\(", re.IGNORECASE)),
-    Kind("wait", "waiting for an answer", (0.0, 1.0),  # "Remote storage"
-           _re(r"(?:urllib3|requests|httpx|httpcore|aiohttp|botocore|boto3|s3fs|gcsfs|adlfs|minio|redis|pymongo)/.*"
-               r"|google/cloud/.*|fsspec/asyn\.py:.*|python/(?:http/|urllib/|socket\.py|ssl\.py|selectors\.py|queue\.py"
-               r"|concurrent/|subprocess\.py|threading\.py:(?:wait|join)).*"),
-           _re(r"\b(?:time\.)?sleep\(|\brequests\.\w+\(|\burlopen\("), waits=True),
-)  # fmt: skip
+    Kind(
+        "jpeg-small",
+        "decoding whole JPEG pictures with PIL to make them small",
+        (0.03, 0.6),  # "JPEG decoding"
+        frames=_re(f"{_PIL_DECODE}|{_PIL_RESIZE}"),
+        around=_re("PIL/.*"),
+        needs=(_re(_PIL_RESIZE), _re(_JPEG)),
+        suffixes=(".jpg", ".jpeg"),
+        stored=True,
+        instead_of=("jpeg", "picture"),
+        called=("Image open resize", "Image open thumbnail"),
+        title="Store the JPEG pictures at the size that is used",
+        why="Most of what it decodes is thrown away by the resizing that follows.",
+        caveat="Made small once, pictures are compressed twice; pixels differ a little. draft() halves sizes, no more.",
+        code=pasted(
+            "once",
+            "shrink",
+            then="# shrink(dataset.{paths}, (256, 256)): the size that is used, or what random crops need; then open\n"
+            '# f"{{path}}.small.jpg". Without new files: picture.draft("RGB", size) right after Image.open, at\n'
+            "#     {here}\n",
+        ),
+    ),
+    _once(
+        "png",
+        "PIL's PNG decoder",
+        (0.001, 0.25),
+        frames=_re(_PIL_DECODE),
+        around=_PIL_REST,
+        needs=(_re(r"PIL/PngImagePlugin\.py:.*"),),
+        suffixes=(".png",),
+        instead_of=("picture",),
+        called=("Image open",),
+        title="Decode the PNG pictures once, and store the arrays",
+        why="PNG is decompressed byte by byte in one thread, whoever does it; stored arrays are only read.",
+        caveat="Arrays take two to five times the space of PNG files. " + KEPT_CAVEAT,
+        code=stored_code("pictures"),
+    ),
+    Kind(
+        "jpeg",
+        "PIL's JPEG decoder",
+        (0.45, 0.85),  # "JPEG decoding"
+        frames=_re(_PIL_DECODE),
+        needs=(_re(_JPEG),),
+        suffixes=(".jpg", ".jpeg"),
+        instead_of=("picture",),
+        called=("Image open",),
+        title="Decode JPEG with a faster decoder",
+        why="libjpeg-turbo without PIL's copies was measured 1.3 to 1.55 times as fast.",
+        caveat="Decoders differ in the last bit of some pixels. Needs torchvision; simplejpeg does as well.",
+        code=pasted("readers", "read_picture", then="# in {dataset}, instead of PIL at\n#     {here}\n"),
+    ),
+    _once(
+        "picture",
+        "PIL's decoder",
+        (0.002, 0.5),
+        frames=_re(_PIL_DECODE),
+        around=_PIL_REST,
+        called=("Image open",),
+        title="Decode the pictures once, and store the arrays",
+        code=stored_code("pictures"),
+    ),
+    Kind(
+        "resize",
+        "resizing with PIL",
+        (0.005, 0.5),
+        frames=_re(_PIL_RESIZE),
+        around=_re("PIL/.*"),
+        stored=True,
+        wrapper=True,
+        title="Resize once, or by whole numbers first",
+        why="Its cost grows with the pixels of the source, not of the result.",
+        caveat="reducing_gap changes pixels slightly. Random crops must stay where they are.",
+        code=pasted(
+            then="# where the size does not change from epoch to epoch, keep the small pictures (once, before "
+            "training):\n"
+            "#     small.save(path) or np.save(path, np.asarray(small))\n"
+            "# else let PIL shrink by whole numbers first, with next to no visible difference, at\n"
+            "#     {here}\n"
+            "#     picture.resize(size, resample, reducing_gap=2.0)\n"
+        ),
+    ),
+    _once(
+        "cv2",
+        "OpenCV's picture decoder",
+        (0.005, 0.6),
+        text=_re(r"\bcv2\.(?:imread|imdecode)\("),
+        names=("cv2", "imread"),
+        called=("cv2 imread", "cv2 imdecode"),
+        title="Decode the pictures once, or smaller (OpenCV)",
+        why=ONCE + " cv2.IMREAD_REDUCED_COLOR_2 decodes half the size.",
+        code=stored_code("pictures"),
+    ),
+    Kind(
+        "transforms",
+        "torchvision's transforms on PIL pictures",
+        (0.3, 0.95),
+        frames=_re("torchvision/transforms/.*"),
+        wrapper=True,
+        title="Transform tensors, not PIL pictures (torchvision v2)",
+        why="PIL transforms copy the picture at each step; v2 works on uint8 tensors.",
+        caveat="Interpolation differs slightly between PIL and tensors: compare a few pictures.",
+        code=pasted("v2_transforms"),
+    ),
+    _once(
+        "ply",
+        "parsing PLY files (plyfile)",
+        (0.001, 0.1),  # "Parsers written in Python"
+        frames=_re(r"plyfile(?:/.*)?(?:\.py)?:.*"),
+        called=("PlyData", "plyfile"),
+        title="Convert the PLY files once",
+        code=ragged_code("points"),
+    ),
+    _once(
+        "csv",
+        "Python's csv module",
+        (0.001, 0.2),
+        frames=_re(r"python/csv\.py:.*"),
+        text=_re(r"\bcsv\.(?:reader|DictReader)\(|\bDictReader\("),
+        names=("csv",),
+        called=("DictReader", "csv reader"),
+        title="Parse the CSV text once, not at every access",
+        code=stored_code("tables"),
+    ),
+    _once(
+        "loadtxt",
+        "numpy.loadtxt or genfromtxt",
+        (0.001, 0.15),
+        frames=_re(_NUMPY_FILES + ":(?:loadtxt|genfromtxt|fromregex)"),
+        called=("loadtxt", "genfromtxt", "fromregex"),
+        title="Parse the text files once (numpy.loadtxt)",
+        code=stored_code("tables"),
+    ),
+    _once(
+        "read_csv",
+        "pandas.read_csv",
+        (0.001, 0.15),
+        frames=_re("pandas/io/.*"),
+        around=_re("pandas/.*"),
+        called=("read_csv",),
+        title="Read the CSV files once (pandas.read_csv)",
+        code=stored_code("tables"),
+    ),
+    Kind(
+        "rows",
+        "taking rows of a DataFrame (.iloc, .loc)",
+        (0.01, 0.3),  # "DataFrame rows"
+        frames=_re(r"pandas/core/(?:indexing\.py:.*|frame\.py:(?:_ixs|xs|iterrows|itertuples|_get_value))"),
+        around=_re("pandas/.*"),
+        names=("iloc",),
+        title="Keep the DataFrame's columns as arrays",
+        why="Each row by .iloc or .loc is a new Series. An array is read in less than a microsecond.",
+        caveat="The arrays take as much memory again while both are held. isinstance(..., "
+        "pandas.DataFrame) is no longer true.",
+        code=rows_code,
+    ),
+    _once(
+        "json",
+        "Python's json module",
+        (0.002, 0.5),
+        frames=_re(r"python/json/.*"),
+        text=_re(r"\bjson\.loads?\("),
+        called=("json",),
+        title="Parse the JSON text once, not at every access",
+        code=pasted(
+            "once",
+            "convert",
+            BACKEND="json",
+            then="# where the text itself must stay: orjson.loads(text) reads the same two to four times as fast, at\n"
+            "#     {here}\n",
+        ),
+    ),
+    _once(
+        "literal",
+        "ast.literal_eval",
+        (0.002, 0.2),
+        frames=_re(r"python/ast\.py:.*"),
+        text=_re(r"\bliteral_eval\("),
+        called=("literal_eval",),
+        title="Do not parse Python literals at every access (ast.literal_eval)",
+        why="It compiles each text as a program. " + ONCE,
+        caveat=KEPT_CAVEAT + " json.loads reads the same text, where it is JSON, some thirty times as fast.",
+        code=stored_code("records"),
+    ),
+    _once(
+        "yaml",
+        "the YAML parser",
+        (0.001, 0.25),
+        frames=_re(r"(?:yaml|ruamel)(?:/.*|\..*)"),
+        text=_re(r"\byaml\.\w*load\w*\("),
+        called=("yaml",),
+        title="Parse the YAML once",
+        why="It is parsed in Python, letter by letter. " + ONCE,
+        code=pasted(
+            "once", "convert", BACKEND="yaml", then="# instead of parsing YAML for each sample at\n#     {here}\n"
+        ),
+    ),
+    _once(
+        "xml",
+        "the XML parser",
+        (0.002, 0.35),
+        frames=_re(r"python/xml/.*|lxml/.*|xmltodict.*"),
+        text=_re(r"\b(?:ET|ElementTree|etree|minidom)\.\w+\("),
+        called=("ElementTree", "minidom", "etree", "ET fromstring", "ET parse"),
+        title="Parse the XML once",
+        code=ragged_code("annotations"),
+    ),
+    _once(
+        "npz",
+        "reading .npz archives (zip, zlib)",
+        (0.005, 0.35),  # "Compressed archives"
+        frames=_re(r"numpy/lib/.*|python/zipfile.*"),
+        needs=(_re(_NUMPY_FILES + ":(?:__getitem__|zipfile_factory)"),),
+        suffixes=(".npz",),
+        instead_of=("npy", "compressed"),
+        called=("load",),
+        title="Store the arrays uncompressed, and map them into memory",
+        why="An .npz archive is read and decompressed as a whole, whatever is used of it.",
+        caveat="Uncompressed files are larger: on a slow disk, or beyond the page cache, reading them may cost more.",
+        code=stored_code("arrays"),
+    ),
+    _once(
+        "npy",
+        "opening an .npy file for each sample",
+        (0.02, 0.7),
+        frames=_re(_NUMPY_FILES + r":load|numpy/lib/_?format(?:_impl)?\.py:.*"),
+        called=("np load", "numpy load"),
+        title="Store all arrays in one memory-mapped file",
+        why="Opening a file and reading its header costs tens of microseconds each.",
+        code=stored_code("arrays"),
+    ),
+    _once(
+        "compressed",
+        "decompressing (gzip, zlib)",
+        (0.005, 0.4),
+        frames=_re(r"python/(?:gzip|bz2|lzma|zlib|_compression|compression|zipfile)(?:/.*|\.py:.*)"),
+        text=_re(
+            r"\b(?:zlib|gzip|bz2|lzma|zstd\w*|zstandard|blosc2?|lz4)\.(?:\w+\.)?decompress\w*\(|\bdecompress\w*\("
+        ),
+        names=("decompress",),
+        title="Store the data uncompressed, or compressed for speed",
+        why="gzip and zlib decompress some 300 MB/s a core; uncompressed bytes are only copied.",
+        caveat="Uncompressed data is larger: on a slow disk, or beyond the page cache, reading it may cost more; lz4 "
+        "and zstd lie between.",
+        code=stored_code("arrays"),
+    ),
+    _once(
+        "pickle",
+        "unpickling Python objects (pickle)",
+        (0.002, 0.5),
+        frames=_re(r"python/pickle\.py:.*|(?:dill|cloudpickle|joblib)/.*"),
+        text=_re(r"\b(?:c?[pP]ickle|dill|cloudpickle|joblib)\.loads?\("),
+        names=("pickle",),
+        called=("pickle load", "pickle loads", "joblib load"),
+        title="Store arrays instead of pickled objects",
+        why="Unpickling makes every Python object anew, one at a time.",
+        code=ragged_code("records"),
+    ),
+    Kind(
+        "listing",
+        "listing a folder for each sample",
+        (0.001, 0.3),
+        frames=_re(
+            r"python/(?:glob|fnmatch)\.py:.*|python/pathlib(?:/.*|\.py):(?:iterdir|r?glob|_?scandir|_select\w*|walk)"
+            r"|python/os\.py:_?walk"
+        ),
+        text=_re(r"\b(?:listdir|scandir|i?glob\.i?glob|os\.walk)\(|\.(?:iterdir|r?glob)\("),
+        around=_re(r"python/pathlib(?:/.*|\.py):.*"),
+        called=("listdir", "scandir", "glob", "iglob", "iterdir", "rglob"),
+        title="List the folder once, not for every sample",
+        why="Each listing reads the whole folder, and sorting or filtering grows with it; the list can be kept.",
+        caveat="Files that come or go after the data set was made are then not seen.",
+        code=pasted(
+            then="# once, in __init__ of {dataset}:\n"
+            "#     self.names = sorted(os.listdir(folder))\n"
+            "# in __getitem__: self.names[index] instead of listing at\n"
+            "#     {here}\n"
+        ),
+    ),
+    _once(
+        "torch-load",
+        "torch.load",
+        (0.01, 0.4),
+        frames=_re(r"torch/(?:serialization|_weights_only_unpickler)\.py:.*"),
+        called=("torch load",),
+        title="Store the tensors in one memory-mapped file",
+        why="torch.load opens a zip archive and unpickles each time.",
+        code=stored_code("tensors"),
+    ),
+    Kind(
+        "h5-open",
+        "opening an HDF5 file for each sample (h5py)",
+        (0.0, 0.3),
+        frames=_re(r"h5py/_hl/files\.py:(?:__init__|make_fid|close|__exit__)"),
+        title="Keep the HDF5 file open",
+        why="Opening reads the file's structure anew for each sample.",
+        caveat="Open it in the worker, at the first sample: a handle that is shared by fork gives wrong data.",
+        code=pasted(
+            "readers", "KeptOpen", then="# in {dataset}: self.file[name][index] instead of opening at\n#     {here}\n"
+        ),
+    ),
+    Kind(
+        "h5",
+        "reading HDF5 row by row (h5py)",
+        (0.005, 0.6),  # "HDF5 and Zarr chunks"
+        frames=_re("h5py/.*"),
+        text=_re(r"\bh5py\.|\.read_direct\("),
+        stored=True,
+        title="Store the HDF5 data in chunks of the size that is read (h5py)",
+        why="A chunk is read and decompressed as a whole even for one row, and each row is a request of its own.",
+        caveat="Small chunks compress less. h5py serves one thread at a time.",
+        code=pasted(
+            "once",
+            "rechunk",
+            BACKEND="h5py",
+            then="# where it fits into memory: rows = file[name][:], once. "
+            "For a whole batch: sort its indices and ask once,\n"
+            "# in __getitems__ of {dataset}, instead of row by row at\n#     {here}\n",
+        ),
+    ),
+    Kind(
+        "zarr",
+        "reading zarr chunks",
+        (0.01, 0.7),
+        frames=_re("(?:zarr|numcodecs)/.*"),
+        title="Store the zarr data in chunks of the size that is read",
+        why="A chunk is decompressed as a whole even for one row.",
+        caveat="Small chunks make many files: use shards or a zip store.",
+        code=pasted("once", "rechunk", BACKEND="zarr"),
+    ),
+    Kind(
+        "hf",
+        "the formatting of Hugging Face datasets",
+        (0.003, 0.5),  # "Hugging Face formatting"
+        frames=_re("datasets/.*"),
+        stored=True,
+        wrapper=True,
+        title="Ask the Hugging Face data set for whole columns or batches (with_format)",
+        why="Each row is converted from Arrow by itself, value by value where it becomes lists.",
+        caveat="Columns of arrays must have one shape. Indices after shuffle() or select() cost extra: "
+        "flatten_indices().",
+        code=hf_code,
+    ),
+    _once(
+        "tokens",
+        "tokenising",
+        (0.001, 0.2),
+        frames=_re("(?:transformers|tokenizers|tiktoken|sentencepiece|nltk|spacy)/.*"),
+        text=_re(r"tokeni[sz]e\w*\(|tokenizer\w*(?:\.\w+)?\(", re.IGNORECASE),
+        names=("tokenizer",),
+        title="Tokenise the texts once, and store the token ids",
+        caveat="Stored ids belong to one tokeniser and its settings. " + KEPT_CAVEAT,
+        code=ragged_code("tokens"),
+    ),
+    _once(
+        "re",
+        "regular expressions (re)",
+        (0.001, 0.45),
+        frames=_re(r"python/(?:re|sre_\w+)(?:/.*|\.py:.*)|regex/.*"),
+        text=_re(r"\bre\.\w+\(|\.(?:findall|finditer|fullmatch)\("),
+        title="Tokenise or match the texts once (regular expressions)",
+        code=ragged_code("tokens"),
+    ),
+    _once(
+        "sound",
+        "resampling and filtering of signals",
+        (0.001, 0.3),  # "Audio"
+        frames=_re("(?:librosa|resampy|torchaudio|soxr|audioread|pydub|scipy/signal)/.*"),
+        title="Resample and filter the signals once, before training",
+        caveat="Never store what follows a random change. " + KEPT_CAVEAT,
+        code=stored_code("waves"),
+    ),
+    Kind(
+        "deepcopy",
+        "copy.deepcopy",
+        (0.002, 0.35),
+        frames=_re(r"python/copy\.py:.*"),
+        text=_re(r"\bdeepcopy\("),
+        title="Copy only what is changed, not everything (copy.deepcopy)",
+        why="deepcopy visits every object inside, one at a time, in Python.",
+        caveat="What is not copied is shared by the samples: nothing may write to it.",
+        code=pasted(
+            then="# copy only what is changed, for example\n"
+            "#     sample = {{**template}}                       # values that are replaced\n"
+            '#     sample["boxes"] = template["boxes"].copy()  # an array that is written to\n'
+            "# instead of copying everything at\n#     {here}\n"
+        ),
+    ),
+    Kind(
+        "generator",
+        "making a random generator for each sample",
+        (0.002, 0.35),
+        frames=_re("numpy/random/.*"),
+        text=_re(r"\b(?:default_rng|RandomState|SeedSequence|PCG64|Philox|MT19937|Generator)\("),
+        names=("default_rng",),
+        title="Make the random generator once a worker",
+        why="Seeding a generator takes several microseconds, a number drawn from it a fraction of one.",
+        caveat="Samples then depend on the order in which they are asked for: where each must always be the same, keep "
+        "it so.",
+        code=pasted(
+            "readers",
+            "generator",
+            then="# in {dataset}: make it at the first sample, `self.rng = self.rng or generator()`; draw from\n"
+            "# self.rng at\n#     {here}\n",
+        ),
+    ),
+    Kind(
+        "elements",
+        "reading a tensor element by element",
+        (0.003, 0.35),  # "Tensor elements one by one"
+        text=_re(r"\[[^\]]*\]\.(?:item|tolist)\(\)|\b(?:float|int|bool)\([\w.]+\[[^\]]+\]\)"),
+        tensor=True,
+        whole=True,
+        title="Do not read a tensor or an array element by element",
+        why="Each read makes a tensor or a NumPy number, which is many times as slow as an element of a list.",
+        caveat="The numbers are the same. Where a loop is left, one operation on the whole row, if there is one, is "
+        "faster still.",
+        code=elements_code,
+    ),
+    Kind(
+        "lock",
+        "waiting for a lock",
+        (0.0, 0.5),
+        frames=_re(
+            r"python/threading\.py:(?:acquire|__enter__)|python/multiprocessing/synchronize\.py:.*"
+            r"|(?:filelock|fasteners|portalocker)/.*"
+        ),
+        text=_re(r"\bwith\s+(?:[\w.\[\]]*[._])?(?:r?lock|mutex|semaphore)[^:]*:|\.acquire\(", re.IGNORECASE),
+        title="Do not wait for a lock in every sample",
+        why="Another thread holds it while it works or waits.",
+        caveat="Whatever the lock protects must be safe without it.",
+        code=pasted(
+            then="# hold the lock only to replace a finished value, never while working or waiting:\n"
+            "#     new = make_table()          # without the lock\n"
+            "#     self.table = new            # one assignment: readers need no lock\n"
+            "# or give each worker process its own copy. It waits at\n"
+            "#     {here}\n"
+        ),
+    ),
+    Kind(
+        "wait",
+        "waiting for an answer",
+        (0.0, 1.0),  # "Remote storage"
+        frames=_re(
+            r"(?:urllib3|requests|httpx|httpcore|aiohttp|botocore|boto3|s3fs|gcsfs|adlfs|minio|redis|pymongo)/.*"
+            r"|google/cloud/.*|fsspec/asyn\.py:.*|python/(?:http/|urllib/|socket\.py|ssl\.py|selectors\.py|queue\.py"
+            r"|concurrent/|subprocess\.py|threading\.py:(?:wait|join)).*"
+        ),
+        text=_re(r"\b(?:time\.)?sleep\(|\brequests\.\w+\(|\burlopen\("),
+        waits=True,
+    ),
+)
+
+
+def kind_of(key: str) -> Kind:
+    """The row of this key."""
+    return next(kind for kind in FUNCTION_KINDS if kind.key == key)

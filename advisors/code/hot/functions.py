@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ....profiler.base.metadata import clean
+from ....profiler.record.inspect.uses import place_of
 from ...schema.report_model import CodeStage, FlameNode, HotSpot
-from ...stacks.code_summary import place_of, wilson
+from ...stacks.code_summary import wilson
 from ...stacks.libraries import owner_of
 from .element_reads import ElementReads
-from .function_kinds import FUNCTION_KINDS, Kind, Pattern
+from .function_kinds import FUNCTION_KINDS
+from .kind import Hot, Kind, Pattern
 
 # Fewer samples say too little: at 30, a half may be 33 to 67 %.
 LEAST_SAMPLES = 30
@@ -25,43 +27,9 @@ LEAST_SHARE = 0.02
 NEEDED_SHARE = 0.003
 # A function that nothing is known of is worth naming from here on.
 STANDS_OUT = 0.4
-# What reading a stored result costs a sample, µs: a row of an array in memory, of 60 kB in a mapped file.
-STORED_US = (1.0, 10.0)
-MOST_LEFT = 0.98
 # Elements read from a list instead, µs each: of a tensor 1.7 to 1.9, of an array 0.1 to 0.2, of a list 0.03, each with
 # what the line does besides.
 LIST_LEFT, ARRAY_LEFT = (0.03, 0.35), (0.1, 0.75)
-
-
-@dataclass(frozen=True)
-class Hot:
-    """A known function. `share` is its part of the stage, [low, high] the range that holds what goes with it: `low` of
-    itself alone, `high` of all that may go with it. `place` is the own line that calls it."""
-
-    family: Kind
-    share: float
-    low: float
-    high: float
-    place: str | None
-    text: str | None
-    function: str | None
-
-    def left(self, sample_us: float) -> tuple[float, float]:
-        """What remains of fetch with the alternative, at best and at worst."""
-        best, worst = self.family.left
-        if self.family.left_us is not None:
-            best, worst = (each / max(1e-3, self.share * sample_us) for each in self.family.left_us)
-        elif self.family.stored:
-            part_us = max(1e-3, self.share * sample_us)
-            best, worst = max(best, STORED_US[0] / part_us), max(worst, STORED_US[1] / part_us)
-        worst = min(MOST_LEFT, worst)
-        best = min(best, worst)
-        return 1 - self.high * (1 - best), 1 - self.low * (1 - worst)
-
-    @property
-    def weight(self) -> float:
-        """How much of the stage goes, about."""
-        return self.share * (1 - sum(self.family.left) / 2)
 
 
 @dataclass(frozen=True)
@@ -124,7 +92,7 @@ def _find(
         wide = max(wide, _under(stage, family.around) + samples - inside)
     wide = max(wide, sum(line.total_share for line in lines) * stage.samples)
     functions = {(line.function, line.file) for line in lines} | set(callers)
-    if family.stored or family.whole:
+    if family.is_stored or family.whole:
         rest = [line for line in stage.lines if (line.function, line.file) in functions and line not in lines]
         wide += sum(line.share for line in rest) * stage.samples
         # Samples below which nothing is seen: what was made is freed when the own function returns.

@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator
 
 from ....profiler.store.inspection import Part
-from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.advice import Advice, Outcome, Unmeasured
+from ...case.case import Case
 from ...case.code_text import identifier
 from ...case.fetching import fetch_idle_share, fetch_share, file_suffix, held, names_used
 from ...schema.figures import percent, us
-from .element_code import CAVEAT, elements_code, elements_of
+from .element_code import elements_code, elements_of
 from .element_reads import ElementReads
-from .frame_rows import CAVEAT as ROWS_CAVEAT
 from .frame_rows import rows_code
-from .function_kinds import FUNCTION_KINDS
-from .functions import Hot
+from .function_kinds import FUNCTION_KINDS, kind_of
+from .kind import Hot
 
 # Fetching that waits more than this is a matter of storage, not of a function.
 MOST_IDLE = 0.5
@@ -36,28 +36,6 @@ CALL_SHARE = (0.25, 0.97)
 # What takes this long a sample is worth looking into, whatever it is.
 UNKNOWN_FROM_US = 200.0
 
-# Kind of function → what the source calls where it is used: one of these, each with all of its names. Only what takes
-# most of a sample wherever it is called, for each sample: whole files are read, parsed or decoded, or folders listed.
-CALLED: dict[str, tuple[str, ...]] = {
-    "jpeg-small": ("Image open resize", "Image open thumbnail"),
-    "png": ("Image open",),
-    "jpeg": ("Image open",),
-    "picture": ("Image open",),
-    "cv2": ("cv2 imread", "cv2 imdecode"),
-    "ply": ("PlyData", "plyfile"),
-    "csv": ("DictReader", "csv reader"),
-    "loadtxt": ("loadtxt", "genfromtxt", "fromregex"),
-    "read_csv": ("read_csv",),
-    "json": ("json",),
-    "literal": ("literal_eval",),
-    "yaml": ("yaml",),
-    "xml": ("ElementTree", "minidom", "etree", "ET fromstring", "ET parse"),
-    "npz": ("load",),
-    "npy": ("np load", "numpy load"),
-    "pickle": ("pickle load", "pickle loads", "joblib load"),
-    "listing": ("listdir", "scandir", "glob", "iglob", "iterdir", "rglob"),
-    "torch-load": ("torch load",),
-}
 # The kinds of the table that files of a suffix alone prove.
 _BY_SUFFIX = ("npz",)
 
@@ -73,7 +51,7 @@ def called(case: Case) -> Hot | None:
         fits = kind.key not in _BY_SUFFIX if suffix is None else suffix in kind.suffixes
         if kind.suffixes and not fits:
             continue
-        if any(names >= frozenset(call.split()) for call in CALLED.get(kind.key, ())):
+        if any(names >= frozenset(call.split()) for call in kind.called):
             low, high = CALL_SHARE
             return Hot(kind, (low + high) / 2, low, high, None, None, None)
     return None
@@ -118,17 +96,16 @@ def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: di
     rows = max(1, sum(len(_ROWS.findall(line.partition("#")[0])) for line in part.getitem))
     least_us = min(rows * ROW_US[0], (1 - 3 * ROWS_LEFT) * sample_us)
     most_us = min(rows * ROW_US[1], (1 - ROWS_LEFT) * sample_us)
-    return Advice(
-        title="Keep the DataFrame's columns as arrays",
+    change = case.change(code=rows_code(case), fetch=(1 - most_us / sample_us, 1 - least_us / sample_us))
+    return change.advise(
+        title=kind_of("rows").title,
         why=(
             f"Each sample takes rows out of the DataFrame {name}, each of which makes a new Series: {us(least_us)} "
             f"to {us(most_us)} of the {us(sample_us)} a sample, with what is done with it. An array is "
             "read in less than a microsecond."
         ),
         evidence={**evidence, "rows are taken with": ".iloc or .loc, seen in the source"},
-        predicted=case.predict(fetch=(1 - most_us / sample_us, 1 - least_us / sample_us)),
-        code=rows_code(case),
-        caveat=ROWS_CAVEAT,
+        caveat=kind_of("rows").caveat,
     )
 
 
@@ -140,12 +117,10 @@ def _elements(case: Case, part: Part, reads: ElementReads, sample_us: float, evi
     elif reads.left_us is not None:
         low = max(low, min(high, reads.left_us[0] / sample_us))
     name, what = identifier(reads.attribute.name, "values"), "tensor" if tensor else "array"
-    return Advice(
+    return case.change(code=elements_code(case), fetch=(low, high)).advise(
         title=f"Do not read {'a tensor' if tensor else 'an array'} element by element",
         why=f"__getitem__ loops over elements of the {what} {name}: each read makes "
         f"{'a tensor' if tensor else 'a NumPy number'}, many times as slow as an element of a list.",
         evidence={**evidence, "loop over": f"elements of self.{name}, seen in the source"},
-        predicted=case.predict(fetch=(low, high)),
-        code=elements_code(case),
-        caveat=CAVEAT,
+        caveat=kind_of("elements").caveat,
     )

@@ -13,7 +13,7 @@ from ...case.code_text import Source
 from ...storage.files import length_of
 from ..batched.drawn import own_collate
 from ..batched.held_code import decoded_bytes, may_change, not_flat_tensors, structure_of
-from ..hot.functions import MOST_LEFT
+from ..hot.kind import MOST_LEFT
 from ..loader_code import loader_code
 from ..template import code_from
 from .place import target_code

@@ -23,8 +23,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ...case.case import Advice, Case, Outcome, Unmeasured
-from ...code.loader_code import loader_code
+from ...case.advice import Outcome, Unmeasured
+from ...case.case import Case
 from ...schema.figures import percent, us
 from ...schema.report_model import Range
 
@@ -67,7 +67,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     overhead = sum(parts.values())
     if overhead <= fetch or (case.report.verdict == "compute-bound" and not case.has_device):
         return
-    yield Advice(
+    yield case.change(batch_size=size * TIMES, then="\n", predicted=_in_samples(case, fetch, TIMES)).advise(
         title=f"Make batches larger, for example {size * TIMES} instead of {size}",
         why=(
             f"A batch of {size} costs {us(overhead)} beside the {us(fetch)} its samples take, and that hardly grows "
@@ -78,10 +78,7 @@ def examine(case: Case) -> Iterator[Outcome]:
             **{name: us(value) for name, value in parts.items() if value > 0},
             **(_table(case, size, fetch) if case.has_device else {}),
         },
-        predicted=_in_samples(case, fetch, TIMES),
         beside_loading=1.0 if case.has_device else 0.0,  # fewer launches and copies, too
-        code="from torch.utils.data import DataLoader\n\n" + loader_code(case, batch_size=size * TIMES) + "\n",
-        params={"batch_size": size * TIMES},
         caveat="This changes training: scale the learning rate, and see that the loss still falls as it did.",
     )
 

@@ -25,7 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.advice import Outcome, Unmeasured
+from ...case.case import Case
 from ...code.loader_code import loader_code
 from ...code.template import code_from
 from ...schema.figures import count, figure, percent, size, us
@@ -68,14 +69,13 @@ def examine(case: Case) -> Iterator[Outcome]:
     if nbytes is not None:
         evidence["a copy"] = size(nbytes / copies)
     if copies > MANY and nbytes is not None and nbytes / copies < SMALL_BYTES:
-        yield Advice(
+        change = case.change(code=code_from("crossing", "to_device"), h2d=_packed(case, copies, nbytes))
+        yield change.advise(
             title="Pack the batch's small tensors into one copy",
             why=f"A batch goes to the device in {count(copies)} copies of {size(nbytes / copies)}: their number costs "
             "more than their bytes.",
             evidence=evidence,
-            predicted=case.predict(h2d=_packed(case, copies, nbytes)),
             beside_loading=share,
-            code=code_from("crossing", "to_device"),
             caveat="Tensors of other types each make one more copy.",
         )
     elif case.config.get("pin_memory") is True:
@@ -95,34 +95,28 @@ def _packed(case: Case, copies: float, nbytes: float) -> tuple[float, float]:
 def _pinned(case: Case, copies: float, share: float, evidence: dict[str, str]) -> Iterator[Outcome]:
     pinned, blocking = mean(case.loader.batches["h2d_pinned"]), mean(case.loader.batches["h2d_blocking"])
     if pinned is not None and pinned < (1 - MOST) * copies:
-        yield Advice(
+        yield case.change(code=_PIN_METHOD + loader_code(case, pin_memory=True) + "\n", h2d=PINNED).advise(
             title="Give the batch class a pin_memory method",
             why="pin_memory=True is set, yet the copies come from ordinary memory: batches of a class of your own are "
             "pinned only by their own method.",
             evidence={**evidence, "pinned copies": f"{figure(pinned)} of {figure(copies)}"},
-            predicted=case.predict(h2d=PINNED),
             beside_loading=share,
-            code=_PIN_METHOD + loader_code(case, pin_memory=True) + "\n",
         )
     elif blocking is not None and blocking > MOST * copies:
-        yield Advice(
+        yield case.change(code=_NON_BLOCKING, non_blocking=True).advise(
             title="Copy with non_blocking=True",
             why="The batch lies in page-locked memory, but each copy makes the training process wait for its end.",
             evidence={**evidence, "blocking copies": f"{figure(blocking)} of {figure(copies)}"},
-            predicted=case.predict(non_blocking=True),
             beside_loading=share,
-            code="# in the loop, for each tensor of the batch\nx = x.to(device, non_blocking=True)\n",
             caveat="Do not write to the batch's memory on the CPU before the copy is done.",
         )
     elif _on_the_computing_stream(case):
-        yield Advice(
+        yield case.change(code=_AHEAD, copy_stream=True).advise(
             title="Copy the next batch on a stream of its own while the device computes",
             why="The device copies each batch between two steps, by the stream that computes: neither waits for the "
             "other on a stream of its own.",
             evidence=evidence,
-            predicted=case.predict(copy_stream=True),
             beside_loading=share,
-            code=_AHEAD,
             caveat="Two batches are on the device at once.",
         )
 
@@ -132,6 +126,7 @@ def _on_the_computing_stream(case: Case) -> bool:
     return steps is not None and steps.aside_share is not None and steps.aside_share < MOST
 
 
+_NON_BLOCKING = "# in the loop, for each tensor of the batch\nx = x.to(device, non_blocking=True)\n"
 _PIN_METHOD = """# in the class of the batch:
 #     def pin_memory(self):
 #         self.x = self.x.pin_memory()  # and so on, for each tensor it holds

@@ -21,9 +21,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from ....profiler.store.inspection import Leaf
-from ...case.case import Advice, Case, Outcome
+from ...case.advice import Outcome
+from ...case.case import Case
 from ...case.code_text import Source
 from ...code.loader_code import dataset_class, loader_code
 from ...code.loader_form import collate_name
@@ -60,13 +62,14 @@ def examine(case: Case) -> Iterator[Outcome]:
     if moved < MOVED_SHARE:
         return
     at_source = _made_in_dataset(case)
-    changes = dict(AT_SOURCE) if at_source else {}
+    changes: dict[str, Any] = dict(AT_SOURCE) if at_source else {}
     if case.num_workers:
         changes["transfer"] = FEWER_BYTES
     if case.has_device:
         changes["h2d"] = changes["pin"] = FEWER_BYTES
     nbytes = leaf.nbytes or 0
-    yield Advice(
+    code = _code_at_source(case, leaf) if at_source else _code(case, leaf)
+    yield case.change(code=code, **changes).advise(
         title="Send pictures as uint8, and make floats of them on the device",
         why=(
             f"The part batch{leaf.path} is float32, but all its values are k/255: {size(nbytes)} a batch are sent "
@@ -78,9 +81,7 @@ def examine(case: Case) -> Iterator[Outcome]:
             "as uint8": size(nbytes / 4),
             "moving batches": f"{percent(moved)} of the step",
         },
-        predicted=case.predict(**changes),
         beside_loading=copied,
-        code=_code_at_source(case, leaf) if at_source else _code(case, leaf),
         caveat=None
         if at_source
         else "Making bytes of floats again in as_bytes costs the workers a little: returning uint8 from __getitem__ "

@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...case.case import Advice, Case, Outcome
+from ...case.advice import Outcome
+from ...case.case import Case
 from ...schema.figures import percent, us
 
 NAME = "host-sync"
@@ -46,7 +47,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         return
     first = waits[0]
     said = f"`{first.line}`" if first.line else f"a call of {first.call}"
-    yield Advice(
+    yield case.change(code=_CODE, synchronous=False).advise(
         title=f"Do not wait for the device in each step ({first.place})",
         why=(
             f"{said[0].upper()}{said[1:]} at {first.place} reads what the device has yet to compute: the program waits "
@@ -56,8 +57,6 @@ def examine(case: Case) -> Iterator[Outcome]:
             "waiting for the device": f"{us(waited_us)} a step, {percent(waited_us / step_us)} of it",
             **{each.place: f"{us(each.mean_ns / 1e3)} in {each.call.strip('_')}()" for each in waits[:MOST_SHOWN]},
         },
-        predicted=case.predict(synchronous=False),
-        code=_CODE,
         caveat="What is printed or logged is then of some steps only, or of their mean.",
     )
 

@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...case.case import SAME, Advice, Case, Outcome, Unmeasured
-from ...code.loader_code import loader_code
+from ...case.advice import SAME, Advice, Outcome, Unmeasured
+from ...case.case import Case
 from ...schema.figures import figure, percent, size, us
 from ...stage_model.measured import mean
 
@@ -63,14 +63,10 @@ def examine(case: Case) -> Iterator[Outcome]:
 
 
 def _without_device(case: Case) -> Advice:
-    return Advice(
+    return case.change(pin_memory=False, predicted=SAME).would_not_help(
         title="pin_memory=True has no effect here",
         why="No device is in use, and memory is pinned for copies to a device only.",
         evidence={"device": "none was seen"},
-        predicted=SAME,
-        code=loader_code(case, pin_memory=False),
-        params={"pin_memory": False},
-        rejected=True,
     )
 
 
@@ -96,14 +92,11 @@ def _on(case: Case) -> Iterator[Outcome]:
         reasons.append(f"Copies to the device take {percent(copies or 0)} of the step, out of ordinary memory.")
     if by_unpacking:
         reasons.append(f"{percent(unpacking)} of the waiting is rebuilding batches in the loop, which a thread can do.")
-    yield Advice(
+    yield case.change(pin_memory=True, then=_COPY, **changes).advise(
         title="Pin the batches' memory, and copy with non_blocking=True",
         why=" ".join(reasons),
         evidence=_evidence(case),
-        predicted=case.predict(pin_memory=True, **changes),
         beside_loading=(copies or 0.0) if by_copies else 0.0,
-        code=loader_code(case, pin_memory=True) + _COPY,
-        params={"pin_memory": True},
         caveat="The thread that pins shares Python's lock with the training loop. Do not write to a batch's memory on "
         "the CPU after a non_blocking copy of it was started.",
     )
@@ -119,14 +112,11 @@ def _off(case: Case) -> Iterator[Outcome]:
         return
     extra = [(case.report.bytes_per_batch or 0.0) / rate for rate in MORE_BYTES_A_US]
     slower = (1 + extra[0] / copy, 1 + extra[1] / copy)
-    yield Advice(
+    yield case.change(pin_memory=False, h2d=slower).advise(
         title="Do not pin memory: it costs more than it gains",
         why=f"Pinning takes {us(pin)} a batch and the copies it speeds up {us(copy)}; the loop waits for it "
         f"{percent(waited)} of the time.",
         evidence=_evidence(case),
-        predicted=case.predict(pin_memory=False, h2d=slower),
-        code=loader_code(case, pin_memory=False),
-        params={"pin_memory": False},
         caveat="With workers, batches are then rebuilt inside next() instead of in the pinning thread.",
     )
 

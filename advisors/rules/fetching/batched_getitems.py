@@ -27,8 +27,10 @@ When not to
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.advice import Advice, Outcome, Unmeasured
+from ...case.case import Case
 from ...case.fetching import FETCH_WAITS, MAIN_PART, fetch_idle_share, file_suffix, held, making_share, sample_time_us
 from ...case.probe_result import GETITEMS, SAMPLER
 from ...code.batched.batch_values import NotArrays
@@ -40,7 +42,6 @@ from ...code.batched.look_up_cost import COLLATED_US, look_up_us
 from ...code.loader_code import dataset_class
 from ...code.loader_form import form_of
 from ...schema.figures import count, percent, size, times, us
-from ...schema.report_model import Range
 
 NAME = "batched-getitems"
 KIND = "speed"
@@ -127,16 +128,16 @@ def _rows(case: Case) -> float:
     return (case.report.samples or 0) / max(1, case.report.batches)
 
 
-def _predicted(case: Case, form: Batched) -> tuple[Range, dict[str, str]]:
-    """(effect, evidence on the batched form)."""
+def _left(case: Case, form: Batched) -> tuple[dict[str, Any], dict[str, str]]:
+    """(what is left of a batch's stages, evidence on the batched form)."""
     rows, leaves = _rows(case), form.access.leaves
     lists = form.access.lists
     if form.access.loops:
-        return case.predict(fetch=(0.4, 1.0)), {}
+        return {"fetch": (0.4, 1.0)}, {}
     probe = case.probe
     if form.form == "getitems":
         low, high = batch_cost_us(case, rows, leaves, lists + leaves)  # a row is still an object each
-        return case.predict(fetch_us=(low, high)), {"a batch at once": f"{us(low)} to {us(high)} (estimated)"}
+        return {"fetch_us": (low, high)}, {"a batch at once": f"{us(low)} to {us(high)} (estimated)"}
     if probe is not None and probe.equal and SAMPLER in probe.forms:
         tried = probe.forms[SAMPLER]
         cost = (tried * PROBE_SPREAD[0], tried * PROBE_SPREAD[1])
@@ -149,8 +150,7 @@ def _predicted(case: Case, form: Batched) -> tuple[Range, dict[str, str]]:
     else:
         cost = batch_cost_us(case, rows, leaves, lists)
         told = {"a batch at once": f"{us(cost[0])} to {us(cost[1])} (estimated)"}
-    workers = {} if form.workers_kept else {"num_workers": 0}
-    return case.predict(fetch_us=cost, collate_us=COLLATED_US, index_us=INDEX_US, **workers), told
+    return {"fetch_us": cost, "collate_us": COLLATED_US, "index_us": INDEX_US}, told
 
 
 def _evidence(case: Case, sample_us: float, share: float) -> dict[str, str]:
@@ -162,7 +162,7 @@ def _evidence(case: Case, sample_us: float, share: float) -> dict[str, str]:
 
 
 def _advice(case: Case, form: Batched, sample_us: float, share: float) -> Advice:
-    predicted, told = _predicted(case, form)
+    left, told = _left(case, form)
     rows, name = count(_rows(case)), dataset_class(case, "the data set")
     why = (
         f"{name} only looks its samples up in memory, {us(sample_us)} each, but a batch asks for {rows} of them one by "
@@ -178,8 +178,12 @@ def _advice(case: Case, form: Batched, sample_us: float, share: float) -> Advice
         caveat = "Where several transforms draw random numbers, they draw them in another order."
     elif case.num_workers and not form.workers_kept:
         why += " Workers only add the hand-over."
-    title = "Fetch each batch with one look-up, not sample by sample"
-    return Advice(title, why, {**_evidence(case, sample_us, share), **told}, predicted, form.code, form.params, caveat)
+    return case.change(code=form.code, **form.params, **left).advise(
+        title="Fetch each batch with one look-up, not sample by sample",
+        why=why,
+        evidence={**_evidence(case, sample_us, share), **told},
+        caveat=caveat,
+    )
 
 
 def _held_or_why_not(case: Case, sample_us: float, share: float, reason: NotArrays) -> Outcome:
@@ -199,7 +203,8 @@ def _held_advice(case: Case, kept: HeldForm, sample_us: float, share: float, rea
     cost = batch_cost_us(case, _rows(case), kept.leaves)
     cost = (cost[0] + kept.leaves * HELD_LEAF_US[0], cost[1] + kept.leaves * HELD_LEAF_US[1])
     name, length = dataset_class(case, "the data set"), case.config.get("dataset_len")
-    return Advice(
+    left: dict[str, Any] = {"fetch_us": cost, "collate_us": COLLATED_US, "index_us": INDEX_US}
+    return case.change(code=kept.code, batch_size=None, num_workers=0, **left).advise(
         title="Make all samples once, and fetch whole batches of them",
         why=(
             f"A sample of {name} takes only {us(sample_us)}, but is asked for one by one in every epoch. All "
@@ -211,9 +216,6 @@ def _held_advice(case: Case, kept: HeldForm, sample_us: float, share: float, rea
             "memory to keep them": size(kept.nbytes),
             "a batch at once": f"{us(cost[0])} to {us(cost[1])} (estimated)",
         },
-        predicted=case.predict(fetch_us=cost, collate_us=COLLATED_US, index_us=INDEX_US, num_workers=0),
-        code=kept.code,
-        params={"batch_size": None, "num_workers": 0},
         caveat="Every epoch then sees the same values: not where samples change from epoch to epoch.",
     )
 
@@ -227,17 +229,14 @@ def _hugging_face(case: Case, sample_us: float, share: float) -> Iterator[Outcom
     ):
         return
     # docs/causes.md, "Hugging Face formatting": gains reach a thousandfold, and depend on the format already set.
-    predicted = case.predict(fetch=(0.05, 0.9), collate=(0.02, 0.3))
-    yield Advice(
+    change = case.change(code=hugging_face_code(case), batch_size=None, fetch=(0.05, 0.9), collate=(0.02, 0.3))
+    yield change.advise(
         title="Read each batch as tensors straight from Arrow",
         why=(
             f"Each of a batch's {count(_rows(case))} rows becomes Python objects ({us(sample_us)} a row), which are "
             "then stacked into tensors again. Indexed with a whole batch, the data set makes each column at once."
         ),
         evidence=_evidence(case, sample_us, share),
-        predicted=predicted,
-        code=hugging_face_code(case),
-        params={"batch_size": None},
         caveat="Numbers come as torch's default types (float32 where default_collate made float64).",
     )
 
@@ -257,15 +256,13 @@ def _rejected(case: Case, sample_us: float) -> Iterator[Outcome]:
     if case.report.verdict == "compute-bound" or sample_us <= 2 * CALL_US:
         return
     saved = min(0.5, CALL_US / sample_us)
-    predicted = case.predict(fetch=(1 - saved, 1.0))
-    yield Advice(
+    code = f"# leave {dataset_class(case, 'the data set')}.__getitem__ as it is\n"
+    change = case.change(code=code, fetch=(1 - saved, 1.0))
+    yield change.would_not_help(
         title="__getitems__ would not help",
         why=(
             f"A sample takes {us(sample_us)}, of which asking for it one by one is at most {us(CALL_US)}: the rest is "
-            f"{_rest(case)} ({times(predicted.mid)} if the call were free)."
+            f"{_rest(case)} ({times(change.predicted.mid)} if the call were free)."
         ),
         evidence={"fetch a sample": us(sample_us), "a call of dataset[i]": f"at most {us(CALL_US)}"},
-        predicted=predicted,
-        code=f"# leave {dataset_class(case, 'the data set')}.__getitem__ as it is\n",
-        rejected=True,
     )

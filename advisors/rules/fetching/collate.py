@@ -25,8 +25,10 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.advice import Outcome, Unmeasured
+from ...case.case import Case
 from ...case.code_text import Source, parsed
 from ...case.evidence import making_us
 from ...case.fetching import waited_on
@@ -37,7 +39,6 @@ from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import collate_name, drawing_sampler, is_default_collate
 from ...code.template import code_from
 from ...schema.figures import percent, us
-from ...schema.report_model import Range
 
 NAME = "collate"
 KIND = "speed"
@@ -124,12 +125,11 @@ def examine(case: Case) -> Iterator[Outcome]:
     if padding is not None:
         evidence["padding"] = f"{percent(padding)} of the batch's values"
     name = collate_name(case)
-    yield Advice(
+    code = chain.code(name) if chain is not None else _buckets(case) if cause is _PADDING else _stacking(case, name)
+    yield case.change(code=code, **_left(case, cause, collate, part.call)).advise(
         title=cause.title,
         why=f"{name} takes {percent(collate / making)} of the time of making a batch. {cause.why}",
         evidence=evidence,
-        predicted=_predicted(case, cause, collate, part.call),
-        code=chain.code(name) if chain is not None else _buckets(case) if cause is _PADDING else _stacking(case, name),
         caveat="Batches will have more shapes, and the order of samples is less random."
         if cause is _PADDING
         else f"Compare its batches with those of {name} once: whatever else {name} does has to be kept.",
@@ -146,17 +146,17 @@ def _cause(source: str, padding: float | None) -> _Cause | None:
     return None
 
 
-def _predicted(case: Case, cause: _Cause, collate_us: float, source: Sequence[str]) -> Range:
+def _left(case: Case, cause: _Cause, collate_us: float, source: Sequence[str]) -> dict[str, Any]:
     """What stacking costs is known by the batch's size; what else the function does stays, where it does more."""
     size, nbytes = case.batch_size, case.report.bytes_per_batch
     if cause is not _FROM_LIST or size is None or nbytes is None:
-        return case.predict(collate=cause.left)
+        return {"collate": cause.left}
     arrays = size * max(1, len(case.inspection.leaves))
     low, high = (a * arrays + b * nbytes for a, b in STACKED_US)
     if not _one_statement(source):
         high = max(high, cause.left[1] * collate_us)
     high = min(high, cause.left[1] * collate_us * 2)
-    return case.predict(collate_us=(min(low, high), high))
+    return {"collate_us": (min(low, high), high)}
 
 
 def _one_statement(source: Sequence[str]) -> bool:

@@ -31,15 +31,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.advice import Advice, Outcome, Unmeasured
+from ...case.case import Case
 from ...case.fetching import MAIN_PART, fetch_share, file_suffix, held, names_used, sample_time_us
 from ...code.hot.element_code import elements_of
-from ...code.hot.functions import FEW_SAMPLES, LEAST_SAMPLES, STANDS_OUT, Hot, known, unknown
+from ...code.hot.functions import FEW_SAMPLES, LEAST_SAMPLES, STANDS_OUT, known, unknown
 from ...code.hot.in_source import called, in_source
+from ...code.hot.kind import Hot
 from ...code.hot.operation_chains import operation_chain
-from ...code.hot.remedies import remedy_of
 from ...code.layouts.stored import StoredForm, stored_form
 from ...schema.figures import count, percent, size, times, us
+from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage
 from ...stacks.code_summary import wilson
 
@@ -54,8 +56,7 @@ LEAST_SEEN_US = 5.0
 SEEN_PART = 0.2
 # A known function with this part of fetch is advised on, whatever else takes more: what to do about it is known.
 KNOWN_FROM = 0.2
-# A gain below this is none: nothing is recommended from there.
-LEAST_GAIN = 1.03
+NOTHING = "# nothing to change\n"
 NOT_MEASURED = "How much of fetch it takes was not measured: the range is wide."
 
 
@@ -126,9 +127,12 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
 
 
 def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> Advice:
-    remedy = remedy_of(hot)
-    form = _whole_samples(case) if remedy.once else None
-    predicted = case.predict(fetch=hot.left(sample_us) if form is None else form.left(sample_us))
+    kind = hot.family
+    form = _whole_samples(case) if kind.once else None
+    change = case.change(
+        code=kind.code(case, hot) if form is None else form.code,
+        fetch=hot.left(sample_us) if form is None else form.left(sample_us),
+    )
     evidence = {"fetch a sample": us(sample_us), "share of waiting": percent(fetch_share(case))}
     if stage is not None:
         evidence |= {
@@ -143,26 +147,21 @@ def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> A
         evidence["called from"] = f"line {hot.place}"
     takes = f"takes {_part(hot)} of fetch{_from(hot.place)}" if stage is not None else "stands in the source of fetch"
     why = f"{_capital(hot.family.name)} {takes}. "
-    if predicted.high < LEAST_GAIN:
+    if change.predicted.high < LEAST_GAIN:
         free = case.predict(fetch=1 - hot.high)
-        return Advice(
-            title=f"{remedy.title}: not worth it here",
+        return replace(change, code=NOTHING).would_not_help(
+            title=f"{kind.title}: not worth it here",
             why=f"{why}Even if it cost nothing, the loop would run {times(free.mid)}.",
             evidence=evidence,
-            predicted=predicted,
-            code="# nothing to change\n",
-            rejected=True,
         )
     if form is not None:
         evidence["stored samples take"] = size(form.nbytes)
-    return Advice(
-        title=remedy.title,
-        why=why + remedy.why,
+    return change.advise(
+        title=kind.title,
+        why=why + kind.why,
         evidence=evidence,
-        predicted=predicted,
-        code=remedy.code(case, hot) if form is None else form.code,
-        caveat=remedy.caveat if stage is not None else f"{NOT_MEASURED} {remedy.caveat}",
-        effort=remedy.effort,
+        caveat=kind.caveat if stage is not None else f"{NOT_MEASURED} {kind.caveat}",
+        effort=kind.effort,
     )
 
 
@@ -177,7 +176,11 @@ def _chained(case: Case, stage: CodeStage) -> Advice | None:
             continue
         low, high = wilson(round(share * stage.samples), stage.samples)
         best, worst = chain.left
-        return Advice(
+        change = case.change(
+            code=chain.code(f"__getitem__ of {part.name}"),
+            fetch=(1 - high * (1 - best), 1 - low * (1 - worst)),
+        )
+        return change.advise(
             title="Put one fused operator in the place of a chain of them",
             why=f"{chain.operations} element-wise operations take {percent(share)} of fetch: each goes through memory, "
             "and makes a tensor of its own. Fused, they go through it once.",
@@ -186,8 +189,6 @@ def _chained(case: Case, stage: CodeStage) -> Advice | None:
                 "seen in": f"{count(stage.samples)} stack samples of fetch",
                 "share of waiting": percent(fetch_share(case)),
             },
-            predicted=case.predict(fetch=(1 - high * (1 - best), 1 - low * (1 - worst))),
-            code=chain.code(f"__getitem__ of {part.name}"),
             caveat="Results differ in the last bits. torch's operators use several threads in the training process.",
         )
     return None
@@ -203,7 +204,7 @@ def _whole_samples(case: Case) -> StoredForm | None:
 
 def _hardly_waited_for(found: Advice, part: float) -> Advice:
     why = f"{found.why} But fetching is only {percent(part)} of what the loop waits for."
-    return replace(found, why=why, code="# nothing to change\n", rejected=True)
+    return replace(found, why=why, code=NOTHING, rejected=True)
 
 
 def _part(hot: Hot) -> str:

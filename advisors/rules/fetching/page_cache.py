@@ -25,10 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.advice import Advice, Outcome, Unmeasured
+from ...case.case import Case
 from ...case.fetching import MAIN_PART, fetch_idle_share, fetch_share
 from ...schema.figures import percent, size, us
-from ...schema.report_model import Range, StorageSummary
+from ...schema.report_model import StorageSummary
 from ...storage.disk_reads import loader_reads, whole_epochs
 from ...storage.files import length_of
 
@@ -108,6 +109,7 @@ def _epochs(case: Case, idle: float, first: float, later: float) -> Iterator[Out
         )
     elif later < WARM * first:
         yield _only_first(
+            case,
             f"Only the first epoch reads from the disk: later ones read {percent(later / first)} of its bytes, the "
             "rest comes from the page cache.",
             evidence,
@@ -138,6 +140,7 @@ def _first(case: Case, idle: float, storage: StorageSummary) -> Iterator[Outcome
         )
     elif total < FITS * memory:
         yield _only_first(
+            case,
             f"Only the first epoch reads from the disk: the next ones will not, since the {size(total)} of the data "
             f"set fit the {size(memory)} that the page cache may use.",
             evidence,
@@ -145,24 +148,19 @@ def _first(case: Case, idle: float, storage: StorageSummary) -> Iterator[Outcome
 
 
 def _advice(case: Case, idle: float, why: str, evidence: dict[str, str]) -> Advice:
-    return Advice(
+    return case.change(code=_CODE, fetch=(1 - idle, 1 - idle * (1 - STILL_WAITS))).advise(
         title="Keep the data where it can be read again without the disk",
         why=why,
         evidence=evidence,
-        predicted=case.predict(fetch=(1 - idle, 1 - idle * (1 - STILL_WAITS))),
-        code=_CODE,
         caveat="A range for data that fits in memory afterwards; a faster disk lies below it.",
     )
 
 
-def _only_first(why: str, evidence: dict[str, str]) -> Advice:
-    return Advice(
+def _only_first(case: Case, why: str, evidence: dict[str, str]) -> Advice:
+    return case.change(code="# nothing to change: the data set stays in memory\n").would_not_help(
         title="Nothing needs to be done about the page cache",
         why=why,
         evidence=evidence,
-        predicted=Range(1.0, 1.0, 1.0),
-        code="# nothing to change: the data set stays in memory\n",
-        rejected=True,
     )
 
 

@@ -28,7 +28,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.advice import Advice, Outcome, Unmeasured
+from ...case.case import Case
 from ...case.fetching import FETCH_COMPUTES, FETCH_WAITS, MAIN_PART, fetch_idle_share, fetch_share, file_suffix
 from ...code.layouts.container_access import Finding, findings
 from ...code.layouts.layout_choice import chosen
@@ -56,6 +57,9 @@ REMOTE_STAYS, LOCAL_STAYS = (0.05, 0.5), (0.1, 0.9)
 UNKNOWN_STAYS = (0.0, 0.6)
 # Of decoding, what is saved where decoded samples are stored: taking a row out of a memory map still costs some.
 DECODED_SAVES = (0.5, 0.95)
+
+NO_PACKING = "Packing the files into another format would not help"
+_KEEP = "# keep the files as they are: make decoding cheaper, or decode in more workers\n"
 
 
 def examine(case: Case) -> Iterator[Outcome]:
@@ -85,14 +89,8 @@ def _many_files(case: Case, storage: StorageSummary | None) -> bool:
 
 
 def _container(case: Case, wrong: Finding) -> Advice:
-    return Advice(
-        title=wrong.title,
-        why=wrong.why,
-        evidence=wrong.evidence,
-        predicted=case.predict(fetch=wrong.left),
-        code=wrong.code,
-        caveat=wrong.caveat,
-    )
+    change = case.change(code=wrong.code, fetch=wrong.left)
+    return change.advise(wrong.title, wrong.why, wrong.evidence, caveat=wrong.caveat)
 
 
 @dataclass(frozen=True)
@@ -137,32 +135,28 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
     if work.reading < LEAST_READING:
         return _rejected(case, work, evidence)
     if warm:
-        most = case.predict(fetch=1 - work.reading)
-        return Advice(
+        change = case.change(code="# keep the files as they are\n", fetch=1 - work.reading)
+        most = times(change.predicted.high)
+        return change.would_not_help(
             title="Packing files that are read from memory gains little",
             why=(
                 f"All files come from the page cache of this machine: reading is {work.part(work.reading)} {work.of}, "
-                f"but no disk is waited for. One file instead of many can gain at most {times(most.high)}, and on "
+                f"but no disk is waited for. One file instead of many can gain at most {most}, and on "
                 "local disks 0.92 to 1.03 is reported."
             ),
             evidence=evidence,
-            predicted=most,
-            code="# keep the files as they are\n",
-            rejected=True,
         )
     low, high = REMOTE_STAYS if remote else LOCAL_STAYS
     layout = chosen(case, storage, remote)
     saved = (work.decoding * DECODED_SAVES[0], work.decoding * DECODED_SAVES[1]) if layout.decoded else (0.0, 0.0)
     left = (1 - work.reading * (1 - low) - saved[1], 1 - work.reading * (1 - high) - saved[0])
-    return Advice(
+    return case.change(code=layout.code, fetch=left).advise(
         title=layout.title,
         why=(
             f"Each sample opens {figure(storage.opens_per_sample or 0.0)} files, and reading them is "
             f"{work.part(work.reading)}, decoding {work.part(work.decoding)} {work.of}. {layout.why}"
         ),
         evidence={**evidence, **layout.evidence},
-        predicted=case.predict(fetch=left),
-        code=layout.code,
         caveat=layout.caveat,
     )
 
@@ -171,17 +165,14 @@ def _by_idle(case: Case, idle: float) -> Iterator[Outcome]:
     """Without looks, the waiting stands for reading."""
     evidence = {"fetch a batch": us(case.mean_us("fetch") or 0.0), "fetching waits": percent(idle)}
     if idle < FETCH_COMPUTES:
-        predicted = case.predict(fetch=1 - idle)
-        yield Advice(
-            title="Packing the files into another format would not help",
+        change = case.change(code=_KEEP, fetch=1 - idle)
+        yield change.would_not_help(
+            title=NO_PACKING,
             why=(
-                f"Packing them can gain at most {times(predicted.high)}: fetching is computing (decoding) "
+                f"Packing them can gain at most {times(change.predicted.high)}: fetching is computing (decoding) "
                 f"{percent(1 - idle)} of its time, and waits for files at most {percent(idle)}."
             ),
             evidence=evidence,
-            predicted=predicted,
-            code=_KEEP,
-            rejected=True,
         )
         return
     reads = loader_reads(case)
@@ -197,38 +188,26 @@ def _by_idle(case: Case, idle: float) -> Iterator[Outcome]:
         if reads.disk_bytes is not None:
             evidence["of it from the disk"] = size(reads.disk_bytes)
         low, high = UNKNOWN_STAYS
-        yield Advice(
+        yield case.change(code=layout.code, fetch=(1 - idle * (1 - low), 1 - idle * (1 - high))).advise(
             title=layout.title,
             why=(
                 f"Fetching opens a {file_suffix(case) or 'small'} file for each sample and waits {percent(idle)} of "
                 f"its time. {layout.why}"
             ),
             evidence={**evidence, **layout.evidence},
-            predicted=case.predict(fetch=(1 - idle * (1 - low), 1 - idle * (1 - high))),
-            code=layout.code,
             caveat=layout.caveat,
         )
 
 
 def _rejected(case: Case, work: _Work, evidence: dict[str, str]) -> Advice:
-    predicted = case.predict(fetch=1 - work.reading)
+    change = case.change(code=_KEEP, fetch=1 - work.reading)
     why = (
         f"Decoding is {work.part(work.decoding)} and reading {work.part(work.reading)} {work.of}: packing the files "
-        f"can gain at most {times(predicted.high)}."
+        f"can gain at most {times(change.predicted.high)}."
     )
     if work.other > max(work.decoding, work.reading):
         why += f" What fetching waits for, {work.part(work.other)} of it, is not the files."
-    return Advice(
-        title="Packing the files into another format would not help",
-        why=why,
-        evidence=evidence,
-        predicted=predicted,
-        code=_KEEP,
-        rejected=True,
-    )
-
-
-_KEEP = "# keep the files as they are: make decoding cheaper, or decode in more workers\n"
+    return change.would_not_help(why, evidence, title=NO_PACKING)
 
 
 def _evidence(case: Case, storage: StorageSummary) -> dict[str, str]:

@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...case.case import Advice, Case, Outcome
+from ...case.advice import Outcome
+from ...case.case import Case
 from ...code.loader_form import framework_of
 from ...schema.figures import us
 
@@ -69,7 +70,8 @@ def examine(case: Case) -> Iterator[Outcome]:
     for stage, words in (("fetch", "fetching a batch"), ("collate", "collating it"), ("wait", "waiting for it")):
         if (mean := case.mean_us(stage)) is not None:
             evidence[words] = us(mean)
-    yield Advice(
+    code = (_TRAINER if framework_of(case) == "transformers" else _ACCELERATE) + (_STREAM if stream else "")
+    yield case.change(code=code, dispatch_batches=False, fetch=(best, worst), collate=(best, worst)).advise(
         title="Let each rank make its own batches, without Accelerate's dispatcher",
         why=(
             f"Rank 0 makes the batches of all {ranks} ranks, {ranks} for each step, and broadcasts them: the other "
@@ -77,9 +79,6 @@ def examine(case: Case) -> Iterator[Outcome]:
             + (" Accelerate chooses that by itself for an iterable data set." if stream else "")
         ),
         evidence=evidence,
-        predicted=case.predict(fetch=(best, worst), collate=(best, worst)),
-        code=(_TRAINER if framework_of(case) == "transformers" else _ACCELERATE) + (_STREAM if stream else ""),
-        params={"dispatch_batches": False},
         caveat=(
             "The range holds for a stream of which each rank reads only its part, all parts equally long: ranks that "
             "run out early leave the others waiting. With dispatch_batches=False alone, each rank reads the whole "

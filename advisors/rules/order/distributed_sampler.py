@@ -25,7 +25,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ....profiler.store.run.run import LoaderRun, ProcessRun
-from ...case.case import SAME, Advice, Case, Outcome
+from ...case.advice import SAME, Outcome
+from ...case.case import Case
 from ...case.code_text import Source, identifier
 from ...code.batched.drawn import samples_an_epoch
 from ...code.loader_code import loader_code
@@ -81,7 +82,8 @@ def _unsharded(case: Case, shuffles: bool) -> Iterator[Outcome]:
         evidence["drawn by this rank an epoch"] = f"{count(drawn)} samples, {percent(drawn / length)} of the data set"
     if alike:
         evidence["first batches equal to another rank's"] = f"{alike} epochs"
-    yield Advice(
+    change = case.change(code=_code(case), predicted=Range(*[float(ranks)] * 3) if whole else SAME)
+    yield change.advise(
         title="Give each rank its own part of the data: DistributedSampler",
         why=(
             f"{ranks} ranks each go through "
@@ -89,8 +91,6 @@ def _unsharded(case: Case, shuffles: bool) -> Iterator[Outcome]:
             + f": an epoch takes {ranks} times the work it need. The factor is in different samples a second."
         ),
         evidence=evidence,
-        predicted=Range(float(ranks), float(ranks), float(ranks)) if whole else SAME,
-        code=_code(case),
         caveat="Not where each rank is meant to see everything, as in evaluation, or trains a model of its own. Each "
         "rank's epoch gets shorter.",
     )
@@ -159,12 +159,10 @@ def _same_order(case: Case, distributed: bool) -> Iterator[Outcome]:
         title = "Shuffle anew in each epoch"
         why = "The loader shuffles, but its generator is seeded anew before each epoch: the order is always the same."
         code = "# seed the generator once, before the first epoch, and hand the same one to the loader\n"
-    yield Advice(
+    yield case.change(code=code).advise(
         title=title,
         why=why,
         evidence={"epochs that begin with the same batch": f"{len(digests)} of {len(digests)}"},
-        predicted=SAME,
-        code=code,
         caveat="Training sees the data in another order then: results differ in their last digits.",
     )
 

@@ -24,8 +24,8 @@ from statistics import median
 
 import numpy as np
 
-from ...case.case import Advice, Case, Outcome
-from ...code.loader_code import loader_code
+from ...case.advice import Outcome
+from ...case.case import Case
 from ...schema.figures import figure, percent, us
 from ...schema.report_model import Range
 
@@ -63,7 +63,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     share = median([(own - normal) / epoch for own, epoch, _ in slow])
     gain = 1 / (1 - min(share, 0.9))
     typical = median([own for own, _, _ in slow])
-    yield Advice(
+    yield case.change(drop_last=True, then="\n", predicted=Range(1 + (gain - 1) / 2, gain, gain)).advise(
         title="Leave the short last batch out of training: drop_last=True",
         why=(
             f"The last batch of an epoch has {slow[-1][2]} samples instead of {case.batch_size}, and its step takes "
@@ -75,8 +75,5 @@ def examine(case: Case) -> Iterator[Outcome]:
             "epochs with it": f"{len(slow)} of {len(lasts)}",
             "of an epoch's time": percent(share),
         },
-        predicted=Range(1 + (gain - 1) / 2, gain, gain),
-        code="from torch.utils.data import DataLoader\n\n" + loader_code(case, drop_last=True) + "\n",
-        params={"drop_last": True},
         caveat="Never in evaluation, where every sample counts. What the loop does after it looks the same.",
     )

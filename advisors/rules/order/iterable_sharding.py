@@ -26,7 +26,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ....profiler.store.inspection import Attribute
-from ...case.case import Advice, Case, Outcome
+from ...case.advice import Outcome
+from ...case.case import Case
 from ...case.code_text import Source, identifier
 from ...case.fetching import names_used
 from ...code.batched.drawn import samples_an_epoch
@@ -63,16 +64,15 @@ def examine(case: Case) -> Iterator[Outcome]:
         return
     lists = _shared_list(case)
     factor = float(repeats)
-    yield Advice(
+    # Where only every N-th sample is kept, each worker still makes all: as slow as now, but each sample once.
+    predicted = Range(factor if lists is not None else 1.0, factor, factor)
+    yield case.change(code=_code(case, lists), predicted=predicted).advise(
         title="Share the stream out among the workers",
         why=(
             f"{repeats} workers yield the same samples: an epoch holds everything {repeats} times. The factor is in "
             "different samples a second."
         ),
         evidence=evidence,
-        # Where only every N-th sample is kept, each worker still makes all: as slow as now, but each sample once.
-        predicted=Range(factor if lists is not None else 1.0, factor, factor),
-        code=_code(case, lists),
         caveat="Epochs get shorter by that factor. With several ranks, share out by rank as well.",
     )
 

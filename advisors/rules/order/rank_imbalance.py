@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...case.case import SAME, Advice, Case, Outcome
+from ...case.advice import Advice, Outcome
+from ...case.case import Case
 from ...code.template import code_from
 from ...schema.figures import figure, us
 from ...schema.rank_model import RankFigures
@@ -61,12 +62,13 @@ def examine(case: Case) -> Iterator[Outcome]:
     if cheapest[2] - compute < SEEN_IN_STEP * more_wait:
         return
     if case.config.get("shuffle") is True and case.config.get("replicas") == ranks.world_size:
-        yield _not_the_samples(cost, cheapest[0])
+        yield _not_the_samples(case, cost, cheapest[0])
         return
     mean = (cost + sum(each[0] for each in others)) / (1 + len(others))
     # All at the mean at best; workers of other hosts may differ in speed, too.
     balanced = (mean / cost, (1 + mean / cost) / 2)
-    yield Advice(
+    code = code_from("samplers", "EvenCosts", then=_USE)
+    yield case.change(code=code, fetch=balanced, collate=balanced).advise(
         title="Deal the costly samples out evenly among the ranks",
         why=(
             f"A batch takes this rank {us(cost)} to make, and the cheapest rank {us(cheapest[0])}. The "
@@ -78,15 +80,13 @@ def examine(case: Case) -> Iterator[Outcome]:
             "spread": f"{figure(cost / cheapest[0])} times",
             "waiting more than the cheapest": f"{us(more_wait)} a step",
         },
-        predicted=case.predict(fetch=balanced, collate=balanced),
-        code=code_from("samplers", "EvenCosts", then=_USE),
         caveat="Check first that this rank's host is no slower than the others'. `costs` is what you know of each "
         "sample: its length, its size on disk.",
     )
 
 
-def _not_the_samples(cost: float, cheapest: float) -> Advice:
-    return Advice(
+def _not_the_samples(case: Case, cost: float, cheapest: float) -> Advice:
+    return case.change(code="# leave the sampler as it is\n").would_not_help(
         title="Dealing the samples out otherwise: they are not what is slow",
         why=(
             f"A batch takes this rank {us(cost)} to make, and the cheapest rank {us(cheapest)}. All draw from the same "
@@ -94,9 +94,6 @@ def _not_the_samples(cost: float, cheapest: float) -> Advice:
             "code does differently is slower."
         ),
         evidence={"making a batch, this rank": us(cost), "the cheapest rank": us(cheapest)},
-        predicted=SAME,
-        code="# leave the sampler as it is\n",
-        rejected=True,
     )
 
 

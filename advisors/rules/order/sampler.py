@@ -19,8 +19,10 @@ When not to
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from ...case.case import Advice, Case, Outcome
+from ...case.advice import Outcome
+from ...case.case import Case
 from ...case.code_text import Source, identifier
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import form_of
@@ -63,14 +65,12 @@ def examine(case: Case) -> Iterator[Outcome]:
     if isinstance(length, int):
         evidence["samples"] = count(length)
     evidence["sampler"] = name
-    drawn = {"index": LEFT_OWN} if own else {"index": LEFT_TORCH, "draw": DRAWN_AS_ARRAY}
-    yield Advice(
+    drawn: dict[str, Any] = {"index": LEFT_OWN} if own else {"index": LEFT_TORCH, "draw": DRAWN_AS_ARRAY}
+    yield case.change(code=_code(case, name), **drawn).advise(
         title="Draw the indices of an epoch at once, as an array",
         why=f"{name} takes {us(mean)} to draw a batch's indices, {percent(share)} of the step. It is done in the "
         "training process, inside next(), where workers cannot help.",
         evidence=evidence,
-        predicted=case.predict(**drawn),
-        code=_code(case, name),
         caveat=f"What {name} draws is its own: only you can write it as an array."
         if not form_of(case).whole
         else "The order differs from torch's shuffle with the same seed. With several ranks each needs its own part.",

@@ -22,19 +22,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ...case.case import Advice, Case, Outcome
+from ...case.advice import Outcome, smallest
+from ...case.case import Case
 from ...case.evidence import cores, cpu_over_wall, hand_over_us, making_us, over_budget
-from ...code.loader_code import loader_code
 from ...schema.figures import count, figure, percent, us
+from ...schema.gains import LEAST_GAIN
 
 NAME = "cpu-budget"
 KIND = "speed"
 EFFORT = "one argument"
 
 THROTTLED = 0.05
-# loadtune: the fewest workers within 2 % of the best.
-WITHIN = 1.02
-NO_GAIN = 1.03
 
 
 def examine(case: Case) -> Iterator[Outcome]:
@@ -44,11 +42,10 @@ def examine(case: Case) -> Iterator[Outcome]:
     if making is None or (cost is not None and cost > making):
         return  # then it is about handing over: the rule num-workers
     top = max(1, math.ceil(case.cpus))
-    effects = {n: case.predict(num_workers=n) for n in sorted({1, max(1, top // 2), max(1, top - 1), top})}
-    best = max(effect.mid for effect in effects.values())
-    if best < NO_GAIN:
+    options = {n: case.change(num_workers=n) for n in sorted({1, max(1, top // 2), max(1, top - 1), top})}
+    pick, best = smallest(options)
+    if best < LEAST_GAIN:
         return
-    pick = min(n for n, effect in effects.items() if effect.mid * WITHIN >= best)
     now = case.num_workers
     ranks = case.process.local_world_size or 1
     evidence = {
@@ -66,12 +63,9 @@ def examine(case: Case) -> Iterator[Outcome]:
     held = throttled is not None and throttled > THROTTLED
     why = f"{now} workers and the training process share {figure(case.cpus)} CPUs"
     why += f", and the container was stopped {percent(throttled or 0)} of the time." if held else ", all in use."
-    yield Advice(
+    yield options[pick].advise(
         title=f"Use {pick} worker{'s' * (pick > 1)}: that is what the CPUs carry",
         why=why,
         evidence=evidence,
-        predicted=effects[pick],
-        code=loader_code(case, num_workers=pick),
-        params={"num_workers": pick},
         caveat="Workers of other loaders and of other jobs in the same container share these CPUs too.",
     )

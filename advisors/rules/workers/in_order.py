@@ -23,10 +23,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...case.case import Advice, Case, Outcome
+from ...case.advice import Outcome
+from ...case.case import Case
 from ...case.evidence import ALWAYS_BUSY, slow_batches, torch_version, workers_busy
-from ...code.loader_code import loader_code
 from ...schema.figures import percent, us
+from ...schema.gains import LEAST_GAIN
 
 NAME = "in-order"
 KIND = "speed"
@@ -35,7 +36,6 @@ EFFORT = "one argument"
 # Part of all waiting during which a later batch lay ready. Below it, little is to be won by taking that one.
 BLOCKED_SHARE = 0.2
 FIRST_TORCH = (2, 6)
-NO_GAIN = 1.03
 
 
 def examine(case: Case) -> Iterator[Outcome]:
@@ -55,28 +55,22 @@ def examine(case: Case) -> Iterator[Outcome]:
         "fetch, p99": us(fetch.p99_us or 0),
         "workers at work": percent(busy),
     }
-    effect = case.predict(in_order=False)
-    saturated = busy >= ALWAYS_BUSY and effect.mid < NO_GAIN
-    if saturated and case.report.verdict == "compute-bound":
+    change = case.change(in_order=False)
+    if busy >= ALWAYS_BUSY and change.predicted.mid < LEAST_GAIN:
+        if case.report.verdict != "compute-bound":
+            yield change.would_not_help(
+                f"Slow batches do block ready ones, but the workers are busy {percent(busy)} of the time, so none of "
+                "them would make more.",
+                evidence,
+            )
         return
-    why = (
-        f"{percent(blocked)} of the waiting passed while a later batch lay ready: slow batches block those behind them."
-    )
-    if saturated:
-        why = (
-            "Slow batches do block ready ones, but the workers are "
-            f"busy {percent(busy)} of the time, so none of them would make more."
-        )
-    yield Advice(
-        title="in_order=False would not help" if saturated else "Hand batches over as they become ready",
-        why=why,
+    yield change.advise(
+        title="Hand batches over as they become ready",
+        why=f"{percent(blocked)} of the waiting passed while a later batch lay ready: slow batches block those behind "
+        "them.",
         evidence=evidence,
-        predicted=effect,
-        code=loader_code(case, in_order=False),
-        params={"in_order": False},
         caveat="The order of batches then depends on timing: runs with the same seed differ, and slow samples come "
         "late, which skews what training sees.",
-        rejected=saturated,
     )
 
 

@@ -23,7 +23,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...case.case import SAME, Advice, Case, Outcome
+from ...case.advice import SAME, Outcome
+from ...case.case import Case
 from ...case.evidence import batches_a_pass, making_us, rebuilt
 from ...code.loader_code import loader_code
 from ...code.template import definitions
@@ -82,13 +83,12 @@ def _iterators(case: Case, evidence: dict[str, str], begin_us: float, a_pass: fl
     order = "some samples come again before others have come at all"
     if str(case.config.get("sampler")).endswith("SequentialSampler"):
         order = "it is always the same first samples that are seen"
-    yield Advice(
+    code = "\n\n".join([f"{loader_code(case)}\n", definitions("samplers", "endless"), _USE])
+    yield case.change(code=code, predicted=_kept(case, a_pass)).advise(
         title="Keep the iterator instead of making one for every step",
         why=f"iter(loader) was called {evidence['iterators']} times for {count(case.loader.count)} batches. Each call "
         f"costs {us(begin_us)}, and begins the data anew: {order}.",
         evidence=evidence,
-        predicted=_kept(case, a_pass),
-        code="\n\n".join([f"{loader_code(case)}\n", definitions("samplers", "endless"), _USE]),
         caveat="Training sees the data in whole passes then, which is what its results should be compared with.",
         # The order of the data is wrong whatever the speed; and a run like this has no steady batches to judge.
         kind="correctness",
@@ -129,13 +129,10 @@ def _loaders(case: Case, evidence: dict[str, str], begin_us: float) -> Iterator[
     starts = case.report.basis.epoch_start_share
     if case.whatif is None or not case.num_workers or starts is None or starts <= START_SHARE:
         return
-    yield Advice(
+    yield case.change(persistent_workers=True, then="  # once, outside the loop over epochs\n").advise(
         title="Build the loader once, and keep its workers",
         why=f"The loader was built again for every pass, which costs {us(begin_us)} each time: {percent(starts)} of "
         "all time. Options that last from one pass to the next cannot work.",
         evidence={**evidence, "epoch starts after the first": percent(starts)},
-        predicted=case.predict(persistent_workers=True),
-        code=f"{loader_code(case, persistent_workers=True)}  # once, outside the loop over epochs\n",
-        params={"persistent_workers": True},
         caveat="Changes made to the data set between epochs no longer reach the workers.",
     )

@@ -25,9 +25,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.advice import SAME, WITHIN, Advice, Outcome, Proposal, Unmeasured, smallest
+from ...case.case import Case
 from ...case.code_text import Source
 from ...case.evidence import (
     LATENCY_BOUND_BELOW,
@@ -43,17 +46,13 @@ from ...code.loader_code import loader_code
 from ...code.loader_form import arguments_of, form_of
 from ...code.template import whole
 from ...schema.figures import count, figure, percent, us
-from ...schema.report_model import Range
+from ...schema.gains import LEAST_GAIN
 
 NAME = "num-workers"
 KIND = "speed"
 EFFORT = "one argument"
 
 CANDIDATES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-# loadtune: the fewest workers within 2 % of the best trial.
-WITHIN = 1.02
-# Below this a number of workers is no gain worth naming.
-NO_GAIN = 1.03
 # What people try where nobody told them better.
 USUAL = 4
 KEPT_CAVEAT = "Workers that are kept do not see what is changed in the data set between epochs."
@@ -77,16 +76,16 @@ def examine(case: Case) -> Iterator[Outcome]:
                 "each would read all of it"
             )
         return
-    effects = _effects(case)
-    best = max(effect.mid for effect in effects.values())
-    pick = min(n for n, effect in effects.items() if effect.mid * WITHIN >= best)
+    options = _options(case)
+    pick, _ = smallest(options)
+    effect = options[pick].predicted
     # Too many for the CPUs is what the rule cpu-budget speaks of.
-    if pick != case.num_workers and effects[pick].mid > NO_GAIN and not (pick and over_budget(case)):
-        yield _advice(case, pick, effects[pick], making)
-        if effects[pick].low <= NO_GAIN:
+    if pick != case.num_workers and effect.mid > LEAST_GAIN and not (pick and over_budget(case)):
+        yield _advice(case, pick, options[pick], making)
+        if effect.low <= LEAST_GAIN:
             return  # it is not certain enough and will be listed as rejected: one such entry is enough
     if case.report.verdict != "compute-bound":
-        yield from _rejected(case, pick, effects, making)
+        yield from _rejected(case, pick, options, making)
 
 
 def _shards(case: Case) -> bool:
@@ -105,32 +104,33 @@ def most_workers(case: Case) -> int:
     return min(CANDIDATES[-1], max(math.ceil(cpus), math.ceil(cpus / max(share, 0.01))))
 
 
-def _effects(case: Case) -> dict[int, Range]:
-    """Factor by number of workers. Numbers beyond the best are left out once two in a row bring nothing more."""
+def _options(case: Case) -> dict[int, Proposal]:
+    """The change by number of workers. Numbers beyond the best are left out once two in a row bring nothing more."""
     top = most_workers(case)
-    found = {case.num_workers: Range(1.0, 1.0, 1.0)}
+    found = {case.num_workers: case.change(num_workers=case.num_workers, predicted=SAME)}
     best, misses = 1.0, 0
     for n in CANDIDATES:
         if n > top or misses == 2:
             break
         if n not in found:
-            found[n] = case.predict(num_workers=n, **(_kept(case) if n else {}))
-        gained = found[n].mid > best * WITHIN
+            found[n] = case.change(num_workers=n, **(_kept(case) if n else {}))
+        mid = found[n].predicted.mid
+        gained = mid > best * WITHIN
         misses = 0 if gained or n <= case.num_workers else misses + 1
-        best = max(best, found[n].mid)
+        best = max(best, mid)
     return found
 
 
-def _kept(case: Case) -> dict[str, bool]:
+def _kept(case: Case) -> dict[str, Any]:
     """Who gets workers for the first time keeps them between epochs: starting them may cost more than they gain."""
     return {} if case.num_workers or rebuilt(case) or case.loader.epochs.rows < 2 else {"persistent_workers": True}
 
 
-def _advice(case: Case, pick: int, effect: Range, making: float) -> Advice:
+def _advice(case: Case, pick: int, change: Proposal, making: float) -> Advice:
     now = case.num_workers
-    more = _kept(case)
-    if more and (started := case.predict(num_workers=pick)).mid * WITHIN >= effect.mid:
-        more, effect = {}, started  # epochs are long: what their starts cost is nothing
+    more = _kept(case) if pick else {}
+    if more and (started := case.change(num_workers=pick)).predicted.mid * WITHIN >= change.predicted.mid:
+        more, change = {}, started  # epochs are long: what their starts cost is nothing
     cost = hand_over_us(case)
     if pick == 0:
         title = "Use no workers: they cost more than they gain"
@@ -154,7 +154,6 @@ def _advice(case: Case, pick: int, effect: Range, making: float) -> Advice:
         )
     if more:
         caveat = f"{caveat} {KEPT_CAVEAT}"
-    code = loader_code(case, num_workers=pick, **more)
     shared = case.loader.looks.moved if start_method(case) == "fork" else ()
     if pick and shared:
         code = whole(
@@ -162,16 +161,9 @@ def _advice(case: Case, pick: int, effect: Range, making: float) -> Advice:
             OWN_INIT=arguments_of(case, form_of(case)).get("worker_init_fn") or "",
             LOADER=loader_code(case, num_workers=pick, worker_init_fn=Source("read_apart"), **more),
         )
+        change = replace(change, code=code)
         caveat = f"{_one_position(shared)} {caveat}"
-    return Advice(
-        title=title,
-        why=why,
-        evidence=_evidence(case, making),
-        predicted=effect,
-        code=code,
-        params={"num_workers": pick, **more},
-        caveat=caveat,
-    )
+    return change.advise(title, why, _evidence(case, making), caveat=caveat)
 
 
 def _one_position(shared: tuple[str, ...]) -> str:
@@ -204,18 +196,19 @@ def _others(case: Case) -> float:
     return case.whatif.busy_beside if case.whatif is not None else 0.0
 
 
-def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -> Iterator[Outcome]:
+def _rejected(case: Case, pick: int, options: dict[int, Proposal], making: float) -> Iterator[Outcome]:
     """The usual advice, where it would hurt or do nothing: at most one. Who has as many workers needs no other number
     told."""
     now = case.num_workers
     usual = max(USUAL, math.ceil(case.cpus or 1))
-    if now >= USUAL or usual in (now, pick) or (pick > now and usual > pick and not _worse(case, usual, effects)):
+    if now >= USUAL or usual in (now, pick) or (pick > now and usual > pick and not _worse(case, usual, options)):
         return
-    effect = effects.get(usual) or case.predict(num_workers=usual)
-    if effect.mid >= NO_GAIN and effects[pick].mid <= NO_GAIN:
-        yield _uncertain(case, usual, effect, making)
+    effect = (options.get(usual) or case.change(num_workers=usual)).predicted
+    change = case.change(num_workers=usual, predicted=effect)
+    if effect.mid >= LEAST_GAIN and options[pick].predicted.mid <= LEAST_GAIN:
+        yield _uncertain(case, usual, change, making)
         return
-    if effect.mid >= (NO_GAIN if pick <= now else 1.0):
+    if effect.mid >= (LEAST_GAIN if pick <= now else 1.0):
         return
     cost = hand_over_us(case)
     if now == 0:
@@ -230,34 +223,22 @@ def _rejected(case: Case, pick: int, effects: dict[int, Range], making: float) -
         why = f"Making batches takes CPU time, and this process has {figure(case.cpus or 0)} CPUs."
     else:
         why = f"{now} worker{'s' * (now > 1)} make{'s' * (now == 1)} batches as fast as the loop takes them."
-    yield Advice(
-        title=f"num_workers={usual} would not help",
-        why=why,
-        evidence=_evidence(case, making),
-        predicted=effect,
-        code=loader_code(case, num_workers=usual),
-        params={"num_workers": usual},
-        rejected=True,
-    )
+    yield change.would_not_help(why, _evidence(case, making))
 
 
-def _uncertain(case: Case, usual: int, effect: Range, making: float) -> Advice:
+def _uncertain(case: Case, usual: int, change: Proposal, making: float) -> Advice:
     """What the model predicts and CPUs speak against is said, and not advised."""
     others = _others(case)
     beside = f", {figure(others)} of which other programs keep busy" if others else ""
-    return Advice(
+    return change.would_not_help(
         title=f"Use {usual} workers",
         why=f"The gain is not certain enough to recommend it: making batches takes CPU time, and this process has "
         f"{figure(case.cpus or 0)} CPUs{beside}.",
         evidence=_evidence(case, making),
-        predicted=effect,
-        code=loader_code(case, num_workers=usual),
-        params={"num_workers": usual},
-        rejected=True,
     )
 
 
-def _worse(case: Case, usual: int, effects: dict[int, Range]) -> bool:
-    if usual not in effects:
-        effects[usual] = case.predict(num_workers=usual)
-    return effects[usual].mid < 1.0
+def _worse(case: Case, usual: int, options: dict[int, Proposal]) -> bool:
+    if usual not in options:
+        options[usual] = case.change(num_workers=usual)
+    return options[usual].predicted.mid < 1.0

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...case.case import Advice, Case, Outcome
+from ...case.advice import Outcome
+from ...case.case import Case
 from ...case.evidence import batches_a_pass, rebuilt, start_method
-from ...code.loader_code import loader_code
 from ...schema.figures import count, percent, us
+from ...schema.gains import LEAST_GAIN
 from ...stage_model.measured import mean, measured
 from ...stage_model.stages import startup_ns
 from ...stage_model.verdict import first_of_epoch
@@ -37,7 +38,6 @@ EFFORT = "one argument"
 START_SHARE = 0.05
 # Epoch starts below this are nothing anyone would notice.
 NO_DIFFERENCE = 0.01
-NO_GAIN = 1.03
 # Fewer batches a pass than this is an iterator built again and again: the rule loader-rebuilt speaks of it.
 LEAST_PASS = 5
 # A sampler that takes half of the start is what makes it slow (the rule sampler).
@@ -61,31 +61,27 @@ def examine(case: Case) -> Iterator[Outcome]:
         "batches an epoch": count(a_pass),
         "workers": f"{case.num_workers}, by {method}",
     }
+    change = case.change(persistent_workers=True)
     if starts > START_SHARE:
-        yield Advice(
+        yield change.advise(
             title="Keep the workers between epochs",
             why=f"Every epoch starts its workers anew and waits {us(float(startup.mean()) / 1e3)} for its first batch: "
             f"{percent(starts)} of all time.",
             evidence=evidence,
-            predicted=case.predict(persistent_workers=True),
-            code=loader_code(case, persistent_workers=True),
-            params={"persistent_workers": True},
             caveat="Build the loader once, outside the loop over epochs. Changes made to the data set between epochs "
             "no longer reach the workers, and the workers' memory stays in use between epochs.",
         )
-    elif starts < NO_DIFFERENCE and method == "fork" and case.report.verdict == "input-bound":
-        effect = case.predict(persistent_workers=True)
-        if effect.mid < NO_GAIN:
-            yield Advice(
-                title="persistent_workers=True would make no difference",
-                why=f"Starting {case.num_workers} forked workers costs {us(float(startup.mean()) / 1e3)} an epoch, "
-                f"{percent(starts)} of all time.",
-                evidence=evidence,
-                predicted=effect,
-                code=loader_code(case, persistent_workers=True),
-                params={"persistent_workers": True},
-                rejected=True,
-            )
+    elif (
+        starts < NO_DIFFERENCE
+        and method == "fork"
+        and case.report.verdict == "input-bound"
+        and change.predicted.mid < LEAST_GAIN
+    ):
+        yield change.would_not_help(
+            f"Starting {case.num_workers} forked workers costs {us(float(startup.mean()) / 1e3)} an epoch, "
+            f"{percent(starts)} of all time.",
+            evidence,
+        )
 
 
 def _by_sampler(case: Case, startup_mean_ns: float) -> bool:

@@ -20,24 +20,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...case.case import Advice, Case, Outcome
-from ...case.evidence import ALWAYS_BUSY, prefetch_factor, slow_batches, workers_busy
-from ...code.loader_code import loader_code
+from ....profiler.base.torch_parts import DEFAULT_PREFETCH
+from ...case.advice import Advice, Outcome, smallest
+from ...case.case import Case
+from ...case.evidence import ALWAYS_BUSY, slow_batches, workers_busy
 from ...schema.figures import figure, percent, size, us
+from ...schema.gains import LEAST_GAIN
 
 NAME = "prefetch-factor"
 KIND = "speed"
 EFFORT = "one argument"
 
 CANDIDATES = (4, 8, 16, 32)
-# loadtune: the smallest within 2 % of the best.
-WITHIN = 1.02
-NO_GAIN = 1.03
 # Batches in flight above this part of /dev/shm or free memory are worth shrinking (shared-memory warns at 80 %).
 HELD_SHARE = 0.5
 # Below this waiting the queue is deep enough.
 LEAST_WAITING = 0.02
-TORCH_DEFAULT = 2
 
 
 def examine(case: Case) -> Iterator[Outcome]:
@@ -46,56 +44,44 @@ def examine(case: Case) -> Iterator[Outcome]:
     busy, waiting = workers_busy(case), case.share("wait")
     if busy is None or waiting is None:
         return
-    now = prefetch_factor(case)
+    now = case.loader.prefetch_factor
     evidence = _evidence(case, busy, now)
     if waiting >= LEAST_WAITING and busy < ALWAYS_BUSY and slow_batches(case):
-        effects = {n: case.predict(prefetch_factor=n) for n in CANDIDATES if n > now}
-        best = max((effect.mid for effect in effects.values()), default=1.0)
-        if best > NO_GAIN:
-            pick = min(n for n, effect in effects.items() if effect.mid * WITHIN >= best)
-            yield Advice(
+        options = {n: case.change(prefetch_factor=n) for n in CANDIDATES if n > now}
+        pick, best = smallest(options or {now: case.change()})
+        if best > LEAST_GAIN:
+            yield options[pick].advise(
                 title=f"Let each worker make {pick} batches ahead",
                 why=f"Fetching is uneven: slow batches take {_slow(case)} times as long as the middle one. The workers "
                 f"have idle room ({percent(1 - busy)} of the time), so a longer queue rides it out.",
                 evidence=evidence,
-                predicted=effects[pick],
-                code=loader_code(case, prefetch_factor=pick),
-                params={"prefetch_factor": pick},
                 caveat=_memory(case, pick - now),
             )
             return
     if busy >= ALWAYS_BUSY and case.report.verdict == "input-bound":
         usual = max(2 * now, 4)
-        effect = case.predict(prefetch_factor=usual)
-        if effect.mid < NO_GAIN:
-            yield Advice(
-                title=f"prefetch_factor={usual} would not help",
-                why=f"The workers are busy {percent(busy)} of the time, so a longer queue stays empty. "
+        change = case.change(prefetch_factor=usual)
+        if change.predicted.mid < LEAST_GAIN:
+            yield change.would_not_help(
+                f"The workers are busy {percent(busy)} of the time, so a longer queue stays empty. "
                 f"{_memory(case, usual - now) or ''}".rstrip(),
-                evidence=evidence,
-                predicted=effect,
-                code=loader_code(case, prefetch_factor=usual),
-                params={"prefetch_factor": usual},
-                rejected=True,
+                evidence,
             )
     yield from _fewer(case, now, evidence)
 
 
 def _fewer(case: Case, now: int, evidence: dict[str, str]) -> Iterator[Advice]:
     held, room, where = _held(case, now)
-    if case.whatif is None or now <= TORCH_DEFAULT or not room or held <= HELD_SHARE * room:
+    if case.whatif is None or now <= DEFAULT_PREFETCH or not room or held <= HELD_SHARE * room:
         return
-    effect = case.predict(prefetch_factor=TORCH_DEFAULT)
-    if effect.mid < 0.98:
+    change = case.change(prefetch_factor=DEFAULT_PREFETCH)
+    if change.predicted.mid < 0.98:
         return
-    yield Advice(
-        title=f"Let each worker make {TORCH_DEFAULT} batches ahead instead of {now}",
+    yield change.advise(
+        title=f"Let each worker make {DEFAULT_PREFETCH} batches ahead instead of {now}",
         why=f"Up to {size(held)} of batches lie in {where} ({percent(held / room)} of its {size(room)}), and training "
-        f"would be as fast with {size(held * TORCH_DEFAULT / now)}.",
+        f"would be as fast with {size(held * DEFAULT_PREFETCH / now)}.",
         evidence={**evidence, "batches in flight": size(held)},
-        predicted=effect,
-        code=loader_code(case, prefetch_factor=TORCH_DEFAULT),
-        params={"prefetch_factor": TORCH_DEFAULT},
         kind="safety",
     )
 

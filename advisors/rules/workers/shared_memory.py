@@ -21,12 +21,13 @@ When not to
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from ...case.case import SAME, Advice, Case, Outcome
-from ...case.evidence import prefetch_factor, tensors
+from ...case.advice import Advice, Outcome
+from ...case.case import Case
+from ...case.evidence import tensors
 from ...code.loader_code import loader_code
 from ...schema.figures import count, percent, size
-from ...schema.report_model import Range
 
 NAME = "shared-memory"
 KIND = "safety"
@@ -40,6 +41,21 @@ LOADERS_SHARE = 0.5
 # What a batch of the usual kind keeps free: after the change no more than half of the memory is to be in use.
 AIM = 0.5
 
+_KEEP_COPIES = """\
+# keep copies, not what came from the worker:
+kept.append(batch.clone())  # of each tensor; or what is computed of it: loss.item()
+
+# or, where all of it must be kept:
+import torch
+
+torch.multiprocessing.set_sharing_strategy("file_system")
+"""
+_SHARING = """\
+import torch
+
+torch.multiprocessing.set_sharing_strategy("file_system")  # or raise the limit: ulimit -n 65536
+"""
+
 
 def examine(case: Case) -> Iterator[Outcome]:
     if not case.num_workers:
@@ -52,7 +68,7 @@ def _memory(case: Case) -> Iterator[Outcome]:
     total, used, a_batch = case.system.shm_total_bytes, case.system.shm_used_peak_bytes, case.report.bytes_per_batch
     if not total or a_batch is None:
         return
-    now = prefetch_factor(case)
+    now = case.loader.prefetch_factor
     held = case.num_workers * now * a_batch
     # What others keep there is not known apart; a full /dev/shm is this loader's doing if it needs a good part of it.
     full = used is not None and used > FULL * total and held > (1 - FULL) * total
@@ -65,15 +81,12 @@ def _memory(case: Case) -> Iterator[Outcome]:
     }
     if used is not None:
         evidence["used at most"] = f"{size(used)} ({percent(used / total)})"
-    params = {"num_workers": workers, "prefetch_factor": factor} if workers else {"num_workers": 0}
-    yield Advice(
+    fewer: dict[str, Any] = {"num_workers": workers, "prefetch_factor": factor} if workers else {"num_workers": 0}
+    yield case.change(**fewer, then="\n# or give the container more: docker run --shm-size=8g …\n").advise(
         title="Shared memory is about to run out",
         why=f"{case.num_workers * now} batches of {size(a_batch)} may lie in /dev/shm, which has {size(total)}: a "
         "worker that finds it full dies with a bus error.",
         evidence=evidence,
-        predicted=_effect(case, params),
-        code=f"{loader_code(case, **params)}\n# or give the container more: docker run --shm-size=8g …\n",
-        params=params,
         caveat="Fewer batches in flight absorb less unevenness; more shared memory costs nothing in speed.",
     )
 
@@ -82,12 +95,8 @@ def _fitting(case: Case, room: float, a_batch: float) -> tuple[int, int]:
     """(workers, prefetch_factor) of which the batches in flight fit, giving up depth before workers."""
     batches = int(room / a_batch)
     workers = max(0, min(case.num_workers, batches))
-    factor = min(prefetch_factor(case), max(1, batches // workers)) if workers else 1
+    factor = min(case.loader.prefetch_factor, max(1, batches // workers)) if workers else 1
     return workers, factor
-
-
-def _effect(case: Case, params: dict[str, int]) -> Range:
-    return case.predict(**params) if case.whatif is not None else SAME
 
 
 def _grown(case: Case) -> int:
@@ -110,7 +119,7 @@ def _limit(case: Case) -> tuple[int, str]:
 
 def _kept(case: Case, open_now: int, many: float) -> Advice:
     grown = _grown(case)
-    return Advice(
+    return case.change(code=_KEEP_COPIES).advise(
         title="Batches are kept, and each holds file descriptors",
         why=f"The training process came to hold {count(grown)} more open files while it looped, {count(open_now)} in "
         f"all. Each tensor from a worker that is kept (in a list, say) keeps one: {count(many)} a batch. "
@@ -121,12 +130,6 @@ def _kept(case: Case, open_now: int, many: float) -> Advice:
             "tensors": f"{count(many)} a batch",
             "limit": f"{count(_limit(case)[0])} files (ulimit -n)",
         },
-        predicted=SAME,
-        code="# keep copies, not what came from the worker:\n"
-        "kept.append(batch.clone())  # of each tensor; or what is computed of it: loss.item()\n\n"
-        "# or, where all of it must be kept:\n"
-        "import torch\n\n"
-        'torch.multiprocessing.set_sharing_strategy("file_system")\n',
         caveat="The file_system strategy leaves files in /dev/shm when a run is killed.",
     )
 
@@ -136,12 +139,12 @@ def _descriptors(case: Case) -> Iterator[Outcome]:
     many = tensors(case)
     if not open_now or many is None or max(open_now) <= FULL * _limit(case)[0]:
         return
-    flight = case.num_workers * prefetch_factor(case) * many
+    flight = case.num_workers * case.loader.prefetch_factor * many
     if flight < LOADERS_SHARE * max(open_now):
         if many > 0 and _grown(case) >= LOADERS_SHARE * max(open_now):
             yield _kept(case, max(open_now), many)
         return
-    yield Advice(
+    yield case.change(code=f"{_SHARING}{loader_code(case)}\n").advise(
         title="File descriptors are about to run out",
         why=f"The training process holds {count(max(open_now))} open files. Each tensor on its way from a worker is "
         f"one: {count(many)} a batch, up to {count(flight)} in flight. {_limit(case)[1]}",
@@ -150,10 +153,6 @@ def _descriptors(case: Case) -> Iterator[Outcome]:
             "tensors in flight": f"{count(flight)} ({count(many)} a batch)",
             "limit": f"{count(_limit(case)[0])} files (ulimit -n)",
         },
-        predicted=SAME,
-        code="import torch\n\n"
-        'torch.multiprocessing.set_sharing_strategy("file_system")  # or raise the limit: ulimit -n 65536\n'
-        f"{loader_code(case)}\n",
         caveat="The file_system strategy leaves files in /dev/shm when a run is killed. Packing the fields of a batch "
         "into a few tensors helps speed too.",
     )

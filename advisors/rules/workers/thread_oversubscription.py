@@ -26,7 +26,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ....profiler.base.metadata import clean
-from ...case.case import Advice, Case, Outcome
+from ...case.advice import Outcome
+from ...case.case import Case
 from ...case.code_text import Source
 from ...case.evidence import Cores, contended, cores, start_method, worker_rows
 from ...code.loader_code import dataset_class, loader_code
@@ -83,13 +84,11 @@ def examine(case: Case) -> Iterator[Outcome]:
             f"# in {owner}:\n#     {line}\n" for owner, line in setting
         )
         caveat = "A worker_init_fn would not help: these lines run after it."
-    yield Advice(
+    yield case.change(code=code, fetch=(best, worst)).advise(
         title="Give each worker one library thread",
         why=f"A worker has {count(threads)} threads and uses {figure(used.worker)} cores, {figure(extra)} of them "
         f"not in its own threads, and the {figure(case.cpus)} CPUs are all in use: the threads fight for them.",
         evidence=_evidence(case, used, own, threads),
-        predicted=case.predict(fetch=(best, worst)),
-        code=code,
         caveat=caveat,
     )
 

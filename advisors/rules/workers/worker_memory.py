@@ -25,7 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...case.case import SAME, Advice, Case, Outcome, Unmeasured
+from ...case.advice import Outcome, Unmeasured
+from ...case.case import Case
 from ...case.evidence import worker_rows
 from ...code.inputs import Held, heavy_attributes
 from ...code.loader_code import loader_code
@@ -90,13 +91,11 @@ def examine(case: Case) -> Iterator[Outcome]:
         if lists
         else "No long Python list was found in the data set: look for a cache in it, or for tensors that are kept."
     )
-    yield Advice(
+    yield case.change(code=_code(case, lists)).advise(
         title="Stop the workers' memory from growing",
         why=f"Memory that only one worker holds grows by {size(found.slope * 60)} a minute in {found.workers} "
         f"worker{'s' * (found.workers > 1)}. {cause}{ends}",
         evidence=evidence,
-        predicted=SAME,
-        code=_code(case, lists),
         caveat="Copies of a list end at its size a worker. If the growth goes on beyond that, it is a cache or a leak.",
     )
 

@@ -22,7 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....profiler.store.inspection import Attribute
-from ...case.case import Advice, Case, Outcome, Unmeasured
+from ...case.advice import Outcome, Unmeasured
+from ...case.case import Case
 from ...case.evidence import start_method
 from ...code.inputs import Held, heavy_attributes
 from ...code.loader_code import loader_code
@@ -69,13 +70,11 @@ def examine(case: Case) -> Iterator[Outcome]:
     for held in heavy:
         evidence[f"{held.owner}.{held.attribute.name}"] = _weight(held.attribute)
     names = ", ".join(held.attribute.name for held in heavy)
-    yield Advice(
+    yield case.change(code=_code(case, heavy), startup=LEFT).advise(
         title="Let the workers share the data set's metadata instead of unpickling it",
         why=f"Each of the {case.num_workers} workers is a new process that gets a pickled copy of the data set "
         f"({names}): {us(mean_us)} until the first batch.",
         evidence=evidence,
-        predicted=case.predict(startup=LEFT),
-        code=_code(case, heavy),
         caveat="What __getitem__ gets out of a tensor is a tensor: .item() makes a number of it. Where nothing in the "
         'workers uses CUDA or threads, multiprocessing_context="fork" starts them without pickling anything.',
     )

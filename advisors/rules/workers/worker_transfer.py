@@ -24,7 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...case.case import Advice, Case, Outcome
+from ...case.advice import Outcome
+from ...case.case import Case
 from ...case.code_text import Source
 from ...case.evidence import hand_over_us, making_us, pickled_bytes, tensors
 from ...code.loader_code import loader_code
@@ -85,13 +86,12 @@ def examine(case: Case) -> Iterator[Outcome]:
         evidence["pickled"] = f"{size(pickled)} a batch"
     call = loader_code(case, collate_fn=Source(cause.collate))
     then = f"{call}\n" + ("# for batch in map(unpack, loader): ...\n" if "unpack" in cause.functions else "")
-    yield Advice(
+    code = code_from("crossing", *cause.functions, then=then, COLLATE=collate_name(case))
+    yield case.change(code=code, transfer=cause.left).advise(
         title=cause.title,
         why=f"A batch takes {us(cost)} to hand over from its worker, {percent(cost / (cost + making))} of all that is "
         f"done for it. {cause.why}",
         evidence=evidence,
-        predicted=case.predict(transfer=cause.left),
-        code=code_from("crossing", *cause.functions, then=then, COLLATE=collate_name(case)),
         caveat=cause.caveat,
     )
 

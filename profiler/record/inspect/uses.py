@@ -12,9 +12,11 @@ import re
 import sys
 import sysconfig
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from types import FrameType
 from typing import Any
 
+from ...base.metadata import clean
 from ...base.own_frames import HERE
 from ...guard.static_access import in_class, loaded
 
@@ -145,10 +147,17 @@ def library_of(loader: Any) -> str | None:
     return root if root in FRAMEWORKS else None
 
 
-def place_of(file: str, line: int) -> str:
-    """'train.py:41', of a notebook 'cell 3, line 6'."""
-    cell = cell_of(file)
-    return f"{os.path.basename(file)}:{line}" if cell is None else f"cell {cell}, line {line}"
+def place_of(file: str | None, line: int | None) -> str:
+    """'train.py:41': a place in words, without its folders, clean enough to print; of the notebook that asks, 'cell 3,
+    line 6'."""
+    cell = cell_of(file) if file else None
+    return f"cell {cell}, line {line}" if cell is not None and line else _in_file(file, line)
+
+
+@functools.lru_cache(maxsize=8192)
+def _in_file(file: str | None, line: int | None) -> str:
+    name = clean(PurePosixPath((file or "").replace("\\", "/")).name or "?", 80)
+    return f"{name}:{line}" if line and line > 0 else name
 
 
 def cell_of(file: str) -> int | None:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ...base.liveness import State
 from ...base.metadata import Scalar
+from ...base.torch_parts import DEFAULT_PREFETCH
 from ..inspection import Inspection
 from ..lanes.columns import Columns
 from ..lanes.compacted import Compacted
@@ -72,6 +73,12 @@ class LoaderRun:
         """Workers as configured; 0 where it is unknown."""
         value = self.config.get("num_workers")
         return value if isinstance(value, int) and value > 0 else 0
+
+    @property
+    def prefetch_factor(self) -> int:
+        """Batches a worker makes ahead: as configured, or torch's own number."""
+        value = self.config.get("prefetch_factor")
+        return value if isinstance(value, int) and value > 0 else DEFAULT_PREFETCH
 
     def column(self, name: str) -> npt.NDArray[np.float64]:
         """One value a batch, NaN where it was not measured. KeyError for an unknown name."""

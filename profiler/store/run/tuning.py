@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ...base.atomic_write import write_atomically
 from ...base.errors import RunUnreadable
 from ...base.metadata import Scalar, clean, integer, number, read_json, text
+from ...base.torch_parts import DEFAULT_PREFETCH
 
 MOST_TRIALS, MOST_SWITCHES = 64, 1000
 OF_WORKERS = ("prefetch_factor", "persistent_workers", "in_order")
@@ -74,6 +75,19 @@ class Tuned:
         own = np.array([True, *(each.settings == self.own for each in self.switches)])
         found: npt.NDArray[np.bool_] = own[np.searchsorted(begins, t_ns, side="right")]
         return found
+
+
+def changed(own: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The arguments of these settings to write in place of one's own; what is not said is as torch has it."""
+    own = {"prefetch_factor": DEFAULT_PREFETCH, "persistent_workers": False, "in_order": True, "batched": False, **own}
+    return {name: value for name, value in settings.items() if own.get(name) != value}
+
+
+def changed_words(own: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> str:
+    """The same as one writes it; whole batches, which are code for the data set, in words."""
+    found = changed(own, settings)
+    batched = [WHOLE_BATCHES] if found.pop("batched", False) else []
+    return ", ".join([*(f"{name}={value}" for name, value in found.items()), *batched])
 
 
 def read_tuning(path: Path, index: int, notes: list[str]) -> Tuned | None:

@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, advise, place
-from loaderscope.advisors.case.case import Advice, Case, Predicted
+from loaderscope.advisors.case.advice import Advice
+from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Range, Recommendation
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import rows_of
@@ -83,8 +84,7 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
     )
     found = []
     for workers in (0, 2):
-        predicted = Predicted(20.0, 100.0, 400.0, changes={"num_workers": workers})
-        advice = Advice("title", "why", {}, predicted, "x = 1\n")
+        advice = Advice("title", "why", {}, Range(20.0, 100.0, 400.0), "x = 1\n", asked={"num_workers": workers})
         recommended: list[Recommendation] = []
         place(advice.recommendation("num-workers", "speed"), advice, case, recommended, [])
         found.append(recommended[0])

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from loaderscope.advisors.assemble.plan import Option, option, plan_of, with_more
-from loaderscope.advisors.case.case import Advice, Case
+from loaderscope.advisors.assemble.plan import Option, plan_of, with_more
+from loaderscope.advisors.case.advice import Advice
+from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Effort, LeftOut, Plan, Range
 from loaderscope.advisors.whatif.together import Excluded, together
 from loaderscope.reports.words.plan_words import plan_summary
@@ -34,7 +35,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
 def made(case: Case, title: str, effort: Effort, kind: Any = "speed", params: Any = None, **changes: Any) -> Option:
     predicted = case.predict(**changes)
     advice = Advice(title, "why.", {"a": "1 s"}, predicted, "x = 1\n", params=params or {}, kind=kind)
-    return option(advice.recommendation("num-workers", "speed", effort), predicted, 0.0)
+    return Option(advice.recommendation("num-workers", "speed", effort), changes, 0.0)
 
 
 def titles(case: Case, *options: Option) -> tuple[list[str], Plan]:

@@ -34,7 +34,8 @@ from torch.utils.data import (
 )
 
 from builders import epoch_row
-from loaderscope.advisors.case.case import Advice, Case
+from loaderscope.advisors.case.advice import Advice
+from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.case.code_text import Source, free_names
 from loaderscope.advisors.code.loader_code import loader_code
 from loaderscope.advisors.rules import all_rules

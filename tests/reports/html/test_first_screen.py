@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from loaderscope.advisors.schema.figures import times
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.reports.html.first_screen import CLASS, render_first_screen
 from report_samples import EVIL, full_report, full_run, hostile_report
@@ -40,7 +41,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 def test_verdict_figures_and_advice(report: Report) -> None:
     text = Page(render_first_screen(report)).text
     loader = report.loaders[0]
-    assert loader.verdict in text and loader.basis.sentence in text and f"{loader.headroom:.2f}×" in text
+    assert loader.verdict in text and loader.basis.sentence in text and times(loader.headroom) in text
     assert all(each.title in text and each.why in text for each in loader.recommendations)
     assert loader.recommendations[0].change.code.strip() in text
 

@@ -15,10 +15,11 @@ from rich.cells import cell_len
 
 from builders import RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.advisors.schema.figures import times
 from loaderscope.advisors.schema.report_model import Capacity, Change, LoaderReport, Range, Recommendation, Report
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.text.text import render_text
-from loaderscope.reports.words.advice_words import effect_text, predicted_text, times
+from loaderscope.reports.words.advice_words import effect_text, predicted_text
 from loaderscope.reports.words.sentences import limit_sentence
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -25,6 +25,7 @@ from inside_samples import (
 )
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import EpochReads, HotSpot, LoaderReport, Report, StorageSummary
+from loaderscope.profiler.record.inspect.uses import place_of
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.text.inside_text import inside_lines
 from loaderscope.reports.text.terminal import printed
@@ -36,7 +37,6 @@ from loaderscope.reports.words.inside import (
     hottest,
     inside_notes,
     own_lines,
-    place,
     told_by_lines,
 )
 from loaderscope.reports.words.storage_words import storage_rows
@@ -133,11 +133,11 @@ def test_kinds_and_names() -> None:
 
 @pytest.mark.parametrize(
     ("file", "line", "expected"),
-    [("/a/b/c.py", 3, "c.py:3"), ("/a/libz.so", 0, "libz.so"), (None, 3, ""), ("", None, ""), ("/", 1, "/:1"),
+    [("/a/b/c.py", 3, "c.py:3"), ("/a/libz.so", 0, "libz.so"), (None, 3, "?:3"), ("", None, "?"), ("/", 1, "?:1"),
      ("<frozen x>", None, "<frozen x>")],
 )  # fmt: skip
 def test_place(file: str | None, line: int | None, expected: str) -> None:
-    assert place(file, line) == expected
+    assert place_of(file, line) == expected
 
 
 def test_stages_come_in_the_order_of_the_pipeline_and_empty_ones_not_at_all() -> None:

@@ -39,8 +39,8 @@ def test_everything_is_told() -> None:
     assert ".png: at least 1,500,000 files, 18.6 GB; tried on 1,500 of them" in text
     assert "decoding with PIL 94.5 µs a sample" in text
     assert row(text, "files as they are")[4:] == ["1,234,567", "1,234,567", "–", "24.6", "GB", "–", "–"]
-    assert row(text, "tar (webdataset) *")[-8:] == ["2.00×", "24.6", "GB", "16", "min", "40", "s", "1,234"]
-    assert row(text, "tar (webdataset) *", 1)[-3:] == ["2.00×", "2.00×", "1"]
+    assert row(text, "tar (webdataset) *")[-8:] == ["×2.0", "24.6", "GB", "16", "min", "40", "s", "1,234"]
+    assert row(text, "tar (webdataset) *", 1)[-3:] == ["×2.0", "×2.0", "1"]
     assert row(text, "mapped array, decoded")[-1] == "never"
     assert "* read in sequence" in text
     assert '· LMDB: needs lmdb: pip install "loaderscope[storage]"' in text

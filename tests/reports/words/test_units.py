@@ -36,7 +36,7 @@ def test_size(number: float, text: str) -> None:
 
 def test_rate_and_factor() -> None:
     assert [rate(x) for x in (0.523, 9.96, 123.8, 11_025.4, None)] == ["0.52", "9.96", "124", "11,025", "–"]
-    assert [factor(x) for x in (1.0, 2.358, 29.4, 1e9, None)] == ["1.00×", "2.36×", "29×", "over a million ×", "–"]
+    assert [factor(x) for x in (1.0, 2.358, 29.4, 1e9, None)] == ["×1.00", "×2.4", "×29", "over ×1,000,000", "–"]
 
 
 @pytest.mark.parametrize(

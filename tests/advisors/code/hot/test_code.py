@@ -12,10 +12,9 @@ import pytest
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.case.code_text import told_by_hand
-from loaderscope.advisors.code.hot import function_code as hot_code
-from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
-from loaderscope.advisors.code.hot.functions import Hot
-from loaderscope.advisors.code.hot.remedies import remedy_of
+from loaderscope.advisors.code.hot.function_code import here, ragged_code, stored_code
+from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS, kind_of
+from loaderscope.advisors.code.hot.kind import Hot
 from loaderscope.profiler.store.inspection import Inspection
 
 
@@ -41,18 +40,17 @@ def defined(code: Callable[[Case, Hot], str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("family", [f for f in FUNCTION_KINDS if not f.waits], ids=lambda f: f.key)
 def test_every_family_has_a_remedy_with_code_that_names_the_place(family: Any) -> None:
-    remedy = remedy_of(Hot(family, 0.5, 0.4, 0.6, "patches.py:41", "x = slow(path)", None))
-    code = remedy.code(CASE, HOT)
+    code = family.code(CASE, HOT)
 
     compile(code, "advice", "exec")
     assert "patches.py:41: x = slow(path)" in code or family.key in ("transforms", "rows", "zarr")
-    assert remedy.title[0].isupper() and remedy.why.endswith(".") and remedy.caveat.endswith(".")
+    assert family.title[0].isupper() and family.why.endswith(".") and family.caveat.endswith(".")
 
 
 @pytest.mark.parametrize("family", [f for f in FUNCTION_KINDS if not f.waits], ids=lambda f: f.key)
 def test_what_changes_nothing_by_running_says_so(family: Any) -> None:
     """Nothing is known of the case, so that nothing of it can be changed by code."""
-    code = told_by_hand(remedy_of(Hot(family, 0.5, 0.4, 0.6, "patches.py:41", "x = slow(path)", None)).code(CASE, HOT))
+    code = told_by_hand(family.code(CASE, HOT))
 
     compile(code, "advice", "exec")
     changes = any(isinstance(node, ast.Assign | ast.Expr | ast.For) for node in ast.parse(code).body)
@@ -61,7 +59,7 @@ def test_what_changes_nothing_by_running_says_so(family: Any) -> None:
 
 
 def test_rows_are_stored_and_read(tmp_path: Path) -> None:
-    names = defined(hot_code.stored_code("tables"))
+    names = defined(stored_code("tables"))
     names["store"](lambda index: np.full((3, 2), index, np.float32), 5, str(tmp_path / "t.npy"))
 
     rows = np.load(tmp_path / "t.npy", mmap_mode="r")
@@ -70,7 +68,7 @@ def test_rows_are_stored_and_read(tmp_path: Path) -> None:
 
 
 def test_rows_of_any_length_are_stored_and_read(tmp_path: Path) -> None:
-    names = defined(hot_code.ragged_code("tokens"))
+    names = defined(ragged_code("tokens"))
     names["store"](lambda index: np.arange(index + 1), 4, str(tmp_path / "t.npy"))
 
     values, ends = np.load(tmp_path / "t.npy"), np.load(tmp_path / "t.npy.ends.npy")
@@ -83,7 +81,7 @@ def test_pictures_are_made_small(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     image.new("RGB", (640, 480)).save(tmp_path / "a.jpg")
 
-    defined(hot_code.small_jpeg_code)["shrink"]([tmp_path / "a.jpg"], (256, 256))
+    defined(kind_of("jpeg-small").code)["shrink"]([tmp_path / "a.jpg"], (256, 256))
 
     with image.open(tmp_path / "a.jpg.small.jpg") as small:
         assert small.size == (256, 192)
@@ -93,9 +91,9 @@ def test_hdf5_is_written_in_other_chunks_and_kept_open(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", data=np.arange(60).reshape(20, 3), chunks=(20, 3), compression="gzip")
-    defined(hot_code.chunks_code)["rechunk"](tmp_path / "a.h5", tmp_path / "b.h5", "x", rows=2)
+    defined(kind_of("h5").code)["rechunk"](tmp_path / "a.h5", tmp_path / "b.h5", "x", rows=2)
 
-    kept = defined(hot_code.kept_open_code)["KeptOpen"](tmp_path / "b.h5")
+    kept = defined(kind_of("h5-open").code)["KeptOpen"](tmp_path / "b.h5")
 
     assert kept["x"].chunks == (2, 3) and kept["x"][:].tolist() == np.arange(60).reshape(20, 3).tolist()
     assert kept["x"].file == kept["x"].file
@@ -103,7 +101,7 @@ def test_hdf5_is_written_in_other_chunks_and_kept_open(tmp_path: Path) -> None:
 
 
 def test_a_generator_of_a_process_is_repeatable() -> None:
-    make = defined(hot_code.numbers_code)["generator"]
+    make = defined(kind_of("generator").code)["generator"]
 
     assert make(3).random() == make(3).random() != make(4).random()
 
@@ -112,13 +110,13 @@ def test_records_are_parsed_once() -> None:
     yaml = pytest.importorskip("yaml")
     texts = ['{"boxes": [1, 2], "n": 5}', '{"boxes": [], "n": 6}']
 
-    columns = defined(hot_code.json_code)["convert"](texts, ["boxes", "n"])
+    columns = defined(kind_of("json").code)["convert"](texts, ["boxes", "n"])
 
     assert [box.tolist() for box in columns["boxes"]] == [[1, 2], []] and columns["n"] == [5, 6]
-    assert defined(hot_code.yaml_code)["convert"]([yaml.safe_dump({"a": [1]})]) == ['{"a": [1]}']
+    assert defined(kind_of("yaml").code)["convert"]([yaml.safe_dump({"a": [1]})]) == ['{"a": [1]}']
 
 
 def test_a_place_is_one_printable_line() -> None:
     evil = Hot(FUNCTION_KINDS[0], 0.5, 0.4, 0.6, "a\nimport os", "b\u2028c\rd", None)
 
-    assert hot_code.here(evil).isprintable()
+    assert here(evil).isprintable()

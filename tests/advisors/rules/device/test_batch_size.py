@@ -78,7 +78,7 @@ def test_a_device_gets_a_table_of_sizes(tmp_path: Path) -> None:
         "1 min 40 s an epoch"
     )
     whatif: Any = seen.whatif
-    assert whatif.asked[0]["compute"] == (pytest.approx(1.02), pytest.approx(1.5))
+    assert whatif.asked[1]["compute"] == (pytest.approx(1.02), pytest.approx(1.5))  # after that of the advice
 
 
 def test_a_device_without_events_cannot_be_judged(tmp_path: Path) -> None:

@@ -309,7 +309,7 @@ def test_an_own_function_is_named_with_its_hottest_line_and_a_bound(tmp_path: Pa
     reason = unmeasured(NAME, made)
 
     assert "smoothed takes 95 % of fetch (89 to 98 %), most of it at patches.py:13" in reason
-    assert "×2.00" in reason and whatif.asked[-1]["fetch"] == pytest.approx(1 - 0.978, abs=1e-3)
+    assert "×2.0 as fast" in reason and whatif.asked[-1]["fetch"] == pytest.approx(1 - 0.978, abs=1e-3)
 
 
 def test_a_librarys_function_is_named_by_how_it_is_called(tmp_path: Path) -> None:

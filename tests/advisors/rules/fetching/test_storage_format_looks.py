@@ -111,7 +111,7 @@ def test_workload_c_ends_in_what_packing_could_gain_at_most(tmp_path: Path) -> N
 
     found = rejection(NAME, case(tmp_path, Pictures(), looks, idle=0.02, whatif=whatif))
 
-    assert "Decoding is 98 % and reading 0.3 % of fetch" in found.why and "at most ×2.50" in found.why
+    assert "Decoding is 98 % and reading 0.3 % of fetch" in found.why and "at most ×2.5." in found.why
     assert whatif.asked == [{"fetch": pytest.approx(1 - (12 + 1.3) / 4000, abs=1e-4)}]
     assert found.evidence["files"] == "1,000 .png of 13.0 kB"
     assert found.evidence["they lie on"] == "overlay (overlay)"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from builders import RunBuilder
-from loaderscope.advisors.case.case import SAME, Case
+from loaderscope.advisors.case.advice import SAME
+from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.record.inspect.digests import digest_of_indices
 from loaderscope.profiler.store.run.run_reader import open_run
 from rule_cases import advice, case_of, outcomes

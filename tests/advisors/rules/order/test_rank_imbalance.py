@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from builders import MS, RunBuilder
-from loaderscope.advisors.case.case import Advice, Case
+from loaderscope.advisors.case.advice import Advice
+from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.stage_model.ranks import ranks_of
 from loaderscope.profiler.store.run.loader_summary import summary_of
 from loaderscope.profiler.store.run.run_reader import open_run

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from loaderscope.advisors.case.case import Advice
+from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.rules.workers import num_workers
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, unmeasured, workers_config

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from builders import MS, T0, epoch_row
-from loaderscope.advisors.case.case import Advice, Case
+from loaderscope.advisors.case.advice import Advice
+from loaderscope.advisors.case.case import Case
 from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, workers_config
 from rule_rows import worker_loop
 
@@ -56,4 +57,4 @@ def test_silent_where_they_are_kept_already_or_there_are_none(tmp_path: Path) ->
 
 def test_rejected_for_fork_and_long_epochs(tmp_path: Path) -> None:
     rejected = rejection(NAME, epochs_case(tmp_path, start_ms=15.0, batches=400, answer=1.001))
-    assert "no difference" in rejected.title
+    assert "would not help" in rejected.title

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderscope.advisors.case.case import Advice
+from loaderscope.advisors.case.advice import Advice
 from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, workers_config
 from rule_rows import host_samples, worker_loop
 

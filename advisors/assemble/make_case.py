@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
+from ..case.case import Case
+from ..code.loader_code import loader_code
 from ..schema.report_model import LoaderReport, SystemSummary
 from ..whatif import TooLittle, WhatIf, workload_of
-from .case import Case
 
 if TYPE_CHECKING:
-    from .probe_result import ProbeResult
+    from ..case.probe_result import ProbeResult
 
 
 def case_of(
@@ -34,6 +35,7 @@ def case_of(
         report=report,
         system=system,
         host=run.host_of(process),
+        write=loader_code,
         whatif=whatif,
         whatif_reason=reason,
         peers=tuple(_peers(run, process, loader)),
