@@ -131,6 +131,8 @@ class Tuner:
 
     def switched(self, iterator: Switching, settings: Settings) -> None:
         self._note(iterator, settings, iterator.given)
+        if self._by_epochs and self._window is not None:
+            self._window.left_out = max(1, self._window.left_out)  # an epoch of two settings says nothing
 
     def ended(self, iterator: Switching) -> None:
         if self._active is not None and self._active() is iterator:
@@ -278,6 +280,8 @@ class Tuner:
         assert trial is not None and window is not None
         if self._by_epochs:
             window.within_epoch(now, _wait_ns(iterator))
+            if iterator.settings != window.settings != self.own:  # no epoch begins with what was not compared yet
+                iterator.switch(window.settings)
             if self._spent(now):
                 self._out_of_budget(now)
             return

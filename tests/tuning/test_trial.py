@@ -285,7 +285,9 @@ class Loop:
         return self
 
     def switch(self, settings: Settings) -> None:
-        self.settings = settings
+        if settings != self.settings:
+            self.settings = settings
+            self.driver.switched(self, settings)
 
     def why_not(self, settings: Settings) -> None: ...
 
@@ -295,6 +297,7 @@ class Loop:
         return self.length
 
     def run(self, driver: Any, seconds: float) -> None:
+        self.driver = driver
         end = self.now + seconds * 1e9
         while self.now < end:
             self.now += int(1e9 / self.rates.get(self.settings, 10.0))
@@ -355,10 +358,30 @@ def test_short_epochs_are_compared_whole(tuned: Any) -> None:
         running = loop.settings
         driver.begun(loop)
         loop.run(driver, loop.length / loop.rates.get(loop.settings, 10.0))
+        running = loop.settings
         loop.given = loop.length
         driver.ended(loop)
     assert [each.outcome for each in driver.trials][:2] == ["not faster", "proven"]
     assert driver.chosen == others[1] and driver.best.measured.mid == pytest.approx(1.2, rel=0.02)
+
+
+def test_no_short_epoch_of_two_settings_counts(tuned: Any) -> None:
+    """An epoch begins with what was compared before: it is compared and switched to within one, which says nothing."""
+    loop, driver = tuned({Settings(1): 20.0, Settings(4): 60.0}, [Settings(4)])
+    loop.length, compared = 40, {Settings(1)}
+    for _ in range(300):
+        if driver.decided:
+            break
+        wanted = driver.wanted(Settings(1))
+        loop.settings = wanted if wanted in compared else Settings(1)
+        driver.begun(loop)
+        for _ in range(loop.length):
+            loop.run(driver, 0.5 / loop.rates.get(loop.settings, 10.0))
+        compared.add(loop.settings)
+        loop.given = loop.length
+        driver.ended(loop)
+    first = driver.trials[0]
+    assert first.outcome == "proven" and first.measured.mid == pytest.approx(3.0, rel=0.02)
 
 
 def test_dry_puts_back(tuned: Any) -> None:
