@@ -106,7 +106,6 @@ class PendingPool:
         """`settings`: those that are wanted; of a witness, which is never at work, others than its own."""
         self.pool, self.workers, self.settings = pool, workers, settings
         self.wanted = True  # since the last batch
-        self.apart = False  # whether it is only compared
         self.last_ns = 0  # when the last worker was started
 
     @property

@@ -290,17 +290,6 @@ class Switching:
         """Why no other settings may make the loader's batches; None where some may."""
         return self.shown.why
 
-    def compare(self, settings: Settings) -> bool:
-        """The batches that these settings make are compared, for a later epoch; asked for with each batch until it is
-        True: they make those of the code's own settings, or need not be compared."""
-        if settings == self.own or self.shown.compared(settings) or not self.driver.compared or self.shown.any_random:
-            return True
-        if self._pending is None and not (self.order.drained or self.order.ends_soon or self.pool.guest):
-            self._trying(settings, lambda: self._make(settings, apart=True))
-        elif self._pending is not None:
-            self._pending.wanted = True
-        return self.shown.compared(settings)
-
     def switch(self, settings: Settings) -> bool:
         """Batches are made with these as soon as may be: those drawn from now on, or from when the workers for it have
         started and have made the same batches as the code's own settings. Asked for with each batch until then; not
@@ -340,13 +329,11 @@ class Switching:
             self._tell(self.driver.failed, settings, error)
             return False
 
-    def _make(self, settings: Settings, apart: bool = False) -> bool:
-        """`apart`: for a comparison alone."""
+    def _make(self, settings: Settings) -> bool:
         began_ns = now_ns()
         here = bool(self.own.num_workers) and not settings.num_workers and not settings.batched
         first = here and not self.shown.shown_here
         self._pending = (self._maker.witness if first else self._maker.later)(settings, self.pool.step)
-        self._pending.apart = apart or first
         compares = settings != self.own and not self.shown.any_random
         self._comparison = Comparison(self._pending.pool, self.driver.compared if compares else 0)
         self._held_up(began_ns)
@@ -374,11 +361,8 @@ class Switching:
         return pending.ready and self._comparison.done and self._turn_to_pending(pending)
 
     def _turn_to_pending(self, pending: PendingPool) -> bool:
-        if pending.apart:
-            if pending.pool.settings == pending.settings:
-                self.shown.note_compared(pending.settings)
-            else:
-                self.shown.shown_here = True
+        if pending.pool.settings != pending.settings:
+            self.shown.shown_here = True
             self._drop_pending()
             return False
         self._pending = self._comparison = None

@@ -133,6 +133,8 @@ class Tuner:
 
     def switched(self, iterator: Switching, settings: Settings) -> None:
         self._note(iterator, settings, iterator.given)
+        if self._by_epochs and self._window is not None:
+            self._window.left_out = max(1, self._window.left_out)  # an epoch of two settings says nothing
 
     def ended(self, iterator: Switching) -> None:
         if self._active is not None and self._active() is iterator:
@@ -287,8 +289,7 @@ class Tuner:
         assert self._trial is not None
         turn = self._trial.turn
         if self._by_epochs:
-            if iterator.compare(self._trial.candidate):  # which takes time from the epoch that it goes on in
-                self._window = self._trial.window(self._epoch_batches, by_epochs=True)
+            self._window = self._trial.window(self._epoch_batches, by_epochs=True)
             return  # from the next epoch on
         self._window = self._trial.window(self._epoch_batches)
         if self._leading is not None:
@@ -298,16 +299,14 @@ class Tuner:
 
     def _go_on(self, iterator: Switching, now: int) -> None:
         trial, window = self._trial, self._window
-        assert trial is not None
+        assert trial is not None and window is not None
         if self._by_epochs:
-            if window is None:
-                self._open_window(iterator)
-            else:
-                window.within_epoch(now, _wait_ns(iterator))
-            if self._trial is trial and self._spent(now):
+            window.within_epoch(now, _wait_ns(iterator))
+            if iterator.settings != window.settings != self.own:  # no epoch begins with what was not compared yet
+                iterator.switch(window.settings)
+            if self._spent(now):
                 self._out_of_budget(now)
             return
-        assert window is not None
         if iterator.pool.settings != window.settings:
             if iterator.settings != window.settings:
                 iterator.switch(window.settings)

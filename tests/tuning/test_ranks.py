@@ -52,9 +52,6 @@ class Loop:
 
     def why_not(self, settings: Settings) -> None: ...
 
-    def compare(self, settings: Settings) -> bool:
-        return True
-
     def release_unwanted(self) -> None:
         self.tidied += 1
 

@@ -285,18 +285,18 @@ class Loop:
         return self
 
     def switch(self, settings: Settings) -> None:
-        self.settings = settings
+        if settings != self.settings:
+            self.settings = settings
+            self.driver.switched(self, settings)
 
     why_never = None
 
     def why_not(self, settings: Settings) -> None: ...
 
-    def compare(self, settings: Settings) -> bool:
-        return True
-
     def release_unwanted(self) -> None: ...
 
     def run(self, driver: Any, seconds: float) -> None:
+        self.driver = driver
         end = self.now + seconds * 1e9
         while self.now < end:
             self.now += int(1e9 / self.rates.get(self.settings, 10.0))
@@ -357,6 +357,7 @@ def test_short_epochs_are_compared_whole(tuned: Any) -> None:
         running = loop.settings
         driver.begun(loop)
         loop.run(driver, loop.length / loop.rates.get(loop.settings, 10.0))
+        running = loop.settings
         loop.given = loop.length
         driver.ended(loop)
     assert [each.outcome for each in driver.trials][:2] == ["not faster", "proven"]

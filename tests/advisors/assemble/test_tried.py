@@ -10,7 +10,8 @@ import pytest
 
 from loaderscope.advisors.assemble.engine import place
 from loaderscope.advisors.assemble.tried import why_not, with_trials
-from loaderscope.advisors.case.case import Advice, Case
+from loaderscope.advisors.case.advice import Advice
+from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Range, Recommendation
 from loaderscope.profiler.store.run.tuning import Three, Tried, Tuned
 from loaderscope.reports.words.advice_words import effect_text
