@@ -3,10 +3,13 @@
     import loaderscope
     loader = loaderscope.watch(loader)
 
-Importing this package loads neither torch nor numpy nor rich: names are resolved on first use.
+Importing this package loads neither torch nor numpy nor rich: names are resolved on first use; the folder
+it is imported in is noted.
 """
 
 from __future__ import annotations
+
+from .profiler.base import started_in as _started_in  # noqa: F401  it is noted now: it may be another one later
 
 TYPE_CHECKING = False  # as in `typing`, without its import
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ _METRICS = "While it runs, figures go to prometheus:FILE.prom or tensorboard:FOL
 @click.command("run", cls=ScriptCommand, options_metavar="[--live] [--quiet] [--runs DIR] [--metrics KIND:PATH]")
 @click.option("--live", is_flag=True, help="Show the dashboard while it runs, its output in a pane of its own.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report after the script has ended.")
-@click.option("--runs", type=click.Path(path_type=Path, file_okay=False), help="Folder to record into.")
+@click.option("--runs", type=click.Path(path_type=Path), help="Folder to record into.")
 @click.option("--metrics", multiple=True, metavar="KIND:PATH", help=_METRICS)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def run_verb(live: bool, quiet: bool, runs: Path | None, metrics: tuple[str, ...], command: tuple[str, ...]) -> int:
@@ -48,14 +48,14 @@ def run_verb(live: bool, quiet: bool, runs: Path | None, metrics: tuple[str, ...
         need_terminal("run --live", "without --live the script runs just the same")
         from ..tui.live import run_live
 
-        code, directory = run_live(list(command), runs, beside)
+        ended = run_live(list(command), runs, beside)
     else:
         from ..profiler.launch import run_command
 
-        code, directory = run_command(list(command), runs, beside=beside)
+        ended = run_command(list(command), runs, beside=beside)
     if not quiet:
-        report_after(directory)
-    return exit_code(code)
+        report_after(ended)
+    return exit_code(ended.code)
 
 
 def _handing_on(wanted: tuple[str, ...]) -> Beside:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..profiler.base.errors import LoaderscopeError
 from .output import show
+
+if TYPE_CHECKING:
+    from ..profiler.launch import Ended
 
 
 class ScriptCommand(click.Command):
@@ -26,17 +29,19 @@ class ScriptCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def report_after(directory: Path | None) -> None:
+def report_after(ended: Ended) -> None:
     """The report of a run that has just ended. The script's exit code stands, whatever happens here."""
+    if not ended.could:
+        return
     why: tuple[str, ...] = ()
-    if directory is not None:
+    if ended.directory is not None:
         from ..advisors.assemble.build_report import build_report
         from ..advisors.assemble.job import open_job
         from ..profiler.base.host import host_name
         from ..reports.text.brief import AFTER_RUN, render_brief
 
         try:
-            run = open_job(directory)
+            run = open_job(ended.directory)
             if (run.pid, run.host) != (os.getpid(), host_name()):
                 click.echo(
                     f"loaderscope: recorded into {run.id} with the rest of this job: loaderscope report", err=True

@@ -29,7 +29,7 @@ from .script import ScriptCommand, exit_code, report_after
 @click.option("--dry", is_flag=True, help="Put the script's own settings back at the end, whatever was found.")
 @click.option("--any-order", is_flag=True, help="Try in_order=False too: batches as soon as they are ready, each once.")
 @click.option("-q", "--quiet", is_flag=True, help="Print what was found, and no report after it.")
-@click.option("--runs", type=click.Path(path_type=Path, file_okay=False), help="Folder to record into.")
+@click.option("--runs", type=click.Path(path_type=Path), help="Folder to record into.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def tune_verb(
     budget: float,
@@ -58,12 +58,12 @@ def tune_verb(
 
     options = json.dumps({"budget_s": budget, "steps": steps, "dry": dry, "any_order": any_order})
     begin = f"{tune_as_told.__module__}:{tune_as_told.__name__}"
-    code, directory = run_command(list(command), runs, {VARIABLE: options, BEGIN_VARIABLE: begin})
-    if directory is not None:
-        _found(directory)
-    if directory is None or not quiet:
-        report_after(directory)
-    return exit_code(code)
+    ended = run_command(list(command), runs, {VARIABLE: options, BEGIN_VARIABLE: begin})
+    if ended.directory is not None:
+        _found(ended.directory)
+    if ended.directory is None or not quiet:
+        report_after(ended)
+    return exit_code(ended.code)
 
 
 def _found(directory: Path) -> None:

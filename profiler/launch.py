@@ -18,12 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .base.errors import UsageError
-from .record.session.job import join_run
+from .record.session.begin_run import begin_run
 from .record.session.session import RUN_VARIABLE
-from .store.rundir import runs_directory, temporary_runs
+from .store.rundir import VARIABLE, runs_directory
 
 BEGIN_VARIABLE = "LOADERSCOPE_BEGIN"
 Beside = Callable[[Path], AbstractContextManager[object]]
@@ -38,49 +38,48 @@ _TYPED = ("SIGINT", "SIGQUIT")
 _PASSED_ON = (*_TYPED, "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
+class Ended(NamedTuple):
+    """How a command ended: `code` (negative: the signal it died of), and `directory`, its run's; None where nothing was
+    recorded, or (`could` is false) could be recorded, which was said."""
+
+    code: int
+    directory: Path | None
+    could: bool = True
+
+
 def run_command(
     argv: Sequence[str],
     runs: Path | None = None,
     variables: Mapping[str, str] | None = None,
     beside: Beside = nullcontext,
-) -> tuple[int, Path | None]:
+) -> Ended:
     """Run a script (`train.py …`), a module (`-m pkg …`) or a command (`torchrun …`), recorded; `variables` are added
     to its environment. `beside` is given its run directory, and lasts as long as it runs.
 
-    Returns its exit code (negative: the signal it died of) and its run directory, None if it recorded nothing.
     Where no run directory can be made, the command runs unrecorded, and one line says so. Raises UsageError where there
     is nothing to run.
     """
     command, directory = prepare(argv, runs)
     if directory is None:
-        return _run(command, dict(os.environ)), None
+        return run_bare(command)
     with beside(directory):
         code = _run(command, {**environment(directory, os.environ), **(variables or {})})
-    return code, recorded(directory)
+    return Ended(code, recorded(directory))
+
+
+def run_bare(command: list[str]) -> Ended:
+    """Run what `prepare` says, unrecorded."""
+    return Ended(_run(command, dict(os.environ)), None, could=False)
 
 
 def prepare(argv: Sequence[str], runs: Path | None) -> tuple[list[str], Path | None]:
     """What to start, and the run directory it records into: a new one, or that of the job it is a part of; one under
     the temporary folder where that cannot be made, None where no other can. Raises UsageError."""
-    command, where = command_line(argv), (runs or runs_directory()).absolute()
-    failed: OSError | None = None
-    for place in (lambda: where, temporary_runs):
-        try:
-            directory = join_run(place(), list(argv), os.environ)[0]
-        except OSError as error:
-            failed = failed or error
-            continue
-        if failed is not None:
-            _say(f"{where} cannot be written ({failed.strerror}); recording to {directory} instead")
-        return command, directory
-    assert failed is not None
-    _say(f"nothing is recorded: no run directory can be made in {where} ({failed.strerror}); "
-         "set LOADERSCOPE_DIR to a writable folder")  # fmt: skip
-    return command, None
-
-
-def _say(text: str) -> None:
-    print(f"loaderscope: {text}", file=sys.stderr)
+    command = command_line(argv)
+    directory, said = begin_run(lambda: Path.absolute(runs or runs_directory()), list(argv), lambda made: made)
+    if said:
+        print(f"loaderscope: {said}", file=sys.stderr)
+    return command, directory
 
 
 def recorded(directory: Path) -> Path | None:
@@ -117,9 +116,12 @@ def _beside_python() -> str:
 
 
 def environment(run: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment that makes Python processes record into `run`."""
+    """The environment that makes Python processes record into `run`; a folder of runs is where it is from here."""
     paths = [str(INJECT), *filter(None, [environ.get("PYTHONPATH")])]
-    return {**environ, RUN_VARIABLE: str(run), "PYTHONPATH": os.pathsep.join(paths), "LOADERSCOPE_HOME": _home()}
+    ours = {RUN_VARIABLE: str(run), "PYTHONPATH": os.pathsep.join(paths), "LOADERSCOPE_HOME": _home()}
+    if environ.get(VARIABLE):
+        ours[VARIABLE] = str(runs_directory(environ))
+    return {**environ, **ours}
 
 
 def _home() -> str:

@@ -23,7 +23,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from ..profiler.base.metadata import clean
-from ..profiler.launch import Beside
+from ..profiler.launch import Beside, Ended, prepare, run_bare
 from .app import Dashboard
 from .script import Script
 from .scrollback import Scrollback
@@ -164,13 +164,17 @@ class LiveDashboard(Dashboard):
         self.post_message(Wrote())
 
 
-def run_live(argv: Sequence[str], runs: Path | None = None, beside: Beside = nullcontext) -> tuple[int, Path | None]:
-    """Run a script with the dashboard. Returns what `run_command` does, and raises as it does.
+def run_live(argv: Sequence[str], runs: Path | None = None, beside: Beside = nullcontext) -> Ended:
+    """Run a script with the dashboard. Raises as `run_command` does.
 
-    Leaving the dashboard does not end the script: its output then goes to the terminal until it ends.
+    Leaving the dashboard does not end the script: its output then goes to the terminal until it ends. Where no run
+    directory can be made there is nothing to show, and the script runs as it is.
     """
+    command, directory = prepare(argv, runs)
+    if directory is None:
+        return run_bare(command)
     columns, rows = shutil.get_terminal_size()
-    script = Script(argv, runs, max(4, rows * 3 // 10), columns)
+    script = Script(command, directory, argv, max(4, rows * 3 // 10), columns)
     app = LiveDashboard(script)
     # From before the dashboard to after it: asyncio lets a handler be that is not Python's own. With its own, Ctrl-C in
     # the moment between the dashboard's last key and its end would be a cancellation that nobody notices.
@@ -182,7 +186,7 @@ def run_live(argv: Sequence[str], runs: Path | None = None, beside: Beside = nul
             if app.pump.ident is not None:
                 app.pump.join()
             code = script.wait()
-        return code, script.recorded()
+        return Ended(code, script.recorded())
     finally:
         signal.signal(signal.SIGINT, before)
 

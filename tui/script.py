@@ -1,4 +1,4 @@
-"""A script in a terminal of its own, recorded as `loaderscope run` records it."""
+"""A script in a terminal of its own."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..profiler.base.errors import UsageError
-from ..profiler.launch import environment, prepare, recorded
+from ..profiler.launch import environment, recorded
 
 READ_BYTES = 1 << 16
 
 
 class Script:
-    """Started at once. When its terminal goes (this process ends), the kernel sends it SIGHUP, as for any terminal.
+    """`command`, recorded into `directory` and shown as `argv`, starts at once. When its terminal goes (this process
+    ends), the kernel sends it SIGHUP, as for any terminal.
 
-    Raises UsageError where there is nothing to run, it cannot be started, or no run directory can be made.
+    Raises UsageError where it cannot be started.
     """
 
-    def __init__(self, argv: Sequence[str], runs: Path | None, rows: int, columns: int) -> None:
-        command, self.directory = prepare(argv, runs)
+    def __init__(self, command: list[str], directory: Path, argv: Sequence[str], rows: int, columns: int) -> None:
+        self.directory = directory
         self.argv = tuple(argv)
         self._master, slave = pty.openpty()
         self.resize(rows, columns)

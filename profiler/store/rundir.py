@@ -17,14 +17,11 @@ from pathlib import Path
 from ..base.atomic_write import write_atomically
 from ..base.clock import now_ns
 from ..base.host import boot_id, host_name
+from ..base.started_in import started_in
 
 VARIABLE = "LOADERSCOPE_DIR"
 
 FORMAT = 1  # of the JSON files of a run directory
-try:
-    _STARTED_IN = Path.cwd()  # a program may change its folder later, as Hydra does
-except OSError:  # the folder is gone
-    _STARTED_IN = Path(os.sep)
 
 
 def runs_directory(environ: Mapping[str, str] = os.environ) -> Path:
@@ -34,7 +31,7 @@ def runs_directory(environ: Mapping[str, str] = os.environ) -> Path:
     """
     chosen = environ.get(VARIABLE, "")
     if chosen:
-        return _STARTED_IN / Path(chosen).expanduser()
+        return Path(started_in() or "", Path(chosen).expanduser())
     import platformdirs
 
     return platformdirs.user_state_path("loaderscope", appauthor=False) / "runs"
@@ -112,9 +109,18 @@ def temporary_runs() -> Path:
     """Where runs go that no other folder takes: a folder of this user's, made if need be. Raises OSError where somebody
     else has made it."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    folder = Path(tempfile.gettempdir()) / f"loaderscope-{user}"
+    folder = Path(_temporary_folder()) / f"loaderscope-{user}"
     runs = folder / "runs"
     runs.mkdir(parents=True, exist_ok=True, mode=0o700)
     if hasattr(os, "getuid") and any(each.lstat().st_uid != os.getuid() for each in (folder, runs)):
         raise PermissionError(errno.EACCES, "it belongs to another user", str(folder))
     return runs
+
+
+def _temporary_folder() -> str:
+    """What `tempfile` finds; the program may still decide otherwise for itself. Raises OSError where there is none."""
+    known = tempfile.tempdir
+    try:
+        return tempfile.gettempdir()
+    finally:
+        tempfile.tempdir = known

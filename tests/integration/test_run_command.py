@@ -146,7 +146,7 @@ def test_ranks_of_torchrun_record_into_one_run(tmp_path: Path, runs_dir: Path) -
     script = tmp_path / "ranks.py"
     script.write_text(textwrap.dedent(RANKS))
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3", "--standalone", str(script)]
-    code, directory = run_command(launcher, runs_dir)
+    code, directory, _ = run_command(launcher, runs_dir)
     assert code == 0
     assert directory is not None
     run = loaderscope.open_run(directory)
@@ -162,7 +162,7 @@ def test_ranks_of_torchrun_record_into_one_run(tmp_path: Path, runs_dir: Path) -
 
 
 def test_nothing_recorded_leaves_no_directory(runs_dir: Path) -> None:
-    assert run_command(["-c", "pass"], runs_dir) == (0, None)
+    assert run_command(["-c", "pass"], runs_dir) == (0, None, True)
     assert not list(runs_dir.iterdir())
 
 
@@ -195,7 +195,7 @@ def test_a_signal_that_comes_before_the_script_reaches_it(runs_dir: Path, monkey
         return begin(*arguments, **options)
 
     monkeypatch.setattr(subprocess, "Popen", late)
-    code, _ = run_command(["-c", "import time; time.sleep(60)"], runs_dir)
+    code = run_command(["-c", "import time; time.sleep(60)"], runs_dir).code
     assert code == -signal.SIGTERM
 
 

@@ -7,15 +7,13 @@ trace. It belongs to one process; a forked child forgets its parent's and opens 
 from __future__ import annotations
 
 import atexit
-import errno
 import json
 import os
+import shutil
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,7 +28,7 @@ from ...store.lanes.compaction import Compactor
 from ...store.lanes.lane import Budget, Lane
 from ...store.rundir import FORMAT, command_line, exclusive_folder, runs_directory
 from ...store.summary import LEAST_RANKS, write_summary
-from .job import join_run
+from .begin_run import begin_run
 from .process_facts import process_facts
 from .ranks import GROUP, SAMPLER, group_of_process, ranks, share_of_sampler
 from .start_sampler import Started, start_sampler
@@ -88,7 +86,7 @@ class Session:
     """The open folder of this process. Attributes: `directory`, `run_directory`, `budget`, `workers` (lane)."""
 
     def __init__(self, run_directory: Path) -> None:
-        """Raises OSError where the folder cannot be made."""
+        """Raises OSError where the folder cannot be made, or nothing be written there."""
         self.run_directory = run_directory
         self.directory = exclusive_folder(run_directory, f"p{os.getpid()}")
         self._processes, self._counted_ns = 1, -COUNT_NS
@@ -99,7 +97,11 @@ class Session:
         self.facts["stacks"] = _stacks_wanted()
         self.loaders = 0
         self.recorders: list[Recording] = []
-        self._write_facts()
+        try:
+            self._replace_facts()
+        except BaseException:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            raise
 
     def lane(self, name: str, schema: Any) -> Lane:
         return Lane(
@@ -186,7 +188,10 @@ class Session:
 
     def _write_facts(self) -> None:
         with forgiving(OSError):
-            write_atomically(self.directory / "process.json", json.dumps(self.facts))
+            self._replace_facts()
+
+    def _replace_facts(self) -> None:
+        write_atomically(self.directory / "process.json", json.dumps(self.facts))
 
     def _recording_processes(self) -> int:
         """Counted anew once a second at most: there may be thousands of lanes."""
@@ -303,49 +308,12 @@ def _at_end(session: Session) -> None:
 
 
 def _open_anywhere() -> Session | None:
-    first_error: OSError | None = None
-    for where in _candidates():
-        try:
-            session = Session(_run_in(_own(where)) if where is not None else _joined_run())
-        except OSError as error:
-            first_error = first_error or error
-            continue
-        if first_error is not None:
-            tell(f"{first_error.filename or 'the run folder'} cannot be written ({first_error.strerror}); "
-                 f"recording to {session.run_directory} instead")  # fmt: skip
-        return session
-    reason = first_error.strerror if first_error is not None else "no folder"
-    tell(f"nothing is recorded: no run folder can be made ({reason}); set LOADERSCOPE_DIR to a writable folder")
-    return None
-
-
-def _candidates() -> Iterator[Path | None]:
-    if _run_directory is not None or os.environ.get(RUN_VARIABLE):
-        yield None  # join that run
-    with suppress(Exception):
-        yield runs_directory()
-    yield Path(tempfile.gettempdir()) / f"loaderscope-{os.getuid() if hasattr(os, 'getuid') else 'user'}" / "runs"
-
-
-def _own(runs: Path) -> Path:
-    """The folder, made if need be; in a place open to all, somebody else's is not taken. Raises OSError."""
-    runs.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if runs.is_relative_to(tempfile.gettempdir()) and hasattr(os, "getuid"):
-        for folder in (runs, runs.parent):
-            if folder != Path(tempfile.gettempdir()) and folder.lstat().st_uid != os.getuid():
-                raise PermissionError(errno.EACCES, "it belongs to another user", str(folder))
-    return runs
-
-
-def _run_in(runs: Path) -> Path:
-    return join_run(runs, command_line(), os.environ)[0]
-
-
-def _joined_run() -> Path:
-    path = _run_directory or Path(os.environ[RUN_VARIABLE])
-    if not path.is_dir():
-        raise FileNotFoundError(2, "No such directory", str(path))
-    return path
+    named = os.environ.get(RUN_VARIABLE)
+    joined = _run_directory or (Path(named) if named else None)
+    session, said = begin_run(runs_directory, command_line(), Session, joined)
+    if said:
+        tell(said)
+    return session
 
 
 def _stacks_wanted() -> str:

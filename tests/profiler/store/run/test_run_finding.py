@@ -96,3 +96,11 @@ def test_where_runs_live() -> None:
     assert runs_directory({"LOADERSCOPE_DIR": "/data/runs"}) == Path("/data/runs")
     assert runs_directory({"LOADERSCOPE_DIR": "~/r"}) == Path.home() / "r"
     assert runs_directory({"LOADERSCOPE_DIR": ""}).name == "runs"
+
+
+def test_a_relative_folder_is_one_of_where_the_program_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Path.cwd()
+    monkeypatch.chdir(tmp_path)
+    assert runs_directory({"LOADERSCOPE_DIR": "some/runs"}) == here / "some/runs"

@@ -1,0 +1,194 @@
+"""Where runs are recorded: in the folder asked for, as seen from where the program was started; where that takes none,
+in the temporary folder; else nowhere. The program is the bare one in each case."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import loaderscope
+
+TRAIN = """
+    import os, sys
+    import loaderscope
+    import multiprocessing
+    from torch.utils.data import DataLoader
+
+    def train(how):
+        if how == "watch_all":
+            loaderscope.watch_all()
+        recorded = {"watch": loaderscope.watch, "tune": loaderscope.tune}.get(how, lambda loader: loader)
+        return sum(int(batch.sum()) for batch in recorded(DataLoader(list(range(40)), batch_size=4)))
+
+    def child(how, name):
+        try:
+            with open(name, "w") as file:
+                file.write(str(train(how)))
+        except OSError as error:
+            print(error, flush=True)
+
+    if __name__ == "__main__":
+        how, start, folder = sys.argv[1:]
+        os.makedirs(folder, exist_ok=True)
+        os.chdir(folder)
+        print(train(how), os.getcwd(), flush=True)
+        child(how, "result.txt")
+        if start:
+            process = multiprocessing.get_context(start).Process(target=child, args=(how, "child.txt"))
+            process.start()
+            process.join()
+            print(process.exitcode, flush=True)
+        sys.exit(3)
+"""
+RUN = ("-m", "loaderscope", "run", "--quiet")
+TUNE = ("-m", "loaderscope", "tune", "--quiet", "--dry")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Where a program is started; a short name, for what multiprocessing makes under TMPDIR."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="t") as name:
+        Path(name, "train.py").write_text(textwrap.dedent(TRAIN))
+        Path(name, "tmp").mkdir()
+        Path(name, "file").write_text("no folder")
+        yield Path(name)
+
+
+def started(
+    folder: Path, *arguments: str, runs: str = "runs", limit: Callable[[], None] | None = None
+) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
+    own = {"LOADERSCOPE_DIR": runs, "TMPDIR": str(folder / "tmp"), "HOME": str(folder), "PYTHONPATH": paths}
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("LOADERSCOPE_")}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env={**environ, **own, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True, text=True, timeout=120, check=False, preexec_fn=limit,
+    )  # fmt: skip
+
+
+def left(folder: Path) -> dict[str, str]:
+    """The files of a program, none of ours."""
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {
+        str(path): (folder / path).read_text()
+        for path in files
+        if not any(part.startswith("2") for part in path.parts[:-1])
+    }
+
+
+def assert_bare(folder: Path, done: subprocess.CompletedProcess[str], *told: str, **more: Callable[[], None]) -> None:
+    """The run `done` of the program is what a bare one is, but for one line of ours if there is one."""
+    after = left(folder)
+    for name in after.keys() - {"train.py", "file"}:
+        (folder / name).unlink()
+    bare = started(folder, "train.py", "bare", *told, **more)
+    assert bare.returncode == 3, bare.stderr
+    assert (done.returncode, done.stdout, after) == (bare.returncode, bare.stdout, left(folder)), done.stderr
+
+
+def recorded(runs: Path) -> list[int]:
+    """How many batches each run in the folder has."""
+    opened = [loaderscope.open_run(path) for path in runs.glob("2*")]
+    return [sum(len(loader.batches["t_ns"]) for loader in run.loaders) for run in opened]
+
+
+WAYS = {
+    "watch": (("train.py", "watch"), "runs"),
+    "watch_all": (("train.py", "watch_all"), "runs"),
+    "tune in the code": (("train.py", "tune"), "runs"),
+    "run": ((*RUN, "train.py", "bare"), "runs"),
+    "run --runs": ((*RUN, "--runs", "runs", "train.py", "bare"), "elsewhere"),
+    "tune --runs": ((*TUNE, "--runs", "runs", "train.py", "bare"), "elsewhere"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_relative_folder_is_one_of_where_the_program_was_started(folder: Path, way: str) -> None:
+    command, runs = WAYS[way]
+    done = started(folder, *command, "", "made/by/hydra", runs=runs)
+    assert recorded(folder / "runs") == [20]
+    assert {path.parent.parent for path in folder.rglob("run.json")} == {folder / "runs"}
+    assert list(folder.glob("runs/2*/system-*/sampler.json"))  # the sampler too knows where
+    assert_bare(folder, done, "", "made/by/hydra")
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("way", ["watch", "run"])
+def test_children_record_beside_their_parent(folder: Path, way: str, start: str) -> None:
+    command, _ = WAYS[way]
+    done = started(folder, *command, start, "out")
+    assert sum(recorded(folder / "runs")) == 30
+    assert {path.parent.parent for path in folder.rglob("run.json")} == {folder / "runs"}
+    assert_bare(folder, done, start, "out")
+
+
+@pytest.fixture(params=["a file", "under a file", "/proc", "a full disk"])
+def refusing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A folder that takes no run, whoever asks."""
+    if request.param != "a full disk":
+        yield {"a file": "file", "under a file": "file/runs", "/proc": "/proc/loaderscope"}[request.param]
+        return
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(small)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this container may not mount a file system")
+    try:
+        with suppress(OSError), open(small / "filling", "wb", buffering=0) as file:
+            while file.write(b"x" * 4096):
+                pass
+        yield str(small)
+        assert os.listdir(small) == ["filling"], "an empty run was left"
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+@pytest.mark.parametrize("way", ["watch", "run", "run --runs", "tune --runs"])
+def test_a_folder_that_takes_no_run(folder: Path, refusing: str, way: str) -> None:
+    command, _ = WAYS[way]
+    done = started(folder, *(refusing if word == "runs" else word for word in command), "", "out", runs=refusing)
+    said = [line for line in done.stderr.splitlines() if "cannot be written" in line]
+    assert len(said) == 1 and "recording to" in said[0], done.stderr
+    assert way == "tune --runs" or done.stderr.count("\n") == 1
+    assert recorded(next(folder.glob("tmp/loaderscope-*/runs"))) == [20]
+    assert_bare(folder, done, "", "out")
+
+
+@pytest.mark.parametrize("way", ["watch", "run", "tune --runs"])
+def test_no_folder_that_takes_a_run(folder: Path, refusing: str, way: str) -> None:
+    (folder / "tmp" / f"loaderscope-{os.getuid()}").write_text("in the way")
+    command, _ = WAYS[way]
+    done = started(folder, *(refusing if word == "runs" else word for word in command), "", "out", runs=refusing)
+    assert done.stderr.count("\n") == 1 and "nothing is recorded: " in done.stderr, done.stderr
+    assert "LOADERSCOPE_DIR" in done.stderr
+    (folder / "tmp" / f"loaderscope-{os.getuid()}").unlink()
+    assert_bare(folder, done, "", "out")
+
+
+@pytest.mark.parametrize("way", ["watch", "run", "tune --runs"])
+def test_no_file_may_be_written_at_all(folder: Path, way: str) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    command, _ = WAYS[way]
+    done = started(folder, *command, "", "out", limit=limit)
+    assert "File too large" in done.stdout
+    assert done.stderr.count("\n") == 1 and "nothing is recorded: " in done.stderr, done.stderr
+    assert not list(folder.rglob("run.json")) and not list(folder.glob("runs/2*"))
+    assert_bare(folder, done, "", "out", limit=limit)
+
+
+@pytest.mark.parametrize("arguments", [("--bogus", "train.py"), ("missing.py",)])
+def test_wrong_arguments_start_nothing(folder: Path, arguments: tuple[str, ...]) -> None:
+    for verb in (RUN, TUNE):
+        done = started(folder, *verb, *arguments, "bare", "", "out")
+        assert done.returncode == 2 and not (folder / "out").exists() and done.stdout == "", done.stderr

@@ -1,0 +1,76 @@
+"""Where a run is recorded: what is tried, in which order, and what is left of what was tried in vain."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from loaderscope.profiler.record.session.begin_run import begin_run
+from loaderscope.profiler.store.rundir import create_run
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path / f"loaderscope-{os.getuid()}" / "runs"
+
+
+def test_the_folder_asked_for_comes_first_and_nothing_is_said(runs_dir: Path) -> None:
+    begun, said = begin_run(lambda: runs_dir, ["train.py"], lambda directory: directory)
+    assert begun is not None and begun.parent == runs_dir and said == ""
+
+
+def test_a_run_that_is_there_is_joined(runs_dir: Path) -> None:
+    joined = create_run(runs_dir, ["train.py"])
+    assert begin_run(lambda: runs_dir, ["train.py"], lambda directory: directory, joined) == (joined, "")
+
+
+def test_what_cannot_begin_leaves_no_run(runs_dir: Path, temporary: Path) -> None:
+    def begin(directory: Path) -> Path:
+        if directory.parent == runs_dir:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return directory
+
+    begun, said = begin_run(lambda: runs_dir, ["train.py"], begin)
+    assert begun is not None and begun.parent == temporary
+    assert said == f"{runs_dir} cannot be written (No space left on device); recording to {begun} instead"
+    assert not list(runs_dir.iterdir())
+
+
+def test_nowhere_is_said_with_the_first_reason(tmp_path: Path, temporary: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    temporary.parent.write_text("in the way")
+    begun, said = begin_run(lambda: blocked, ["train.py"], lambda directory: directory)
+    assert begun is None
+    assert said.startswith(f"nothing is recorded: no run directory can be made in {blocked} (File exists)")
+
+
+def test_no_folder_for_temporary_files_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    assert begin_run(lambda: Path("/proc/runs"), ["train.py"], lambda directory: directory)[0] is None
+
+
+def test_what_a_signal_s_handler_raises_arrives(runs_dir: Path) -> None:
+    def handler(number: int, frame: object) -> None:
+        raise TimeoutError("time is up")
+
+    def begin(directory: Path) -> Path:
+        signal.raise_signal(signal.SIGUSR1)
+        return directory
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(TimeoutError, match="time is up"):
+            begin_run(lambda: runs_dir, ["train.py"], begin)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert not list(runs_dir.iterdir())
