@@ -28,5 +28,9 @@ def top_verb(run: str | None) -> int:
     need_terminal("top", "`loaderscope report` writes to a file or a pipe")
     from ..tui.app import Dashboard
 
-    Dashboard(path).run()
+    dashboard = Dashboard(path)
+    try:
+        dashboard.run()
+    finally:
+        dashboard.end_work()
     return 0

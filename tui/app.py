@@ -130,6 +130,12 @@ class Dashboard(App[None]):
     def on_unmount(self) -> None:
         self.reader.stop()
 
+    def end_work(self) -> None:
+        """After `run`: no thread of the dashboard is left. What they are at is given up."""
+        self.reader.end()
+        if self._taker is not None:
+            self._taker.end()
+
     @property
     def view(self) -> View:
         """The screen looked at."""

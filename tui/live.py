@@ -183,6 +183,7 @@ def run_live(argv: Sequence[str], runs: Path | None = None, beside: Beside = nul
         with beside(script.directory):
             app.run()
             app.leave()
+            app.end_work()
             if app.pump.ident is not None:
                 app.pump.join()
             code = script.wait()

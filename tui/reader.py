@@ -16,6 +16,7 @@ from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.run import Run
 from .snapshot import AdviceView, Snapshot
 from .snapshot_builder import SnapshotBuilder, Wish, advice_of
+from .threads import EndableThread
 
 INTERVAL_S = 0.5
 ADVICE_EVERY_S = 5.0
@@ -26,7 +27,7 @@ Post = Callable[[Snapshot], None]
 Advise = Callable[[Run, Place], AdviceView]
 
 
-class Reader(threading.Thread):
+class Reader(EndableThread):
     """Posts a snapshot whenever there is something new, at most one each INTERVAL_S; at once after a wish."""
 
     def __init__(
@@ -59,7 +60,13 @@ class Reader(threading.Thread):
         self._over = True
         self._wished.set()
 
-    def run(self) -> None:
+    def end(self) -> None:
+        """End now, whatever is being read or worked out: waits until no thread of it is left."""
+        self.stop()
+        super().end()
+        self.advisor.end()
+
+    def work(self) -> None:
         while not self._over:
             began = time.monotonic()
             wished = self._wished.is_set()
@@ -118,7 +125,7 @@ class Advisor:
         self._advice = AdviceView()
         self._basis: object = None
         self._place: Place | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: EndableThread | None = None
         self._next_s = 0.0
 
     def take(self) -> AdviceView:
@@ -129,6 +136,11 @@ class Advisor:
         """Wait for advice being worked out."""
         if self._thread is not None:
             self._thread.join()
+
+    def end(self) -> None:
+        """Give up what is being worked out, and wait until it has ended."""
+        if self._thread is not None:
+            self._thread.end()
 
     def forget(self) -> None:
         """Take the next chance to begin anew."""
@@ -143,7 +155,7 @@ class Advisor:
             return
         self._basis = basis
         self._next_s = time.monotonic() + ADVICE_EVERY_S
-        self._thread = threading.Thread(target=self._work, args=(run, place), name="loaderscope-advice", daemon=True)
+        self._thread = EndableThread(target=self._work, args=(run, place), name="loaderscope-advice", daemon=True)
         self._thread.start()
 
     def _work(self, run: Run, place: Place) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from ..profiler.base.errors import LoaderscopeError
 from ..profiler.base.metadata import clean
 from ..profiler.store.stacks.stack_samples import StackCapture
 from ..reports.words.units import plural
+from .threads import EndableThread
 
 Take = Callable[[Path], StackCapture]
 
@@ -23,7 +23,7 @@ class Taken:
     said: str
 
 
-class Taker(threading.Thread):
+class Taker(EndableThread):
     """Takes stacks once, and says how it went."""
 
     def __init__(self, path: Path, done: Callable[[Taken], object], take: Take) -> None:
@@ -32,7 +32,7 @@ class Taker(threading.Thread):
         self._done = done
         self._take = take
 
-    def run(self) -> None:
+    def work(self) -> None:
         try:
             burst = self._take(self._path)
         except LoaderscopeError as error:

@@ -47,6 +47,26 @@ TRAIN = """
         sys.exit(code)
 """
 
+# `loaderscope top` whose advice never comes: it looks for what is unique, which NumPy does in C++.
+NO_ADVICE = """
+    import sys
+    import numpy
+    from loaderscope.cli import main
+    from loaderscope.tui import reader
+
+    class Unending(reader.Advisor):
+        def __init__(self, advise):
+            super().__init__(self.look)
+
+        def look(self, run, place):
+            numbers = numpy.random.default_rng(1).integers(0, 1000, 1_000_000)
+            while True:
+                numpy.unique(numbers)
+
+    reader.Advisor = Unending
+    sys.exit(main(["top", sys.argv[1]]))
+"""
+
 WAIT_S = 120
 
 
@@ -149,6 +169,18 @@ def test_it_attaches_to_a_live_run_and_sees_it_die(
     screen = terminal.until("CODE=")
     assert "CODE=0" in screen
     assert "Traceback" not in screen
+
+
+def test_it_may_be_left_while_advice_is_being_worked_out(terminal: Terminal, runs_dir: Path, tmp_path: Path) -> None:
+    run = RunBuilder(runs_dir)
+    train_run(run)
+    program = tmp_path / "no_advice.py"
+    program.write_text(textwrap.dedent(NO_ADVICE))
+    terminal.start(f"{sys.executable} {program} {run.path}")
+    terminal.until("working it out")
+    terminal.press("q")
+    screen = terminal.until("CODE=")
+    assert "CODE=0" in screen and "terminate called" not in screen
 
 
 def test_a_terminal_closed_by_its_window_leaves_nothing_running(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -94,6 +95,33 @@ def test_advice_that_fails_costs_only_itself(runs_dir: Path) -> None:
     assert snapshot is not None
     assert snapshot.loader is not None
     assert "advice failed" in (snapshot.advice.problem or "")
+
+
+def test_its_end_waits_for_no_advice(runs_dir: Path) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def unending(run: Run, place: Place) -> AdviceView:
+        begun.set()
+        try:
+            while True:
+                time.sleep(0.01)
+        finally:
+            ended.set()
+
+    run = RunBuilder(runs_dir)
+    train(run)
+    reader = Reader(Follower(run.path), lambda snapshot: None, interval_s=0.05, advise=unending)
+    reader.start()
+    assert begun.wait(60)
+    reader.end()
+    assert ended.is_set()
+    assert not [each.name for each in threading.enumerate() if each.name.startswith("loaderscope-")]
+
+
+def test_one_that_never_began_ends_too(runs_dir: Path) -> None:
+    reader = Reader(Follower(runs_dir), lambda snapshot: None)
+    reader.end()
+    assert not reader.is_alive()
 
 
 def test_a_directory_that_is_no_run_says_so(tmp_path: Path) -> None:
