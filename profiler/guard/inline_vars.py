@@ -12,8 +12,8 @@ import gc
 import sys
 import types
 import weakref
-from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 NEEDED = (3, 11) <= sys.version_info[:2] <= (3, 12)
@@ -28,36 +28,55 @@ def inline_vars(value: Any) -> dict[str, Any] | None:
     if not NEEDED:
         return None
     kind = type(value)
-    order = list(map(id, gc.get_referents(value)))
-    referents = Counter(order)
-    referents[id(kind)] -= 1  # every object of a class made in Python refers to it
+    referents = list(map(id, gc.get_referents(value)))
+    order = {identity: -at for at, identity in enumerate(reversed(referents))}
+    with suppress(ValueError):
+        referents.remove(id(kind))  # every object of a class made in Python refers to it
+    referents.sort()
+    known = _names_of(kind)
+    for names in (known.usual, known.all):
+        found = _found(value, names)
+        if sorted(map(id, found.values())) == referents:
+            known.usual = list(found)
+            return dict(sorted(found.items(), key=lambda item: order[id(item[1])]))  # as they were set
+    return None
+
+
+def _found(value: Any, names: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name in _names_of(kind):
+    for name in names:
         try:
             found[name] = object.__getattribute__(value, name)
         except AttributeError:
             continue
-    if Counter(map(id, found.values())) != +referents:
-        return None
-    return dict(sorted(found.items(), key=lambda item: order.index(id(item[1]))))  # as they were set
+    return found
+
+
+class _Names:
+    """Of a class: all names that its objects' attributes may have, and those that one of them had."""
+
+    def __init__(self, kind: type, names: list[str]) -> None:
+        self.kind = weakref.ref(kind)
+        self.all = names
+        self.usual: list[str] = []
 
 
 # By the class's identity, for hashing one may run a metaclass's code. Where a class has changed since, the garbage
 # collector's list does not fit.
-_known: dict[int, tuple[weakref.ref[type], list[str]]] = {}
+_known: dict[int, _Names] = {}
 
 
-def _names_of(kind: type) -> list[str]:
+def _names_of(kind: type) -> _Names:
     """Names its objects' attributes may have. What is in the class too is left for `__dict__` to tell."""
     known = _known.get(id(kind))
-    if known is not None and known[0]() is kind:
-        return known[1]
+    if known is not None and known.kind() is kind:
+        return known
     bodies = [vars(type)["__dict__"].__get__(base) for base in vars(type)["__mro__"].__get__(kind)]
     names = [name for name in dict.fromkeys(_mentioned(bodies)) if not any(name in body for body in bodies)]
     if len(_known) >= MAX_CLASSES:
         _known.clear()
-    _known[id(kind)] = weakref.ref(kind), names
-    return names
+    _known[id(kind)] = _Names(kind, names)
+    return _known[id(kind)]
 
 
 def _mentioned(bodies: list[Any]) -> Iterator[str]:

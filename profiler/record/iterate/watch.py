@@ -352,8 +352,9 @@ def _recorder_for_orphan(iterator: Any) -> Recorder:
 
 def _live_iterators(loader: Any) -> Iterator[Any]:
     """Iterators this loader keeps: persistent workers' own, and those that subclasses hold on to."""
+    base = torch_parts.iterator_base()
     for value in instance_vars(loader).values():
-        if inherits(type(value), torch_parts.iterator_base()):
+        if inherits(type(value), base):
             yield value
 
 
