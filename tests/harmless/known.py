@@ -25,6 +25,8 @@ SWITCHING = "the iterator behind which others take turns has a frame"
 WORKERS_TRIED = "where workers are tried, torch sets the handler of SIGCHLD that it sets with workers"
 WORKERS_BATCH = "a batch that a worker made holds a descriptor for each tensor, and the loop still had it"
 KEPT_WORKERS = "whether workers are kept between epochs is one of the settings"
+LISTED = "torch calls functions of ours: for an iterator made, a worker started, a batch looked at, a module imported"
+EXTENSIONS = "what faulthandler says of a fatal error ends with all extension modules, and some are ours"
 PYTHON_FORM = "a hook in Python has a frame; the compiled form has none"
 
 KNOWN: list[Known] = [
@@ -38,7 +40,15 @@ KNOWN: list[Known] = [
     Known(KEPT_WORKERS, "loops/persistent-*", r"^end (active children|children|waited for|threads): bare ", "tuned"),
     Known(WORKERS_TRIED, "loops/*-0-*", rf"^end handlers: {int(SIGCHLD)}: bare [^;]*$", "tuned"),
     Known(ITERABLE, "foreign/nodes-error", r"(?s)^stderr: .*/profiler/record/iterate/plain\.py"),
+    Known(
+        LISTED,
+        "errors/listed-*",
+        r"^(profiler|tracer): frames of ours: bare \[\], watched "
+        r"\[('(fetchers\.py __iter__|loader_kinds\.py (new|__getattr__)|imports\.py find_spec)'(, )?)+\]$",
+    ),
+    Known(EXTENSIONS, "errors/fatal", r"(?s)^stderr: .*Extension modules: [^\n]*loaderscope\.profiler\.native"),
     Known(PYTHON_FORM, "errors/stack-in-*", "^stack: ", "*-pure"),
+    Known(PYTHON_FORM, "errors/recursion", r"^deeper( \(\d\))?: bare \d+, watched \d+$", "*-pure"),
 ]
 
 

@@ -1,8 +1,30 @@
-/* An error in hand: taken, and raised again. */
+/* An error in hand: taken, and raised again. And Python of ours at work: unseen by the user's profilers and tracers. */
 
 #pragma once
 
 #include "layout.h"
+
+/* Until `be_seen`, functions of ours are called, in which none of the user's runs: what he has set to be told of calls
+ * and lines (a profiler, a debugger, a measure of coverage) is told of his own, as it is bare. */
+static inline PyThreadState *
+go_unseen(void)
+{
+    PyThreadState *thread = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030B0000
+    PyThreadState_EnterTracing(thread);
+#endif
+    return thread;
+}
+
+static inline void
+be_seen(PyThreadState *thread)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    PyThreadState_LeaveTracing(thread);
+#else
+    (void)thread;
+#endif
+}
 
 static PyObject *
 take_error(void)

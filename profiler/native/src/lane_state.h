@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "errors.h"
 #include "layout.h"
 
 typedef struct {
@@ -154,7 +155,9 @@ lane_slot(LaneState *lane, int64_t *n)
 {
     *n = lane->count;
     if (*n >= lane->capacity) {
+        PyThreadState *thread = go_unseen();
         PyObject *rolled = PyObject_CallMethodNoArgs((PyObject *)lane, name.roll);
+        be_seen(thread);
         if (rolled == NULL) {
             return NULL;
         }

@@ -25,7 +25,9 @@ drawing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject 
     }
     if (timings->detailed) {
         PyObject *detail[] = {(PyObject *)timings, index, iterator};
+        PyThreadState *thread = go_unseen();
         Py_SETREF(index, PyObject_VectorcallMethod(name.begin_detail, detail, 3, NULL));
+        be_seen(thread);
     }
     timings->t_index = t0;
     timings->t_fetch = now_ns();

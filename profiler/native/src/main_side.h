@@ -32,7 +32,9 @@ indexing_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject
     }
     else if (timings->looks != NULL && timings->looks != Py_None) { /* the first tasks of an iteration are looked at */
         PyObject *looking[] = {timings->looks, index, task};
+        PyThreadState *thread = go_unseen();
         PyObject *looked = PyObject_VectorcallMethod(name.looked_at, looking, 3, NULL);
+        be_seen(thread);
         if (looked == NULL) {
             Py_CLEAR(index);
         }

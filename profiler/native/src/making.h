@@ -18,7 +18,9 @@ making_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *
     if (PyVectorcall_NARGS(nargsf) != 1 || kwnames != NULL) {
         return PyObject_Vectorcall(hook->base, args, nargsf, kwnames);
     }
+    PyThreadState *thread = go_unseen();
     PyObject *begun = or_raise(PyObject_CallOneArg(hook->more[BEGUN], args[0]));
+    be_seen(thread);
     if (begun == NULL) {
         return NULL;
     }
@@ -29,7 +31,9 @@ making_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *
     PyObject *made = PyObject_CallOneArg(PyTuple_GET_ITEM(begun, 0), args[0]);
     PyObject *error = made == NULL ? take_error() : NULL;
     PyObject *told[] = {made == NULL ? Py_None : made, PyTuple_GET_ITEM(begun, 1)};
+    thread = go_unseen();
     PyObject *result = or_raise(PyObject_Vectorcall(hook->more[DONE], told, 2, NULL));
+    be_seen(thread);
     Py_DECREF(begun);
     Py_XDECREF(made);
     if (error != NULL) {
@@ -44,7 +48,9 @@ static PyObject *
 resetting_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Hook *hook = (Hook *)callable;
+    PyThreadState *thread = go_unseen();
     PyObject *done = or_raise(PyObject_Vectorcall(hook->more[BEFORE], args, nargsf, kwnames));
+    be_seen(thread);
     if (done == NULL) {
         return NULL;
     }
@@ -61,7 +67,9 @@ following_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObjec
     if (made == NULL) {
         return NULL;
     }
+    PyThreadState *thread = go_unseen();
     PyObject *result = or_raise(PyObject_CallOneArg(hook->more[THEN], made));
+    be_seen(thread);
     Py_DECREF(made);
     return result;
 }

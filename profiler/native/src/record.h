@@ -12,6 +12,7 @@ enum { ON_END, ON_FAILURE }; /* `more` of the two hooks of `__next__` */
 static void
 base_raised(Hook *hook, BatchTimings *timings, int64_t t0)
 {
+    PyThreadState *thread = go_unseen();
     PyObject *error = take_error();
     PyObject *time = PyLong_FromLongLong(t0);
     PyObject *done = NULL;
@@ -20,6 +21,7 @@ base_raised(Hook *hook, BatchTimings *timings, int64_t t0)
         done = or_raise(PyObject_Vectorcall(hook->more[ON_END], args, 3, NULL));
         Py_DECREF(time);
     }
+    be_seen(thread);
     raise_after(error, done);
 }
 

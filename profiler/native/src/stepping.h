@@ -19,7 +19,9 @@ stepped(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwna
     PyObject *data = NULL;
     if (timings->device != NULL && timings->device != Py_None) {
         PyObject *device = Py_NewRef(timings->device);
+        PyThreadState *thread = go_unseen();
         PyObject *entered = PyObject_CallMethodNoArgs(device, name.entered);
+        be_seen(thread);
         Py_DECREF(device);
         if (entered == NULL) {
             goto done;
@@ -38,9 +40,11 @@ stepped(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwna
         goto done;
     }
     int64_t t1 = now_ns();
+    PyThreadState *thread = go_unseen();
     if (record(hook, iterator, timings, data, t0, t1) < 0 && recording_failed(hook->more[ON_FAILURE], iterator, timings) < 0) {
         Py_CLEAR(data);
     }
+    be_seen(thread);
 done:
     Py_DECREF(timings);
     return data;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 import warnings
@@ -209,6 +210,81 @@ def traced(watch: Watch) -> None:
     eat(loader)
     sys.setprofile(None)
     say("calls", calls)
+
+
+def listed(workers: int, watch: Watch) -> None:
+    """What a profiler lists, and what a tracer is told of, around whole loops."""
+    import cProfile
+    import importlib.util
+
+    ours = os.path.dirname(importlib.util.find_spec("loaderscope").origin) + os.sep  # type: ignore[union-attr,arg-type,type-var]
+    loader = loader_of(watch, Rows(), workers, shuffle=True)
+    traced = set()
+
+    def trace(frame: Any, event: str, argument: Any) -> None:
+        traced.add((frame.f_code.co_filename, frame.f_code.co_name))
+
+    profiler = cProfile.Profile()
+    profiler.enable()
+    eat(loader)
+    profiler.disable()
+    sys.settrace(trace)
+    eat(loader)
+    sys.settrace(None)
+    entries = [entry.code for entry in profiler.getstats() if type(entry.code) is not str]
+    for tool, told in (("profiler", {(code.co_filename, code.co_name) for code in entries}), ("tracer", traced)):
+        found = {each for each in told if "_weakrefset" not in each[0]}  # as garbage goes
+        own = sorted(f"{os.path.basename(file)} {name}" for file, name in found if file.startswith(ours))
+        say(f"{tool}: frames of ours", own)
+        say(f"{tool}: others", sorted(f"{file} {name}" for file, name in found if not file.startswith(ours)))
+
+
+@program("errors/listed-0", watched=("watch", "all"))
+def listed_without_workers(watch: Watch) -> None:
+    listed(0, watch)
+
+
+@program("errors/listed-2", watched=("watch", "all"))
+def listed_with_workers(watch: Watch) -> None:
+    listed(2, watch)
+
+
+class Recursing(Rows):
+    """How much deeper a sample may go, of a limit 60 above the loop."""
+
+    def __getitem__(self, index: int) -> Any:
+        def down(depth: int) -> int:
+            try:
+                return down(depth + 1)
+            except RecursionError:
+                return depth
+
+        if index % 20 == 0:
+            say("deeper", down(0))
+        return index
+
+
+@program("errors/recursion", watched=("watch", "all-pure"))
+def near_the_limit_of_recursion(watch: Watch) -> None:
+    loader = loader_of(watch, Recursing(), 0)
+    before, depth = sys.getrecursionlimit(), len(traceback.extract_stack())
+    sys.setrecursionlimit(depth + 60)
+    try:
+        for _ in loader:
+            pass
+    finally:
+        sys.setrecursionlimit(before)
+
+
+@program("errors/fatal", watched=("watch", "all"))
+def killed_by_an_error_in_c(watch: Watch) -> None:
+    """What faulthandler says of it."""
+    import faulthandler
+
+    faulthandler.enable()
+    for number, _ in enumerate(loader_of(watch, Rows(), 0)):
+        if number == 3:
+            os.kill(os.getpid(), signal.SIGABRT)
 
 
 @program("errors/anomaly")
