@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from ..profiler.base.endable_thread import EndableThread
 from ..profiler.base.metadata import clean
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.run import Run
 from .snapshot import AdviceView, Snapshot
 from .snapshot_builder import SnapshotBuilder, Wish, advice_of
-from .threads import EndableThread
 
 INTERVAL_S = 0.5
 ADVICE_EVERY_S = 5.0

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..profiler.base.endable_thread import EndableThread
 from ..profiler.base.errors import LoaderscopeError
 from ..profiler.base.metadata import clean
 from ..profiler.store.stacks.stack_samples import StackCapture
 from ..reports.words.units import plural
-from .threads import EndableThread
 
 Take = Callable[[Path], StackCapture]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
+import time
 from contextlib import suppress
 
 # Between two tries: what is raised in a thread may be lost in it, in a `__del__` for one.
 AGAIN_S = 0.2
+# A file system that does not answer holds a thread for ever; it does no harm there.
+PATIENCE_S = 20.0
 
 
 class GivenUp(SystemExit):
@@ -27,7 +29,10 @@ class EndableThread(threading.Thread):
 
     def end(self) -> None:
         """Give up what it is at, and wait until it has ended. Nothing where it has not begun."""
-        while self.is_alive():
+        import ctypes
+
+        deadline = time.monotonic() + PATIENCE_S
+        while self.is_alive() and time.monotonic() < deadline:
             assert self.ident is not None
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), ctypes.py_object(GivenUp))
             self.join(AGAIN_S)
