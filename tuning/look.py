@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
+import atexit
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from ..profiler.base.endable_thread import EndableThread
 from ..profiler.record.device.accelerator import Accelerator, in_use
 from ..profiler.record.iterate.watch import loader_place
 from ..profiler.record.session import session as sessions
@@ -25,7 +26,7 @@ class Look:
     def __init__(self) -> None:
         self.began_ns = self.batches = 0
         self.found: list[Candidate] | None = None  # None until it is known
-        self._predicting: threading.Thread | None = None
+        self._predicting: EndableThread | None = None
 
     def handed(self, now_ns: int) -> bool:
         """A batch; whether that is enough."""
@@ -45,8 +46,9 @@ class Look:
             self.found = find()
 
         sessions.flush()
-        self._predicting = threading.Thread(target=work, name="loaderscope predicts", daemon=True)
+        self._predicting = EndableThread(target=work, name="loaderscope predicts", daemon=True)
         self._predicting.start()
+        atexit.register(self._predicting.end)  # the training may end first
 
     @property
     def predicting(self) -> bool:

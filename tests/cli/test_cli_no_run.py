@@ -129,6 +129,6 @@ def test_folders_that_cannot_be_read(places: Path) -> None:
     expected = [
         line for arguments in asked for line in (json.dumps(arguments), f"loaderscope: {UNREADABLE[arguments[1]]}", "2")
     ]
-    folder = "loaderscope: the folder of runs locked cannot be read: Permission denied"
+    folder = f"loaderscope: the folder of runs {places / 'locked'} cannot be read: Permission denied"
     expected += [line for verb in ("list", "report", "top", "stacks") for line in (verb, folder, "2")]
     assert result.stderr.splitlines() == expected

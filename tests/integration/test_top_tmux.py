@@ -208,6 +208,18 @@ def test_run_live_shows_the_script_and_passes_its_code_on(terminal: Terminal, tr
     assert "is over" in screen  # what it wrote is not lost with the dashboard
 
 
+def test_run_live_runs_the_script_where_nothing_can_be_recorded(
+    terminal: Terminal, train: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    temporary = tmp_path_factory.mktemp("t")
+    (temporary / f"loaderscope-{os.getuid()}").write_text("in the way")
+    environ = f"TMPDIR={temporary} LOADERSCOPE_DIR={train}"
+    terminal.start(f"{environ} {sys.executable} -m loaderscope run --live {train} 4 7", 100, 40)
+    screen = terminal.until("CODE=")
+    assert "CODE=7" in screen and "is over" in screen
+    assert screen.count("loaderscope: ") == 1 and "nothing is recorded" in screen
+
+
 def test_run_live_hands_ctrl_c_on_and_may_be_left_early(terminal: Terminal, train: Path) -> None:
     terminal.start(f"{sys.executable} -m loaderscope run --live -q {train} 1000000 0", 100, 40)
     terminal.until(lambda screen: "begins" in screen and "input-bound" in screen)

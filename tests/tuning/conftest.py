@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import loaderscope
+from loaderscope.tuning import program
 from loaderscope.tuning.told import tell_nothing
 
 
@@ -14,6 +15,7 @@ from loaderscope.tuning.told import tell_nothing
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("LOADERSCOPE_SYSTEM", "0")
     monkeypatch.setenv("LOADERSCOPE_STACKS", "0")
+    monkeypatch.setattr(program, "files", lambda: ())  # other tests', which are in this process
     yield
     loaderscope.unwatch()
     tell_nothing()  # when pytest ends
