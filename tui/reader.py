@@ -17,7 +17,6 @@ from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.run import Run
 from .snapshot import AdviceView, Snapshot
 from .snapshot_builder import SnapshotBuilder, Wish, advice_of
-from .threads import EndableThread
 
 INTERVAL_S = 0.5
 ADVICE_EVERY_S = 5.0

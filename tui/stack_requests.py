@@ -11,7 +11,6 @@ from ..profiler.base.errors import LoaderscopeError
 from ..profiler.base.metadata import clean
 from ..profiler.store.stacks.stack_samples import StackCapture
 from ..reports.words.units import plural
-from .threads import EndableThread
 
 Take = Callable[[Path], StackCapture]
 
