@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from .host import boot_id, host_name
-from .metadata import integer, number, text
+
+if TYPE_CHECKING:
+    from .facts import EndedProcess
 
 State = Literal["live", "finished", "crashed", "unknown"]
 
@@ -61,8 +63,8 @@ class Liveness:
         return "live" if same else "crashed"
 
 
-def process_state(data: Mapping[str, Any], liveness: Liveness) -> State:
+def process_state(facts: EndedProcess, liveness: Liveness) -> State:
     """The state of the process that wrote this process.json."""
-    if integer(data, "ended_clock_ns") is not None:
+    if facts.ended_clock_ns is not None:
         return "finished"
-    return liveness.state(text(data, "host"), text(data, "boot_id"), integer(data, "pid"), number(data, "create_time"))
+    return liveness.state(facts.host, facts.boot_id, facts.pid, facts.create_time)

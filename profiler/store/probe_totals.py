@@ -7,27 +7,36 @@ looks-LOADER-m.json         of the training process, where it makes the batches 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from pathlib import Path
 
-from ..base.metadata import clean, integer, sentences
+from ..base.errors import RunUnreadable
+from ..base.tolerant import as_json, read_as
+from .sampled_fetches import (
+    MAX_CONTAINERS,
+    MAX_EPOCHS,
+    MAX_FOLDERS,
+    MAX_MOUNTS,
+    MAX_PATH,
+    MAX_REASONS,
+    MAX_STEPS,
+    MAX_SUFFIXES,
+    ChainTotals,
+    ContainerFile,
+    EpochTotals,
+    FetchesFile,
+    MountTotals,
+    SampledFetches,
+    SuffixTotals,
+)
 
 FORMAT = 1
 
-MAX_SUFFIXES = 32
-MAX_FOLDERS = 32
-MAX_MOUNTS = 32
-MAX_CONTAINERS = 32
-MAX_EPOCHS = 16  # what later epochs do is added to the last of these
-MAX_STEPS = 256  # of all chains together
-MAX_REASONS = 16
-MAX_PATH = 512  # a longer one is left out: cut, it would name another file
 MAX_CHARACTERS = 64_000
 OTHER = "other"  # suffixes beyond those that have a place
 
 SUMS = ("batches", "samples", "fetch_ns", "opens", "distinct", "reopened", "sequential",
          "chain_samples", "chain_fetch_ns")  # fmt: skip
-EPOCH_VALUES = 9
 
 
 class ProbeTotals:
@@ -86,27 +95,42 @@ class ProbeTotals:
             held = self.chains.setdefault(key, [0, 0])
             held[:] = [held[0] + calls, held[1] + total_ns]
 
-    def add(self, other: ProbeTotals) -> None:
+    def add(self, other: SampledFetches) -> None:
         """Add another process's, or an earlier one's."""
         for name in SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.directories = max(self.directories, other.directories)
-        for suffix, numbers in other.suffixes.items():
-            self.add_suffix(suffix, *numbers)
+        for suffix, each in other.suffixes.items():
+            self.add_suffix(suffix[:32], each.opens, each.sized, each.bytes, each.max_bytes)
         for folder, opens in other.folders.items():
             self.folders[folder] = self.folders.get(folder, 0) + opens
-        for (path, kind), opens in other.mounts.items():
-            self.add_mount(path, kind, opens)
-        for path, (kind, size) in other.containers.items():
-            self.add_container(path, kind, size)
+        for mount in other.mounts:
+            self.add_mount(mount.path, mount.type, mount.opens)
+        for held in other.containers:
+            self.add_container(held.path, held.kind, held.bytes)
         self.add_moved(other.moved)
-        for epoch, values in other.epochs.items():
-            self.add_epoch(epoch, values)
-        for (chain, position, name), numbers in other.chains.items():
-            self.add_step(chain, position, name, *numbers)
+        for epoch in other.epochs:
+            self.add_epoch(epoch.epoch, [getattr(epoch, name) for name in EpochTotals.__struct_fields__[1:]])
+        for step in other.chains:
+            self.add_step(step.chain, step.position, step.name, step.calls, step.total_ns)
         for reason, sentence in other.reasons.items():
             if len(self.reasons) < MAX_REASONS:
                 self.reasons.setdefault(reason, sentence)
+
+    def fetches(self) -> SampledFetches:
+        """The same, as advice has it."""
+        return SampledFetches(
+            **{name: getattr(self, name) for name in SUMS},
+            directories=self.directories,
+            suffixes={suffix: SuffixTotals(*numbers) for suffix, numbers in self.suffixes.items()},
+            folders=self.most_used_folders(),
+            mounts=tuple(MountTotals(path, kind, opens) for (path, kind), opens in self.mounts.items()),
+            containers=tuple(ContainerFile(path, kind, size) for path, (kind, size) in self.containers.items()),
+            moved=tuple(sorted(self.moved)),
+            epochs=tuple(EpochTotals(epoch, *values) for epoch, values in sorted(self.epochs.items())),
+            chains=tuple(ChainTotals(*key, *numbers) for key, numbers in sorted(self.chains.items())),
+            reasons=dict(self.reasons),
+        )
 
     def most_used_folders(self) -> dict[str, int]:
         """The directories with the most opens, most first."""
@@ -115,19 +139,7 @@ class ProbeTotals:
 
     def to_json(self) -> str:
         """As one file holds it, at most `MAX_CHARACTERS` long: what names most is left out first."""
-        data: dict[str, Any] = {
-            "format": FORMAT,
-            **{name: getattr(self, name) for name in SUMS},
-            "directories": self.directories,
-            "suffixes": self.suffixes,
-            "folders": self.most_used_folders(),
-            "mounts": [[path, kind, opens] for (path, kind), opens in self.mounts.items()],
-            "containers": [[path, kind, size] for path, (kind, size) in self.containers.items()],
-            "moved": sorted(self.moved),
-            "epochs": [[epoch, *values] for epoch, values in sorted(self.epochs.items())],
-            "chains": [[*key, *numbers] for key, numbers in self.chains.items()],
-            "reasons": self.reasons,
-        }
+        data = {"format": FORMAT, **as_json(self.fetches())}
         text = json.dumps(data)
         for name in ("folders", "containers", "moved", "chains", "mounts"):
             if len(text) <= MAX_CHARACTERS:
@@ -137,63 +149,10 @@ class ProbeTotals:
         return text
 
 
-def totals_from(data: Mapping[str, Any]) -> ProbeTotals:
-    """What `to_json` wrote, as `metadata.read_json` has it; whatever does not fit is left out. Never raises."""
-    totals = ProbeTotals()
-    for name in SUMS:
-        setattr(totals, name, _count(data.get(name)))
-    totals.directories = _count(data.get("directories"))
-    for suffix, numbers in _items(data.get("suffixes")):
-        values = _counts(numbers, 4)
-        if values:
-            totals.add_suffix(clean(suffix, 32), *values)
-    for folder, opens in _items(data.get("folders")):
-        if len(totals.folders) < MAX_FOLDERS:
-            totals.folders[clean(folder, MAX_PATH)] = _count(opens)
-    for row in _rows(data.get("mounts"), 3):
-        if isinstance(row[0], str) and isinstance(row[1], str):
-            totals.add_mount(clean(row[0], MAX_PATH), clean(row[1], 64), _count(row[2]))
-    for row in _rows(data.get("containers"), 3):
-        if isinstance(row[0], str) and isinstance(row[1], str):
-            size = None if row[2] is None else _count(row[2])
-            totals.add_container(clean(row[0], MAX_PATH), clean(row[1], 32), size)
-    moved = data.get("moved")
-    paths = moved if isinstance(moved, list) else []
-    totals.add_moved(clean(path, MAX_PATH) for path in paths if isinstance(path, str))
-    for row in _rows(data.get("epochs"), 1 + EPOCH_VALUES):
-        if _is_count(row[0]):
-            totals.add_epoch(row[0], [value if _is_count(value) else -1 for value in row[1:]])
-    for row in _rows(data.get("chains"), 5):
-        if isinstance(row[0], str) and _is_count(row[1]) and isinstance(row[2], str):
-            totals.add_step(clean(row[0], 200), row[1], clean(row[2], 200), _count(row[3]), _count(row[4]))
-    for reason, sentence in sentences(data, "reasons").items():
-        if len(totals.reasons) < MAX_REASONS:
-            totals.reasons[reason] = sentence
-    return totals
-
-
-def is_known(data: Mapping[str, Any]) -> bool:
-    """Whether a file is of a format we read."""
-    return integer(data, "format") == FORMAT
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and value >= 0 else 0
-
-
-def _counts(value: Any, length: int) -> list[int]:
-    """So many counts; [] for anything else."""
-    return value if isinstance(value, list) and len(value) == length and all(map(_is_count, value)) else []
-
-
-def _items(value: Any) -> list[tuple[str, Any]]:
-    return list(value.items()) if isinstance(value, dict) else []
-
-
-def _rows(value: Any, length: int) -> list[list[Any]]:
-    rows = value if isinstance(value, list) else []
-    return [row for row in rows if isinstance(row, list) and len(row) == length]
+def read_fetches(path: Path) -> SampledFetches:
+    """What a process has written; nothing for a file that is missing, torn or of another format. Never raises."""
+    try:
+        found = read_as(FetchesFile, path)
+    except RunUnreadable:
+        return SampledFetches()
+    return found if found.format == FORMAT else SampledFetches()

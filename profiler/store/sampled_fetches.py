@@ -7,86 +7,102 @@ Taken on some batches only, kept as totals a process that fetches (a worker, or 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from ..base.tolerant import Count
+
+MAX_SUFFIXES = 32
+MAX_FOLDERS = 32
+MAX_MOUNTS = 32
+MAX_CONTAINERS = 32
+MAX_EPOCHS = 16  # what later epochs do is added to the last of these
+MAX_STEPS = 256  # of all chains together
+MAX_REASONS = 16
+MAX_PATH = 512  # a longer one is left out: cut, it would name another file
+
+Measured = Annotated[int, Meta(ge=-1)]
+Name = Annotated[str, Meta(max_length=200)]
 
 
-@dataclass(frozen=True)
-class SuffixTotals:
+class SuffixTotals(Struct, frozen=True, array_like=True):
     """Opens of files with one suffix. Of `sized` of them the size is known: `bytes` in all, `max_bytes` the most."""
 
-    opens: int
-    sized: int
-    bytes: int
-    max_bytes: int
+    opens: Count
+    sized: Count
+    bytes: Count
+    max_bytes: Count
 
 
-@dataclass(frozen=True)
-class MountTotals:
+class MountTotals(Struct, frozen=True, array_like=True):
     """Opens on one file system, whose root is `path` and type `type` as the kernel names it."""
 
-    path: str
-    type: str
-    opens: int
+    path: Annotated[str, Meta(max_length=MAX_PATH)]
+    type: Annotated[str, Meta(max_length=64)]
+    opens: Count = 0
 
 
-@dataclass(frozen=True)
-class ContainerFile:
+class ContainerFile(Struct, frozen=True, array_like=True):
     """A file that holds many samples, seen open or mapped. `kind`: lmdb, hdf5, parquet, arrow, tar, zip, npz, npy,
     memmap or sqlite. `bytes` is its size, None if unknown."""
 
-    kind: str
-    path: str
-    bytes: int | None
+    path: Annotated[str, Meta(max_length=MAX_PATH)]
+    kind: Annotated[str, Meta(max_length=32)]
+    bytes: Count | None = None
 
 
-@dataclass(frozen=True)
-class EpochTotals:
+class EpochTotals(Struct, frozen=True, array_like=True):
     """Sampled fetches of one epoch, summed. -1: not measured here."""
 
-    epoch: int
-    batches: int
-    samples: int
-    fetch_ns: int
-    fetch_cpu_ns: int
-    opens: int
-    read_bytes: int  # by system calls (rchar)
-    read_calls: int
-    disk_bytes: int  # that the storage layer had to bring
-    major_faults: int
+    epoch: Count
+    batches: Measured = -1
+    samples: Measured = -1
+    fetch_ns: Measured = -1
+    fetch_cpu_ns: Measured = -1
+    opens: Measured = -1
+    read_bytes: Measured = -1  # by system calls (rchar)
+    read_calls: Measured = -1
+    disk_bytes: Measured = -1  # that the storage layer had to bring
+    major_faults: Measured = -1
 
 
-@dataclass(frozen=True)
-class ChainTotals:
+class ChainTotals(Struct, frozen=True, array_like=True):
     """One callable of a chain. `chain` is where it hangs ("dataset.transform"), `position` its place in it."""
 
-    chain: str
-    position: int
-    name: str
-    calls: int
-    total_ns: int
+    chain: Name
+    position: Count
+    name: Name
+    calls: Count = 0
+    total_ns: Count = 0
 
 
-@dataclass(frozen=True)
-class SampledFetches:
+class SampledFetches(Struct, frozen=True):
     """All processes of one loader together. Paths are cleaned for printing. `samples` are the data set's, and their
     fetch took `fetch_ns` in all; of `chain_samples` the chains were timed, and their fetch took `chain_fetch_ns`."""
 
-    batches: int = 0
-    samples: int = 0
-    fetch_ns: int = 0
-    opens: int = 0
-    distinct: int = 0  # paths, counted a process
-    reopened: int = 0  # opens of a path the same process had opened before, during a sampled fetch
-    sequential: int = 0  # opens that follow the one before in the order of paths
-    directories: int = 0
-    suffixes: Mapping[str, SuffixTotals] = field(default_factory=dict)
-    folders: Mapping[str, int] = field(default_factory=dict)  # the most used directories → opens
+    batches: Count = 0
+    samples: Count = 0
+    fetch_ns: Count = 0
+    opens: Count = 0
+    distinct: Count = 0  # paths, counted a process
+    reopened: Count = 0  # opens of a path the same process had opened before, during a sampled fetch
+    sequential: Count = 0  # opens that follow the one before in the order of paths
+    directories: Count = 0
+    suffixes: Mapping[str, SuffixTotals] = {}
+    folders: Annotated[Mapping[str, Count], Meta(max_length=MAX_FOLDERS)] = {}  # the most used directories → opens
     mounts: tuple[MountTotals, ...] = ()
     containers: tuple[ContainerFile, ...] = ()
     # Open in the training process, and fetching there moves the position: processes forked later share it.
     moved: tuple[str, ...] = ()
     epochs: tuple[EpochTotals, ...] = ()
     chains: tuple[ChainTotals, ...] = ()
-    chain_samples: int = 0
-    chain_fetch_ns: int = 0
-    reasons: Mapping[str, str] = field(default_factory=dict)  # what could not be seen, and why
+    chain_samples: Count = 0
+    chain_fetch_ns: Count = 0
+    reasons: Annotated[Mapping[str, str], Meta(max_length=MAX_REASONS)] = {}  # what could not be seen, and why
+
+
+class FetchesFile(SampledFetches, frozen=True):
+    """The same of one process, as its file has it."""
+
+    format: int | None = None

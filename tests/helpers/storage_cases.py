@@ -75,7 +75,7 @@ def looks_of(
         "suffixes": {suffix: SuffixTotals(opened, opened, mean_bytes * opened, mean_bytes)} if suffix else {},
         "folders": {"/data": opened} if opened else {},
         "mounts": (MountTotals("/", mount, opened),) if opened else (),
-        "containers": tuple(ContainerFile(*each) for each in containers),
+        "containers": tuple(ContainerFile(path, kind, size) for kind, path, size in containers),
         "epochs": (epoch,),
         **more,
     }

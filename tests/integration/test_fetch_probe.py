@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 import textwrap
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
 import fetch_probe_data as data

@@ -12,7 +12,8 @@ from ...base.clock import now_ns
 from ...base.mounts import Mounts
 from ...guard.error_origin import is_ours
 from ...guard.static_access import inherits
-from ...store.probe_totals import MAX_PATH, ProbeTotals
+from ...store.probe_totals import ProbeTotals
+from ...store.sampled_fetches import MAX_PATH
 from .containers import kind_of, size_of, suffix_of
 
 # Paths known by their hash, and directories; more are only counted.

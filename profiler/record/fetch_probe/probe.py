@@ -15,9 +15,9 @@ from typing import Any
 
 from ...base.atomic_write import write_atomically
 from ...base.clock import now_ns
-from ...base.metadata import read_json
 from ...guard.error_origin import forgiving, is_ours
-from ...store.probe_totals import MAX_EPOCHS, ProbeTotals, is_known, totals_from
+from ...store.probe_totals import ProbeTotals, read_fetches
+from ...store.sampled_fetches import MAX_EPOCHS, SampledFetches
 from . import opens
 from .chains import Chains
 from .containers import held_containers, size_of
@@ -60,7 +60,7 @@ class FetchProbe:
         self.epoch = epoch
         self._in_worker = in_worker
         self._later = epoch > 0 and in_worker
-        self._before: ProbeTotals | None = None if self._later else ProbeTotals()
+        self._before: SampledFetches | None = None if self._later else SampledFetches()
         self.totals = ProbeTotals()
         self._run = str(file.parent.parent)
         self._paths = PathSums(self.totals, self._run)
@@ -249,10 +249,10 @@ class FetchProbe:
         if self._failed_writes >= MAX_FAILED_WRITES:
             return
         if self._before is None:
-            self._before = _read(self._file)
+            self._before = read_fetches(self._file)
         whole = ProbeTotals()
         whole.add(self._before)
-        whole.add(self.totals)
+        whole.add(self.totals.fetches())
         try:
             write_atomically(self._file, whole.to_json())
         except OSError as error:  # a full disk, a folder that is gone
@@ -337,17 +337,6 @@ def _let_go() -> None:
     _at_work = None
     with suppress(RuntimeError):  # another thread's failure let go before
         _turn.release()
-
-
-def _read(file: Path) -> ProbeTotals:
-    try:
-        data = read_json(file)
-        if is_known(data):
-            return totals_from(data)
-    except Exception as error:
-        if not is_ours(error):
-            raise
-    return ProbeTotals()
 
 
 def _forget_after_fork() -> None:

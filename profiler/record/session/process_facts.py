@@ -7,8 +7,10 @@ import platform
 from typing import Any
 
 from ...base.cpu_list import cpu_list
+from ...base.facts import FORMAT, ProcessFacts
 from ...base.host import allowed_cores, boot_id, both_clocks, host_name
-from ...store.rundir import FORMAT, command_line
+from ...base.tolerant import as_json
+from ...store.rundir import command_line
 from .ranks import group_of_process, ranks
 
 
@@ -29,22 +31,24 @@ def process_facts() -> dict[str, Any]:
     import psutil
     import torch
 
-    return {
-        "format": FORMAT,
-        "pid": os.getpid(),
-        "create_time": psutil.Process().create_time(),
-        "host": host_name(),
-        "boot_id": boot_id(),
-        **both_clocks(),
-        "argv": command_line(),
-        **ranks(os.environ, group_of_process()).facts(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "start_method": multiprocessing.get_start_method(allow_none=True),
-        "affinity": allowed_cores(),
-        "cpus": cpu_list(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        "torch_threads": torch.get_num_threads(),
-        "fd_limit": _fd_limit(),
-        "device": None,
-        "reasons": {},
-    }
+    clocks = both_clocks()
+    return as_json(
+        ProcessFacts(
+            format=FORMAT,
+            pid=os.getpid(),
+            create_time=psutil.Process().create_time(),
+            host=host_name(),
+            boot_id=boot_id(),
+            clock_ns=clocks["clock_ns"],
+            unix_ns=clocks["unix_ns"],
+            argv=tuple(command_line()),
+            **ranks(os.environ, group_of_process()).facts(),
+            python=platform.python_version(),
+            torch=str(torch.__version__),
+            start_method=multiprocessing.get_start_method(allow_none=True),
+            affinity=allowed_cores(),
+            cpus=cpu_list(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+            torch_threads=torch.get_num_threads(),
+            fd_limit=_fd_limit(),
+        )
+    )

@@ -30,7 +30,8 @@ class Ranks:
     def facts(self) -> dict[str, Any]:
         """As they stand in `process.json`."""
         told = asdict(self)
-        return {**told, "rank_source": told.pop("source")}
+        told["rank_source"] = told.pop("source")
+        return told
 
 
 # By launcher: the variables of rank, world, local rank and ranks on this host.

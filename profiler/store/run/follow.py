@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...base.errors import RunUnreadable
+from ...base.facts import EndedProcess
 from ...base.liveness import Liveness, process_state
-from ...base.metadata import integer, read_json
 from ...base.schema import Schema
+from ...base.tolerant import read_as
 from ..lanes.columns import Columns, LaneContent
 from ..lanes.lane_window import LaneWindow
 from .history import Course, History
@@ -65,7 +66,7 @@ def state_of(path: Path, liveness: Liveness) -> str:
     states = []
     for process in sorted(path.glob("p*/process.json")):
         try:
-            states.append(process_state(read_json(process), liveness))
+            states.append(process_state(read_as(EndedProcess, process), liveness))
         except RunUnreadable:
             states.append("unknown")
     return run_state(data, states, liveness)
@@ -191,7 +192,7 @@ class Follower:
         assert self._chosen is not None
         if self._chosen not in self._histories:
             try:
-                begun = integer(read_json(directory / "process.json"), "clock_ns")
+                begun = read_as(EndedProcess, directory / "process.json").clock_ns
             except RunUnreadable:  # gone, or torn: from the host's start on, then
                 begun = None
             self._histories[self._chosen] = History(begun or 0)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ...base.atomic_write import write_atomically
 from ...base.errors import LoaderscopeError, RunUnreadable, UsageError
-from ...base.metadata import clean, integer
+from ...base.metadata import clean
+from ...base.tolerant import as_json
 from .run_finder import find_run
 from .run_reader import read_run_json
 
@@ -29,7 +30,7 @@ def merge_runs(names: Sequence[str], out: Path) -> Path:
         if len({path.resolve() for path in paths}) < len(paths):
             raise UsageError("one of these runs is named twice")
         told = sorted(
-            ((integer(data := read_run_json(path), "created_unix_ns") or 0, path, data) for path in paths),
+            (((facts := read_run_json(path)).created_unix_ns or 0, path, facts) for path in paths),
             key=lambda each: each[:2],
         )
         try:
@@ -39,8 +40,8 @@ def merge_runs(names: Sequence[str], out: Path) -> Path:
                     match = _PART.fullmatch(part.name)
                     if match and part.is_dir() and not part.is_symlink():
                         shutil.copytree(part, _free(out, match[1]), ignore=_no_files, symlinks=True)
-            merged = [str(data.get("id") or path.name) for _, path, data in told]
-            write_atomically(out / "run.json", json.dumps({**told[0][2], "id": out.name, "merged": merged}))
+            merged = [facts.id or path.name for _, path, facts in told]
+            write_atomically(out / "run.json", json.dumps({**as_json(told[0][2]), "id": out.name, "merged": merged}))
         except (OSError, shutil.Error) as error:
             shutil.rmtree(out, ignore_errors=True)
             raise UsageError(f"{clean(out)} cannot be written: {clean(error, 300)}") from error

@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from ...base.facts import GpuFacts
 from ...base.liveness import State
 from ...base.metadata import Scalar
 from ...base.torch_parts import DEFAULT_PREFETCH
@@ -122,14 +123,6 @@ class ProcessRun:
 
 
 @dataclass(frozen=True)
-class GpuInfo:
-    """One GPU as NVML names it."""
-
-    index: int
-    name: str
-
-
-@dataclass(frozen=True)
 class SystemRun:
     """What the sampler of one host saw. Columns as in `profiler.base.schema`: machine, core, process, gpu."""
 
@@ -144,7 +137,7 @@ class SystemRun:
     shm_total_bytes: int | None
     cgroup_cpu_quota: float | None  # cores
     cgroup_mem_limit_bytes: int | None
-    gpus: tuple[GpuInfo, ...]
+    gpus: tuple[GpuFacts, ...]
     reasons: Mapping[str, str]
     machine: Columns = field(repr=False)
     core: Columns = field(repr=False)

@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 
 from ...base.errors import RunNotFound, RunUnreadable
-from ...base.metadata import clean, integer, read_json
+from ...base.facts import RunFacts
+from ...base.metadata import clean
+from ...base.tolerant import read_as
 from ..rundir import runs_directory
 
 # YYYYmmdd-HHMMSS-xxxxxx: ids sort by the time the run began.
@@ -32,7 +34,7 @@ def run_ids(runs: Path) -> list[str]:
 
 def _created(path: Path) -> int:
     try:
-        return integer(read_json(path / "run.json"), "created_unix_ns") or 0
+        return read_as(RunFacts, path / "run.json").created_unix_ns or 0
     except RunUnreadable:
         return 0
 

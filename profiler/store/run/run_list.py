@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...base.errors import RunUnreadable
+from ...base.facts import EndedProcess
 from ...base.liveness import Liveness, State, process_state
-from ...base.metadata import clean, integer, read_json, strings, text
+from ...base.metadata import clean
+from ...base.tolerant import read_as
 from ..rundir import runs_directory
 from .run import outcome_of
 from .run_finder import run_ids
@@ -50,15 +52,14 @@ def _entry(path: Path) -> RunEntry:
     ended_by = []
     for process in described:
         try:
-            facts = read_json(process)
+            facts = read_as(EndedProcess, process)
         except RunUnreadable:
             states.append("unknown")
             continue
         states.append(process_state(facts, liveness))
-        ended_by.append(text(facts, "ended_by"))
+        ended_by.append(facts.ended_by)
     state = outcome_of(run_state(data, states, liveness), ended_by)
-    created = integer(data, "created_unix_ns")
-    return RunEntry(clean(path.name), path, created, strings(data, "argv"), state, len(described), loaders, size, None)
+    return RunEntry(clean(path.name), path, data.created_unix_ns, data.argv, state, len(described), loaders, size, None)
 
 
 def _contents(path: Path) -> tuple[int, int, list[Path]]:

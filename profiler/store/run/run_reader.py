@@ -5,37 +5,36 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from ...base import schema
-from ...base.cpu_list import cpus_of
 from ...base.errors import RunUnreadable
+from ...base.facts import FORMAT, EndedProcess, HostFacts, RunFacts, core_count
 from ...base.liveness import Liveness, State, process_state
-from ...base.metadata import clean, integer, number, read_json, scalars, sentences, strings, text
+from ...base.metadata import clean
 from ...base.schema import Schema
+from ...base.tolerant import read_as
 from ..flushing import flush
 from ..gaps import reasons_of_bare_worker, told_by_worker
-from ..inspection import read_inspection
 from ..lanes.columns import Columns, LaneContent, merge_compacted, merge_lanes, read_lane, with_compute
 from ..lanes.lane_reader import batch_lanes, read_header, segments
 from ..rundir import system_stem
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
-from .device_steps import read_device_steps
 from .epoch_ends import EXHAUSTED, with_ends
 from .host_ranks import with_ranks_counted
+from .loader_facts import LoaderFacts
 from .loader_summary import read_summaries, summary_of
-from .run import GpuInfo, LoaderRun, ProcessRun, Run, SystemRun
+from .run import LoaderRun, ProcessRun, Run, SystemRun
 from .run_finder import find_run
 from .sampled_fetches_reader import read_sampled_fetches
 from .tuning import read_tuning
-
-FORMAT = 1
 
 # A run has one folder a process and one a host; more entries than this are not read.
 MAX_PARTS = 10_000
@@ -45,12 +44,9 @@ LARGE = 16
 
 _RAY_WORKER = re.compile(r"[/\\\\]ray[/\\\\].*default_worker\.py$")
 
-Unread = Mapping[str, Any]
+Facts = TypeVar("Facts", RunFacts, EndedProcess, HostFacts, LoaderFacts)
 Choose = Callable[[list[ProcessRun]], Collection[Path]]
 LaneSource = Callable[[Path, str, Schema], LaneContent]
-
-# How a fact is read that is not known everywhere, by its type as `run` writes it.
-_READERS: dict[Any, Callable[[Unread, str], Any]] = {"int | None": integer, "float | None": number, "str | None": text}
 
 
 def open_run(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
@@ -107,22 +103,20 @@ def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane, choos
         notes += system.notes
     return Run(
         path=path,
-        id=text(data, "id") or clean(path.name),
-        argv=strings(data, "argv"),
+        **_told(data, Run) | {"id": data.id or clean(path.name)},
         state=run_state(data, [process.state for process in processes], liveness),
         processes=with_ranks_counted(processes),
         systems=tuple(systems),
         notes=tuple(notes),
-        **_told(data, Run),
     )
 
 
-def _told(data: Unread, kind: type[Run] | type[ProcessRun] | type[SystemRun]) -> dict[str, Any]:
-    """The numbers and texts that may not be known; they have the same names there and in the file."""
-    return {each.name: _READERS[each.type](data, each.name) for each in fields(kind) if each.type in _READERS}
+def _told(facts: Struct, kind: type[Run] | type[ProcessRun] | type[SystemRun]) -> dict[str, Any]:
+    """What the file says that is asked of the run, under the same names."""
+    return {each.name: getattr(facts, each.name) for each in fields(kind) if each.name in facts.__struct_fields__}
 
 
-def run_state(data: Unread, processes: list[State], liveness: Liveness) -> State:
+def run_state(data: RunFacts, processes: list[State], liveness: Liveness) -> State:
     """The state of the whole, from its parts: one live process makes it live, else one crashed makes it crashed.
 
     Before any process has recorded, the process that created the run stands for it.
@@ -132,31 +126,29 @@ def run_state(data: Unread, processes: list[State], liveness: Liveness) -> State
             return state
     if processes:
         return "finished"
-    created = integer(data, "created_unix_ns")
-    begun = created / 1e9 if created is not None else None
-    state = liveness.state(text(data, "host"), text(data, "boot_id"), integer(data, "pid"), begun, exact=False)
+    begun = data.created_unix_ns / 1e9 if data.created_unix_ns is not None else None
+    state = liveness.state(data.host, data.boot_id, data.pid, begun, exact=False)
     return "finished" if state == "crashed" else state
 
 
-def read_run_json(path: Path, notes: list[str] | None = None) -> dict[str, Any]:
+def read_run_json(path: Path, notes: list[str] | None = None) -> RunFacts:
     """The run's own description. Raises RunUnreadable: without it a directory is not a run.
 
     `notes` is told of numbers that cannot be.
     """
     shown = clean(path)
     try:
-        data = read_json(path / "run.json", notes)
+        data = read_as(RunFacts, path / "run.json", notes)
     except RunUnreadable as error:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
             raise RunUnreadable(f"{shown} is not a run directory: it has no run.json") from error
         raise
-    check_format(data, path / "run.json")
+    check_format(data.format, path / "run.json")
     return data
 
 
-def check_format(data: Unread, path: Path) -> None:
+def check_format(version: int | None, path: Path) -> None:
     """Raises RunUnreadable for a file of another format version."""
-    version = integer(data, "format")
     if version is not None and version > FORMAT:
         raise RunUnreadable(f"{clean(path)} was written by a newer Loaderscope (format {version}): upgrade to read it")
     if version != FORMAT:
@@ -181,29 +173,26 @@ def _parts(path: Path) -> list[Path]:
 def _read_process(path: Path, liveness: Liveness, read: LaneSource, whole: bool = True) -> ProcessRun:
     """Not `whole`: of one that has ended and summed itself up, no more than that."""
     notes: list[str] = []
-    data = _optional(path / "process.json", notes)
-    summaries = read_summaries(path) or () if integer(data, "ended_clock_ns") is not None else ()
-    pid = integer(data, "pid")
+    data = _optional(EndedProcess, path / "process.json", notes)
+    summaries = read_summaries(path) or () if data.ended_clock_ns is not None else ()
+    pid = data.pid
     if pid is None:  # torn by a crash: the folder's name says it too
         pid = int(path.name[1:].split("-")[0])
     whole = whole or not summaries
     workers = _note(read(path, "workers", schema.WORKER), notes).columns if whole else Columns.empty(schema.WORKER)
     loaders = []
     for index in _loader_indices(path) if whole else ():
-        loader = _read_loader(path, index, pid, integer(data, "rank"), read)
+        loader = _read_loader(path, index, pid, data.rank, read)
         notes += [f"{loader.name}: {note}" for note in loader.notes]
         loaders.append(loader)
     return ProcessRun(
+        **_told(data, ProcessRun) | {"pid": pid, "affinity": data.cores, "cpus": data.core_numbers},
         path=path,
-        pid=pid,
-        argv=strings(data, "argv"),
-        reasons=sentences(data, "reasons"),
         state=_state(data, liveness, loaders),
         loaders=tuple(loaders),
         workers=workers,
         notes=tuple(notes),
         summaries=summaries,
-        **(_told(data, ProcessRun) | {"affinity": _cores(data), "cpus": cpus_of(text(data, "cpus") or "")}),
     )
 
 
@@ -215,20 +204,13 @@ def _summed_up(process: ProcessRun) -> ProcessRun:
     return replace(process, summaries=told, loaders=(), workers=Columns.empty(schema.WORKER))
 
 
-def _state(data: Unread, liveness: Liveness, loaders: list[LoaderRun]) -> State:
+def _state(data: EndedProcess, liveness: Liveness, loaders: list[LoaderRun]) -> State:
     """Ray ends its workers from outside once their work is done: of those, only one in the middle of an epoch has
     crashed."""
     state = process_state(data, liveness)
-    argv = strings(data, "argv")
-    ray = bool(argv) and _RAY_WORKER.search(argv[0]) is not None
+    ray = bool(data.argv) and _RAY_WORKER.search(data.argv[0]) is not None
     through = all((each.epochs["how"] == EXHAUSTED).all() for each in loaders)
     return "finished" if state == "crashed" and ray and loaders and through else state
-
-
-def _cores(data: Unread) -> int | None:
-    """Affinity as a number of cores, whether it was stored as a count or as the list of cores."""
-    value = data.get("affinity")
-    return len(value) if isinstance(value, list) else integer(data, "affinity")
 
 
 def _loader_indices(path: Path) -> list[int]:
@@ -250,38 +232,37 @@ def _names(path: Path) -> Iterator[str]:
 
 def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
     notes: list[str] = []
-    data = _optional(path / f"loader{index}.json", notes)
+    data = _optional(LoaderFacts, path / f"loader{index}.json", notes)
     contents = [_note(read(path, lane, schema.BATCH), notes) for lane in batch_lanes(_names(path), index)]
     batches = merge_lanes([with_compute(content.columns) for content in contents], schema.BATCH)
-    overhead = data.get("overhead")
     folded = merge_compacted([content.compacted for content in contents])
-    epochs, config = _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns, scalars(data, "config")
+    epochs, config = _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns, dict(data.config)
     bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
-    reasons = {**sentences(data, "reasons"), **reasons_of_bare_worker(bare)}
+    reasons = {**data.reasons, **reasons_of_bare_worker(bare)}
     if config.get("batching") == "none" and config.get("dataset_kind") == "iterable":
         # One was asked for and one came, of which nobody knows how many samples it holds.
         batches = Columns({**batches, "samples": np.full(batches.rows, -1, batches["samples"].dtype)}, batches.rows)
         folded.columns.pop("samples", None)
         reasons.setdefault("samples", "batch_size=None: the data set makes the batches, and does not say of how many")
-    kind: Literal["dataloader", "iterable"] = "iterable" if data.get("kind") == "iterable" else "dataloader"
+    kind: Literal["dataloader", "iterable"] = "iterable" if data.kind == "iterable" else "dataloader"
     return LoaderRun(
         index=index,
-        name=text(data, "name") or f"loader {index}",
+        name=data.name or f"loader {index}",
         kind=kind,
         pid=pid,
         rank=rank,
         config=config,
         reasons=reasons,
-        hook_ns=number(overhead, "hook_ns") if isinstance(overhead, dict) else None,
+        hook_ns=data.overhead.hook_ns,
         batches=batches,
         epochs=epochs if folded.records else with_ends(epochs, batches, config),
         folded=folded,
-        notes=tuple(notes) + strings(data, "notes"),
-        inspection=read_inspection(data),
+        notes=tuple(notes) + data.notes,
+        inspection=data.inspection,
         looks=read_sampled_fetches(path, index, kind, reasons),
         bare=bare,
         tuning=tuning,
-        device_steps=read_device_steps(data),
+        device_steps=data.device_steps,
     )
 
 
@@ -301,28 +282,19 @@ def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
     bursts, unreadable = read_bursts(path, collates)
     notes += unreadable
     starting = not (path / "host.json").exists()  # the sampler begins a moment after the run
-    data = {} if starting else _optional(path / "host.json", notes)
-    group = data.get("cgroup")
-    cgroup = group if isinstance(group, dict) else {}
-    listed = data.get("gpus")
-    gpus = [gpu for gpu in listed if isinstance(gpu, dict)] if isinstance(listed, list) else []
+    data = HostFacts() if starting else _optional(HostFacts, path / "host.json", notes)
     cores = _core_schema(path)
-    limits = {
-        "affinity": _cores(data),
-        "cgroup_cpu_quota": number(cgroup, "cpu_quota"),
-        "cgroup_mem_limit_bytes": integer(cgroup, "mem_limit_bytes"),
-    }
     return SystemRun(
+        **_told(data, SystemRun) | {"affinity": core_count(data.affinity)},
         path=path,
-        gpus=tuple(GpuInfo(integer(g, "index") or 0, text(g, "name") or "GPU") for g in gpus),
-        reasons=sentences(data, "reasons"),
+        cgroup_cpu_quota=data.cgroup.cpu_quota,
+        cgroup_mem_limit_bytes=data.cgroup.mem_limit_bytes,
         machine=_note(read(path, "machine", schema.MACHINE), notes).columns,
         core=_note(read(path, "core", cores), notes).columns,
         process=_note(read(path, "process", schema.PROCESS), notes).columns,
         gpu=_note(read(path, "gpu", schema.GPU), notes).columns,
         notes=tuple(notes),
         bursts=bursts,
-        **(_told(data, SystemRun) | limits),
     )
 
 
@@ -339,14 +311,14 @@ def _core_schema(path: Path) -> Schema:
     return schema.core_schema(1)
 
 
-def _optional(path: Path, notes: list[str]) -> dict[str, Any]:
+def _optional(kind: type[Facts], path: Path, notes: list[str]) -> Facts:
     """A description that may be missing or torn; a newer one makes the part unreadable."""
     try:
-        data = read_json(path, notes)
+        data = read_as(kind, path, notes)
     except RunUnreadable as error:
         notes.append(str(error))
-        return {}
-    check_format(data, path)
+        return kind()
+    check_format(data.format, path)
     return data
 
 

@@ -7,10 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...base.errors import RunUnreadable
-from ...base.metadata import read_json
-from ..probe_totals import SUMS, ProbeTotals, is_known, totals_from
-from ..sampled_fetches import ChainTotals, ContainerFile, EpochTotals, MountTotals, SampledFetches, SuffixTotals
+from ..probe_totals import ProbeTotals, read_fetches
+from ..sampled_fetches import SampledFetches
 
 MAX_FILES = 1024
 NOT_A_LOADER = "not a torch DataLoader: only wait and step can be measured"
@@ -23,33 +21,12 @@ def read_sampled_fetches(directory: Path, loader: int, kind: str, reasons: Mappi
     """
     totals = ProbeTotals()
     for name in _names(directory, re.compile(rf"looks-{loader}-(?:m|w\d{{1,5}})\.json")):
-        try:
-            data = read_json(directory / name)
-        except RunUnreadable:
-            continue
-        if is_known(data):
-            totals.add(totals_from(data))
+        totals.add(read_fetches(directory / name))
     if "looks" in reasons:
         totals.reasons["looks"] = reasons["looks"]
     elif kind == "iterable":
         totals.reasons["looks"] = NOT_A_LOADER
-    return sampled_fetches_of(totals)
-
-
-def sampled_fetches_of(totals: ProbeTotals) -> SampledFetches:
-    """The same, as advice has it."""
-    return SampledFetches(
-        **{name: getattr(totals, name) for name in SUMS},
-        directories=totals.directories,
-        suffixes={suffix: SuffixTotals(*numbers) for suffix, numbers in totals.suffixes.items()},
-        folders=totals.most_used_folders(),
-        mounts=tuple(MountTotals(path, kind, opens) for (path, kind), opens in totals.mounts.items()),
-        containers=tuple(ContainerFile(kind, path, size) for path, (kind, size) in totals.containers.items()),
-        moved=tuple(sorted(totals.moved)),
-        epochs=tuple(EpochTotals(epoch, *values) for epoch, values in sorted(totals.epochs.items())),
-        chains=tuple(ChainTotals(*key, *numbers) for key, numbers in sorted(totals.chains.items())),
-        reasons=totals.reasons,
-    )
+    return totals.fetches()
 
 
 def _names(directory: Path, pattern: re.Pattern[str]) -> list[str]:

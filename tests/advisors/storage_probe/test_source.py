@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from builders import RunBuilder, loop
 from loaderscope.advisors.storage_probe import source
@@ -135,7 +136,7 @@ def test_a_run_whose_files_are_gone_says_so(tmp_path: Path, runs_dir: Path) -> N
         find_data(recorded(runs_dir, looks), 5)
     assert str(caught.value).isprintable()
     (tmp_path / "empty").mkdir()
-    looks = replace(looks, folders={str(tmp_path / "empty"): 1})
+    looks = structs.replace(looks, folders={str(tmp_path / "empty"): 1})
     with pytest.raises(UsageError, match=r"no \.png files any more"):
         find_data(recorded(runs_dir / "again", looks), 5)
 
@@ -143,7 +144,7 @@ def test_a_run_whose_files_are_gone_says_so(tmp_path: Path, runs_dir: Path) -> N
 def test_a_run_without_files_says_what_it_read(runs_dir: Path) -> None:
     with pytest.raises(UsageError, match="not seen to open any files"):
         find_data(recorded(runs_dir, SampledFetches()), 5)
-    looks = SampledFetches(containers=(ContainerFile("lmdb", "/data/x", 5),))
+    looks = SampledFetches(containers=(ContainerFile("/data/x", "lmdb", 5),))
     with pytest.raises(UsageError, match="from lmdb: they are packed already"):
         find_data(recorded(runs_dir / "again", looks), 5)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from builders import MS, RunBuilder, epoch_row, loop
 from loaderscope.advisors.whatif import WhatIf, workload_of
@@ -75,7 +76,7 @@ def test_steps_whose_end_is_waited_for(tmp_path: Path) -> None:
     seen = DeviceSteps(8, 0.0, (Wait("item", "train.py:1", None, 1.0, (COPY + KERNEL) * MS),))
     found = model(tmp_path, LOAD, COPY + KERNEL, COPY + KERNEL, LOAD, seen, h2d_host_ns=0.05)
     assert found.predict(synchronous=False).mid == pytest.approx((LOAD + COPY + KERNEL) / (COPY + KERNEL), rel=0.02)
-    now_and_then = replace(seen, waits=(replace(seen.waits[0], a_step=0.125),))
+    now_and_then = structs.replace(seen, waits=(structs.replace(seen.waits[0], a_step=0.125),))
     assert model(tmp_path / "b", LOAD, 9, 9, LOAD, now_and_then).predict(synchronous=False).mid == 1.0
 
 

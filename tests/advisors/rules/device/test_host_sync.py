@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as altered
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.store.run.device_steps import DeviceSteps, Wait
@@ -25,7 +26,7 @@ def case(tmp_path: Path, *waits: Wait, looked_at: bool = True) -> Case:
 
 
 def test_the_line_is_named_with_what_it_waits(tmp_path: Path) -> None:
-    seen = case(tmp_path, Wait("__float__", "train.py:50", None, 1.0, 1e6), ITEM, replace(ITEM, a_step=0.125))
+    seen = case(tmp_path, Wait("__float__", "train.py:50", None, 1.0, 1e6), ITEM, altered(ITEM, a_step=0.125))
 
     found = advice(NAME, seen)
 
@@ -40,8 +41,8 @@ def test_the_line_is_named_with_what_it_waits(tmp_path: Path) -> None:
     [
         ((), True),
         ((ITEM,), False),
-        ((replace(ITEM, a_step=0.125),), True),  # now and then
-        ((replace(ITEM, mean_ns=0.2e6),), True),  # a small part of the step
+        ((altered(ITEM, a_step=0.125),), True),  # now and then
+        ((altered(ITEM, mean_ns=0.2e6),), True),  # a small part of the step
     ],
 )
 def test_it_is_silent_one_step_away(tmp_path: Path, waits: Any, looked_at: bool) -> None:

@@ -11,8 +11,10 @@ import torch
 from torch.utils.data import DataLoader
 
 import loaderscope
+from loaderscope.profiler.base.tolerant import fitted
 from loaderscope.profiler.record.device import waits
-from loaderscope.profiler.store.run.device_steps import DeviceSteps, read_device_steps
+from loaderscope.profiler.store.run.device_steps import DeviceSteps
+from loaderscope.profiler.store.run.loader_facts import LoaderFacts
 from torch_modes import seen_by_modes
 
 CALLS = ("item", "cpu", "tolist", "__float__", "__int__", "__bool__")
@@ -27,7 +29,7 @@ def device(standin_on: Any) -> Any:
 
 def seen(runs: Path) -> DeviceSteps | None:
     (path,) = runs.rglob("loader0.json")
-    return read_device_steps(json.loads(path.read_text()))
+    return fitted(json.loads(path.read_text()), LoaderFacts).device_steps
 
 
 def watched(batches: int = 16) -> Any:
@@ -108,7 +110,6 @@ def test_a_loop_that_is_left_takes_the_wrappers_along(device: Any, monkeypatch: 
 
 @pytest.mark.parametrize("stored", [None, [], {}, {"steps": 0}, {"steps": "8", "waits": []}])
 def test_rubbish_is_nothing(stored: Any) -> None:
-    assert read_device_steps({"device_steps": stored}) is None
-    assert read_device_steps(
-        {"device_steps": {"steps": 8, "waits": [3, {"call": "item"}, None], "copies": [1, {"place": "a"}]}}
-    ) == DeviceSteps(8, None, ())
+    assert fitted({"device_steps": stored}, LoaderFacts).device_steps is None
+    some = {"steps": 8, "waits": [3, {"call": "item"}, None], "copies": [1, {"place": "a"}]}
+    assert fitted({"device_steps": some}, LoaderFacts).device_steps == DeviceSteps(8, None, ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -21,15 +22,19 @@ from loaderscope.profiler.record.fetch_probe.probe import FetchProbe
 from loaderscope.profiler.record.fetch_probe.read_counters import Counters, Reading, between
 from loaderscope.profiler.store.probe_totals import (
     MAX_CHARACTERS,
+    OTHER,
+    ProbeTotals,
+    read_fetches,
+)
+from loaderscope.profiler.store.run.sampled_fetches_reader import read_sampled_fetches
+from loaderscope.profiler.store.sampled_fetches import (
     MAX_EPOCHS,
     MAX_FOLDERS,
     MAX_SUFFIXES,
-    OTHER,
-    ProbeTotals,
-    totals_from,
+    EpochTotals,
+    SampledFetches,
+    SuffixTotals,
 )
-from loaderscope.profiler.store.run.sampled_fetches_reader import read_sampled_fetches, sampled_fetches_of
-from loaderscope.profiler.store.sampled_fetches import EpochTotals, SampledFetches, SuffixTotals
 
 MS = 1_000_000
 
@@ -263,17 +268,18 @@ def some_totals() -> ProbeTotals:
     return totals
 
 
-def test_there_and_back() -> None:
+def test_there_and_back(tmp_path: Path) -> None:
     totals = some_totals()
-    assert vars(totals_from(json.loads(totals.to_json()))) == vars(totals)
-    looks = sampled_fetches_of(totals)
+    (tmp_path / "looks-0-m.json").write_text(totals.to_json())
+    looks = read_sampled_fetches(tmp_path, 0, "dataloader", {})
+    assert looks == totals.fetches()
     assert looks.suffixes == {".png": SuffixTotals(8, 4, 400, 120)}
     assert looks.epochs == (EpochTotals(0, 2, 8, 100, 50, 8, 400, 16, -1, 0),)
 
 
 def test_adding_up() -> None:
     totals = some_totals()
-    totals.add(some_totals())
+    totals.add(some_totals().fetches())
     assert totals.samples == 16
     assert totals.suffixes == {".png": [16, 8, 800, 120]}
     assert totals.epochs == {0: [4, 16, 200, 100, 16, 800, 32, -1, 0]}
@@ -283,7 +289,7 @@ def test_adding_up() -> None:
     assert totals.epochs[MAX_EPOCHS - 1] == [2] * 9
 
 
-def test_a_file_is_bounded() -> None:
+def test_a_file_is_bounded(tmp_path: Path) -> None:
     totals = some_totals()
     for i in range(2000):
         name = f"/{i}" + "ü" * 400
@@ -293,7 +299,8 @@ def test_a_file_is_bounded() -> None:
         totals.add_step("dataset." + "x" * 100, i, "y" * 190, 1, 1)
     text = totals.to_json()
     assert len(text) <= MAX_CHARACTERS
-    assert totals_from(json.loads(text)).opens == 8
+    (tmp_path / "looks-0-m.json").write_text(text)
+    assert read_fetches(tmp_path / "looks-0-m.json").opens == 8
 
 
 JSON = st.recursive(
@@ -307,7 +314,9 @@ FIELDS = [*json.loads(some_totals().to_json())]
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_any_file_is_read(data: dict[str, Any]) -> None:
     """Asserts that any JSON gives totals: no error, no negative count, no name that cannot be printed."""
-    looks = sampled_fetches_of(totals_from(data))
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "looks-0-m.json").write_text(json.dumps(data | {"format": 1}))
+        looks = read_sampled_fetches(Path(folder), 0, "dataloader", {})
     assert all(step.calls >= 0 and step.position >= 0 for step in looks.chains)
     assert all(epoch.opens >= -1 for epoch in looks.epochs)
     assert all(name.isprintable() for name in (*looks.suffixes, *looks.folders))

@@ -1,0 +1,122 @@
+"""What runs, processes and hosts say of themselves, as it stands in `run.json`, `process.json` and `host.json`.
+
+The recording side writes these types and every reader gets them back (see `tolerant`); None is what is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from .cpu_list import cpus_of
+from .tolerant import Text
+
+FORMAT = 1  # of the JSON files of a run directory
+Texts = tuple[str, ...]
+
+
+class RunFacts(Struct, frozen=True, kw_only=True):
+    """`run.json`."""
+
+    format: int | None = None
+    id: Text | None = None
+    created_unix_ns: int | None = None
+    clock_ns: int | None = None
+    boot_id: Text | None = None
+    host: Text | None = None
+    argv: Texts = ()
+    python: Text | None = None
+    platform: Text | None = None
+    loaderscope: Text | None = None
+    pid: int | None = None
+
+
+class ProcessFacts(Struct, frozen=True, kw_only=True):
+    """`process.json` as long as its process records."""
+
+    format: int | None = None
+    pid: int | None = None
+    create_time: float | None = None
+    host: Text | None = None
+    boot_id: Text | None = None
+    clock_ns: int | None = None
+    unix_ns: int | None = None
+    argv: Texts = ()
+    rank: int | None = None
+    local_rank: int | None = None
+    world_size: int | None = None
+    local_world_size: int | None = None
+    rank_source: Text | None = None  # who told the rank: "torch.distributed", "sampler", or a launcher
+    python: Text | None = None
+    torch: Text | None = None
+    start_method: Text | None = None
+    affinity: int | Annotated[tuple[int, ...], Meta(min_length=1)] | None = None  # how many cores, or which
+    cpus: str | None = None
+    torch_threads: int | None = None
+    fd_limit: int | None = None  # open files it may hold
+    device: Text | None = None
+    reasons: Mapping[str, str] = {}
+
+
+class EndedProcess(ProcessFacts, frozen=True, kw_only=True):
+    """`process.json`, with what is added while it records and when it ends."""
+
+    stacks: str = "on"  # whether bursts of stacks are taken by themselves: "on", "off" or "eager"
+    ended_clock_ns: int | None = None
+    ended_unix_ns: int | None = None
+    ended_by: Text | None = None  # "KeyboardInterrupt" where that ended the program
+
+    @property
+    def cores(self) -> int | None:
+        """How many cores it may run on."""
+        return core_count(self.affinity)
+
+    @property
+    def core_numbers(self) -> frozenset[int]:
+        """Which they are; empty where that is not known."""
+        return cpus_of(self.cpus or "")
+
+
+class GpuFacts(Struct, frozen=True):
+    """One GPU as NVML or sysfs describes it. PCIe generation and width are the greatest that card and slot agree on."""
+
+    index: int = 0
+    name: Text = "GPU"
+    uuid: Text | None = None
+    mem_total_bytes: int | None = None
+    pcie_gen: int | None = None
+    pcie_width: int | None = None
+    driver: Text | None = None
+
+
+class CgroupFacts(Struct, frozen=True, kw_only=True):
+    """The limits that bind the sampled processes; `cpu_quota` in cores."""
+
+    version: int | None = None
+    cpu_quota: float | None = None
+    mem_limit_bytes: int | None = None
+
+
+class HostFacts(Struct, frozen=True, kw_only=True):
+    """`host.json`."""
+
+    format: int | None = None
+    host: Text | None = None
+    boot_id: Text | None = None
+    clock_ns: int | None = None
+    unix_ns: int | None = None
+    cores_logical: int | None = None
+    cores_physical: int | None = None
+    affinity: int | Annotated[tuple[int, ...], Meta(min_length=1)] | None = None
+    mem_total_bytes: int | None = None
+    shm_total_bytes: int | None = None
+    cgroup: CgroupFacts = CgroupFacts()
+    gpus: tuple[GpuFacts, ...] = ()
+    reasons: Mapping[str, str] = {}
+
+
+def core_count(affinity: int | tuple[int, ...] | None) -> int | None:
+    """An affinity as a number of cores, whether it was stored as one or as the list of cores."""
+    return len(affinity) if isinstance(affinity, tuple) else affinity
