@@ -60,7 +60,7 @@ class Shown:
         self._looking = False
         self._fetch: LookedFetch | None = None
         self._fetches = 0
-        self._files: dict[str, Any] = {}
+        self._files: dict[str, Any] | None = None  # None before the first fetch of which that is known
         self._handles = SharedHandles()
         self._began_ns = self._clock()
         self._began_unix_ns = time.time_ns()
@@ -141,8 +141,6 @@ class Shown:
         changed = self._changed_by_loop()
         if by_own and self.looks < LOOKS and (fetcher := getattr(iterator, "_dataset_fetcher", None)) is not None:
             self._fetch = LookedFetch.around(fetcher, self._streams, self._handles if self._fetches > WARM else None)
-            if opens.installed():
-                opens.begin(False)
         self._spent_ns += self._clock() - began
         return changed
 
@@ -184,7 +182,7 @@ class Shown:
         assert self._data is not None
         changed = self._data.changed(FAR_NS)
         if changed is None:
-            changed = next((path for path, was in self._files.items() if _stamp(path) != was), None)
+            changed = next((path for path, was in (self._files or {}).items() if _stamp(path) != was), None)
         if changed is not None:
             self.changed_in_epoch = True
             self._data = self._data.again()
@@ -211,7 +209,8 @@ class Shown:
         if self._fetches > WARM:
             if fetch.wrote:
                 self.end("fetching writes to a file")
-            self._judge_files(opens.end() if opens.installed() else [])
+            if fetch.hooked:
+                self._judge_files(fetch.opened)
             self._judge_handles(fetch, batch)
 
     def _judge_files(self, paths: list[Any]) -> None:
@@ -223,7 +222,7 @@ class Shown:
         young = next((path for path, stamp in opened.items() if stamp and stamp[0] > self._began_unix_ns), None)
         if young is not None:
             self.end(f"fetching reads {Path(young).name}, which was written while the loop went on")
-        again = self._files if self._fetches > WARM + 1 else opened
+        again = opened if self._files is None else self._files
         self._files = {path: opened[path] for path in list(opened)[:FILES] if path in again}
 
     def _judge_handles(self, fetch: LookedFetch, batch: Any) -> None:
@@ -273,6 +272,8 @@ class LookedFetch:
         self._streams = streams
         self._handles = shared if shared is not None and shared.looks < shared.LOOKS else None
         self.drew = self.wrote = False
+        self.opened: list[Any] = []
+        self.hooked = opens.installed()
         self.why_not_forked: str | None = None
 
     @classmethod
@@ -288,7 +289,8 @@ class LookedFetch:
         before = handles() if self._handles is not None else None
         drawn, written = self._streams.look(), bytes_written()
         try:
-            return self._fetch(fetcher, index)
+            with opens.also() as self.opened:
+                return self._fetch(fetcher, index)
         finally:
             self.wrote = bytes_written() > written >= 0
             self.drew = self._streams.look() != drawn

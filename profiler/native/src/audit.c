@@ -37,8 +37,8 @@ on_event(const char *event, PyObject *args, void *Py_UNUSED(data))
     if (PyLong_CheckExact(flags)) {
         int overflow;
         long value = PyLong_AsLongAndOverflow(flags, &overflow);
-        if (!overflow && (value & O_ACCMODE) == O_WRONLY) {
-            return 0;
+        if (!overflow && ((value & O_ACCMODE) == O_WRONLY || (value & O_EXCL))) {
+            return 0; /* to be written, or made by this very call: no data is in it */
         }
     }
     if (PyList_Append(paths, path) < 0) {

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
 
@@ -22,6 +23,8 @@ _installed = False
 _thread = 0
 _ALL = -1
 _paths: list[Any] = []
+_scope: bool | None = None  # `whole_process` of what is remembered now; None while nothing is
+_before: list[Any] = []  # remembered before `also`, in that scope
 _ACCESS = getattr(os, "O_ACCMODE", 3)
 
 
@@ -57,7 +60,8 @@ def install() -> None:
 
 def begin(whole_process: bool) -> None:
     """Remember what this thread, or any thread of this process, opens for reading from now on."""
-    global _thread, _paths
+    global _thread, _paths, _scope, _before
+    _scope, _before = whole_process, []
     if native is not None:
         native.begin(MOST, whole_process)
     else:
@@ -67,13 +71,31 @@ def begin(whole_process: bool) -> None:
 
 def end() -> list[Any]:
     """What was opened since `begin`, in order, as it was given: texts, bytes, paths. Safe to call at any time."""
-    global _thread, _paths
+    global _thread, _paths, _scope, _before
+    _scope, found, _before = None, _before, []
     if native is not None:
-        found: list[Any] = native.end()
+        found += native.end()
         return found
     _thread = 0
-    found, _paths = _paths, []
-    return found
+    opened, _paths = _paths, []
+    return found + opened
+
+
+@contextmanager
+def also() -> Iterator[list[Any]]:
+    """What this thread opens within the `with`, in a list that is filled at its end. Who remembers already misses nothing."""
+    global _before
+    scope = _scope
+    earlier = end() if scope is not None else []
+    begin(False)
+    found: list[Any] = []
+    try:
+        yield found
+    finally:
+        found += end()
+        if scope is not None:
+            begin(scope)
+            _before = earlier + found
 
 
 def _on_event(event: str, args: tuple[Any, ...]) -> None:
@@ -83,8 +105,8 @@ def _on_event(event: str, args: tuple[Any, ...]) -> None:
         path, _, flags = args
         if type(path) is int or len(_paths) >= MOST:
             return
-        if type(flags) is int and flags & _ACCESS == os.O_WRONLY:
-            return
+        if type(flags) is int and (flags & _ACCESS == os.O_WRONLY or flags & os.O_EXCL):
+            return  # to be written, or made by this very call: no data is in it
         _paths.append(path)
     except Exception as error:  # one of ours would be the user's `open` failing
         if not is_ours(error):

@@ -57,6 +57,7 @@ def test_opens_of_this_thread_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with os.fdopen(handle, "rb") as again:
         again.read()
     file.write_bytes(b"written, not read")
+    os.close(os.open(tmp_path / "made", os.O_RDWR | os.O_CREAT | os.O_EXCL))
     with pytest.raises(FileNotFoundError):
         open(tmp_path / "missing")  # noqa: SIM115
     thread = threading.Thread(target=file.read_bytes)
@@ -71,7 +72,15 @@ def test_opens_of_this_thread_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     thread = threading.Thread(target=file.read_bytes)
     thread.start()
     thread.join()
-    assert opens.end() == [str(file)]
+    with opens.also() as found:
+        file.read_bytes()
+    os.close(os.open(bytes(file), os.O_RDONLY))
+    assert found == [str(file)]
+    assert opens.end() == [str(file), str(file), bytes(file)]
+    with opens.also() as found:
+        file.read_bytes()
+    file.read_bytes()
+    assert found == [str(file)] and opens.end() == []
 
 
 # Paths.
