@@ -83,7 +83,7 @@ def end() -> list[Any]:
 
 @contextmanager
 def also() -> Iterator[list[Any]]:
-    """What this thread opens within the `with`, in a list that is filled at its end. Who remembers already misses nothing."""
+    """What this thread opens within the `with`, in a list that is filled at its end. An outer listener misses nothing."""
     global _before
     scope = _scope
     earlier = end() if scope is not None else []
