@@ -3,8 +3,8 @@
     import loaderscope
     loader = loaderscope.watch(loader)
 
-Importing this package loads neither torch nor numpy nor rich: names are resolved on first use; the folder
-it is imported in is noted.
+Importing this package loads neither torch nor numpy nor rich: names are resolved on first use; the
+folder it is imported in is noted.
 """
 
 from __future__ import annotations

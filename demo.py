@@ -1,4 +1,5 @@
-"""The demonstration: one small model, trained on real PNG files through a bad and through a good DataLoader."""
+"""The demonstration: one small model, trained on real PNG files through a bad and through a good
+DataLoader."""
 
 from __future__ import annotations
 
@@ -78,15 +79,17 @@ def pictures(
     tell: Callable[[str], None] = lambda line: None,
     track: Callable[[Iterable[int]], Iterable[int]] = _all,
 ) -> Path:
-    """The folder of pictures of this size, made if it is not there in full; `track` may show how far that is. Raises
-    UsageError."""
+    """The folder of pictures of this size, made if it is not there in full; `track` may show how
+    far that is. Raises UsageError."""
     folder = cache / f"pictures-{size.pictures}x{size.pixels}"
     if (folder / _COMPLETE).exists() and sum(1 for _ in folder.glob("*.png")) == size.pictures:
         return folder
     try:
         import PIL  # noqa: F401
     except ImportError as error:
-        raise UsageError("the demo makes pictures with Pillow: pip install 'loaderscope[demo]'") from error
+        raise UsageError(
+            "the demo makes pictures with Pillow: pip install 'loaderscope[demo]'"
+        ) from error
     tell(f"Making {size.pictures} PNG files in {folder} (once)…")
     made = None
     try:
@@ -102,7 +105,8 @@ def pictures(
         if (folder / _COMPLETE).exists():  # another demo was faster
             return folder
         raise UsageError(
-            f"pictures cannot be kept in {cache} ({error.strerror}): set {CACHE_VARIABLE} to a writable folder"
+            f"pictures cannot be kept in {cache} ({error.strerror}): set {CACHE_VARIABLE} to a "
+            "writable folder"
         ) from error
     finally:
         if made is not None:
@@ -111,7 +115,8 @@ def pictures(
 
 
 def _draw(number: int, pixels: int) -> Any:
-    """A picture with the spectrum of a photograph: soft shapes at every scale, and a little sensor noise."""
+    """A picture with the spectrum of a photograph: soft shapes at every scale, and a little sensor
+    noise."""
     import numpy as np
     from PIL import Image
 
@@ -134,7 +139,8 @@ def run_demo(
     cache: Path | None = None,
     track: Callable[[Iterable[int]], Iterable[int]] = _all,
 ) -> tuple[Report, Report]:
-    """Train through both loaders; returns the reports of the bad and of the good one. Raises UsageError."""
+    """Train through both loaders; returns the reports of the bad and of the good one. Raises
+    UsageError."""
     import torch
     from torch.utils.data import DataLoader
 
@@ -149,7 +155,12 @@ def run_demo(
         (
             f"with {workers} workers that stay",
             DataLoader(
-                dataset, size.batch, shuffle=True, num_workers=workers, persistent_workers=True, prefetch_factor=4
+                dataset,
+                size.batch,
+                shuffle=True,
+                num_workers=workers,
+                persistent_workers=True,
+                prefetch_factor=4,
             ),
         ),
     )

@@ -1,11 +1,13 @@
-"""What the dashboard costs at 1,000,000 recorded batches: start, a refresh, an idle minute's share, memory.
+"""What the dashboard costs at 1,000,000 recorded batches: start, a refresh, an idle minute's share,
+memory.
 
     python benchmarks/dashboard.py [--batches N] [--screen WxH]
 
-The run is made up in a temporary folder, and is live: batches keep being added to its lane while it is shown, then it
-stands still. A fresh process shows it without a terminal (Textual's headless driver: everything but the writing of
-escape codes). Prints JSON. The bounds: a refresh at most 50 ms (reading, working out and drawing together), 3 % of a
-core on an idle run, 120 MB, first screen within 1.5 s of the process's start.
+The run is made up in a temporary folder, and is live: batches keep being added to its lane while it
+is shown, then it stands still. A fresh process shows it without a terminal (Textual's headless
+driver: everything but the writing of escape codes). Prints JSON. The bounds: a refresh at most 50
+ms (reading, working out and drawing together), 3 % of a core on an idle run, 120 MB, first screen
+within 1.5 s of the process's start.
 """
 
 from __future__ import annotations
@@ -87,7 +89,8 @@ asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:])))
 
 
 class Growing(threading.Thread):
-    """Adds `per_s` batches a second to the lane's newest segment, as the recording process would."""
+    """Adds `per_s` batches a second to the lane's newest segment, as the recording process
+    would."""
 
     def __init__(self, directory: Path, per_s: int) -> None:
         super().__init__(daemon=True)
@@ -144,8 +147,19 @@ def measure(batches: int, width: int, height: int, per_s: int) -> dict[str, obje
         facts = json.loads(own.read_text())
         facts = {name: value for name, value in facts.items() if not name.startswith("ended")}
         write_atomically(own, json.dumps({**facts, "pid": os.getpid()}))  # live, as this process is
-        command = [sys.executable, "-c", MEASURE, str(directory), str(width), str(height), str(GROWING_S), str(IDLE_S)]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = [
+            sys.executable,
+            "-c",
+            MEASURE,
+            str(directory),
+            str(width),
+            str(height),
+            str(GROWING_S),
+            str(IDLE_S),
+        ]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert process.stdout is not None
         assert process.stdin is not None
         assert process.stdout.readline().strip() == "caught up"
@@ -166,7 +180,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--batches", type=int, default=1_000_000)
     parser.add_argument("--screen", default="200x60")
-    parser.add_argument("--per-second", type=int, default=200, help="batches added a second while it is shown")
+    parser.add_argument(
+        "--per-second", type=int, default=200, help="batches added a second while it is shown"
+    )
     options = parser.parse_args()
     width, height = map(int, options.screen.split("x"))
     began = time.monotonic()

@@ -1,13 +1,16 @@
-"""Is the device read rightly, and what is the advice worth? Loops on the stand-in of docs/standin.md.
+"""Is the device read rightly, and what is the advice worth? Loops on the stand-in of
+docs/standin.md.
 
-    python benchmarks/device.py [--quick] [--no-measure] [--only CASE] [--json FILE] [--store FOLDER]
+    python benchmarks/device.py [--quick] [--no-measure] [--only CASE] [--json FILE] [--store
+    FOLDER]
 
-Cases are judged as those of known_answers.py. Besides, the figures recorded of the device are compared with the
-stand-in's own account, and its synchronisations are counted with and without recording. Of some loops it matters what
-verdict is given. A third of the cases is held out: nothing was chosen by them.
+Cases are judged as those of known_answers.py. Besides, the figures recorded of the device are
+compared with the stand-in's own account, and its synchronisations are counted with and without
+recording. Of some loops it matters what verdict is given. A third of the cases is held out: nothing
+was chosen by them.
 
-All figures are the stand-in's: they say nothing of any GPU. Prints JSON on standard output and tables on standard
-error. Exit code 0: the goals are reached; 1: not all.
+All figures are the stand-in's: they say nothing of any GPU. Prints JSON on standard output and
+tables on standard error. Exit code 0: the goals are reached; 1: not all.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ FIRST_BATCHES = 4  # the device is noticed in them
 
 
 def figures(folder: Path, recorded: dict[str, Any]) -> dict[str, Any]:
-    """Recorded sums against the account's, over the batches that have both; and synchronisations added a block."""
+    """Recorded sums against the account's, over the batches that have both; and synchronisations
+    added a block."""
     account, waits = recorded.pop("account"), recorded["synchronised_a_block"]
     found = {}
     for loader in open_run(next(folder.glob("2*"))).loaders:
@@ -54,8 +58,8 @@ def off(figure: Mapping[str, float]) -> float | None:
 
 
 def truth(account: list[Any], loader: LoaderRun) -> dict[str, Any]:
-    """A batch, by the account: time of its copies, idle time of the default stream while it was waited for, and that
-    stream's time from its hand-over to the next call of next()."""
+    """A batch, by the account: time of its copies, idle time of the default stream while it was
+    waited for, and that stream's time from its hand-over to the next call of next()."""
     entered = loader.batches["t_ns"]
     handed = entered + loader.batches["wait_ns"]
     left = handed + loader.batches["compute_ns"]
@@ -81,26 +85,37 @@ def truth(account: list[Any], loader: LoaderRun) -> dict[str, Any]:
 def judged(case: Case, measured: bool) -> dict[str, Any]:
     assert isinstance(case, OnDevice)
     found = judge(case, measured, figures)
-    return {**found, "held_out": case.held_out, "verdict_ok": case.verdict in (None, found["verdict"])}
+    return {
+        **found,
+        "held_out": case.held_out,
+        "verdict_ok": case.verdict in (None, found["verdict"]),
+    }
 
 
 def concluded(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Errors of figures are of sums over all cases, so that a time of next to nothing counts as that."""
+    """Errors of figures are of sums over all cases, so that a time of next to nothing counts as
+    that."""
     summary = summarised(results)
     done = [found for found in results.values() if "figures" in found]
     errors = {}
     for name in done[0]["figures"] if done else ():
-        sums = {key: sum(found["figures"][name][key] for found in done) for key in ("recorded_ms", "true_ms")}
+        sums = {
+            key: sum(found["figures"][name][key] for found in done)
+            for key in ("recorded_ms", "true_ms")
+        }
         errors[name] = off(sums)
     held_out = summarised({name: found for name, found in results.items() if found.get("held_out")})
-    summary["held_out"] = {key: held_out[key] for key in ("planted", "healthy", "first_right_share", "prediction")}
+    summary["held_out"] = {
+        key: held_out[key] for key in ("planted", "healthy", "first_right_share", "prediction")
+    }
     added = sum(found["synchronised_added"] for found in done)
     gains = summary["prediction"]
     reached = {
         "figures": all(abs(error or 0.0) <= FIGURE_BOUND for error in errors.values()),
         "synchronised": added == 0,
         "verdicts": all(found["verdict_ok"] for found in done),
-        "gains": (gains["median_error"] or 0.0) <= GAIN_BOUND and (gains["inside_share"] or 1.0) >= LEAST_INSIDE,
+        "gains": (gains["median_error"] or 0.0) <= GAIN_BOUND
+        and (gains["inside_share"] or 1.0) >= LEAST_INSIDE,
     }
     summary["device"] = {"errors": errors, "synchronised_added": added, "reached": reached}
     summary["pass"] = summary["pass"] and all(reached.values())

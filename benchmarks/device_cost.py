@@ -2,14 +2,15 @@
 
     python benchmarks/device_cost.py [--json FILE] [--store FOLDER]
 
-A bare loop and a recorded one take turns in one process, over the same batches of one to many tensors, each copied
-to torch's `meta` device: such a copy does next to nothing, so what is left is ours. CPU time of the thread; the
-difference is of medians over rounds. Each step is timed; copies are looked at of a loop's first batches, and then of
-one in some 64, whose cost is spread over all. What a batch costs that is looked at is told too, as `looked_at_us`:
-where a step takes a thousand times that, all are.
+A bare loop and a recorded one take turns in one process, over the same batches of one to many
+tensors, each copied to torch's `meta` device: such a copy does next to nothing, so what is left is
+ours. CPU time of the thread; the difference is of medians over rounds. Each step is timed; copies
+are looked at of a loop's first batches, and then of one in some 64, whose cost is spread over all.
+What a batch costs that is looked at is told too, as `looked_at_us`: where a step takes a thousand
+times that, all are.
 
-The device's events are made up and cost some 0.1 µs. What a backend's own take (on CUDA 1 to 2 µs to record; two a
-batch, and two a copy that is looked at) comes on top.
+The device's events are made up and cost some 0.1 µs. What a backend's own take (on CUDA 1 to 2 µs
+to record; two a batch, and two a copy that is looked at) comes on top.
 
 Prints JSON on standard output. Exit code 0: within the bounds; 1: not.
 """
@@ -54,7 +55,9 @@ class Event:
 
 
 def made_up() -> Accelerator:
-    return Accelerator("meta", SimpleNamespace(Event=lambda enable_timing: Event(), current_device=lambda: 0))
+    return Accelerator(
+        "meta", SimpleNamespace(Event=lambda enable_timing: Event(), current_device=lambda: 0)
+    )
 
 
 def block(loader: Any) -> float:
@@ -84,7 +87,11 @@ def measured(copies: int) -> dict[str, float]:
     without, with_ = (median(each) for each in zip(*times, strict=True))
     loaderscope.unwatch(recorded)
     session.close_session()
-    return {"bare_us": round(without, 3), "recorded_us": round(with_, 3), "cost_us": round(with_ - without, 3)}
+    return {
+        "bare_us": round(without, 3),
+        "recorded_us": round(with_, 3),
+        "cost_us": round(with_ - without, 3),
+    }
 
 
 def same(batch: Any) -> Any:
@@ -92,9 +99,13 @@ def same(batch: Any) -> Any:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
+    parser.add_argument(
+        "--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     found = {}

@@ -1,4 +1,5 @@
-"""A training process of benchmarks/device.py: as known_answers_side.py, with the stand-in's own account beside.
+"""A training process of benchmarks/device.py: as known_answers_side.py, with the stand-in's own
+account beside.
 
 python device_side.py record CASE | measure CASE LEGS
 """
@@ -21,8 +22,9 @@ RECORD_S = 3.0
 
 
 def in_own_time() -> None:
-    """From here on, what other programs do on this machine does not matter. Before anything of Loaderscope is imported:
-    the compiled hooks read the machine's clock, as does the sampler, which would see another time than ours."""
+    """From here on, what other programs do on this machine does not matter. Before anything of
+    Loaderscope is imported: the compiled hooks read the machine's clock, as does the sampler, which
+    would see another time than ours."""
     os.environ.update(LOADERSCOPE_PURE="1", LOADERSCOPE_SYSTEM="0")
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core, which the loop uses
     clock = stage.clock = stage.standin_device.OwnTime()
@@ -35,7 +37,9 @@ def in_own_time() -> None:
 def record(case: OnDevice) -> dict[str, Any]:
     import loaderscope
 
-    bare = _synchronised(case.build())  # a loop of its own: of workers that were there before it, little is recorded
+    bare = _synchronised(
+        case.build()
+    )  # a loop of its own: of workers that were there before it, little is recorded
     training, engine = case.build(), stage.device().engine
     engine.account.clear()
     training.loader = loaderscope.watch(training.loader)
@@ -48,8 +52,14 @@ def record(case: OnDevice) -> dict[str, Any]:
         "batches": batches,
         "blocks": blocks,
         "seconds": round(known_answers_side.seconds_now() - began, 2),
-        "synchronised_a_block": {"bare": bare, "recorded": sum(engine.synchronised.values()) / blocks},
-        "account": [(work.kind, work.stream, work.issued_ns, work.start_ns, work.end_ns) for work in engine.account],
+        "synchronised_a_block": {
+            "bare": bare,
+            "recorded": sum(engine.synchronised.values()) / blocks,
+        },
+        "account": [
+            (work.kind, work.stream, work.issued_ns, work.start_ns, work.end_ns)
+            for work in engine.account
+        ],
     }
 
 

@@ -1,14 +1,16 @@
-"""What the compiled form of the hot path is worth: the same loops bare, recorded in C, and recorded in Python.
+"""What the compiled form of the hot path is worth: the same loops bare, recorded in C, and recorded
+in Python.
 
     python benchmarks/forms.py [--quick] [--only WORKLOAD] [--json FILE] [--store FOLDER]
 
-For each workload of benchmarks/overhead.py, two fresh processes hold a bare and a watched loader each, one process a
-form. They loop in turn, in short blocks, in random order; each turn gives what a form adds to a batch, beside the bare
-loop of its own process, and what Python adds beyond C. The result is the median over all turns.
+For each workload of benchmarks/overhead.py, two fresh processes hold a bare and a watched loader
+each, one process a form. They loop in turn, in short blocks, in random order; each turn gives what
+a form adds to a batch, beside the bare loop of its own process, and what Python adds beyond C. The
+result is the median over all turns.
 
 Beside that stands what the hooks cost alone, driven over iterators that do nothing
-(`profiler/record/iterate/calibrate.py`), each time in a fresh process: it tells the sides of a loader with workers
-apart, which loops with real ones cannot.
+(`profiler/record/iterate/calibrate.py`), each time in a fresh process: it tells the sides of a
+loader with workers apart, which loops with real ones cannot.
 
 Prints JSON on standard output and a table on standard error.
 """
@@ -34,7 +36,11 @@ from overhead_workloads import WORKLOADS, pictures
 from quiet import await_quiet
 
 FORMS = {"compiled": "0", "python": "1"}  # with LOADERSCOPE_PURE
-SIDES = {"single_ns": "no workers", "main_ns": "with workers, in main", "worker_ns": "with workers, in each"}
+SIDES = {
+    "single_ns": "no workers",
+    "main_ns": "with workers, in main",
+    "worker_ns": "with workers, in each",
+}
 CALIBRATION = (
     "import json; from loaderscope.profiler.native import form; "
     "from loaderscope.profiler.record.iterate.calibrate import calibration; "
@@ -52,18 +58,30 @@ def measure(name: str, processes: int, blocks: int, rng: random.Random) -> dict[
         with ExitStack() as stack:
             sides: dict[str, Side] = {}
             for form, pure in FORMS.items():
-                sides[form] = stack.enter_context(Side(name, [BARE, OURS], size, LOADERSCOPE_PURE=pure))
+                sides[form] = stack.enter_context(
+                    Side(name, [BARE, OURS], size, LOADERSCOPE_PURE=pure)
+                )
                 size = sides[form].ready()["size"]
             for _ in range(blocks):
                 forms = rng.sample(list(FORMS), len(FORMS))
-                turns.append({form: in_turn(dict.fromkeys((BARE, OURS), sides[form]), 1, rng)[0] for form in forms})
+                turns.append(
+                    {
+                        form: in_turn(dict.fromkeys((BARE, OURS), sides[form]), 1, rng)[0]
+                        for form in forms
+                    }
+                )
             for side in sides.values():
                 check_recorded(side, blocks * workload.batches)
-    added = {form: [a_batch_ns(turn[form][OURS]) - a_batch_ns(turn[form][BARE]) for turn in turns] for form in FORMS}
+    added = {
+        form: [a_batch_ns(turn[form][OURS]) - a_batch_ns(turn[form][BARE]) for turn in turns]
+        for form in FORMS
+    }
     return {
         "title": workload.title,
         "size": size,
-        "bare_us_a_batch": round(median(a_batch_ns(turn[form][BARE]) for turn in turns for form in FORMS) / 1e3, 2),
+        "bare_us_a_batch": round(
+            median(a_batch_ns(turn[form][BARE]) for turn in turns for form in FORMS) / 1e3, 2
+        ),
         "added_ns_a_batch": {form: summary(values, 0) for form, values in added.items()},
         "python_beyond_compiled_ns": summary(
             [slow - fast for fast, slow in zip(added["compiled"], added["python"], strict=True)], 0
@@ -73,17 +91,24 @@ def measure(name: str, processes: int, blocks: int, rng: random.Random) -> dict[
 
 def hooks_alone(rounds: int) -> dict[str, Any]:
     """ns a batch of each side's hooks, in both forms."""
-    found: dict[str, dict[str, list[float]]] = {side: {form: [] for form in FORMS} for side in SIDES}
+    found: dict[str, dict[str, list[float]]] = {
+        side: {form: [] for form in FORMS} for side in SIDES
+    }
     for _ in range(rounds):
         for form, pure in FORMS.items():
             env = {**os.environ, "LOADERSCOPE_PURE": pure}
-            told = subprocess.run([sys.executable, "-c", CALIBRATION], env=env, capture_output=True, check=True)
+            told = subprocess.run(
+                [sys.executable, "-c", CALIBRATION], env=env, capture_output=True, check=True
+            )
             costs = json.loads(told.stdout)
             if costs["compiled"] != (form == "compiled"):
                 raise SystemExit("the extension is not built: there is one form only")
             for side in SIDES:
                 found[side][form].append(costs[side])
-    return {side: {form: summary(values, 0) for form, values in forms.items()} for side, forms in found.items()}
+    return {
+        side: {form: summary(values, 0) for form, values in forms.items()}
+        for side, forms in found.items()
+    }
 
 
 def show(results: dict[str, Any]) -> None:
@@ -91,13 +116,25 @@ def show(results: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("added to a batch, ns", *FORMS, "Python beyond compiled", title="The two forms of the hot path")
+    table = Table(
+        "added to a batch, ns",
+        *FORMS,
+        "Python beyond compiled",
+        title="The two forms of the hot path",
+    )
     for found in results["workloads"].values():
         values = [*found["added_ns_a_batch"].values(), found["python_beyond_compiled_ns"]]
-        table.add_row(f"{found['title']} ({found['bare_us_a_batch']:.0f} µs bare)", *map(cell, values))
+        table.add_row(
+            f"{found['title']} ({found['bare_us_a_batch']:.0f} µs bare)", *map(cell, values)
+        )
     for side, forms in results["hooks_alone_ns"].items():
         compiled, python = (forms[form] for form in FORMS)
-        table.add_row(f"hooks alone, {SIDES[side]}", cell(compiled), cell(python), f"{between(compiled, python):+.0f}")
+        table.add_row(
+            f"hooks alone, {SIDES[side]}",
+            cell(compiled),
+            cell(python),
+            f"{between(compiled, python):+.0f}",
+        )
     Console(stderr=True).print(table)
 
 
@@ -111,12 +148,20 @@ def cell(found: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="few blocks: shows that it runs, not what it costs")
-    parser.add_argument("--only", choices=WORKLOADS, action="append", help="this workload; may be given again")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="few blocks: shows that it runs, not what it costs"
+    )
+    parser.add_argument(
+        "--only", choices=WORKLOADS, action="append", help="this workload; may be given again"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the order of the blocks")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
+    parser.add_argument(
+        "--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date"
+    )
     options = parser.parse_args()
     rng = random.Random(options.seed)
     names = options.only or list(WORKLOADS)

@@ -1,10 +1,11 @@
-"""What handing batches from a worker to the training process costs on this machine: the constants of the what-if model.
+"""What handing batches from a worker to the training process costs on this machine: the constants
+of the what-if model.
 
     python benchmarks/handover.py [--batches N]
 
-CPU times are differences of process times, so they hold on a machine that does other things too; waking up, starting
-and stopping workers are wall times and want a quiet one. Prints, as JSON, the constants that stand in
-advisors/whatif/costs.py under these names.
+CPU times are differences of process times, so they hold on a machine that does other things too;
+waking up, starting and stopping workers are wall times and want a quiet one. Prints, as JSON, the
+constants that stand in advisors/whatif/costs.py under these names.
 """
 
 from __future__ import annotations
@@ -30,14 +31,21 @@ STARTS = 7
 
 @dataclass(frozen=True)
 class Shape:
-    """A batch of so many tensors of so many bytes together, and an array of so many bytes that is pickled."""
+    """A batch of so many tensors of so many bytes together, and an array of so many bytes that is
+    pickled."""
 
     tensors: int
     tensor_bytes: int
     pickled_bytes: int = 0
 
 
-SHAPES = (Shape(1, 64), Shape(40, 40 * 64), Shape(1, 4 << 20), Shape(1, 16 << 20), Shape(1, 64, 1 << 20))
+SHAPES = (
+    Shape(1, 64),
+    Shape(40, 40 * 64),
+    Shape(1, 4 << 20),
+    Shape(1, 16 << 20),
+    Shape(1, 64, 1 << 20),
+)
 
 
 class Ready(Dataset[Any]):
@@ -76,7 +84,8 @@ def worker_cpu_s(pid: int) -> float:
 
 
 def a_batch(shape: Shape, batches: int, prefetch: int = 2) -> tuple[float, float, float]:
-    """(CPU in main, CPU in the worker beyond what main needs for the same work, wall), ns a batch with one worker."""
+    """(CPU in main, CPU in the worker beyond what main needs for the same work, wall), ns a batch
+    with one worker."""
     began = process_time()
     for _ in loader(shape, batches):
         pass
@@ -136,8 +145,8 @@ def costs_a_batch(batches: int) -> dict[str, float]:
         return [float(max(0.0, x)) for x in solved]
 
     pack, receive = fitted(worker), fitted(main)
-    # What main takes a batch includes waking up, and for each tensor a round trip to a thread of the worker: with more
-    # workers than main can serve, that is the time between batches.
+    # What main takes a batch includes waking up, and for each tensor a round trip to a thread of
+    # the worker: with more workers than main can serve, that is the time between batches.
     one, many = (min(crowded(shape, batches) for _ in range(REPETITIONS)) for shape in SHAPES[:2])
     receive[1] = max(receive[1], (many - one) / (SHAPES[1].tensors - SHAPES[0].tensors))
     receive[0] = max(receive[0], one - receive[1])
@@ -174,12 +183,16 @@ def starting(method: str) -> tuple[float, float, float]:
         drained = perf_counter()
         list(loop)
         del loop
-        found.append((started - began, first - started, max(drained - first, perf_counter() - drained)))
+        found.append(
+            (started - began, first - started, max(drained - first, perf_counter() - drained))
+        )
     return tuple(median(times) * 1e9 for times in zip(*found, strict=True))  # type: ignore[return-value]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--batches", type=int, default=1000, help="batches of each measurement")
     options = parser.parse_args()
     from overhead import machine
@@ -191,7 +204,11 @@ def main() -> int:
     constants["START_WORKER_NS"] = {method: times[1] for method, times in by_method.items()}
     constants["STOP_NS"] = by_method["fork"][2]
     facts = {**machine(), "load_1m": round(os.getloadavg()[0], 2)}
-    print(json.dumps({"benchmark": "handover", "machine": facts, "constants": rounded(constants)}, indent=1))
+    print(
+        json.dumps(
+            {"benchmark": "handover", "machine": facts, "constants": rounded(constants)}, indent=1
+        )
+    )
     return 0
 
 

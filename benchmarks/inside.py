@@ -1,18 +1,20 @@
-"""Does the report name the planted function, or the planted layout? Small loaders of which the answer is known.
+"""Does the report name the planted function, or the planted layout? Small loaders of which the
+answer is known.
 
     python benchmarks/inside.py [--quick] [--measure] [--short] [--only CASE] [--data FOLDER]
                                 [--json FILE] [--store FOLDER]
 
-Each case is recorded in a fresh process with bursts of stack samples from its beginning, and the report of that run is
-judged: the planted function must stand in front of what fetch is said to spend its time on and be named by
-`hot-function`; the planted layout must be named by the storage summary, and the rules on storage must say what is right
-of it. With --measure another fresh process, without Loaderscope, loops as found and with the better alternative in
-turn; the median of the ratios is the true gain, with which the predicted range is compared. With --short a run is a
-user's first try: three seconds, stacks taken when the profiler itself finds them due; in 90 % the planted function must
-be named, by stacks or by the recorded source.
+Each case is recorded in a fresh process with bursts of stack samples from its beginning, and the
+report of that run is judged: the planted function must stand in front of what fetch is said to
+spend its time on and be named by `hot-function`; the planted layout must be named by the storage
+summary, and the rules on storage must say what is right of it. With --measure another fresh
+process, without Loaderscope, loops as found and with the better alternative in turn; the median of
+the ratios is the true gain, with which the predicted range is compared. With --short a run is a
+user's first try: three seconds, stacks taken when the profiler itself finds them due; in 90 % the
+planted function must be named, by stacks or by the recorded source.
 
-Files are made below FOLDER (the folder for temporary files), which should be on a disk. Prints JSON on standard output
-and tables on standard error. Exit code 0: the goals are reached; 1: not all.
+Files are made below FOLDER (the folder for temporary files), which should be on a disk. Prints JSON
+on standard output and tables on standard error. Exit code 0: the goals are reached; 1: not all.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ from loaderscope.profiler.store.rundir import create_run
 
 SIDE = Path(__file__).with_name("inside_side.py")
 BURSTS = "LOADERSCOPE_STACKS"
-# Of the issue: 15 functions and 8 layouts, named in 95 %; predictions that hold the true gain in 75 %.
+# Of the issue: 15 functions and 8 layouts, named in 95 %; predictions that hold the true gain in 75
+# %.
 LEAST_HOT, LEAST_LAYOUTS = 15, 8
 NAMED_GOAL, INSIDE_GOAL = 0.95, 0.75
 SHORT_GOAL = 0.9
@@ -74,7 +77,9 @@ def reported(folder: Path) -> LoaderReport:
     return max(loaders, key=lambda loader: loader.batches)
 
 
-def judge(case: Hot | Layout, measured: bool, data: Path | None, short: bool = False) -> dict[str, Any]:
+def judge(
+    case: Hot | Layout, measured: bool, data: Path | None, short: bool = False
+) -> dict[str, Any]:
     """One case: recorded, judged, measured, compared."""
     with tempfile.TemporaryDirectory(prefix="inside-", dir=data) as name:
         folder = Path(name)
@@ -95,11 +100,15 @@ def judge(case: Hot | Layout, measured: bool, data: Path | None, short: bool = F
         if short and isinstance(case, Hot):
             result["ok"] = result["named"]
         if measured and case.fix:
-            result |= compared(result["predicted"], side("check", case, folder), side("measure", case, folder))
+            result |= compared(
+                result["predicted"], side("check", case, folder), side("measure", case, folder)
+            )
         return result
 
 
-def compared(predicted: Mapping[str, float] | None, same: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def compared(
+    predicted: Mapping[str, float] | None, same: Mapping[str, Any], found: dict[str, Any]
+) -> dict[str, Any]:
     """The true gain, and whether it lies in the predicted range."""
     if not same["equal"]:
         raise CaseFailed(f"the better alternative gives other samples: {same['difference']}")
@@ -118,7 +127,9 @@ def summarised(
     hot = {name: found for name, found in results.items() if found["kind"] == "hot"}
     layouts = {name: found for name, found in results.items() if found["kind"] == "layout"}
     predictions = [found for found in hot.values() if "inside" in found]
-    inside = sum(found["inside"] for found in predictions) / len(predictions) if predictions else None
+    inside = (
+        sum(found["inside"] for found in predictions) / len(predictions) if predictions else None
+    )
     named = share(results)
     enough = not whole or (len(hot) >= LEAST_HOT and len(layouts) >= LEAST_LAYOUTS)
     goal, judged_share = (SHORT_GOAL, share(hot)) if short else (NAMED_GOAL, named)
@@ -130,12 +141,16 @@ def summarised(
         "hot_seen_share": share(hot, "seen"),
         "layouts_named_share": share(layouts),
         "layouts_seen_share": share(layouts, "seen"),
-        "not_named": {name: explained(found) for name, found in results.items() if not found.get("ok")},
+        "not_named": {
+            name: explained(found) for name, found in results.items() if not found.get("ok")
+        },
         "failed": {name: found["failed"] for name, found in results.items() if "failed" in found},
         "prediction": {
             "count": len(predictions),
             "inside_share": round(inside, 4) if inside is not None else None,
-            "median_error": round(median(found["error"] for found in predictions), 4) if predictions else None,
+            "median_error": round(median(found["error"] for found in predictions), 4)
+            if predictions
+            else None,
             "outside": [name for name, found in results.items() if found.get("inside") is False],
         },
         "pass": enough
@@ -146,7 +161,11 @@ def summarised(
 
 
 def share(results: Mapping[str, dict[str, Any]], key: str = "ok") -> float | None:
-    return round(sum(bool(found.get(key)) for found in results.values()) / len(results), 4) if results else None
+    return (
+        round(sum(bool(found.get(key)) for found in results.values()) / len(results), 4)
+        if results
+        else None
+    )
 
 
 def explained(found: Mapping[str, Any]) -> str:
@@ -167,7 +186,9 @@ def show(results: Mapping[str, dict[str, Any]], summary: Mapping[str, Any]) -> N
     from rich.table import Table
 
     console = Console(stderr=True)
-    table = Table("case", "verdict", "in front", "said", "predicted", "true", "", title="Inside fetch")
+    table = Table(
+        "case", "verdict", "in front", "said", "predicted", "true", "", title="Inside fetch"
+    )
     for name, found in results.items():
         table.add_row(name, *row(found))
     console.print(table)
@@ -187,18 +208,27 @@ def row(found: Mapping[str, Any]) -> tuple[str, ...]:
     elif found["storage"] is not None:
         front = " ".join([*found["storage"]["kinds"][:2], *found["storage"]["containers"][:2]])
     true = f"{found['true_gain']:.2f}" if "true_gain" in found else ""
-    marks = ["ok" if found["ok"] else "WRONG"] + (["outside"] if found.get("inside") is False else [])
+    marks = ["ok" if found["ok"] else "WRONG"] + (
+        ["outside"] if found.get("inside") is False else []
+    )
     return found["verdict"], front, found["outcome"], predicted, true, " ".join(marks)
 
 
 def main() -> int:
     asked = parser(__doc__, INSIDE)
     asked.add_argument("--measure", action="store_true", help="measure the better alternatives too")
-    asked.add_argument("--short", action="store_true", help="runs of three seconds, as a user's first try")
+    asked.add_argument(
+        "--short", action="store_true", help="runs of three seconds, as a user's first try"
+    )
     asked.add_argument("--data", type=Path, metavar="FOLDER", help="where files are made")
     options = asked.parse_args()
-    # What a short run is asked for is the function: files show their layout from the first batch on.
-    cases = {name: case for name, case in INSIDE.items() if isinstance(case, Hot) or not options.short or options.only}
+    # What a short run is asked for is the function: files show their layout from the first batch
+    # on.
+    cases = {
+        name: case
+        for name, case in INSIDE.items()
+        if isinstance(case, Hot) or not options.short or options.only
+    }
     done = judged(
         cases,
         options,
@@ -209,7 +239,13 @@ def main() -> int:
     whole = len(done["results"]) + len(done["left_out"]) == len(INSIDE)  # never of short runs
     summary = summarised(done["results"], whole, options.measure, options.short)
     show(done["results"], summary)
-    conclude("inside-short" if options.short else "inside", options, done, measured=options.measure, summary=summary)
+    conclude(
+        "inside-short" if options.short else "inside",
+        options,
+        done,
+        measured=options.measure,
+        summary=summary,
+    )
     return 0 if summary["pass"] else 1
 
 

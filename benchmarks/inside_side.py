@@ -1,4 +1,5 @@
-"""A training process of benchmarks/inside.py: records one case, compares its two loops, or measures them in turn.
+"""A training process of benchmarks/inside.py: records one case, compares its two loops, or measures
+them in turn.
 
     python inside_side.py record | short | check | measure CASE FOLDER
 
@@ -15,14 +16,30 @@ import numpy as np
 import torch
 
 from known_answers_side import in_turn, watched
-from known_cases import hot_files, hot_pictures, hot_python, hot_tables, hot_text, storage_containers, storage_files
+from known_cases import (
+    hot_files,
+    hot_pictures,
+    hot_python,
+    hot_tables,
+    hot_text,
+    storage_containers,
+    storage_files,
+)
 from known_cases.case import Case
 from known_cases.hot_case import Hot
 from known_cases.storage_case import Layout
 
 INSIDE: dict[str, Hot | Layout] = {
     case.name: case
-    for module in (hot_files, hot_pictures, hot_text, hot_tables, hot_python, storage_files, storage_containers)
+    for module in (
+        hot_files,
+        hot_pictures,
+        hot_text,
+        hot_tables,
+        hot_python,
+        storage_files,
+        storage_containers,
+    )
     for case in module.CASES
 }
 
@@ -50,7 +67,12 @@ def check(case: Case, folder: str) -> dict[str, Any]:
     difference = 0.0
     for index in np.linspace(0, len(slow) - 1, CHECKED).astype(int).tolist():
         one, other = (torch.as_tensor(dataset[index]) for dataset in (slow, fast))
-        assert (one.shape, one.dtype) == (other.shape, other.dtype), (one.shape, other.shape, one.dtype, other.dtype)
+        assert (one.shape, one.dtype) == (other.shape, other.dtype), (
+            one.shape,
+            other.shape,
+            one.dtype,
+            other.dtype,
+        )
         difference = max(difference, (one.double() - other.double()).abs().mean().item())
     return {"difference": difference, "equal": tolerance is None or difference <= tolerance}
 
@@ -66,7 +88,9 @@ def main(args: list[str]) -> int:
     # As in known_answers_side.py: other work of this machine shall not decide what is slow.
     torch.set_num_threads(1)
     mode, name, folder = args
-    found = {"record": record, "short": short, "check": check, "measure": measure}[mode](INSIDE[name], folder)
+    found = {"record": record, "short": short, "check": check, "measure": measure}[mode](
+        INSIDE[name], folder
+    )
     print(json.dumps(found), flush=True)
     return 0
 

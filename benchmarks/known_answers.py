@@ -1,19 +1,24 @@
-"""Does the advice name the planted cause? Small loaders of which the answer is known, and healthy ones.
+"""Does the advice name the planted cause? Small loaders of which the answer is known, and healthy
+ones.
 
-    python benchmarks/known_answers.py [--quick] [--no-measure] [--only CASE] [--json FILE] [--store FOLDER]
+    python benchmarks/known_answers.py [--quick] [--no-measure] [--only CASE] [--json FILE] [--store
+    FOLDER]
         [--held-out SEED [--count N]] [--cores N] [--neighbour] [--keep FOLDER]
 
-Each case is recorded in a fresh process, and the report of that run is judged: its first recommendation must be the
-planted cause, of a healthy loader nothing may be said, and advice known to be wrong there may not be given at all.
-Then another fresh process, without Loaderscope, loops as found, as a good engineer would leave it, and as advised
-(where the advice is a DataLoader argument), in turn; ratios are taken within a round, and their median is the true
-gain, with which the predicted range is compared.
+Each case is recorded in a fresh process, and the report of that run is judged: its first
+recommendation must be the planted cause, of a healthy loader nothing may be said, and advice known
+to be wrong there may not be given at all. Then another fresh process, without Loaderscope, loops as
+found, as a good engineer would leave it, and as advised (where the advice is a DataLoader
+argument), in turn; ratios are taken within a round, and their median is the true gain, with which
+the predicted range is compared.
 
-With --held-out, cases are drawn from that seed (known_cases/generated.py), and what is measured is the very code that
-the first advice gives, executed as it stands; code that says "by hand" counts as such. `--cores` binds all of it to so
-many cores, `--neighbour` keeps one of them busy with another program.
+With --held-out, cases are drawn from that seed (known_cases/generated.py), and what is measured is
+the very code that the first advice gives, executed as it stands; code that says "by hand" counts as
+such. `--cores` binds all of it to so many cores, `--neighbour` keeps one of them busy with another
+program.
 
-Prints JSON on standard output and tables on standard error. Exit code 0: the goals are reached; 1: not all.
+Prints JSON on standard output and tables on standard error. Exit code 0: the goals are reached; 1:
+not all.
 """
 
 from __future__ import annotations
@@ -55,7 +60,9 @@ from quiet import add_patience, await_quiet, withheld
 
 LIMIT_S = 120.0
 FIRST_GOAL = 0.95
-WORTH_SAYING = 1.1  # what gains less may be left unsaid: the prediction's own error is about as large
+WORTH_SAYING = (
+    1.1  # what gains less may be left unsaid: the prediction's own error is about as large
+)
 RESULT_FILE = "known-answer.json"  # in a run that was kept
 
 
@@ -69,7 +76,13 @@ def side(mode: str, case: Case, folder: Path, *arguments: str) -> dict[str, Any]
     env.pop(RUN_VARIABLE, None)
     if mode == "record":
         env[RUN_VARIABLE] = str(create_run(folder, ["known_answers_side.py", case.name]))
-    command = [sys.executable, str(Path(__file__).with_name(case.side)), mode, case.name, *arguments]
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name(case.side)),
+        mode,
+        case.name,
+        *arguments,
+    ]
     processes = []
     for rank in range(case.world):
         ours = {**env, **rank_environment(rank, case.world, folder)}
@@ -100,7 +113,12 @@ def rank_environment(rank: int, world: int, folder: Path) -> dict[str, str]:
             port.write_text(str(free.getsockname()[1]))
     ranks = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
     numbers = {name: str(value) for name, value in ranks.items()}
-    return {**numbers, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port.read_text(), "OMP_NUM_THREADS": "1"}
+    return {
+        **numbers,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port.read_text(),
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 def answer(process: subprocess.Popen[str], log: Any) -> dict[str, Any]:
@@ -110,21 +128,28 @@ def answer(process: subprocess.Popen[str], log: Any) -> dict[str, Any]:
         raise CaseFailed(f"did not end within {LIMIT_S:.0f} s") from None
     if process.returncode:
         log.seek(0)
-        raise CaseFailed(log.read().strip().rpartition("\n")[2] or f"exit code {process.returncode}")
+        raise CaseFailed(
+            log.read().strip().rpartition("\n")[2] or f"exit code {process.returncode}"
+        )
     found = json.loads(said.strip().splitlines()[-1])
     assert isinstance(found, dict)
     return found
 
 
 def advised(folder: Path) -> tuple[LoaderReport, list[Recommendation]]:
-    """The report of the loader that gave the most batches, and what is recommended, to any rank, best first."""
+    """The report of the loader that gave the most batches, and what is recommended, to any rank,
+    best first."""
     loaders = build_report(open_run(next(folder.glob("2*")))).loaders
     if not loaders:
         raise CaseFailed("nothing was recorded")
-    recommended = {each.rule: each for loader in reversed(loaders) for each in loader.recommendations}
+    recommended = {
+        each.rule: each for loader in reversed(loaders) for each in loader.recommendations
+    }
     shown = max(loaders, key=lambda loader: (len(loader.recommendations), loader.batches))
     # As a report ranks them: see advisors/assemble/engine.py.
-    return shown, sorted(recommended.values(), key=lambda each: (each.kind == "speed", -each.predicted.mid))
+    return shown, sorted(
+        recommended.values(), key=lambda each: (each.kind == "speed", -each.predicted.mid)
+    )
 
 
 def judge(
@@ -133,8 +158,8 @@ def judge(
     look: Callable[[Path, dict[str, Any]], dict[str, Any]] = lambda folder, recorded: {},
     keep: Path | None = None,
 ) -> dict[str, Any]:
-    """One case: recorded, advised, measured, compared. `look` says more of what was recorded; with `keep`, the run and
-    the result stay there, in a folder of the case's name."""
+    """One case: recorded, advised, measured, compared. `look` says more of what was recorded; with
+    `keep`, the run and the result stay there, in a folder of the case's name."""
     with tempfile.TemporaryDirectory(prefix="known-answers-") as name:
         folder = Path(name)
         recorded = side("record", case, folder)
@@ -164,7 +189,9 @@ def judge(
         if measured and case.measurable:
             result |= compared(case, first, folder)
         if keep is not None:
-            (keep / case.name / RESULT_FILE).write_text(json.dumps(result, indent=1, default=str) + "\n", "utf-8")
+            (keep / case.name / RESULT_FILE).write_text(
+                json.dumps(result, indent=1, default=str) + "\n", "utf-8"
+            )
         return result
 
 
@@ -199,7 +226,8 @@ def compared(case: Case, first: Recommendation | None, folder: Path) -> dict[str
         legs["advised"] = dict(first.change.params)
     measured = side("measure", case, folder, json.dumps(legs))
     result: dict[str, Any] = {"measured": measured}
-    # Another right answer, whose change is code, gains what that code gains: the engineer's fix says nothing of it.
+    # Another right answer, whose change is code, gains what that code gains: the engineer's fix
+    # says nothing of it.
     if first is not None and found_cause and ("advised" in legs or first.rule == case.causes[0]):
         true = measured["gain"].get("advised", measured["gain"]["fix"])
         result["true_gain"] = true
@@ -245,10 +273,13 @@ def summarised(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     healthy = {name: found for name, found in done.items() if not found["causes"]}
     firsts = [found["ok"] for found in planted.values()]
     share = sum(firsts) / len(firsts) if firsts else None
-    # Another change than the planted one, which was measured to gain as much: no mistake, but counted apart.
+    # Another change than the planted one, which was measured to gain as much: no mistake, but
+    # counted apart.
     right = [found["ok"] or found.get("of_fix", 0.0) >= 1.0 for found in planted.values()]
     alarms = {name: found["recommended"] for name, found in healthy.items() if found["recommended"]}
-    wrong = {name: found["forbidden_seen"] for name, found in done.items() if found["forbidden_seen"]}
+    wrong = {
+        name: found["forbidden_seen"] for name, found in done.items() if found["forbidden_seen"]
+    }
     errors = [found["error"] for found in done.values() if "error" in found]
     inside = [found["inside"] for found in done.values() if "inside" in found]
     of_fix = [found["of_fix"] for found in done.values() if "of_fix" in found]
@@ -259,14 +290,18 @@ def summarised(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         "healthy": len(healthy),
         "first_right_share": share,
         "first_right_or_better_share": sum(right) / len(right) if right else None,
-        "missed": {name: found["recommended"] for name, found in planted.items() if not found["ok"]},
+        "missed": {
+            name: found["recommended"] for name, found in planted.items() if not found["ok"]
+        },
         "false_alarms": alarms,
         "forbidden": wrong,
         "failed": failed,
         "prediction": {
             "count": len(errors),
             "median_error": round(median(errors), 4) if errors else None,
-            "p90_error": round(quantiles(errors, n=10, method="inclusive")[-1], 4) if len(errors) > 1 else None,
+            "p90_error": round(quantiles(errors, n=10, method="inclusive")[-1], 4)
+            if len(errors) > 1
+            else None,
             "inside_share": round(sum(inside) / len(inside), 4) if inside else None,
             "median_of_fix": round(median(of_fix), 4) if of_fix else None,
             "by_hand": sum("by_hand" in found for found in done.values()),
@@ -277,9 +312,14 @@ def summarised(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def by_rule(results: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """A rule's precision (of its first places, those that were right) and recall (of the cases it answers for alone
-    or with others, those where it, or another right answer, was recommended)."""
-    first, right_first, planted, found_ = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    """A rule's precision (of its first places, those that were right) and recall (of the cases it
+    answers for alone or with others, those where it, or another right answer, was recommended)."""
+    first, right_first, planted, found_ = (
+        Counter[str](),
+        Counter[str](),
+        Counter[str](),
+        Counter[str](),
+    )
     for result in results:
         if result["recommended"]:
             leader = result["recommended"][0]
@@ -311,7 +351,9 @@ def show(results: Mapping[str, dict[str, Any]], summary: Mapping[str, Any]) -> N
     console.print(table)
     rules = Table("rule", "first", "precision", "planted", "recall", title="Rules")
     for name, found in summary["rules"].items():
-        rules.add_row(name, *(str(found[key]) for key in ("first", "precision", "planted", "recall")))
+        rules.add_row(
+            name, *(str(found[key]) for key in ("first", "precision", "planted", "recall"))
+        )
     console.print(rules)
     told = ("first_right_share", "first_right_or_better_share", "missed", "false_alarms", "forbidden", "failed",
             "prediction", "device", "pass")  # fmt: skip
@@ -334,7 +376,13 @@ def row(found: Mapping[str, Any]) -> tuple[str, ...]:
     marks += ["by hand"] if "by_hand" in found else []
     marks += ["outside"] if found.get("inside") is False else []
     marks += [f"FORBIDDEN: {', '.join(found['forbidden_seen'])}"] if found["forbidden_seen"] else []
-    return found["verdict"], first["rule"] if first else "nothing", predicted, measured, " ".join(marks)
+    return (
+        found["verdict"],
+        first["rule"] if first else "nothing",
+        predicted,
+        measured,
+        " ".join(marks),
+    )
 
 
 def missing(case: Case) -> list[str]:
@@ -352,13 +400,15 @@ def judged(
     failed: Callable[[Any], dict[str, Any]],
     told: Callable[[dict[str, Any]], Iterable[str]],
 ) -> dict[str, Any]:
-    """The cases asked for in `results`, told one by one as they are judged (`failed`: what stands for one that could
-    not be), each with what was withheld of the CPU time meanwhile; those that lack a package in `left_out`, and the
-    `seconds` they all took."""
+    """The cases asked for in `results`, told one by one as they are judged (`failed`: what stands
+    for one that could not be), each with what was withheld of the CPU time meanwhile; those that
+    lack a package in `left_out`, and the `seconds` they all took."""
     results: dict[str, Any] = {}
     left_out: dict[str, str] = {}
     began = time.perf_counter()
-    for name in options.only or [name for name, case in cases.items() if case.quick or not options.quick]:
+    for name in options.only or [
+        name for name, case in cases.items() if case.quick or not options.quick
+    ]:
         case = cases[name]
         if missing(case):
             left_out[name] = f"needs {', '.join(missing(case))}"
@@ -376,7 +426,9 @@ def judged(
     return {"seconds": round(time.perf_counter() - began), "left_out": left_out, "results": results}
 
 
-def conclude(benchmark: str, options: argparse.Namespace, done: Mapping[str, Any], **facts: Any) -> None:
+def conclude(
+    benchmark: str, options: argparse.Namespace, done: Mapping[str, Any], **facts: Any
+) -> None:
     """What `judged` gave and the facts beside it, on standard output and in the files asked for."""
     found = {
         "benchmark": benchmark,
@@ -411,12 +463,23 @@ def neighbour() -> Iterator[None]:
 
 
 def parser(doc: str | None, cases: Iterable[str] | None = None) -> argparse.ArgumentParser:
-    """The options that all benchmarks of such cases have. Without `cases`, --only takes any name."""
-    found = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """The options that all benchmarks of such cases have. Without `cases`, --only takes any
+    name."""
+    found = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     found.add_argument("--quick", action="store_true", help="a few cases, judged but not measured")
-    found.add_argument("--only", choices=cases, action="append", metavar="CASE", help="this case; may be given again")
+    found.add_argument(
+        "--only",
+        choices=cases,
+        action="append",
+        metavar="CASE",
+        help="this case; may be given again",
+    )
     found.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
-    found.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
+    found.add_argument(
+        "--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date"
+    )
     add_patience(found)
     return found
 
@@ -429,7 +492,8 @@ def known_answers(
     summarised: Callable[[Mapping[str, dict[str, Any]]], dict[str, Any]],
     **facts: Any,
 ) -> int:
-    """A benchmark of planted causes, from its options (`asked_for`) to what it prints and its exit code."""
+    """A benchmark of planted causes, from its options (`asked_for`) to what it prints and its exit
+    code."""
     done = judged(
         cases,
         options,
@@ -452,11 +516,19 @@ def causes_parser(doc: str | None, cases: Iterable[str] | None = None) -> argpar
 
 def main() -> int:
     asked = causes_parser(__doc__)
-    asked.add_argument("--held-out", type=int, metavar="SEED", help="cases drawn from this seed instead")
-    asked.add_argument("--count", type=int, default=30, metavar="N", help="how many of them (%(default)s)")
+    asked.add_argument(
+        "--held-out", type=int, metavar="SEED", help="cases drawn from this seed instead"
+    )
+    asked.add_argument(
+        "--count", type=int, default=30, metavar="N", help="how many of them (%(default)s)"
+    )
     asked.add_argument("--cores", type=int, metavar="N", help="bind all processes to so many cores")
-    asked.add_argument("--neighbour", action="store_true", help="beside a program that keeps one core busy")
-    asked.add_argument("--keep", type=Path, metavar="FOLDER", help="keep each run and its result in FOLDER")
+    asked.add_argument(
+        "--neighbour", action="store_true", help="beside a program that keeps one core busy"
+    )
+    asked.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="keep each run and its result in FOLDER"
+    )
     options = asked.parse_args()
     if options.cores is not None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: max(1, options.cores)])

@@ -1,15 +1,17 @@
-"""How far predictions were off in generated cases, and how wide ranges must be: advisors/whatif/widths.json.
+"""How far predictions were off in generated cases, and how wide ranges must be:
+advisors/whatif/widths.json.
 
     python benchmarks/known_residuals.py FOLDER... [--write]
 
-Each FOLDER holds what `known_answers.py --held-out SEED --keep FOLDER` left there: runs, and what their first advice
-brought when it was executed. Reports are made anew, by the rules and the model as they are now; where the first advice
-is still the same, its range is compared with the truth, and how far it would have to be stretched is a residual.
-Cases that known_answers.py judges with by default, and those of the seed that judges (JUDGES), are no residuals.
+Each FOLDER holds what `known_answers.py --held-out SEED --keep FOLDER` left there: runs, and what
+their first advice brought when it was executed. Reports are made anew, by the rules and the model
+as they are now; where the first advice is still the same, its range is compared with the truth, and
+how far it would have to be stretched is a residual. Cases that known_answers.py judges with by
+default, and those of the seed that judges (JUDGES), are no residuals.
 
-Prints a table and the summary, with the slope by which what is left of loops without workers is shorter than
-predicted (LEFT_SHORTER in advisors/whatif/accuracy.py, set by hand); with --write, residuals and the table learnt from
-them become widths.json.
+Prints a table and the summary, with the slope by which what is left of loops without workers is
+shorter than predicted (LEFT_SHORTER in advisors/whatif/accuracy.py, set by hand); with --write,
+residuals and the table learnt from them become widths.json.
 """
 
 from __future__ import annotations
@@ -39,14 +41,17 @@ def kept(folders: list[Path]) -> Iterator[tuple[str, Path, Found]]:
     for folder in folders:
         for file in sorted(folder.glob(f"*/{RESULT_FILE}")):
             case = file.parent.name
-            if not case.startswith(PREFIX) or int(case.removeprefix(PREFIX).partition("-")[0]) in JUDGES:
+            if (
+                not case.startswith(PREFIX)
+                or int(case.removeprefix(PREFIX).partition("-")[0]) in JUDGES
+            ):
                 raise SystemExit(f"{case} judges: nothing may be learnt from it")
             yield f"{folder.name}/{case}", file.parent, json.loads(file.read_text(encoding="utf-8"))
 
 
 def advised_now(run: Path) -> tuple[Recommendation | None, Range | None, bool, int]:
-    """(the first advice, its range before it was stretched, whether the loop was crowded, the workers that the advice
-    leaves) of a run, as of today."""
+    """(the first advice, its range before it was stretched, whether the loop was crowded, the
+    workers that the advice leaves) of a run, as of today."""
     raw: list[tuple[str | None, Range]] = []
     crowded: list[bool] = []
     own = WhatIf.stretched
@@ -66,9 +71,12 @@ def advised_now(run: Path) -> tuple[Recommendation | None, Range | None, bool, i
     workers = int(loader.config.get("num_workers") or 0)
     if first is None:
         return None, None, any(crowded), workers
-    # A rule may have asked for more than it advises: its own is the one with the same middle, as far as that is capped.
+    # A rule may have asked for more than it advises: its own is the one with the same middle, as
+    # far as that is capped.
     own_ranges = [found for rule, found in raw if rule == first.rule]
-    nearest = min(own_ranges, key=lambda each: abs(math.log(each.mid / first.predicted.mid)), default=None)
+    nearest = min(
+        own_ranges, key=lambda each: abs(math.log(each.mid / first.predicted.mid)), default=None
+    )
     return first, nearest, any(crowded), int(first.change.params.get("num_workers", workers))
 
 
@@ -76,8 +84,14 @@ def residual(name: str, run: Path, found: Found) -> Found:
     """What is learnt of one case; without "needed" where nothing can be."""
     first, raw, crowded, workers = advised_now(run)
     before = found["first"]
-    told: Found = {"case": name, "rule": first.rule if first is not None else None, "crowded": crowded}
-    told["right"] = first.rule in found["causes"] if first is not None else found.get("ok", not found["causes"])
+    told: Found = {
+        "case": name,
+        "rule": first.rule if first is not None else None,
+        "crowded": crowded,
+    }
+    told["right"] = (
+        first.rule in found["causes"] if first is not None else found.get("ok", not found["causes"])
+    )
     if first is None or raw is None or "true_gain" not in found or by_hand(first.change.code):
         return told
     if before["code"] != first.change.code:
@@ -111,14 +125,16 @@ def summary(every: list[Found]) -> Found:
 
 
 def left_shorter(every: list[Found]) -> float:
-    """The slope of least absolute deviations of ln(true / predicted), over ln(predicted) beyond 1, of what leaves no
-    workers; predicted without LEFT_SHORTER, which these ranges have in them."""
+    """The slope of least absolute deviations of ln(true / predicted), over ln(predicted) beyond 1,
+    of what leaves no workers; predicted without LEFT_SHORTER, which these ranges have in them."""
     slopes: list[tuple[float, float]] = []
     for each in every:
         shown = math.log(each["predicted"][1])
         beyond = (shown - math.log(LEFT_FROM)) / (1 + LEFT_SHORTER)
         if beyond > 0 and not each["workers"]:
-            slopes.append(((math.log(each["true"]) - math.log(LEFT_FROM) - beyond) / beyond, beyond))
+            slopes.append(
+                ((math.log(each["true"]) - math.log(LEFT_FROM) - beyond) / beyond, beyond)
+            )
     half, so_far = sum(weight for _, weight in slopes) / 2, 0.0
     for slope, weight in sorted(slopes):
         so_far += weight
@@ -128,7 +144,9 @@ def left_shorter(every: list[Found]) -> float:
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     asked.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     asked.add_argument("--write", action="store_true", help="write widths.json")
     options = asked.parse_args()
@@ -139,7 +157,10 @@ def main() -> int:
     right = {"right": sum(each["right"] for each in told), "of": len(told)}
     print(json.dumps({**right, **summary(every), "left_shorter": left_shorter(every)}, indent=1))
     if options.write:
-        stored = [{key: each[key] for key in ("case", "rule", "crowded", "distance", "needed")} for each in every]
+        stored = [
+            {key: each[key] for key in ("case", "rule", "crowded", "distance", "needed")}
+            for each in every
+        ]
         table = widths.learnt(stored)
         text = json.dumps({"table": table}, indent=1)[:-2]
         lines = ",\n".join("  " + json.dumps(each) for each in stored)

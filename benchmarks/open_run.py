@@ -1,10 +1,11 @@
-"""How long a finished run of 1,000,000 batches takes to open and to report on, and in how much memory.
+"""How long a finished run of 1,000,000 batches takes to open and to report on, and in how much
+memory.
 
     python benchmarks/open_run.py [--batches N]
 
-The run is made up in a temporary folder (workers in use, so that almost every column is filled) and read in a fresh
-process. Prints JSON. The bounds: opening and stage statistics at most 1 s and 400 MB; the whole report, with advice, at
-most 1 s once the run is open.
+The run is made up in a temporary folder (workers in use, so that almost every column is filled) and
+read in a fresh process. Prints JSON. The bounds: opening and stage statistics at most 1 s and 400
+MB; the whole report, with advice, at most 1 s once the run is open.
 """
 
 from __future__ import annotations
@@ -53,11 +54,19 @@ def make_run(directory: Path, batches: int) -> None:
     from loaderscope.profiler.base.atomic_write import write_atomically
     from loaderscope.profiler.base.schema import BATCH
     from loaderscope.profiler.store.lanes.lane import SEGMENT_BYTES
-    from loaderscope.profiler.store.lanes.segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
+    from loaderscope.profiler.store.lanes.segment_file import (
+        FORMAT_VERSION,
+        HEADER,
+        HEADER_BYTES,
+        MAGIC,
+        SCHEMA_OFFSET,
+    )
 
     process = directory / "p1234-0"
     process.mkdir(parents=True)
-    described = json.dumps([BATCH.name, BATCH.version, BATCH.describe()], separators=(",", ":")).encode()
+    described = json.dumps(
+        [BATCH.name, BATCH.version, BATCH.describe()], separators=(",", ":")
+    ).encode()
     types = {"q": "<i8", "i": "<i4", "h": "<i2", "f": "<f4"}
     dtype = np.dtype(
         {
@@ -96,18 +105,49 @@ def make_run(directory: Path, batches: int) -> None:
         rows["collate_cpu_ns"][::16] = rows["collate_ns"][::16]
         for name in ("own_ns", "sample_min_ns", "sample_median_ns", "sample_max_ns"):
             rows[name][::16] = 3_000
-        rows["h2d_copies"], rows["h2d_pinned"], rows["h2d_blocking"], rows["h2d_bytes"] = 2, 2, 0, 1 << 20
+        rows["h2d_copies"], rows["h2d_pinned"], rows["h2d_blocking"], rows["h2d_bytes"] = (
+            2,
+            2,
+            0,
+            1 << 20,
+        )
         rows["h2d_ns"] = rows["h2d_host_ns"] = rng.gamma(4.0, 10_000, count)
         rows["compute_device_ns"], rows["stall_ns"] = compute, wait * 0.5
         header = HEADER.pack(
-            MAGIC, FORMAT_VERSION, HEADER_BYTES, BATCH.size, capacity, first + 1, count, len(described)
+            MAGIC,
+            FORMAT_VERSION,
+            HEADER_BYTES,
+            BATCH.size,
+            capacity,
+            first + 1,
+            count,
+            len(described),
         )
-        data = (header.ljust(SCHEMA_OFFSET, b"\0") + described).ljust(HEADER_BYTES, b"\0") + rows.tobytes()
+        data = (header.ljust(SCHEMA_OFFSET, b"\0") + described).ljust(
+            HEADER_BYTES, b"\0"
+        ) + rows.tobytes()
         (process / f"batches0x0-{number:06d}.seg").write_bytes(data.ljust(SEGMENT_BYTES, b"\0"))
     common = {"format": 1, "host": platform.node(), "boot_id": None, "clock_ns": 10**12}
-    run = {**common, "id": "20250101-000000-abcdef", "created_unix_ns": 1_735_689_600_000_000_000, "argv": ["train.py"]}
-    ended = {**common, "pid": 1234, "ended_clock_ns": at, "ended_unix_ns": 0, "device": "NVIDIA H200"}
-    loader = {"format": 1, "index": 0, "name": "Images", "kind": "dataloader", "config": {"num_workers": 4}}
+    run = {
+        **common,
+        "id": "20250101-000000-abcdef",
+        "created_unix_ns": 1_735_689_600_000_000_000,
+        "argv": ["train.py"],
+    }
+    ended = {
+        **common,
+        "pid": 1234,
+        "ended_clock_ns": at,
+        "ended_unix_ns": 0,
+        "device": "NVIDIA H200",
+    }
+    loader = {
+        "format": 1,
+        "index": 0,
+        "name": "Images",
+        "kind": "dataloader",
+        "config": {"num_workers": 4},
+    }
     for path, value in (
         (directory / "run.json", run),
         (process / "process.json", ended),
@@ -121,7 +161,9 @@ def timed_processes(code: str, directory: Path, repeat: int) -> list[dict[str, A
     results: list[dict[str, Any]] = []
     for _ in range(repeat):
         command = [sys.executable, "-c", code, str(directory)]
-        results.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+        results.append(
+            json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        )
     return sorted(results, key=lambda result: float(result["total_s"]))
 
 

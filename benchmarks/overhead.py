@@ -1,17 +1,22 @@
-"""What recording costs: loops with and without Loaderscope in one run, and the same loops under other profilers.
+"""What recording costs: loops with and without Loaderscope in one run, and the same loops under
+other profilers.
 
-    python benchmarks/overhead.py [--quick] [--no-peers] [--only WORKLOAD] [--json FILE] [--store FOLDER]
+    python benchmarks/overhead.py [--quick] [--no-peers] [--only WORKLOAD] [--json FILE] [--store
+    FOLDER]
 
-How it is measured. For each workload, some fresh processes hold three loaders over equal data: one bare, one watched,
-and another bare one as a control, which shows what the machine's noise alone does to a ratio. They are looped over in
-turn, in short blocks, in random order; every turn gives one ratio of speeds (1.0: recording costs nothing), and the
-result is the median of all of them. A block is a whole pass over the loader, so what is done when an iterator is made
-is in the ratio. The system sampler runs beside all blocks alike; what it costs is measured by itself. That every batch
+How it is measured. For each workload, some fresh processes hold three loaders over equal data: one
+bare, one watched, and another bare one as a control, which shows what the machine's noise alone
+does to a ratio. They are looped over in turn, in short blocks, in random order; every turn gives
+one ratio of speeds (1.0: recording costs nothing), and the result is the median of all of them. A
+block is a whole pass over the loader, so what is done when an iterator is made is in the ratio. The
+system sampler runs beside all blocks alike; what it costs is measured by itself. That every batch
 was recorded is checked.
 
-Then each tool gets a process of its own, and all of them, a bare one among them, loop in turn in the same way.
+Then each tool gets a process of its own, and all of them, a bare one among them, loop in turn in
+the same way.
 
-Prints JSON on standard output and a table on standard error. Exit code 0: all bounds hold; 1: not all.
+Prints JSON on standard output and a table on standard error. Exit code 0: all bounds hold; 1: not
+all.
 """
 
 from __future__ import annotations
@@ -79,14 +84,18 @@ def compared(turns: list[dict[str, Times]], tool: str) -> dict[str, Any]:
     pairs = [(turn[BARE], turn[tool]) for turn in turns]
     return {
         "ratio": summary([total_ns(bare) / total_ns(other) for bare, other in pairs], 4),
-        "added_ns_a_batch": summary([a_batch_ns(other) - a_batch_ns(bare) for bare, other in pairs], 0),
-        "added_us_an_iterator": summary([(other["start_ns"] - bare["start_ns"]) / 1e3 for bare, other in pairs], 1),
+        "added_ns_a_batch": summary(
+            [a_batch_ns(other) - a_batch_ns(bare) for bare, other in pairs], 0
+        ),
+        "added_us_an_iterator": summary(
+            [(other["start_ns"] - bare["start_ns"]) / 1e3 for bare, other in pairs], 1
+        ),
     }
 
 
 def check_recorded(side: Side, at_least: int) -> float | None:
-    """What the report states as ns a batch. What records nothing costs nothing: raises SideFailed if batches are
-    missing."""
+    """What the report states as ns a batch. What records nothing costs nothing: raises SideFailed
+    if batches are missing."""
     told = side.ask("recorded")
     if told["batches"] < at_least:
         raise SideFailed(f"only {told['batches']} of {at_least} batches were recorded")
@@ -100,7 +109,9 @@ def measure_pairs(name: str, processes: int, blocks: int, rng: random.Random) ->
     by_process, sizes, stated = [], [], []
     for _ in range(processes):
         await_quiet()
-        with Side(name, [BARE, OURS, AGAIN], 0 if workload.target_us is not None else workload.size) as side:
+        with Side(
+            name, [BARE, OURS, AGAIN], 0 if workload.target_us is not None else workload.size
+        ) as side:
             sizes.append(side.ready()["size"])
             some = in_turn(dict.fromkeys((BARE, OURS, AGAIN), side), blocks, rng)
             stated.append(check_recorded(side, blocks * workload.batches))
@@ -127,7 +138,9 @@ def measure_pairs(name: str, processes: int, blocks: int, rng: random.Random) ->
     }
 
 
-def measure_side_by_side(name: str, size: int, processes: int, blocks: int, rng: random.Random) -> dict[str, Any]:
+def measure_side_by_side(
+    name: str, size: int, processes: int, blocks: int, rng: random.Random
+) -> dict[str, Any]:
     """The workload under every tool, each in a process of its own."""
     python = environment()
     turns: list[dict[str, Times]] = []
@@ -177,7 +190,9 @@ def import_cost(rounds: int, rng: random.Random) -> dict[str, Any]:
 def sampler_cost(seconds: float) -> dict[str, Any]:
     seen = printed("sampler_cost.py", "--seconds", str(seconds))
     return {
-        "sampler process, share of a core": bounded({"median": seen["cpu_share"]}, SAMPLER_BOUND_SHARE),
+        "sampler process, share of a core": bounded(
+            {"median": seen["cpu_share"]}, SAMPLER_BOUND_SHARE
+        ),
         "sampler process, MB": bounded({"median": seen["rss_mb"]}, SAMPLER_BOUND_MB),
     }
 
@@ -213,7 +228,9 @@ def machine() -> dict[str, Any]:
 
     return {
         "cpu": cpu_name(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
         "system": platform.system(),
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -254,7 +271,9 @@ def show(results: dict[str, Any]) -> None:
     from rich.table import Table
 
     console = Console(stderr=True)
-    table = Table("measured", "bound", "value", "95 % interval", "control", "", title="What recording costs")
+    table = Table(
+        "measured", "bound", "value", "95 % interval", "control", "", title="What recording costs"
+    )
     for found in results["workloads"].values():
         if "not_measured" in found:
             table.add_row(f"{found['title']}: not measured", "", "", "", "", "[red]missed[/]")
@@ -262,19 +281,31 @@ def show(results: dict[str, Any]) -> None:
         ratio, added, control = found["ratio"], found["added_ns_a_batch"], found["control_ratio"]
         title = f"{found['title']}: speed of bare (a batch: {found['bare_us_a_batch']:.0f} µs)"
         mark = "noisy" if found["noisy"] else ""
-        table.add_row(title, f"≥ {ratio['bound']}", *cells(ratio), f"{control['median']:.4f}", said(ratio, mark))
+        table.add_row(
+            title,
+            f"≥ {ratio['bound']}",
+            *cells(ratio),
+            f"{control['median']:.4f}",
+            said(ratio, mark),
+        )
         limit = f"≤ {added['bound']:.0f}" if "bound" in added else ""
         table.add_row("  added, ns a batch", limit, *cells(added), "", said(added))
-        table.add_row("  as its report states it, ns", "", f"{found['stated_ns_a_batch']}", "", "", "")
+        table.add_row(
+            "  as its report states it, ns", "", f"{found['stated_ns_a_batch']}", "", "", ""
+        )
     for name, cost in results["costs"].items():
         table.add_row(name, f"≤ {cost['bound']}", *cells(cost), "", said(cost))
     console.print(table)
     if not results["side_by_side"]:
         return
-    beside = Table("tool", *results["side_by_side"], title="Speed of bare, and what is added to a batch")
+    beside = Table(
+        "tool", *results["side_by_side"], title="Speed of bare, and what is added to a batch"
+    )
     for tool in TOOLS:
         if tool != BARE:
-            beside.add_row(tool, *(side_cell(found, tool) for found in results["side_by_side"].values()))
+            beside.add_row(
+                tool, *(side_cell(found, tool) for found in results["side_by_side"].values())
+            )
     console.print(beside)
 
 
@@ -310,14 +341,24 @@ def store(folder: Path, text: str, quick: bool) -> Path:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="few blocks: shows that it runs, not what it costs")
-    parser.add_argument("--only", choices=WORKLOADS, action="append", help="this workload; may be given again")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="few blocks: shows that it runs, not what it costs"
+    )
+    parser.add_argument(
+        "--only", choices=WORKLOADS, action="append", help="this workload; may be given again"
+    )
     parser.add_argument("--no-peers", action="store_true", help="leave out the other profilers")
-    parser.add_argument("--no-costs", action="store_true", help="leave out import, sampler and opening")
+    parser.add_argument(
+        "--no-costs", action="store_true", help="leave out import, sampler and opening"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the order of the blocks")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
+    parser.add_argument(
+        "--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date"
+    )
     options = parser.parse_args()
     rng = random.Random(options.seed)
     names = options.only or list(WORKLOADS)
@@ -341,7 +382,11 @@ def main() -> int:
             sizes[name] = results["workloads"][name]["size"]
         except SideFailed as error:
             tell(f"{WORKLOADS[name].title}: not measured: {error}")
-            results["workloads"][name] = {"title": WORKLOADS[name].title, "not_measured": str(error), "pass": False}
+            results["workloads"][name] = {
+                "title": WORKLOADS[name].title,
+                "not_measured": str(error),
+                "pass": False,
+            }
     if not options.no_costs:
         tell("import, sampler, opening…")
         await_quiet()
@@ -353,8 +398,12 @@ def main() -> int:
     if not options.no_peers:
         for name in names:
             tell(f"{WORKLOADS[name].title}: {', '.join(PEERS)} beside it…")
-            processes, blocks = (1, 4) if options.quick else (2, max(10, WORKLOADS[name].blocks // 3))
-            results["side_by_side"][name] = measure_side_by_side(name, sizes[name], processes, blocks, rng)
+            processes, blocks = (
+                (1, 4) if options.quick else (2, max(10, WORKLOADS[name].blocks // 3))
+            )
+            results["side_by_side"][name] = measure_side_by_side(
+                name, sizes[name], processes, blocks, rng
+            )
     results["pass"] = all(verdicts({name: results[name] for name in ("workloads", "costs")}))
     text = json.dumps(results, indent=1)
     print(text)

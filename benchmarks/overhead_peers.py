@@ -18,14 +18,18 @@ PEERS = ["py-spy", "traceml-ai"]
 
 
 def environment(place: Path = PLACE, peers: list[str] = PEERS) -> str:
-    """The Python of the peers' environment, made if need be. Raises CalledProcessError where they cannot be had.
+    """The Python of the peers' environment, made if need be. Raises CalledProcessError where they
+    cannot be had.
 
-    It sees the packages of the running environment, so that every tool is measured with the same torch.
+    It sees the packages of the running environment, so that every tool is measured with the same
+    torch.
     """
     import loaderscope
 
     home = Path(loaderscope.__path__[0]).parent
-    seen = list(dict.fromkeys([str(home), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]))
+    seen = list(
+        dict.fromkeys([str(home), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
+    )
     made = json.dumps([platform.python_version(), sys.base_prefix, seen, peers])
     stamp = place / "made.json"
     python = place / "bin" / "python"
@@ -39,8 +43,16 @@ def environment(place: Path = PLACE, peers: list[str] = PEERS) -> str:
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         # Standard output is for the results.
-        subprocess.run([*pip, "-c", str(constraints), *peers], check=True, env=env, stdout=sys.stderr)
-        # Those that the running environment has too: their commands are looked for beside this Python.
-        subprocess.run([*pip, "--ignore-installed", "--no-deps", *peers], check=True, env=env, stdout=sys.stderr)
+        subprocess.run(
+            [*pip, "-c", str(constraints), *peers], check=True, env=env, stdout=sys.stderr
+        )
+        # Those that the running environment has too: their commands are looked for beside this
+        # Python.
+        subprocess.run(
+            [*pip, "--ignore-installed", "--no-deps", *peers],
+            check=True,
+            env=env,
+            stdout=sys.stderr,
+        )
         stamp.write_text(made, encoding="utf-8")
     return str(python)

@@ -1,4 +1,5 @@
-"""The training processes of benchmarks/overhead.py: started, asked for one block at a time, and ended."""
+"""The training processes of benchmarks/overhead.py: started, asked for one block at a time, and
+ended."""
 
 from __future__ import annotations
 
@@ -25,11 +26,16 @@ class SideFailed(Exception):
 
 
 class Side:
-    """A process that loops over one workload. `tools` are the ways in which it can be asked to loop; with `size` 0, it
-    finds the size at which a batch takes the workload's target time."""
+    """A process that loops over one workload. `tools` are the ways in which it can be asked to
+    loop; with `size` 0, it finds the size at which a batch takes the workload's target time."""
 
     def __init__(
-        self, workload: str, tools: list[str], size: int, python: str = sys.executable, **variables: str
+        self,
+        workload: str,
+        tools: list[str],
+        size: int,
+        python: str = sys.executable,
+        **variables: str,
     ) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="overhead-")
         address = str(Path(self.folder.name, "socket"))
@@ -48,7 +54,11 @@ class Side:
             listener.listen(1)
             listener.settimeout(0.5)
             self.process = subprocess.Popen(
-                self._command(tools, python), env=env, stdout=self.log, stderr=self.log, start_new_session=True
+                self._command(tools, python),
+                env=env,
+                stdout=self.log,
+                stderr=self.log,
+                start_new_session=True,
             )
             self.connection = self._accepted(listener)
         self.connection.settimeout(START_S)
@@ -57,9 +67,22 @@ class Side:
     def _command(self, tools: list[str], python: str) -> list[str]:
         if tools != ["traceml-ai"]:
             return [python, str(SIDE)]
-        run = ["run", str(SIDE), "--mode", "summary", "--logs-dir", str(Path(self.folder.name, "logs"))]
+        run = [
+            "run",
+            str(SIDE),
+            "--mode",
+            "summary",
+            "--logs-dir",
+            str(Path(self.folder.name, "logs")),
+        ]
         ports = ["--aggregator-port", str(free_port()), "--master-port", str(free_port())]
-        return [str(Path(python).parent / "traceml"), *run, *ports, "--on-missing-aggregator", "raise"]
+        return [
+            str(Path(python).parent / "traceml"),
+            *run,
+            *ports,
+            "--on-missing-aggregator",
+            "raise",
+        ]
 
     def _accepted(self, listener: socket.socket) -> socket.socket:
         for _ in range(int(START_S / 0.5)):
@@ -71,7 +94,11 @@ class Side:
 
     def _failed(self, why: str) -> SideFailed:
         self.log.seek(0)
-        said = [re.sub(r"(/[\w.+-]+){2,}", "…", line).strip() for line in self.log.read().splitlines() if line.strip()]
+        said = [
+            re.sub(r"(/[\w.+-]+){2,}", "…", line).strip()
+            for line in self.log.read().splitlines()
+            if line.strip()
+        ]
         self._kill()
         self.folder.cleanup()
         return SideFailed(f"{why}; its last words: {said[-1]}" if said else why)
@@ -83,7 +110,8 @@ class Side:
         return answer
 
     def ask(self, what: str) -> dict[str, Any]:
-        """The name of a tool: times of one pass over its loader; "recorded": how many batches Loaderscope recorded."""
+        """The name of a tool: times of one pass over its loader; "recorded": how many batches
+        Loaderscope recorded."""
         self.stream.write(what + "\n")
         self.stream.flush()
         return self._answer()

@@ -1,7 +1,9 @@
-"""One training process of benchmarks/overhead.py: makes a workload's loop under one tool, and times blocks on request.
+"""One training process of benchmarks/overhead.py: makes a workload's loop under one tool, and times
+blocks on request.
 
-Started by overhead_process.py, which tells it in OVERHEAD_SIDE (JSON) what to be, and talks to it over a socket, since
-some tools take over standard output. Each request is answered by one JSON line.
+Started by overhead_process.py, which tells it in OVERHEAD_SIDE (JSON) what to be, and talks to it
+over a socket, since some tools take over standard output. Each request is answered by one JSON
+line.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ TUNING_ROUNDS = 8
 
 
 def timed(loader: Any, step: Callable[[], None] | None, around: Around | None) -> Any:
-    """One pass over the loader: ns until the first batch, ns from there to the end, and how many batches."""
+    """One pass over the loader: ns until the first batch, ns from there to the end, and how many
+    batches."""
     gc.collect()
     count = 1
     began = perf_counter_ns()
@@ -122,7 +125,9 @@ class PySpy(Bare):
     def __init__(self, workload: Workload, size: int) -> None:
         super().__init__(workload, size)
         self.program = str(Path(sys.executable).parent / "py-spy")
-        with contextlib.suppress(OSError, AttributeError):  # where only ancestors may attach, say that anyone may
+        with contextlib.suppress(
+            OSError, AttributeError
+        ):  # where only ancestors may attach, say that anyone may
             ctypes.CDLL(None).prctl(PR_SET_PTRACER, ANY, 0, 0, 0)
 
     def block(self) -> Any:
@@ -132,9 +137,20 @@ class PySpy(Bare):
     @contextlib.contextmanager
     def _attached(self) -> Iterator[None]:
         with tempfile.TemporaryDirectory() as folder:
-            command = [self.program, "record", "--pid", str(os.getpid()), "--rate", "100", "--format", "raw"]
+            command = [
+                self.program,
+                "record",
+                "--pid",
+                str(os.getpid()),
+                "--rate",
+                "100",
+                "--format",
+                "raw",
+            ]
             command += ["--output", str(Path(folder, "stacks.txt")), "--duration", "3600"]
-            spy = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            spy = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
             assert spy.stdout is not None
             said = ""
             try:
@@ -157,7 +173,8 @@ class PySpy(Bare):
 
 
 class TraceML(Bare):
-    """traceml-ai as its manual says for a loop of one's own: `init(mode="auto")`, and `trace_step` around each step."""
+    """traceml-ai as its manual says for a loop of one's own: `init(mode="auto")`, and `trace_step`
+    around each step."""
 
     def __init__(self, workload: Workload, size: int) -> None:
         super().__init__(workload, size)
@@ -201,7 +218,8 @@ def tuned(workload: Workload) -> int:
 
 
 def serve(asked: dict[str, Any], connection: socket.socket) -> None:
-    """Answers requests, each the name of one of the sides of this process, until the other end closes."""
+    """Answers requests, each the name of one of the sides of this process, until the other end
+    closes."""
     workload = WORKLOADS[asked["workload"]]
     stream = connection.makefile("rw", encoding="utf-8")
 

@@ -10,10 +10,12 @@ CONFIDENCE = 0.95
 
 
 def interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """The 95 % confidence interval of the median, from the binomial distribution of ranks; None for fewer than 6.
+    """The 95 % confidence interval of the median, from the binomial distribution of ranks; None for
+    fewer than 6.
 
-    Assumes nothing about the distribution but that the values are independent: of n values, the number below the
-    median is Binomial(n, 1/2), so order statistics enclose the median with a known probability.
+    Assumes nothing about the distribution but that the values are independent: of n values, the
+    number below the median is Binomial(n, 1/2), so order statistics enclose the median with a known
+    probability.
     """
     count = len(values)
     rank, below = -1, 0.0

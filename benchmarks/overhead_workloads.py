@@ -1,4 +1,5 @@
-"""The loops whose slow-down is measured: small, in memory or from PNG files, and as fast as such loops get."""
+"""The loops whose slow-down is measured: small, in memory or from PNG files, and as fast as such
+loops get."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ class Pngs:
 
 
 def pictures() -> Path:
-    """The folder of PNG files, made once: gradients under noise, so that they compress as photographs do."""
+    """The folder of PNG files, made once: gradients under noise, so that they compress as
+    photographs do."""
     import numpy as np
     from PIL import Image
 
@@ -109,7 +111,8 @@ def computing() -> None:
 
 @dataclass(frozen=True)
 class Workload:
-    """`make(size)` gives the loader; one block of measurement is one pass over it, `batches` long."""
+    """`make(size)` gives the loader; one block of measurement is one pass over it, `batches`
+    long."""
 
     title: str
     bound: float  # speed watched / speed bare, at least
@@ -118,7 +121,9 @@ class Workload:
     batches: int
     blocks: int  # pairs measured in each process
     step: Callable[[], None] | None = None
-    target_us: float | None = None  # `size` is set so that a bare batch takes so many µs, between these sizes
+    target_us: float | None = (
+        None  # `size` is set so that a bare batch takes so many µs, between these sizes
+    )
     sizes: tuple[int, int] = (0, 0)
     bound_ns: float | None = None  # a batch, at most
     about: str = ""
@@ -165,6 +170,7 @@ WORKLOADS = {
         batches=PICTURES // PNG_BATCH,
         blocks=20,
         step=computing,
-        about=f"batches of 8 PNG files of {PIXELS}x{PIXELS}; compute is a sleep; persistent workers",
+        about=f"batches of 8 PNG files of {PIXELS}x{PIXELS}; compute is a sleep; persistent "
+        "workers",
     ),
 }

@@ -1,18 +1,23 @@
-"""How well the what-if model predicts: one recording of a loop, four changes foretold, and each then measured.
+"""How well the what-if model predicts: one recording of a loop, four changes foretold, and each
+then measured.
 
-    python benchmarks/prediction.py [--quick] [--only WORKLOAD] [--json FILE] [--store FOLDER] [--calibrate]
+    python benchmarks/prediction.py [--quick] [--only WORKLOAD] [--json FILE] [--store FOLDER]
+    [--calibrate]
                                     [--keep FOLDER] [--again FOLDER]
 
-For each workload the base setting is recorded once with `watch()`, and the four changes are predicted from that run
-alone. Then the base and the changed loops are run bare, in turn, several times over, each in a fresh process; the
-factor measured is that of the median speeds. Of short epochs, whole ones after the first are timed; of endless ones,
-the batches after the first some. The training process computes with one thread, as its workers do: what several threads
-suffer on busy cores is not part of the model, and only widens its ranges.
+For each workload the base setting is recorded once with `watch()`, and the four changes are
+predicted from that run alone. Then the base and the changed loops are run bare, in turn, several
+times over, each in a fresh process; the factor measured is that of the median speeds. Of short
+epochs, whole ones after the first are timed; of endless ones, the batches after the first some. The
+training process computes with one thread, as its workers do: what several threads suffer on busy
+cores is not part of the model, and only widens its ranges.
 
-`--calibrate` prints the constants of advisors/whatif/accuracy.py that these results ask for. `--keep` keeps recordings
-and results, and `--again` predicts anew from them: what a change of the model does is seen without measuring again.
+`--calibrate` prints the constants of advisors/whatif/accuracy.py that these results ask for.
+`--keep` keeps recordings and results, and `--again` predicts anew from them: what a change of the
+model does is seen without measuring again.
 
-Prints JSON on standard output and a table on standard error. Exit code 0: the goals hold; 1: not all.
+Prints JSON on standard output and a table on standard error. Exit code 0: the goals hold; 1: not
+all.
 """
 
 from __future__ import annotations
@@ -82,7 +87,9 @@ def pass_over(loader: Any, step: Any) -> int:
 
 def side(asked: dict[str, Any]) -> dict[str, Any]:
     """In the fresh process: loops over one workload under one change."""
-    multiprocessing.set_start_method("fork", force=True)  # the same everywhere, whatever this Python's default
+    multiprocessing.set_start_method(
+        "fork", force=True
+    )  # the same everywhere, whatever this Python's default
     warnings.simplefilter("ignore")  # more workers than cores are meant
     torch.set_num_threads(1)
     prepare()
@@ -96,7 +103,8 @@ def side(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def looped(name: str, change: dict[str, Any], seconds: float) -> float:
-    """Batches a second, bare, in a fresh process, forked from a server that has imported torch and done nothing."""
+    """Batches a second, bare, in a fresh process, forked from a server that has imported torch and
+    done nothing."""
     asked = {"workload": name, "change": change, "seconds": seconds, "record": False}
     ours, theirs = CONTEXT.Pipe(duplex=False)
     process = CONTEXT.Process(target=answer, args=(asked, theirs))
@@ -134,7 +142,8 @@ def foretold(name: str, seconds: float, keep: Path | None) -> tuple[list[Any], d
 
 
 def predictions_of(name: str, runs: Path) -> tuple[list[Any], dict[str, Any]]:
-    """What the newest run in `runs` foretells for the changes of a workload, and what the model thinks of it."""
+    """What the newest run in `runs` foretells for the changes of a workload, and what the model
+    thinks of it."""
     from loaderscope.advisors.whatif import WhatIf, workload_of
     from loaderscope.advisors.whatif.changes import plans
     from loaderscope.profiler.store.run.run_reader import open_run
@@ -153,7 +162,9 @@ def predictions_of(name: str, runs: Path) -> tuple[list[Any], dict[str, Any]]:
     facts = {
         "baseline_batches_per_s": round(whatif.baseline_batches_per_s, 2),
         "misfit": round(whatif.misfit, 3),
-        "compute_cores": None if workload.compute_cores is None else round(workload.compute_cores, 3),
+        "compute_cores": None
+        if workload.compute_cores is None
+        else round(workload.compute_cores, 3),
         "speed": round(workload.speed, 3),
         "receive_us": round(workload.receive_ns / 1e3, 1),
     }
@@ -182,7 +193,12 @@ def measure(name: str, quick: bool, keep: Path | None) -> dict[str, Any]:
 
 
 def compared(
-    change: dict[str, Any], predicted: Any, took_ms: float, kinds: list[str], factor: float, spread: float
+    change: dict[str, Any],
+    predicted: Any,
+    took_ms: float,
+    kinds: list[str],
+    factor: float,
+    spread: float,
 ) -> dict[str, Any]:
     """One change: the predicted factor beside the measured one."""
     return {
@@ -198,7 +214,8 @@ def compared(
 
 
 def again(folder: Path) -> dict[str, Any]:
-    """The results in `folder` with predictions made anew from the recordings kept there; nothing is measured."""
+    """The results in `folder` with predictions made anew from the recordings kept there; nothing is
+    measured."""
     results: dict[str, Any] = json.loads((folder / KEPT).read_text(encoding="utf-8"))
     for name, found in results["workloads"].items():
         predictions, facts = predictions_of(name, folder / name)
@@ -229,7 +246,8 @@ def summed_up(cases: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def calibrated(cases: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
-    """MODEL_ERROR anew: slopes are kept, and each floor is what four in five of that kind's errors need.
+    """MODEL_ERROR anew: slopes are kept, and each floor is what four in five of that kind's errors
+    need.
 
     A kind met fewer than four times, or only together with others, keeps its constants.
     """
@@ -241,7 +259,9 @@ def calibrated(cases: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
         for case in cases:
             if case["kinds"] == [kind]:
                 middle = math.log(case["predicted"][1])
-                over.append(max(0.0, abs(math.log(case["measured"]) - middle) - slope * abs(middle)))
+                over.append(
+                    max(0.0, abs(math.log(case["measured"]) - middle) - slope * abs(middle))
+                )
         if len(over) >= 4:
             floor = sorted(over)[min(len(over) - 1, math.ceil(0.8 * len(over)) - 1)]
             found[kind] = (round(max(0.02, floor), 2), slope)
@@ -255,12 +275,22 @@ def show(results: dict[str, Any]) -> None:
 
     console = Console(stderr=True)
     table = Table(
-        "workload", "change", "predicted", "measured", "off", "inside", title="Predicted and measured factors"
+        "workload",
+        "change",
+        "predicted",
+        "measured",
+        "off",
+        "inside",
+        title="Predicted and measured factors",
     )
     for found in results["workloads"].values():
         for case in found["cases"]:
             low, mid, high = case["predicted"]
-            change = ", ".join(f"{key}={value}" for key, value in case["change"].items() if key != "persistent_workers")
+            change = ", ".join(
+                f"{key}={value}"
+                for key, value in case["change"].items()
+                if key != "persistent_workers"
+            )
             inside = "[green]yes[/]" if case["inside"] else "[red]no[/]"
             table.add_row(
                 found["title"],
@@ -273,20 +303,35 @@ def show(results: dict[str, Any]) -> None:
     console.print(table)
     said = results["summary"]
     console.print(
-        f"median error {said['median_abs_error'] * 100:.1f} %, nine in ten within {said['p90_abs_error'] * 100:.1f} %, "
+        f"median error {said['median_abs_error'] * 100:.1f} %, nine in ten within "
+        f"{said['p90_abs_error'] * 100:.1f} %, "
         f"inside the range {said['inside_share'] * 100:.0f} % of {said['count']}"
     )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="short runs: shows that it runs, not how good it is")
-    parser.add_argument("--only", choices=WORKLOADS, action="append", help="this workload; may be given again")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="short runs: shows that it runs, not how good it is"
+    )
+    parser.add_argument(
+        "--only", choices=WORKLOADS, action="append", help="this workload; may be given again"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
-    parser.add_argument("--calibrate", action="store_true", help="print MODEL_ERROR as these results ask for it")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recordings and the results in FOLDER")
-    parser.add_argument("--again", type=Path, metavar="FOLDER", help="only predict anew from what --keep kept there")
+    parser.add_argument(
+        "--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date"
+    )
+    parser.add_argument(
+        "--calibrate", action="store_true", help="print MODEL_ERROR as these results ask for it"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="keep the recordings and the results in FOLDER"
+    )
+    parser.add_argument(
+        "--again", type=Path, metavar="FOLDER", help="only predict anew from what --keep kept there"
+    )
     parser.add_argument("--side", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.side:

@@ -112,7 +112,8 @@ def arrays(index: int) -> dict[str, Any]:
 def as_arrays(samples: list[dict[str, Any]]) -> dict[str, Any]:
     """A batch that is no tensor: it crosses the pipe as bytes."""
     return {
-        key: np.stack([s[key] for s in samples]) if key == "image" else [s[key] for s in samples] for key in samples[0]
+        key: np.stack([s[key] for s in samples]) if key == "image" else [s[key] for s in samples]
+        for key in samples[0]
     }
 
 
@@ -146,7 +147,8 @@ def prepare() -> None:
 
 @dataclass(frozen=True)
 class Workload:
-    """`sample` and `loader` make the DataLoader; `base` is recorded, each of `changes` predicted and measured."""
+    """`sample` and `loader` make the DataLoader; `base` is recorded, each of `changes` predicted
+    and measured."""
 
     title: str
     sample: Callable[[int], Any] | None
@@ -180,10 +182,18 @@ TWO: Change = {"num_workers": 2, **KEPT}
 
 WORKLOADS = {
     "cpu": Workload("NumPy, CPU-bound", decoded, WORKERS, loader={"batch_size": 8}),
-    "cpu-two": Workload("NumPy, CPU-bound, from two workers", decoded, FROM_TWO, TWO, {"batch_size": 8}),
-    "png": Workload("PNG files, CPU compute", png, WORKERS, loader={"batch_size": 8}, step=multiplied),
+    "cpu-two": Workload(
+        "NumPy, CPU-bound, from two workers", decoded, FROM_TWO, TWO, {"batch_size": 8}
+    ),
+    "png": Workload(
+        "PNG files, CPU compute", png, WORKERS, loader={"batch_size": 8}, step=multiplied
+    ),
     "latency": Workload(
-        "waiting for a store, device compute", waited, WORKERS, loader={"batch_size": 8}, step=on_device
+        "waiting for a store, device compute",
+        waited,
+        WORKERS,
+        loader={"batch_size": 8},
+        step=on_device,
     ),
     "latency-two": Workload(
         "waiting for a store, from two workers", waited, FROM_TWO, TWO, {"batch_size": 8}, on_device
@@ -198,15 +208,31 @@ WORKLOADS = {
     ),
     "tiny": Workload("tiny samples in memory", row, WORKERS, loader={"batch_size": 64}),
     "tiny-two": Workload("tiny samples, from two workers", row, FROM_TWO, TWO, {"batch_size": 64}),
-    "batched": Workload("whole batches from memory", row, WORKERS, loader={"batch_size": 256}, dataset=MadeBatched),
+    "batched": Workload(
+        "whole batches from memory", row, WORKERS, loader={"batch_size": 256}, dataset=MadeBatched
+    ),
     "large": Workload("batches of 8 MB", large, WORKERS, loader={"batch_size": 8}, step=on_device),
     "fields": Workload("40 small tensors a batch", fields, WORKERS, loader={"batch_size": 16}),
-    "arrays": Workload("NumPy arrays in a dict", arrays, WORKERS, loader={"batch_size": 16, "collate_fn": as_arrays}),
-    "collate": Workload(
-        "slow collate, CPU compute", row, FROM_TWO, TWO, {"batch_size": 64, "collate_fn": slow_collate}, multiplied
+    "arrays": Workload(
+        "NumPy arrays in a dict",
+        arrays,
+        WORKERS,
+        loader={"batch_size": 16, "collate_fn": as_arrays},
     ),
-    "compute": Workload("compute-bound on the CPU", row, WORKERS, loader={"batch_size": 16}, step=multiplied),
-    "sampler": Workload("slow sampler", decoded, WORKERS, loader={"batch_size": 8, "sampler": SlowSampler}),
+    "collate": Workload(
+        "slow collate, CPU compute",
+        row,
+        FROM_TWO,
+        TWO,
+        {"batch_size": 64, "collate_fn": slow_collate},
+        multiplied,
+    ),
+    "compute": Workload(
+        "compute-bound on the CPU", row, WORKERS, loader={"batch_size": 16}, step=multiplied
+    ),
+    "sampler": Workload(
+        "slow sampler", decoded, WORKERS, loader={"batch_size": 8, "sampler": SlowSampler}
+    ),
     "epochs": Workload(
         "short epochs, workers started anew",
         waited,
@@ -216,5 +242,7 @@ WORKLOADS = {
         on_device,
         length=4 * SHORT_EPOCH,
     ),
-    "stream": Workload("iterable data set", None, WORKERS, loader={"batch_size": 8}, dataset=Stream),
+    "stream": Workload(
+        "iterable data set", None, WORKERS, loader={"batch_size": 8}, dataset=Stream
+    ),
 }

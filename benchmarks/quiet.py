@@ -1,8 +1,9 @@
 """Waiting until a machine has its CPUs to itself.
 
-A virtual machine may compute at full speed for some minutes only, or have busy neighbours: the hypervisor then runs
-others for most of the time, sleeps end late, and what is measured says nothing of the code. /proc/stat counts that time
-as stolen; other systems do not tell, and are taken for quiet.
+A virtual machine may compute at full speed for some minutes only, or have busy neighbours: the
+hypervisor then runs others for most of the time, sleeps end late, and what is measured says nothing
+of the code. /proc/stat counts that time as stolen; other systems do not tell, and are taken for
+quiet.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ BLOCK = bytes(1 << 18)
 
 
 def withheld(before: Any, after: Any) -> float | None:
-    """Of the CPU time this machine asked for between two readings of `psutil.cpu_times()`, the share that the
-    hypervisor gave to others."""
+    """Of the CPU time this machine asked for between two readings of `psutil.cpu_times()`, the
+    share that the hypervisor gave to others."""
     gone = [max(0.0, new - old) for new, old in zip(after, before, strict=True)]
     named = dict(zip(after._fields, gone, strict=True))
     stolen = named.get("steal", 0.0)
-    asked = stolen + sum(named.get(kind, 0.0) for kind in ("user", "nice", "system", "irq", "softirq"))
+    asked = stolen + sum(
+        named.get(kind, 0.0) for kind in ("user", "nice", "system", "irq", "softirq")
+    )
     return round(stolen / asked, 4) if asked else None
 
 
@@ -37,7 +40,8 @@ def add_patience(parser: argparse.ArgumentParser) -> None:
     """The option of benchmarks whose cases wait one by one."""
     parser.add_argument(
         "--patience", type=float, default=PATIENCE_S, metavar="SECONDS",
-        help="how long each case may wait until the hypervisor of a virtual machine withholds no CPU (%(default)s)",
+        help="how long each case may wait until the hypervisor of a virtual machine withholds no "
+        "CPU (%(default)s)",
     )  # fmt: skip
 
 
@@ -48,16 +52,26 @@ def await_quiet(patience_s: float = PATIENCE_S) -> None:
         before = psutil.cpu_times()
         compute(BURST_S)
         share = withheld(before, psutil.cpu_times())
-        if share is None or share < QUIET_BELOW or time.perf_counter() - began + PAUSE_S > patience_s:
+        if (
+            share is None
+            or share < QUIET_BELOW
+            or time.perf_counter() - began + PAUSE_S > patience_s
+        ):
             return
-        print(f"    waiting: the hypervisor withholds {share:.0%} of the CPU", file=sys.stderr, flush=True)
+        print(
+            f"    waiting: the hypervisor withholds {share:.0%} of the CPU",
+            file=sys.stderr,
+            flush=True,
+        )
         time.sleep(PAUSE_S)
 
 
 def compute(seconds: float) -> None:
     """Keeps all cores busy."""
     until = time.perf_counter() + seconds
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
 
     def busy() -> None:
         while time.perf_counter() < until:

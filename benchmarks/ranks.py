@@ -1,13 +1,15 @@
 """Who names the rank that holds a job up, and why it is slow, and what a step costs meanwhile.
 
-    python benchmarks/ranks.py [--cases augment read forward] [--rounds 3] [--keep FILE] [--store FOLDER]
+    python benchmarks/ranks.py [--cases augment read forward] [--rounds 3] [--keep FILE] [--store
+    FOLDER]
 
-A training on four ranks (DistributedDataParallel over gloo, on the CPU), in which rank 2 is slow: in a transform that
-computes, in reading from a worker, or in the model. Each round runs it whole under each, in random order, as its users
-would: by torchrun alone, by `loaderscope run`, and by traceml-ai's launcher, steps marked as its manual says. Taken
-from each run: mean time of a step after the first ones, and what the tool's report says at the end. A round gives one
-ratio of step times, and is kept in FILE at once; a later start goes on from there. Prints JSON. Exit code 0: ours named
-what was planted, each time.
+A training on four ranks (DistributedDataParallel over gloo, on the CPU), in which rank 2 is slow:
+in a transform that computes, in reading from a worker, or in the model. Each round runs it whole
+under each, in random order, as its users would: by torchrun alone, by `loaderscope run`, and by
+traceml-ai's launcher, steps marked as its manual says. Taken from each run: mean time of a step
+after the first ones, and what the tool's report says at the end. A round gives one ratio of step
+times, and is kept in FILE at once; a later start goes on from there. Prints JSON. Exit code 0: ours
+named what was planted, each time.
 """
 
 from __future__ import annotations
@@ -37,9 +39,18 @@ BARE, OURS, PEER = "bare", "loaderscope", "traceml-ai"
 RANKS, SLOW, STEPS, WARM = 4, 2, 400, 40
 RUN_S = 120
 # What is slow in rank SLOW: the part of a step, and the function where it is one of the loader's.
-PLANTED = {"augment": ("input", "Augment.__call__"), "read": ("input", "read"), "forward": ("forward", None)}
+PLANTED = {
+    "augment": ("input", "Augment.__call__"),
+    "read": ("input", "read"),
+    "forward": ("forward", None),
+}
 # What traceml-ai calls the part that a rank is slow in.
-KINDS = {"INPUT_STRAGGLER": "input", "COMPUTE_STRAGGLER": "forward", "H2D_STRAGGLER": "h2d", "STRAGGLER": None}
+KINDS = {
+    "INPUT_STRAGGLER": "input",
+    "COMPUTE_STRAGGLER": "forward",
+    "H2D_STRAGGLER": "h2d",
+    "STRAGGLER": None,
+}
 
 
 def run(tool: str, case: str, python: str) -> dict[str, Any]:
@@ -52,15 +63,32 @@ def run(tool: str, case: str, python: str) -> dict[str, Any]:
             BARE: [python, *torchrun, *asked],
             OURS: [python, "-m", "loaderscope", "run", *torchrun, *asked],
             PEER: [
-                *(str(Path(python).parent / "traceml"), "run", asked[0], "--mode", "summary", "--run-name", "run"),
-                *("--nproc-per-node", str(RANKS), "--logs-dir", folder, "--aggregator-port", str(free_port())),
+                *(
+                    str(Path(python).parent / "traceml"),
+                    "run",
+                    asked[0],
+                    "--mode",
+                    "summary",
+                    "--run-name",
+                    "run",
+                ),
+                *(
+                    "--nproc-per-node",
+                    str(RANKS),
+                    "--logs-dir",
+                    folder,
+                    "--aggregator-port",
+                    str(free_port()),
+                ),
                 *("--master-port", str(free_port()), "--args", *asked[1:], "traceml"),
             ],
         }[tool]
         env = {**os.environ, "LOADERSCOPE_DIR": str(Path(folder, "runs")), "OMP_NUM_THREADS": "1"}
         began = time.perf_counter()
         with log.open("w") as output:
-            subprocess.run(command, env=env, stdout=output, stderr=output, timeout=RUN_S, check=True)
+            subprocess.run(
+                command, env=env, stdout=output, stderr=output, timeout=RUN_S, check=True
+            )
         took = time.perf_counter() - began
         steps = json.loads(times.read_text())[WARM:]
         named = {BARE: lambda _: None, OURS: said_by_us, PEER: said_by_peer}[tool](Path(folder))
@@ -72,7 +100,11 @@ def said_by_us(folder: Path) -> dict[str, Any] | None:
     from loaderscope.advisors.assemble.job import open_job
     from loaderscope.reports.words.ranks import rank_sentences
 
-    (directory,) = (path for path in Path(folder, "runs").iterdir() if path.name[0] != "." and not path.is_symlink())
+    (directory,) = (
+        path
+        for path in Path(folder, "runs").iterdir()
+        if path.name[0] != "." and not path.is_symlink()
+    )
     (section,) = build_report(open_job(directory)).loaders
     slow = section.ranks.slowest if section.ranks is not None else None
     if slow is None:
@@ -94,14 +126,17 @@ def said_by_peer(folder: Path) -> dict[str, Any] | None:
 
 
 def judged(case: str, named: dict[str, Any] | None) -> dict[str, bool | None]:
-    """What of the planted cause was named. In the model, nothing of the loader is at fault: there `place` is None."""
+    """What of the planted cause was named. In the model, nothing of the loader is at fault: there
+    `place` is None."""
     part, function = PLANTED[case]
     found = named or {}
     place = found.get("place") or ""
     return {
         "rank": found.get("rank") == SLOW,
         "part": found.get("part") == part,
-        "function_and_line": None if function is None else function in place and f"{SIDE.name}:" in place,
+        "function_and_line": None
+        if function is None
+        else function in place and f"{SIDE.name}:" in place,
     }
 
 
@@ -127,16 +162,22 @@ def right(case: str, found: dict[str, Any]) -> bool:
     ours, rounds = found["tools"][OURS], found["rounds"]
     if PLANTED[case][0] != "input":
         return bool(ours["named_rank"] == 0)
-    return bool(ours["named_rank"] == ours["named_part"] == ours["named_function_and_line"] == rounds)
+    return bool(
+        ours["named_rank"] == ours["named_part"] == ours["named_function_and_line"] == rounds
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", choices=PLANTED, nargs="+", default=list(PLANTED))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0, help="of the order of the tools")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="add the rounds to those in FILE")
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
+    parser.add_argument(
+        "--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date"
+    )
     options = parser.parse_args()
     rounds: dict[str, list[dict[str, Any]]] = {}
     if options.keep is not None and options.keep.exists():
@@ -150,7 +191,10 @@ def main() -> int:
             rounds.setdefault(case, []).append({tool: run(tool, case, python) for tool in order})
             if options.keep is not None:
                 options.keep.write_text(json.dumps(rounds))
-            tell(f"{case}, round {number + 1}: {json.dumps({t: r['step_ns'] for t, r in rounds[case][-1].items()})}")
+            tell(
+                f"{case}, round {number + 1}: "
+                f"{json.dumps({t: r['step_ns'] for t, r in rounds[case][-1].items()})}"
+            )
     cases = {case: summarised(case, each) for case, each in rounds.items()}
     results = {
         "benchmark": "ranks",

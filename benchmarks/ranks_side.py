@@ -1,9 +1,11 @@
-"""One rank of benchmarks/ranks.py: a training by DistributedDataParallel over gloo, in which one rank is slow.
+"""One rank of benchmarks/ranks.py: a training by DistributedDataParallel over gloo, in which one
+rank is slow.
 
     ranks_side.py CASE STEPS TIMES [traceml]
 
-Rank SLOW takes longer than the others in what the case names. Rank 0 writes what each step took, in ns, to TIMES. With
-"traceml", steps are marked for traceml-ai as its manual says for a loop of one's own.
+Rank SLOW takes longer than the others in what the case names. Rank 0 writes what each step took, in
+ns, to TIMES. With "traceml", steps are marked for traceml-ai as its manual says for a loop of one's
+own.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ from torch.utils.data.distributed import DistributedSampler
 SLOW = 2
 BATCH, SIDE = 8, 32
 ROUNDS, MORE_ROUNDS = 4, 60  # of Augment, in the others and in the slow rank
-READ_S, MORE_READ_S = 0.0002, 0.003  # nothing where the transform is slow: there the images are in memory
+READ_S, MORE_READ_S = (
+    0.0002,
+    0.003,
+)  # nothing where the transform is slow: there the images are in memory
 FORWARD_S = 0.02
 
 
@@ -63,7 +68,9 @@ class Images(Dataset[torch.Tensor]):
 class Model(nn.Module):
     def __init__(self, delay_s: float) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, 64), nn.ReLU(), nn.Linear(64, 1))
+        self.layers = nn.Sequential(
+            nn.Flatten(), nn.Linear(SIDE * SIDE, 64), nn.ReLU(), nn.Linear(64, 1)
+        )
         self.delay_s = delay_s
 
     def forward(self, images: torch.Tensor) -> Any:

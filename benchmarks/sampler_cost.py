@@ -1,8 +1,9 @@
-"""What the system sampler costs: `python benchmarks/sampler_cost.py [--seconds 20] [--workers 4] [--interval 0.2]`.
+"""What the system sampler costs: `python benchmarks/sampler_cost.py [--seconds 20] [--workers 4]
+[--interval 0.2]`.
 
-Starts a main process and workers, half of them busy, registers them in a run directory as a recording process would,
-runs the sampler beside them and prints JSON: its share of one core over the whole life (start included) and once it is
-running, and its memory.
+Starts a main process and workers, half of them busy, registers them in a run directory as a
+recording process would, runs the sampler beside them and prints JSON: its share of one core over
+the whole life (start included) and once it is running, and its memory.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from loaderscope.profiler.base.host import boot_id, host_name
 from loaderscope.profiler.store.lanes import lane_reader
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
 
-BOOT = "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.daemon.loop import main; sys.exit(main({argv!r}))"
+BOOT = (
+    "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.daemon.loop import main; "
+    "sys.exit(main({argv!r}))"
+)
 
 # 300 MB of touched memory: about what a worker that has imported torch holds.
 CHILD = """
@@ -75,13 +79,17 @@ def measure(run: Path, seconds: float, interval_s: float) -> dict[str, object]:
     cpu, ended = cpu_s(sampler), time.monotonic()
     memory = sampler.memory_full_info()
     peak_kib = next(
-        int(line.split()[1]) for line in Path(f"/proc/{child.pid}/status").read_text().splitlines() if "VmHWM" in line
+        int(line.split()[1])
+        for line in Path(f"/proc/{child.pid}/status").read_text().splitlines()
+        if "VmHWM" in line
     )
     child.terminate()
     child.wait()
     rows = {}
     for lane in ("machine", "process", "gpu"):
-        records = [lane_reader.read_segment(segment)[0] for segment in lane_reader.segments(system, lane)]
+        records = [
+            lane_reader.read_segment(segment)[0] for segment in lane_reader.segments(system, lane)
+        ]
         rows[lane] = sum(map(len, records))
         if lane == "process":
             detailed = sum(int((record["uss_bytes"] >= 0).sum()) for record in records)
@@ -111,7 +119,9 @@ def cpu_s(process: psutil.Process) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--interval", type=float, default=0.2)
@@ -137,7 +147,12 @@ def main() -> int:
     }
     asked = {"workers": options.workers, "interval_s": options.interval}
     bounds = {"cpu_share": 0.015, "rss_mb": 40}
-    print(json.dumps({"benchmark": "sampler_cost", **asked, **result, "bounds": bounds, "machine": machine}, indent=1))
+    print(
+        json.dumps(
+            {"benchmark": "sampler_cost", **asked, **result, "bounds": bounds, "machine": machine},
+            indent=1,
+        )
+    )
     return 0
 
 

@@ -1,11 +1,13 @@
-"""How long the report of a job of many ranks takes, from opening it to the advice, and in how much memory.
+"""How long the report of a job of many ranks takes, from opening it to the advice, and in how much
+memory.
 
     python benchmarks/scale.py [--ranks 64 1024] [--repeat 3] [--killed] [--store FOLDER]
 
-Jobs are made up in a temporary folder: of 100,000 batches a rank, the last 8,000 in detail, the rest in totals, as is
-left of them where a run's room is used up; one rank fetches longer than the others. The segments of the ranks are links
-to one file: what is read is the same, what is written much less. Each job is read in a fresh process. Prints JSON. The
-bounds: 64 ranks on 8 hosts within 2 s, 1,024 on 128 within 10 s and 1 GB.
+Jobs are made up in a temporary folder: of 100,000 batches a rank, the last 8,000 in detail, the
+rest in totals, as is left of them where a run's room is used up; one rank fetches longer than the
+others. The segments of the ranks are links to one file: what is read is the same, what is written
+much less. Each job is read in a fresh process. Prints JSON. The bounds: 64 ranks on 8 hosts within
+2 s, 1,024 on 128 within 10 s and 1 GB.
 """
 
 from __future__ import annotations
@@ -49,7 +51,11 @@ def make_job(directory: Path, ranks: int, slow: int, killed: bool) -> None:
 
     directory.mkdir(parents=True)
     common = {"format": 1, "boot_id": None, "clock_ns": 10**12}
-    told = {"id": directory.name, "created_unix_ns": 1_735_689_600_000_000_000, "argv": ["train.py"]}
+    told = {
+        "id": directory.name,
+        "created_unix_ns": 1_735_689_600_000_000_000,
+        "argv": ["train.py"],
+    }
     (directory / "run.json").write_text(json.dumps({**common, **told, "host": "node0"}))
     patterns: dict[bool, Path] = {}
     for rank in range(ranks):
@@ -113,8 +119,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--ranks", type=int, nargs="+", default=[64, 1024])
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--killed", action="store_true", help="the ranks had no time to sum themselves up")
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
+    parser.add_argument(
+        "--killed", action="store_true", help="the ranks had no time to sum themselves up"
+    )
+    parser.add_argument(
+        "--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date"
+    )
     options = parser.parse_args()
     found, passed = [], True
     for ranks in options.ranks:
@@ -123,11 +133,25 @@ def main() -> int:
             make_job(directory, ranks, ranks // 2 + 1, options.killed)
             results = timed_processes(MEASURE, directory, options.repeat)
         median = results[len(results) // 2]
-        right = median["slowest"] == ranks // 2 + 1 and median["cause"] == "fetch" and median["ranks"] == ranks
+        right = (
+            median["slowest"] == ranks // 2 + 1
+            and median["cause"] == "fetch"
+            and median["ranks"] == ranks
+        )
         seconds, bytes_ = BOUNDS.get(ranks, (float("inf"), float("inf")))
-        passed = passed and right and median["total_s"] <= seconds and median["peak_rss_bytes"] <= bytes_
-        found.append({"ranks": ranks, "median": median, "bounds": BOUNDS.get(ranks), "right": right})
-    told = {"benchmark": "scale", "machine": this_machine(), "killed": options.killed, "jobs": found, "passed": passed}
+        passed = (
+            passed and right and median["total_s"] <= seconds and median["peak_rss_bytes"] <= bytes_
+        )
+        found.append(
+            {"ranks": ranks, "median": median, "bounds": BOUNDS.get(ranks), "right": right}
+        )
+    told = {
+        "benchmark": "scale",
+        "machine": this_machine(),
+        "killed": options.killed,
+        "jobs": found,
+        "passed": passed,
+    }
     text = json.dumps(told, indent=2)
     print(text)
     if options.store is not None:

@@ -1,13 +1,16 @@
-"""The four workloads this product was born from: before, after pasting the first recommendation, and the author's best.
+"""The four workloads this product was born from: before, after pasting the first recommendation,
+and the author's best.
 
     python benchmarks/seeds.py [--only A] [--json FILE] [--store FOLDER]
 
-Each workload is recorded in a fresh process. What its report recommends first is pasted verbatim, in another process
-that knows the user's class, `dataset`, `torch` and `DataLoader`: it must define `loader`. There the three loops run in
-turn, and ratios are taken within a round. A and D need no I/O; of C the report must state how much of the time is
-decoding and how much reading, which is then timed apart.
+Each workload is recorded in a fresh process. What its report recommends first is pasted verbatim,
+in another process that knows the user's class, `dataset`, `torch` and `DataLoader`: it must define
+`loader`. There the three loops run in turn, and ratios are taken within a round. A and D need no
+I/O; of C the report must state how much of the time is decoding and how much reading, which is then
+timed apart.
 
-Prints JSON on standard output and a table on standard error. Exit code 0: the goals are reached; 1: not all.
+Prints JSON on standard output and a table on standard error. Exit code 0: the goals are reached; 1:
+not all.
 """
 
 from __future__ import annotations
@@ -48,7 +51,14 @@ def side(mode: str, name: str, folder: Path, code: str = "") -> dict[str, Any]:
     command = [sys.executable, str(SIDE), mode, name]
     try:
         done = subprocess.run(
-            command, env=env, cwd=folder, input=code, capture_output=True, text=True, timeout=LIMIT_S, check=False
+            command,
+            env=env,
+            cwd=folder,
+            input=code,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         raise SeedFailed(f"did not end within {LIMIT_S:.0f} s") from None
@@ -87,7 +97,11 @@ def seed(name: str, workload: Workload) -> dict[str, Any]:
 def goals(workload: Workload, measured: Mapping[str, Any]) -> dict[str, Any]:
     wanted = {"gain": workload.least_gain, "of_author": workload.least_of_author}
     return {
-        name: {"value": measured.get(name), "bound": bound, "pass": (measured.get(name) or 0.0) >= bound}
+        name: {
+            "value": measured.get(name),
+            "bound": bound,
+            "pass": (measured.get(name) or 0.0) >= bound,
+        }
         for name, bound in wanted.items()
         if bound is not None
     }
@@ -97,14 +111,23 @@ def statement(loader: LoaderReport, true_share: float) -> dict[str, Any]:
     """What the report says of reading and decoding, beside the truth."""
     said = loader.waiting.fetch_idle_share if loader.waiting is not None else None
     storage = next(
-        (each for each in (*loader.recommendations, *loader.rejected) if each.rule == "storage-format"), None
+        (
+            each
+            for each in (*loader.recommendations, *loader.rejected)
+            if each.rule == "storage-format"
+        ),
+        None,
     )
     off = abs(said - true_share) if said is not None else None
     return {
         "said_idle_share": said,
         "true_reading_share": true_share,
-        "storage_format": storage.why if storage is not None else loader.unmeasured.get("storage-format"),
-        "storage_format_recommended": any(each.rule == "storage-format" for each in loader.recommendations),
+        "storage_format": storage.why
+        if storage is not None
+        else loader.unmeasured.get("storage-format"),
+        "storage_format_recommended": any(
+            each.rule == "storage-format" for each in loader.recommendations
+        ),
         "bound": READING_WITHIN,
         "pass": off is not None and off <= READING_WITHIN,
     }
@@ -116,7 +139,14 @@ def show(results: Mapping[str, dict[str, Any]]) -> None:
 
     console = Console(stderr=True)
     table = Table(
-        "workload", "first advice", "predicted", "measured", "of the author's", "author's gain", "", title="Seeds"
+        "workload",
+        "first advice",
+        "predicted",
+        "measured",
+        "of the author's",
+        "author's gain",
+        "",
+        title="Seeds",
     )
     for found in results.values():
         table.add_row(*row(found))
@@ -129,16 +159,25 @@ def row(found: Mapping[str, Any]) -> tuple[str, ...]:
     first, measured = found["first"], found["measured"]
     ends = first["predicted"] if first else None
     predicted = f"{ends['mid']:.2f} ({ends['low']:.2f} to {ends['high']:.2f})" if ends else ""
-    cells = [f"{measured[name]:.2f}" if name in measured else "" for name in ("gain", "of_author", "author_gain")]
+    cells = [
+        f"{measured[name]:.2f}" if name in measured else ""
+        for name in ("gain", "of_author", "author_gain")
+    ]
     mark = "[green]ok[/]" if all(verdicts(found)) else "[red]missed[/]"
     return found["title"], first["rule"] if first else "nothing", predicted, *cells, mark
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", help="workloads whose name begins so: A, A2, B, C, D")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", action="append", help="workloads whose name begins so: A, A2, B, C, D"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date")
+    parser.add_argument(
+        "--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER, named by the date"
+    )
     options = parser.parse_args()
     names = [name for name in WORKLOADS if not options.only or name.startswith(tuple(options.only))]
     if not names:

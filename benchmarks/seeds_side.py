@@ -1,4 +1,5 @@
-"""A training process of benchmarks/seeds.py: records a workload, or measures its three loops in turn.
+"""A training process of benchmarks/seeds.py: records a workload, or measures its three loops in
+turn.
 
     python seeds_side.py record WORKLOAD | measure WORKLOAD < CODE
 
@@ -43,7 +44,8 @@ def record(workload: Workload) -> dict[str, Any]:
 
 
 def part(loader: Iterable[Any], epoch: int, workload: Workload) -> float:
-    """Seconds an epoch takes: the first batch as measured, the others at the rate of those of one part of it."""
+    """Seconds an epoch takes: the first batch as measured, the others at the rate of those of one
+    part of it."""
     step = workload.step
     began = time.perf_counter()
     first = 0.0
@@ -67,12 +69,20 @@ def measure(name: str, workload: Workload, code: str) -> dict[str, Any]:
     epochs = {each: len(loops[each]) for each in loops}
     result: dict[str, Any] = {}
     if code:
-        given = {"dataset": dataset, "torch": torch, "np": np, "DataLoader": DataLoader, "__name__": "__main__"}
+        given = {
+            "dataset": dataset,
+            "torch": torch,
+            "np": np,
+            "DataLoader": DataLoader,
+            "__name__": "__main__",
+        }
         names = {**given, **workload.names}
         exec(compile(code, "<pasted>", "exec"), names)
         if "loader" in names:
             loops["pasted"], epochs["pasted"] = names["loader"], len(names["loader"])
-            result["same_shape"] = shape(next(iter(loops["pasted"]))) == shape(next(iter(loops["before"])))
+            result["same_shape"] = shape(next(iter(loops["pasted"]))) == shape(
+                next(iter(loops["before"]))
+            )
         else:
             result["pasted"] = "the code to paste defines no loader"
     seconds: dict[str, list[float]] = {each: [] for each in loops}
@@ -105,7 +115,8 @@ def shape(batch: Any) -> Any:
 
 
 def reading(dataset: Patches) -> float:
-    """The true share of reading in making a sample: reading and decoding timed apart, a file after the other."""
+    """The true share of reading in making a sample: reading and decoding timed apart, a file after
+    the other."""
     times = {"read": 0.0, "decode": 0.0}
 
     def timed(what: str, call: Callable[[], Any]) -> Any:
@@ -122,7 +133,9 @@ def reading(dataset: Patches) -> float:
 
 def main(args: list[str]) -> int:
     workload = WORKLOADS[args[1]]
-    found = record(workload) if args[0] == "record" else measure(args[1], workload, sys.stdin.read())
+    found = (
+        record(workload) if args[0] == "record" else measure(args[1], workload, sys.stdin.read())
+    )
     print(json.dumps(found), flush=True)
     return 0
 

@@ -1,4 +1,5 @@
-"""The four workloads of benchmarks/seeds.py, as their authors had them, scaled to a small machine."""
+"""The four workloads of benchmarks/seeds.py, as their authors had them, scaled to a small
+machine."""
 
 from __future__ import annotations
 
@@ -21,11 +22,13 @@ PHOTOS, PHOTO_SIZE, PHOTO_BATCH = 160, (500, 375), 16
 
 @dataclass(frozen=True)
 class Workload:
-    """`before` is the loader as its author had it, `author` the best he or she came to; both take the data set.
+    """`before` is the loader as its author had it, `author` the best he or she came to; both take
+    the data set.
 
-    `step` is what the loop does with a batch (a device's computing is waiting, here). One timed part of a measurement
-    lasts `part_s` or an epoch, whichever is shorter. `least_gain` and `least_of_author` are the goals for the loop
-    after pasting the first recommendation, against `before` and `author`.
+    `step` is what the loop does with a batch (a device's computing is waiting, here). One timed
+    part of a measurement lasts `part_s` or an epoch, whichever is shorter. `least_gain` and
+    `least_of_author` are the goals for the loop after pasting the first recommendation, against
+    `before` and `author`.
     """
 
     title: str
@@ -37,7 +40,9 @@ class Workload:
     least_gain: float | None = None
     least_of_author: float | None = None
     reading: bool = False  # state how much of the time is reading and how much decoding
-    names: dict[str, Any] = field(default_factory=dict)  # what the pasted code may use, beside dataset and torch
+    names: dict[str, Any] = field(
+        default_factory=dict
+    )  # what the pasted code may use, beside dataset and torch
 
 
 def takes(milliseconds: float) -> Callable[[Any], None]:
@@ -171,7 +176,9 @@ def patches(batch: int, read_ms: float = 0.0) -> Workload:
         f"C: PNG patches, batch {batch}, 2 workers{where}",
         lambda: Patches(pictures("png", PATCHES, (PATCH_PIXELS, PATCH_PIXELS)), read_ms),
         lambda dataset: DataLoader(dataset, batch_size=batch, shuffle=True, num_workers=2),
-        lambda dataset: DataLoader(dataset, batch_size=batch, shuffle=True, num_workers=4, persistent_workers=True),
+        lambda dataset: DataLoader(
+            dataset, batch_size=batch, shuffle=True, num_workers=4, persistent_workers=True
+        ),
         takes(batch * 1.0),
         part_s=3.0,
         reading=True,

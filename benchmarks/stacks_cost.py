@@ -1,15 +1,18 @@
-"""What a burst of stacks costs the training: `python benchmarks/stacks_cost.py [--rounds 6] [--only NAME] [--first]`.
+"""What a burst of stacks costs the training: `python benchmarks/stacks_cost.py [--rounds 6] [--only
+NAME] [--first]`.
 
-A training runs on and on, asked for one burst after another (of the usual rate) with as long a pause after each. The
-batches a second inside bursts are set against those of the pauses on both sides, so that whatever drifts (clock
-frequency, page cache, neighbours) meets both. One run a workload: decoding of PNG pictures and cheap in-memory samples,
-without workers and with two. Prints JSON; `slowdown` is 1 - inside / outside, the median of the rounds and their range,
-and `cpu_share` what py-spy itself took of one core. Exit code 1 where a slowdown is above the bound of 3 %.
+A training runs on and on, asked for one burst after another (of the usual rate) with as long a
+pause after each. The batches a second inside bursts are set against those of the pauses on both
+sides, so that whatever drifts (clock frequency, page cache, neighbours) meets both. One run a
+workload: decoding of PNG pictures and cheap in-memory samples, without workers and with two. Prints
+JSON; `slowdown` is 1 - inside / outside, the median of the rounds and their range, and `cpu_share`
+what py-spy itself took of one core. Exit code 1 where a slowdown is above the bound of 3 %.
 
-With --first: what the first FIRST_S seconds of a recording cost, in which the sampler starts and takes its first stacks
-by itself. A loop of cheap samples goes on for so long in fresh processes, in turn with and without Loaderscope;
-`slowdown` is 1 - batches with / without, the median of the pairs and their range, and `sampler_cpu_s` what the sampler
-and the py-spies it ran used meanwhile, both starts included.
+With --first: what the first FIRST_S seconds of a recording cost, in which the sampler starts and
+takes its first stacks by itself. A loop of cheap samples goes on for so long in fresh processes, in
+turn with and without Loaderscope; `slowdown` is 1 - batches with / without, the median of the pairs
+and their range, and `sampler_cpu_s` what the sampler and the py-spies it ran used meanwhile, both
+starts included.
 """
 
 from __future__ import annotations
@@ -34,9 +37,16 @@ from loaderscope.profiler.store.stacks.stack_request import request_burst, wait_
 from loaderscope.profiler.store.stacks.stack_samples import StackCapture
 from quiet import await_quiet
 
-WORKLOADS = {"png-0": ("png", 0), "png-2": ("png", 2), "memory-0": ("memory", 0), "memory-2": ("memory", 2)}
+WORKLOADS = {
+    "png-0": ("png", 0),
+    "png-2": ("png", 2),
+    "memory-0": ("memory", 0),
+    "memory-2": ("memory", 2),
+}
 BOUND = 0.03
-ASIDE_S = 0.5  # at the edges of a burst that belong to neither side: py-spy starts, the sampler merges
+ASIDE_S = (
+    0.5  # at the edges of a burst that belong to neither side: py-spy starts, the sampler merges
+)
 PATIENCE_S = 120.0
 FIRST_S = 15.0
 
@@ -74,7 +84,8 @@ def train(kind: str, workers: int) -> None:
 
     torch.set_num_threads(1)
     loader = loaderscope.watch(
-        DataLoader(Pictures() if kind == "png" else Rows(), batch_size=32, num_workers=workers), stacks=False
+        DataLoader(Pictures() if kind == "png" else Rows(), batch_size=32, num_workers=workers),
+        stacks=False,
     )
     weights = torch.randn(256, 256)
     print("ready", flush=True)
@@ -112,13 +123,21 @@ def measure_first(rounds: int) -> dict[str, Any]:
         batches = {}
         for recorded in (bool(number % 2), not number % 2):
             with tempfile.TemporaryDirectory() as folder:
-                environment = {**os.environ, "LOADERSCOPE_DIR": folder, "PYTHONPATH": os.pathsep.join(sys.path)}
+                environment = {
+                    **os.environ,
+                    "LOADERSCOPE_DIR": folder,
+                    "PYTHONPATH": os.pathsep.join(sys.path),
+                }
                 environment.pop("LOADERSCOPE_STACKS", None)
                 command = [sys.executable, __file__, "--train", "recorded" if recorded else "bare"]
-                said = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+                said = subprocess.run(
+                    command, env=environment, stdout=subprocess.PIPE, text=True, check=True
+                )
                 batches[recorded] = int(said.stdout.split()[-1])
                 if recorded:
-                    lane = open_run(next(Path(folder).glob("2*"))).systems[0].machine["sampler_cpu_ns"]
+                    lane = (
+                        open_run(next(Path(folder).glob("2*"))).systems[0].machine["sampler_cpu_ns"]
+                    )
                     used.append(float(lane.max()) / 1e9)
         slowdowns.append(1 - batches[True] / batches[False])
     return {
@@ -133,7 +152,11 @@ def measure_first(rounds: int) -> dict[str, Any]:
 def measure(kind: str, workers: int, rounds: int, seconds: int) -> dict[str, Any]:
     await_quiet()
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "LOADERSCOPE_DIR": folder, "PYTHONPATH": os.pathsep.join(sys.path)}
+        environment = {
+            **os.environ,
+            "LOADERSCOPE_DIR": folder,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
         environment.pop("LOADERSCOPE_STACKS", None)
         command = [sys.executable, __file__, "--train", kind, "--workers", str(workers)]
         with subprocess.Popen(
@@ -148,7 +171,9 @@ def measure(kind: str, workers: int, rounds: int, seconds: int) -> dict[str, Any
                 for _ in range(rounds):
                     burst = wait_for_burst(path, request_burst(path, seconds=seconds), PATIENCE_S)
                     if burst is None or not burst.samples:
-                        raise SystemExit(f"no burst: {burst.reason if burst is not None else 'nobody answers'}")
+                        raise SystemExit(
+                            f"no burst: {burst.reason if burst is not None else 'nobody answers'}"
+                        )
                     bursts.append(burst)
                     time.sleep(seconds + 2 * ASIDE_S)
             finally:
@@ -172,7 +197,9 @@ def _compared(path: Path, bursts: list[StackCapture], seconds: int) -> dict[str,
     aside, span = int(ASIDE_S * 1e9), seconds * 10**9
 
     def rate(begin: int, end: int) -> float:
-        return float(np.searchsorted(times, end) - np.searchsorted(times, begin)) / ((end - begin) / 1e9)
+        return float(np.searchsorted(times, end) - np.searchsorted(times, begin)) / (
+            (end - begin) / 1e9
+        )
 
     told = [json.loads(file.read_text()) for file in path.glob("system-*/stacks-*.json")]
     slowdowns, outside = [], []
@@ -197,12 +224,21 @@ def _compared(path: Path, bursts: list[StackCapture], seconds: int) -> dict[str,
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--only", choices=WORKLOADS)
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="keep the results in FOLDER/stacks, by the date")
-    parser.add_argument("--first", action="store_true", help="the first seconds of a recording instead")
+    parser.add_argument(
+        "--store",
+        type=Path,
+        metavar="FOLDER",
+        help="keep the results in FOLDER/stacks, by the date",
+    )
+    parser.add_argument(
+        "--first", action="store_true", help="the first seconds of a recording instead"
+    )
     parser.add_argument("--train", help=argparse.SUPPRESS)
     parser.add_argument("--workers", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -215,7 +251,9 @@ def main() -> int:
     results: dict[str, Any] = {}
     if options.first:
         results["first"] = measure_first(options.rounds)
-        print(f"the first {FIRST_S:.0f} s: {results['first']['slowdown']:.1%} slower", file=sys.stderr)
+        print(
+            f"the first {FIRST_S:.0f} s: {results['first']['slowdown']:.1%} slower", file=sys.stderr
+        )
     for name, (kind, workers) in WORKLOADS.items():
         if options.only in (None, name) and not options.first:
             results[name] = measure(kind, workers, options.rounds, options.seconds)
@@ -226,7 +264,12 @@ def main() -> int:
         "python": platform.python_version(),
         "load_1m": os.getloadavg()[0],
     }
-    told = {"benchmark": "stacks_cost", "bound": BOUND, "rounds": options.rounds, "seconds": options.seconds}
+    told = {
+        "benchmark": "stacks_cost",
+        "bound": BOUND,
+        "rounds": options.rounds,
+        "seconds": options.seconds,
+    }
     text = json.dumps({**told, "workloads": results, "machine": machine}, indent=1)
     print(text)
     if options.store is not None:

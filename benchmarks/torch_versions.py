@@ -1,7 +1,8 @@
 """Whether one release of torch is handled: `make test-torch VERSION=2.15.0`.
 
-In an environment of its own, with that torch (a wheel may take 5 GB and some minutes): every stage measured, the
-harmless cases, spawned processes. What came of it is stored; a release that passes belongs in `torch_parts.TRIED`.
+In an environment of its own, with that torch (a wheel may take 5 GB and some minutes): every stage
+measured, the harmless cases, spawned processes. What came of it is stored; a release that passes
+belongs in `torch_parts.TRIED`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ print(json.dumps({
 
 
 def environment(version: str, given: str | None) -> Path:
-    """The Python of an environment with that torch: a given one as it is, else our own, made if need be."""
+    """The Python of an environment with that torch: a given one as it is, else our own, made if
+    need be."""
     if given:
         return Path(given).absolute() / "bin" / "python"
     folder = ROOT / f".venv-torch-{version}"
@@ -70,7 +72,16 @@ def run_tests(python: Path, names: list[str], patience_s: float) -> tuple[int, E
         # The repository's root is the package, whatever its folder is called.
         (Path(folder) / "loaderscope").symlink_to(ROOT)
         written = Path(folder) / "results.xml"
-        command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1"]
+        command = [
+            str(python),
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-o",
+            "junit_family=xunit1",
+        ]
         command += [f"--junitxml={written}", *names]
         environ = {**os.environ, "PYTHONPATH": folder}
         done = subprocess.run(command, cwd=ROOT, env=environ, timeout=patience_s, check=False)
@@ -78,7 +89,8 @@ def run_tests(python: Path, names: list[str], patience_s: float) -> tuple[int, E
 
 
 def outcomes(results: ElementTree.Element) -> dict[str, Any]:
-    """Numbers of tests, those that did not pass with the reason, and the stages that were measured."""
+    """Numbers of tests, those that did not pass with the reason, and the stages that were
+    measured."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     failed: dict[str, str] = {}
     skipped: dict[str, int] = {}
@@ -106,28 +118,48 @@ def _how(case: ElementTree.Element) -> tuple[str, str]:
 def _stages(case: ElementTree.Element) -> Iterator[tuple[str, list[str]]]:
     for each in case.iter("property"):
         if each.get("name") == "stages":
-            yield (case.get("name") or "").partition("[")[2].rstrip("]"), (each.get("value") or "").split(",")
+            yield (
+                (case.get("name") or "").partition("[")[2].rstrip("]"),
+                (each.get("value") or "").split(","),
+            )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("version", help="of torch, as pip knows it")
     parser.add_argument("--env", help="an environment that is there, in place of one of our own")
     parser.add_argument("--store", type=Path, help="the folder to write the result to")
     parser.add_argument("--note", help="what else to say of it in the result")
-    parser.add_argument("--programs", action="store_true", help=f"{PROGRAMS} too: some minutes more")
+    parser.add_argument(
+        "--programs", action="store_true", help=f"{PROGRAMS} too: some minutes more"
+    )
     parser.add_argument("--patience", type=float, default=3600, help="seconds for the tests")
     options = parser.parse_args()
     python = environment(options.version, options.env)
-    found = json.loads(subprocess.run([str(python), "-c", VERSIONS], capture_output=True, text=True, check=True).stdout)
+    found = json.loads(
+        subprocess.run(
+            [str(python), "-c", VERSIONS], capture_output=True, text=True, check=True
+        ).stdout
+    )
     if not str(found["torch"]).startswith(options.version):
         parser.error(f"{python} has torch {found['torch']}, not {options.version}")
     commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     tests = [*TESTS, *([PROGRAMS] if options.programs else [])]
     code, results = run_tests(python, tests, options.patience)
-    result = {"date": time.strftime("%Y-%m-%d"), "commit": commit.stdout.strip(), **found, **outcomes(results)}
+    result = {
+        "date": time.strftime("%Y-%m-%d"),
+        "commit": commit.stdout.strip(),
+        **found,
+        **outcomes(results),
+    }
     if options.note:
         result["note"] = options.note
     text = json.dumps(result, indent=2, sort_keys=False) + "\n"

@@ -1,26 +1,33 @@
-"""Does tuning find the best settings, how soon, and what does it cost? Loaders of many kinds, and a full grid.
+"""Does tuning find the best settings, how soon, and what does it cost? Loaders of many kinds, and a
+full grid.
 
-    python benchmarks/tune.py [--quick] [--only LOOP] [--skip-loadtune] [--kept FILE] [--within SECONDS] [--anew]
+    python benchmarks/tune.py [--quick] [--only LOOP] [--skip-loadtune] [--kept FILE] [--within
+    SECONDS] [--anew]
         [--whole SECONDS] [--json FILE] [--store FOLDER]
 
 Each loop, in processes of its own, one after the other:
 
     grid      workers 0 to 8 × prefetch 1, 2, 4, 8 (× pin where there is a device), every one in a short window; those
-              within 15 % of the best, ten at most, again in a longer one, and the best five of them once more
+              within 15 % of the best, ten at most, again in a longer one, and the best five of them
+              once more
     tuned     a training that calls `loaderscope.tune(loader)` and goes on until it is decided
-    loadtune  the same data, batch size and step given to loadtune (PyPI), in an environment of its own
+    loadtune  the same data, batch size and step given to loadtune (PyPI), in an environment of its
+    own
     turns     the grid's best three, the user's own settings, and what both tools found, in turns
 
-Rates compared are those of the turns. Of a loader with short epochs, whole epochs are measured. "Steps lost" is the
-time that three minutes of training with the grid's best would take, with tuning: what was lost until it was decided as
-measured, the rest at the rates of the turns; with --whole, some loops train for that long in earnest as well.
+Rates compared are those of the turns. Of a loader with short epochs, whole epochs are measured.
+"Steps lost" is the time that three minutes of training with the grid's best would take, with
+tuning: what was lost until it was decided as measured, the rest at the rates of the turns; with
+--whole, some loops train for that long in earnest as well.
 
 A third of the loops is held out: nothing was chosen by them, and they are summed up apart.
 
-With --kept, what was measured of a loop is kept in FILE, a line each, and not measured again (--anew: tunes again, and
-keeps the grid); no loop is begun once it has taken --within seconds. So a long run can be put together of short ones.
+With --kept, what was measured of a loop is kept in FILE, a line each, and not measured again
+(--anew: tunes again, and keeps the grid); no loop is begun once it has taken --within seconds. So a
+long run can be put together of short ones.
 
-Prints JSON on standard output and tables on standard error. Exit code 0: the bounds hold; 1: not all.
+Prints JSON on standard output and tables on standard error. Exit code 0: the bounds hold; 1: not
+all.
 """
 
 from __future__ import annotations
@@ -54,7 +61,9 @@ PEER = ["loadtune==0.3.0"]
 NAMES = ("num_workers", "prefetch_factor", "pin_memory")
 
 
-def side(python: str, mode: str, loop: Loop, *arguments: Any, limit_s: float = LIMIT_S) -> dict[str, Any]:
+def side(
+    python: str, mode: str, loop: Loop, *arguments: Any, limit_s: float = LIMIT_S
+) -> dict[str, Any]:
     """What one process found."""
     with tempfile.TemporaryDirectory(prefix="tune-") as folder, tempfile.TemporaryFile("w+") as log:
         env = {**os.environ, "LOADERSCOPE_DIR": folder, "PYTHONHASHSEED": "0"}
@@ -73,7 +82,9 @@ def side(python: str, mode: str, loop: Loop, *arguments: Any, limit_s: float = L
             process.wait()
         if process.returncode:
             log.seek(0)
-            raise CaseFailed(f"{mode}: " + (log.read().strip().rpartition("\n")[2] or str(process.returncode)))
+            raise CaseFailed(
+                f"{mode}: " + (log.read().strip().rpartition("\n")[2] or str(process.returncode))
+            )
         found = json.loads(said.strip().splitlines()[-1])
         assert isinstance(found, dict)
         return found
@@ -84,14 +95,24 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     found = {"num_workers": 0, "prefetch_factor": 2, "pin_memory": False, **settings}
     if found["prefetch_factor"] is None:
         found["prefetch_factor"] = 2
-    kept = {"persistent_workers": True} if found["num_workers"] and found.get("persistent_workers") else {}
+    kept = (
+        {"persistent_workers": True}
+        if found["num_workers"] and found.get("persistent_workers")
+        else {}
+    )
     kept |= {"batched": True} if found.get("batched") else {}
-    return {name: found[name] for name in NAMES if found["num_workers"] or name != "prefetch_factor"} | kept
+    return {
+        name: found[name] for name in NAMES if found["num_workers"] or name != "prefetch_factor"
+    } | kept
 
 
 def measure(loop: Loop, options: Namespace, before: Mapping[str, Any]) -> dict[str, Any]:
     """One loop. What `before` has is not measured again."""
-    found: dict[str, Any] = {"about": loop.about, "healthy": loop.healthy, "held_out": loop.held_out}
+    found: dict[str, Any] = {
+        "about": loop.about,
+        "healthy": loop.healthy,
+        "held_out": loop.held_out,
+    }
     found["grid"] = before.get("grid") or side(sys.executable, "grid", loop, options.quick)
     found["tuned"] = side(sys.executable, "tuned", loop, 0)
     if not options.skip_loadtune:
@@ -99,8 +120,15 @@ def measure(loop: Loop, options: Namespace, before: Mapping[str, Any]) -> dict[s
     named = {
         "own": plain(loop.own),
         "tuned": plain(found["tuned"]["found"]),
-        **({"loadtune": plain(peers)} if (peers := (found.get("loadtune") or {}).get("found")) else {}),
-        **{f"grid-{at}": plain(each["settings"]) for at, each in enumerate(found["grid"]["entries"][:FINALISTS])},
+        **(
+            {"loadtune": plain(peers)}
+            if (peers := (found.get("loadtune") or {}).get("found"))
+            else {}
+        ),
+        **{
+            f"grid-{at}": plain(each["settings"])
+            for at, each in enumerate(found["grid"]["entries"][:FINALISTS])
+        },
     }
     entries = list({json.dumps(each): each for each in named.values()}.values())
     in_turns = side(sys.executable, "turns", loop, entries)
@@ -119,17 +147,21 @@ def beside(loop: Loop) -> dict[str, Any]:
 
 
 def figures(found: Mapping[str, Any], rates: Mapping[str, list[float]]) -> dict[str, Any]:
-    """Ratios are taken within a round. The best of the grid is chosen by every second round and compared in the others:
-    of some that are as good, the one that is highest in a round is so by chance in part, and in that round alone."""
+    """Ratios are taken within a round. The best of the grid is chosen by every second round and
+    compared in the others: of some that are as good, the one that is highest in a round is so by
+    chance in part, and in that round alone."""
     of_grid = [name for name in rates if name.startswith("grid") or name == "own"]
     best = max(of_grid, key=lambda name: median(rates[name][::2]))
     middle = {name: median(of[1::2]) for name, of in rates.items()}
 
     def over(one: str, other: str) -> float:
-        return round(median(a / b for a, b in zip(rates[one][1::2], rates[other][1::2], strict=True)), 4)
+        return round(
+            median(a / b for a, b in zip(rates[one][1::2], rates[other][1::2], strict=True)), 4
+        )
 
     tuned = found["tuned"]
-    # Seconds that as many batches take with the best; the rest of three minutes at the rate of the turns.
+    # Seconds that as many batches take with the best; the rest of three minutes at the rate of the
+    # turns.
     until, spent = tuned["batches_until_decided"], tuned["decide_s"] or tuned["seconds"]
     rest = max(0.0, TRAINING_S - until / middle[best])
     start = found["grid"]["worker_start_ms"]
@@ -150,13 +182,17 @@ def figures(found: Mapping[str, Any], rates: Mapping[str, list[float]]) -> dict[
 
 
 def in_earnest(loop: Loop, seconds: float, found: Mapping[str, Any]) -> dict[str, Any]:
-    """A training of so long, tuned from its start, between two of half as long with the best settings: a machine that
-    grows slower or faster meanwhile moves both."""
+    """A training of so long, tuned from its start, between two of half as long with the best
+    settings: a machine that grows slower or faster meanwhile moves both."""
     best = next(each for each in found["turns"].values() if each["settings"] == found["best"])
     half = max(1, int(median(best["rates"]) * seconds / 2))
 
     def with_best() -> float:
-        return float(side(sys.executable, "whole", loop, found["best"], half, limit_s=2 * seconds + LIMIT_S)["seconds"])
+        return float(
+            side(sys.executable, "whole", loop, found["best"], half, limit_s=2 * seconds + LIMIT_S)[
+                "seconds"
+            ]
+        )
 
     before = with_best()
     tuned = side(sys.executable, "tuned", loop, seconds, limit_s=seconds + LIMIT_S)
@@ -179,14 +215,22 @@ def summed_up(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     if not done:
         return {"loops": 0, "failed": sorted(results), "pass": False}
     decided = [found["tuned"]["decide_s"] or float("inf") for found in done.values()]
-    lost_in_earnest = [found["whole"]["lost"] for found in done.values() if "lost" in found.get("whole", {})]
+    lost_in_earnest = [
+        found["whole"]["lost"] for found in done.values() if "lost" in found.get("whole", {})
+    ]
     below = {name: found["of_best"] for name, found in done.items() if found["of_best"] < OF_BEST}
     slower = {name: found["of_own"] for name, found in done.items() if found["of_own"] < OF_OWN}
     changed = [
-        name for name, found in done.items() if found["healthy"] and found["tuned"]["found"] != found["tuned"]["own"]
+        name
+        for name, found in done.items()
+        if found["healthy"] and found["tuned"]["found"] != found["tuned"]["own"]
     ]
     lost = {name: found["lost"] for name, found in done.items() if found["lost"] > LOST}
-    longest = [name for name, found in done.items() if not (found["longest_within"] or found["longest_as_ordinary"])]
+    longest = [
+        name
+        for name, found in done.items()
+        if not (found["longest_within"] or found["longest_as_ordinary"])
+    ]
     others = [name for name, found in done.items() if not found["same_batches"]]
     reached = {
         "of_best": 1 - len(below) / len(done) >= OF_BEST_SHARE,
@@ -220,7 +264,9 @@ def of_peer(done: list[Mapping[str, Any]]) -> dict[str, Any] | None:
     if not done:
         return None
     peers = [found["loadtune"] for found in done]
-    rates = [(found["loadtune_of_best"] or found["own_of_best"], found["own_of_best"]) for found in done]
+    rates = [
+        (found["loadtune_of_best"] or found["own_of_best"], found["own_of_best"]) for found in done
+    ]
     return {
         "loops": len(done),
         "failed": sum(bool(each.get("error")) for each in peers),
@@ -268,7 +314,20 @@ def show(results: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]) -
 
     console = Console(stderr=True, width=170)
     table = Table(
-        *("loop", "", "own", "best", "own/best", "tuned", "of best", "decided", "", "lost", "longest, ms", "batches"),
+        *(
+            "loop",
+            "",
+            "own",
+            "best",
+            "own/best",
+            "tuned",
+            "of best",
+            "decided",
+            "",
+            "lost",
+            "longest, ms",
+            "batches",
+        ),
         *("loadtune", "of best", "in", "sampler"),
     )
     for name, found in results.items():
@@ -289,10 +348,25 @@ def read_kept(path: Path | None) -> dict[str, dict[str, Any]]:
 def main() -> int:
     asked = parser(__doc__, LOOPS)
     asked.add_argument("--skip-loadtune", action="store_true", help="leave out the other tool")
-    asked.add_argument("--kept", type=Path, metavar="FILE", help="keep each loop's figures there, and go on from them")
-    asked.add_argument("--within", type=float, default=float("inf"), metavar="SECONDS", help="begin no loop later")
-    asked.add_argument("--anew", action="store_true", help="tune again what is kept already; the grid stays")
-    asked.add_argument("--whole", type=float, default=0.0, metavar="SECONDS", help="train for so long in earnest too")
+    asked.add_argument(
+        "--kept",
+        type=Path,
+        metavar="FILE",
+        help="keep each loop's figures there, and go on from them",
+    )
+    asked.add_argument(
+        "--within", type=float, default=float("inf"), metavar="SECONDS", help="begin no loop later"
+    )
+    asked.add_argument(
+        "--anew", action="store_true", help="tune again what is kept already; the grid stays"
+    )
+    asked.add_argument(
+        "--whole",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="train for so long in earnest too",
+    )
     options = asked.parse_args()
     kept = read_kept(options.kept)
     began = time.perf_counter()
@@ -315,10 +389,15 @@ def main() -> int:
                 file.write(json.dumps({"name": loop.name, **found}) + "\n")
         return found
 
-    done = judged(LOOPS, options, one, lambda loop: {"healthy": loop.healthy, "held_out": loop.held_out}, told)
+    done = judged(
+        LOOPS, options, one, lambda loop: {"healthy": loop.healthy, "held_out": loop.held_out}, told
+    )
     results = done["results"]
     parts = {"all": lambda found: True, "held_out": lambda found: found.get("held_out")}
-    summary = {name: summed_up({k: f for k, f in results.items() if holds(f)}) for name, holds in parts.items()}
+    summary = {
+        name: summed_up({k: f for k, f in results.items() if holds(f)})
+        for name, holds in parts.items()
+    }
     show(results, summary)
     conclude("tune", options, done, summary=summary)
     return 0 if summary["all"]["pass"] else 1

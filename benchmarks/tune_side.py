@@ -1,4 +1,5 @@
-"""The processes of benchmarks/tune.py: `tune_side.py MODE LOOP ARGUMENTS`, one for each thing measured.
+"""The processes of benchmarks/tune.py: `tune_side.py MODE LOOP ARGUMENTS`, one for each thing
+measured.
 
     grid      rates under all settings, each in a short window; the best again in longer ones
     turns     rates under a few settings that take turns
@@ -27,10 +28,15 @@ from tune_cases import LOOPS
 from tune_cases.loop import Loop
 
 WORKERS, PREFETCH = range(1, 9), (1, 2, 4, 8)
-SHORT_EPOCH = 200  # batches: of such, whole epochs are measured, the start of their workers with them
+SHORT_EPOCH = (
+    200  # batches: of such, whole epochs are measured, the start of their workers with them
+)
 GLANCE_S, LOOK_S, TURN_S, ROUNDS = 0.15, 0.4, 0.5, 12
 LEAST_STEPS, GLANCE_AT_MOST_S = 8, 1.0
-NEAR, LOOKED_AT = 0.85, (10, 5)  # those not so near to the best are not looked at again, nor more each time
+NEAR, LOOKED_AT = (
+    0.85,
+    (10, 5),
+)  # those not so near to the best are not looked at again, nor more each time
 AFTER_S, TUNED_AT_MOST_S = 1.0, 75.0
 CHECKED = 16  # batches made again, besides those beside switches
 Settings = Mapping[str, Any]
@@ -43,7 +49,8 @@ class Looping:
         self.loader, self.step = loader_with(loop, settings), loop.step
         self.short, self.anew = len(self.loader) <= SHORT_EPOCH, True
         ahead = self.loader.num_workers * (self.loader.prefetch_factor or 0)
-        # Of workers that begin, a first batch each comes at once; of those that had time, all they may make ahead.
+        # Of workers that begin, a first batch each comes at once; of those that had time, all they
+        # may make ahead.
         self.at_first = 0 if self.short else self.loader.num_workers + 2
         self.made_ahead, self.position = 0 if self.short else ahead + 2, 0
         self.batches = self._batches()
@@ -73,7 +80,9 @@ class Looping:
         while self.short and self.position:
             self.go()
         began, steps, took = time.perf_counter(), 0, 0.0
-        while took < at_most and (took < seconds or steps < LEAST_STEPS or (self.short and self.position)):
+        while took < at_most and (
+            took < seconds or steps < LEAST_STEPS or (self.short and self.position)
+        ):
             self.go()
             steps += 1
             took = time.perf_counter() - began
@@ -110,8 +119,8 @@ def grid_settings(coarse: bool) -> list[dict[str, Any]]:
 
 
 def grid(loop: Loop, coarse: bool) -> dict[str, Any]:
-    """Every one in a short window, in random order; then fewer and fewer again, in longer ones: the best by all their
-    windows so far."""
+    """Every one in a short window, in random order; then fewer and fewer again, in longer ones: the
+    best by all their windows so far."""
     entries = grid_settings(coarse)
     random.Random(0).shuffle(entries)
     rates: list[list[float]] = [[alone(loop, each, GLANCE_S, GLANCE_AT_MOST_S)] for each in entries]
@@ -122,7 +131,8 @@ def grid(loop: Loop, coarse: bool) -> dict[str, Any]:
         for at in near:
             rates[at].append(alone(loop, entries[at], LOOK_S))
     found = [
-        {"settings": each, "rates": [round(rate, 2) for rate in of]} for each, of in zip(entries, rates, strict=True)
+        {"settings": each, "rates": [round(rate, 2) for rate in of]}
+        for each, of in zip(entries, rates, strict=True)
     ]
     found.sort(key=lambda entry: (-len(entry["rates"]), -sum(entry["rates"]) / len(entry["rates"])))
     return {"entries": found, "worker_start_ms": round(1e3 * worker_start(loop), 1)}
@@ -138,7 +148,8 @@ def alone(loop: Loop, settings: Settings, seconds: float, at_most: float = 30.0)
 
 
 def worker_start(loop: Loop) -> float:
-    """Seconds from asking for an iterator of one worker to its first batch, less what making a batch takes."""
+    """Seconds from asking for an iterator of one worker to its first batch, less what making a
+    batch takes."""
 
     def first(settings: Settings) -> float:
         loader = loop.loader(settings)
@@ -151,7 +162,8 @@ def worker_start(loop: Loop) -> float:
 
 
 def turns(loop: Loop, entries: list[Settings]) -> dict[str, Any]:
-    """Each once a round, in an order that turns round: what the machine does meanwhile moves all."""
+    """Each once a round, in an order that turns round: what the machine does meanwhile moves
+    all."""
     loopings = [Looping(loop, each) for each in entries]
     rates: list[list[float]] = [[] for _ in entries]
     order = list(range(len(entries)))
@@ -219,7 +231,9 @@ def ends(found: Any) -> list[float] | None:
 def _enough(began: int, now: int, decided_at: int, seconds: float) -> bool:
     if seconds:
         return now - began > seconds * 1e9
-    return bool(decided_at and now - decided_at > AFTER_S * 1e9) or now - began > TUNED_AT_MOST_S * 1e9
+    return (
+        bool(decided_at and now - decided_at > AFTER_S * 1e9) or now - began > TUNED_AT_MOST_S * 1e9
+    )
 
 
 def first_after(times: list[int], t_ns: int) -> int:
@@ -227,7 +241,8 @@ def first_after(times: list[int], t_ns: int) -> int:
 
 
 def steps_around(times: list[int], record: list[dict[str, Any]]) -> dict[str, Any]:
-    """The longest step beside a switch, and the median of ordinary ones under the settings on either side of it."""
+    """The longest step beside a switch, and the median of ordinary ones under the settings on
+    either side of it."""
     steps = [(after - before) / 1e6 for before, after in pairwise(times)]
     places = [first_after(times, each["t_ns"]) for each in record]
     makers, beside, spans = [""] * len(steps), set(), []
@@ -268,12 +283,16 @@ def mark(batch: Any) -> int:
     return found
 
 
-def compared(loop: Loop, numbers: list[list[int]], marks: list[int], switched: list[int]) -> dict[str, Any]:
+def compared(
+    loop: Loop, numbers: list[list[int]], marks: list[int], switched: list[int]
+) -> dict[str, Any]:
     """Whether all batches came in the order of an untuned run; some are made again and compared."""
     torch.manual_seed(0)
     expected: list[list[int]] = []
     while len(expected) < len(numbers):
-        expected += islice(iter(loop.loader({"num_workers": 0}))._sampler_iter, len(numbers) - len(expected))
+        expected += islice(
+            iter(loop.loader({"num_workers": 0}))._sampler_iter, len(numbers) - len(expected)
+        )
     data = loop.data()
     collate = loop.loader({"num_workers": 0}).collate_fn
     some = {*random.Random(0).sample(range(len(numbers)), min(CHECKED, len(numbers)))}

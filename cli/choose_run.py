@@ -6,7 +6,8 @@ from pathlib import Path
 
 
 def live_or_named(run: str | None) -> Path:
-    """The run of that name; without one, the newest that is live, else the newest. Raises RunNotFound."""
+    """The run of that name; without one, the newest that is live, else the newest. Raises
+    RunNotFound."""
     from ..profiler.store.run.run_finder import find_run
 
     if run is not None:

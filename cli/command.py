@@ -1,7 +1,7 @@
 """The `loaderscope` command: its verbs, and what becomes of errors.
 
-Exit codes: 0 done; 1 the user's script failed (its own code is passed on), or `compare --fail-below` found a run too
-slow; 2 wrong arguments, or no such run.
+Exit codes: 0 done; 1 the user's script failed (its own code is passed on), or `compare
+--fail-below` found a run too slow; 2 wrong arguments, or no such run.
 """
 
 from __future__ import annotations
@@ -30,9 +30,19 @@ from .tune import tune_verb
 WRONG = 2
 INTERRUPTED = 130  # as shells say it
 VERBS = (
-    run_verb, tune_verb, top_verb, report_verb, stacks_verb, probe_storage_verb,
-    compare_verb, list_verb, merge_verb, rules_verb, demo_verb, doctor_verb,
-)  # fmt: skip
+    run_verb,
+    tune_verb,
+    top_verb,
+    report_verb,
+    stacks_verb,
+    probe_storage_verb,
+    compare_verb,
+    list_verb,
+    merge_verb,
+    rules_verb,
+    demo_verb,
+    doctor_verb,
+)
 
 
 class _Commands(click.Group):

@@ -17,7 +17,11 @@ FAILED = 1
 @click.argument("before")
 @click.argument("after", default="latest")
 @click.option(
-    "--format", "format_", type=click.Choice(["text", "json", "md", "html"]), default="text", show_default=True
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "md", "html"]),
+    default="text",
+    show_default=True,
 )
 @output_option()
 @click.option(
@@ -26,11 +30,14 @@ FAILED = 1
     metavar="FACTOR",
     help="Exit with 1 if AFTER's throughput is really below FACTOR times BEFORE's.",
 )
-def compare_verb(before: str, after: str, format_: str, output: Path | None, fail_below: float | None) -> int:
-    """Compare two recorded runs: throughput, stages, verdict and configuration, with the uncertainty of each.
+def compare_verb(
+    before: str, after: str, format_: str, output: Path | None, fail_below: float | None
+) -> int:
+    """Compare two recorded runs: throughput, stages, verdict and configuration, with the
+    uncertainty of each.
 
-    A difference that chance alone could make is called none. With --fail-below, a loader fails the comparison when its
-    throughput is below that factor and the difference is real.
+    A difference that chance alone could make is called none. With --fail-below, a loader fails the
+    comparison when its throughput is below that factor and the difference is real.
 
     \b
     Examples:
@@ -48,11 +55,15 @@ def compare_verb(before: str, after: str, format_: str, output: Path | None, fai
         step()
         second = open_run(after)
         step()
-        found = compare(build_report(first, advice=False), first, build_report(second, advice=False), second)
+        found = compare(
+            build_report(first, advice=False), first, build_report(second, advice=False), second
+        )
     show(render_comparison, format_, found, output=output)
     if fail_below is None:
         return 0
     slowest = slowest_factor(found)
     if slowest is None:
-        raise UsageError("no throughput could be compared, so --fail-below cannot be judged: record longer runs")
+        raise UsageError(
+            "no throughput could be compared, so --fail-below cannot be judged: record longer runs"
+        )
     return FAILED if slowest[1] < fail_below else 0

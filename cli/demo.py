@@ -13,10 +13,11 @@ from .output import deliver, show
 @click.command("demo", short_help="See it at work on a small real training.")
 @click.option("--quick", is_flag=True, help="Fewer and smaller pictures: done in half a minute.")
 def demo_verb(quick: bool) -> int:
-    """Train a small model on real PNG files, once with a badly configured loader and once with a good one.
+    """Train a small model on real PNG files, once with a badly configured loader and once with a
+    good one.
 
-    The pictures are made once and kept in the platform's cache folder (LOADERSCOPE_CACHE overrides it). Both reports
-    are printed, and how much faster the second loop was.
+    The pictures are made once and kept in the platform's cache folder (LOADERSCOPE_CACHE overrides
+    it). Both reports are printed, and how much faster the second loop was.
 
     \b
     Example:

@@ -19,18 +19,32 @@ LIST_LIMIT = 20
 
 
 @click.command("list")
-@click.option("-n", "--number", type=click.IntRange(min=1), help=f"Only so many (as text: {LIST_LIMIT}).")
-@click.option("--runs", type=click.Path(path_type=Path, file_okay=False), help="The folder they lie in.")
 @click.option(
-    "--format", "format_", type=click.Choice(["text", "json", "csv", "parquet"]), default="text", show_default=True
+    "-n", "--number", type=click.IntRange(min=1), help=f"Only so many (as text: {LIST_LIMIT})."
 )
-@click.option("--accuracy", is_flag=True, help="How good predictions were: what was predicted and `tune` measured.")
+@click.option(
+    "--runs", type=click.Path(path_type=Path, file_okay=False), help="The folder they lie in."
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "csv", "parquet"]),
+    default="text",
+    show_default=True,
+)
+@click.option(
+    "--accuracy",
+    is_flag=True,
+    help="How good predictions were: what was predicted and `tune` measured.",
+)
 @output_option()
-def list_verb(number: int | None, runs: Path | None, format_: str, accuracy: bool, output: Path | None) -> int:
+def list_verb(
+    number: int | None, runs: Path | None, format_: str, accuracy: bool, output: Path | None
+) -> int:
     """List the recorded runs, newest first.
 
-    Any format but text is a table for DuckDB, Polars or a spreadsheet: a row a loader and run with its verdict, what
-    waiting costs, and the first advice with what it promises.
+    Any format but text is a table for DuckDB, Polars or a spreadsheet: a row a loader and run with
+    its verdict, what waiting costs, and the first advice with what it promises.
 
     \b
     Examples:
@@ -77,7 +91,9 @@ def _accuracy(where: Path, number: int | None, format_: str, output: Path | None
     elif unsure:
         click.echo(f"In {where}: {unsure_trials(unsure)}.")
     else:
-        click.echo(f"No trial with a prediction in {where} yet. Try: loaderscope tune your_script.py")
+        click.echo(
+            f"No trial with a prediction in {where} yet. Try: loaderscope tune your_script.py"
+        )
     return 0
 
 

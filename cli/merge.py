@@ -9,13 +9,21 @@ import click
 
 @click.command("merge")
 @click.argument("runs", nargs=-1, required=True, metavar="DIR...")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The new folder.", metavar="OUT")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The new folder.",
+    metavar="OUT",
+)
 def merge_verb(runs: tuple[str, ...], output: Path) -> int:
     """Make one run of those that the nodes of a job have recorded apart.
 
-    Nodes that share the folder they record into (--runs, LOADERSCOPE_DIR) need no merging: SLURM's steps, torchrun's
-    --rdzv-id and MPI's job ids bring them together there. DIR is a finished run's folder, its id, or a location that
-    fsspec knows (s3://...).
+    Nodes that share the folder they record into (--runs, LOADERSCOPE_DIR) need no merging: SLURM's
+    steps, torchrun's
+    --rdzv-id and MPI's job ids bring them together there. DIR is a finished run's folder, its id,
+    or a location that fsspec knows (s3://...).
 
     \b
     Example:

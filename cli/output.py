@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 
 def output_option(help_: str = "Write to FILE.") -> Callable[[Any], Any]:
     """The option -o."""
-    return click.option("-o", "--output", type=click.Path(path_type=Path), help=help_, metavar="FILE")
+    return click.option(
+        "-o", "--output", type=click.Path(path_type=Path), help=help_, metavar="FILE"
+    )
 
 
 class ReaderGone(Exception):
-    """Whoever read our output (head, less) has seen enough. (click would turn a BrokenPipeError into exit code 1.)"""
+    """Whoever read our output (head, less) has seen enough. (click would turn a BrokenPipeError
+    into exit code 1.)"""
 
 
 def need_terminal(verb: str, instead: str) -> None:
@@ -37,17 +40,28 @@ def need_file(format_: str, output: Path | None, example: str) -> None:
     from ..reports.formats import FILE_ONLY
 
     if output is None and format_ in FILE_ONLY and (format_ == "parquet" or sys.stdout.isatty()):
-        raise UsageError(f"{format_} is not for a terminal: say where it goes, such as -o {example}")
+        raise UsageError(
+            f"{format_} is not for a terminal: say where it goes, such as -o {example}"
+        )
 
 
-def show(render: Callable[..., Content], *what: object, output: Path | None = None, stream: TextIO | None = None
-         ) -> None:  # fmt: skip
-    """`render(*what, width, color, unicode)` into the file or folder, or as the stream (standard output) has room."""
+def show(
+    render: Callable[..., Content],
+    *what: object,
+    output: Path | None = None,
+    stream: TextIO | None = None,
+) -> None:
+    """`render(*what, width, color, unicode)` into the file or folder, or as the stream (standard
+    output) has room."""
     deliver(fitted(render, *what, output=output, stream=stream), output, stream)
 
 
-def fitted(render: Callable[..., Content], *what: object, output: Path | None = None, stream: TextIO | None = None
-           ) -> Content:  # fmt: skip
+def fitted(
+    render: Callable[..., Content],
+    *what: object,
+    output: Path | None = None,
+    stream: TextIO | None = None,
+) -> Content:
     """What `show` shows."""
     stream = stream or sys.stdout
     if output is not None:
@@ -58,7 +72,8 @@ def fitted(render: Callable[..., Content], *what: object, output: Path | None = 
 
 
 def deliver(content: Content, output: Path | None = None, stream: TextIO | None = None) -> None:
-    """Into the file or folder, or to the stream; HTML says it is UTF-8, so that is what a pipe gets."""
+    """Into the file or folder, or to the stream; HTML says it is UTF-8, so that is what a pipe
+    gets."""
     if output is not None:
         from ..reports.formats import write_content
 
@@ -90,7 +105,8 @@ def _width(stream: TextIO) -> int:
 
 
 def _color(stream: TextIO) -> bool:
-    """https://no-color.org: set and not empty means none; FORCE_COLOR is its opposite; else only on a terminal."""
+    """https://no-color.org: set and not empty means none; FORCE_COLOR is its opposite; else only on
+    a terminal."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

@@ -12,21 +12,54 @@ from .progress import steps
 
 @click.command("probe-storage", short_help="Try other layouts of the data on a copy of a sample.")
 @click.argument("source", metavar="[RUN|DIR]", default="latest")
-@click.option("--bytes", "bytes_", metavar="SIZE", default="256MB", show_default=True, help="Copy so much, per layout.")
-@click.option("--files", type=click.IntRange(min=1), default=2000, show_default=True, help="Copy so many files.")
-@click.option("--seconds", type=click.FloatRange(min=1), default=60, show_default=True, help="Take so long in all.")
-@click.option("--temp", type=click.Path(path_type=Path), metavar="DIR", help="Make the temporary folder in DIR.")
+@click.option(
+    "--bytes",
+    "bytes_",
+    metavar="SIZE",
+    default="256MB",
+    show_default=True,
+    help="Copy so much, per layout.",
+)
+@click.option(
+    "--files",
+    type=click.IntRange(min=1),
+    default=2000,
+    show_default=True,
+    help="Copy so many files.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=1),
+    default=60,
+    show_default=True,
+    help="Take so long in all.",
+)
+@click.option(
+    "--temp",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Make the temporary folder in DIR.",
+)
 @click.option("--seed", type=int, default=0, help="Another seed takes another sample.")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
 @output_option()
 def probe_storage_verb(
-    source: str, bytes_: str, files: int, seconds: float, temp: Path | None, seed: int, format_: str,
+    source: str,
+    bytes_: str,
+    files: int,
+    seconds: float,
+    temp: Path | None,
+    seed: int,
+    format_: str,
     output: Path | None,
-) -> int:  # fmt: skip
+) -> int:
     """Time how fast samples come from files as they are, LMDB, tar, Arrow, HDF5 and decoded arrays.
 
-    DIR is a folder of data; RUN, a run that was seen to read files. A sample of the files is copied into a temporary
-    folder on the same file system, stored in each layout, read cold and warm, and removed again.
+    DIR is a folder of data; RUN, a run that was seen to read files. A sample of the files is copied
+    into a temporary folder on the same file system, stored in each layout, read cold and warm, and
+    removed again.
 
     \b
     Examples:
@@ -39,7 +72,13 @@ def probe_storage_verb(
     limit = read_size(bytes_)
     with steps("choosing files", "copying and converting", "timing") as step:
         found = probe_storage(
-            source, max_bytes=limit, max_files=files, max_seconds=seconds, temp=temp, seed=seed, step=step
+            source,
+            max_bytes=limit,
+            max_files=files,
+            max_seconds=seconds,
+            temp=temp,
+            seed=seed,
+            step=step,
         )
     from ..reports.text.storage_probe_text import render_storage_probe
 

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def steps(*names: str) -> Iterator[Callable[[], None]]:
-    """A progress bar on standard error if that is a terminal, for runs that take long to read; else nothing.
+    """A progress bar on standard error if that is a terminal, for runs that take long to read; else
+    nothing.
 
     Each call of what it yields ends a step.
     """

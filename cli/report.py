@@ -32,15 +32,24 @@ _WHOLE = ("perfetto", "speedscope", "parquet")
 @click.option(
     "--probe",
     metavar="MODULE:NAME",
-    help="A function of yours that returns the DataLoader: faster ways to fetch are tried on it, compared and timed.",
+    help="A function of yours that returns the DataLoader: faster ways to fetch are tried on it, "
+    "compared and timed.",
 )
 @click.option("--full", is_flag=True, help="Text: all that is known, not only what matters.")
-@click.option("--advice", "number", type=click.IntRange(1), metavar="N", help="Text: this piece of advice, in full.")
-def report_verb(run: str, format_: str, output: Path | None, probe: str | None, full: bool, number: int | None) -> int:
+@click.option(
+    "--advice",
+    "number",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Text: this piece of advice, in full.",
+)
+def report_verb(
+    run: str, format_: str, output: Path | None, probe: str | None, full: bool, number: int | None
+) -> int:
     """Show where the time of a recorded run went, and what to change.
 
-    RUN is "latest" (the default), an id as `loaderscope list` shows it, the beginning of one, or a path. A run that is
-    still going on, or that crashed, can be looked at just the same.
+    RUN is "latest" (the default), an id as `loaderscope list` shows it, the beginning of one, or a
+    path. A run that is still going on, or that crashed, can be looked at just the same.
 
     \b
     Examples:
@@ -67,14 +76,18 @@ def report_verb(run: str, format_: str, output: Path | None, probe: str | None, 
         # Traces and tables are of every batch of every rank; reports speak of few.
         recorded = (open_run if format_ in _WHOLE else open_job)(run)
         step()
-        report = build_report(recorded, probes=_probed(recorded, probe) if probe is not None else None)
+        report = build_report(
+            recorded, probes=_probed(recorded, probe) if probe is not None else None
+        )
         step()
         if number is not None:
             from ..reports.text.advice_text import render_advice
 
             content = fitted(render_advice, report, number, output=output)
         else:
-            render = partial(render_report, full=full or probe is not None)  # what was tried stands in the evidence
+            render = partial(
+                render_report, full=full or probe is not None
+            )  # what was tried stands in the evidence
             content = fitted(render, format_, report, recorded, output=output)
     deliver(content, output)
     return 0

@@ -11,7 +11,8 @@ from .output import show
 @click.command("rules", short_help="Explain the rules behind the advice.")
 @click.argument("name", required=False)
 def rules_verb(name: str | None) -> int:
-    """List the rules behind the advice, or explain one: what it looks for, why, what to change, when not to.
+    """List the rules behind the advice, or explain one: what it looks for, why, what to change,
+    when not to.
 
     \b
     Examples:
@@ -28,7 +29,10 @@ def rules_verb(name: str | None) -> int:
     else:
         import difflib
 
-        near = difflib.get_close_matches(name, NAMES, n=3) or [each for each in NAMES if name in each][:3]
+        near = (
+            difflib.get_close_matches(name, NAMES, n=3)
+            or [each for each in NAMES if name in each][:3]
+        )
         hint = f"did you mean {' or '.join(near)}?" if near else "`loaderscope rules` lists them"
         raise UsageError(f"there is no rule {name}: {hint}")
     return 0

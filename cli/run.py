@@ -19,20 +19,33 @@ if TYPE_CHECKING:
     from ..profiler.launch import Beside
 
 
-_METRICS = "While it runs, figures go to prometheus:FILE.prom or tensorboard:FOLDER; may be given twice."
+_METRICS = (
+    "While it runs, figures go to prometheus:FILE.prom or tensorboard:FOLDER; may be given twice."
+)
 
 
-@click.command("run", cls=ScriptCommand, options_metavar="[--live] [--quiet] [--runs DIR] [--metrics KIND:PATH]")
-@click.option("--live", is_flag=True, help="Show the dashboard while it runs, its output in a pane of its own.")
+@click.command(
+    "run",
+    cls=ScriptCommand,
+    options_metavar="[--live] [--quiet] [--runs DIR] [--metrics KIND:PATH]",
+)
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Show the dashboard while it runs, its output in a pane of its own.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print no report after the script has ended.")
 @click.option("--runs", type=click.Path(path_type=Path), help="Folder to record into.")
 @click.option("--metrics", multiple=True, metavar="KIND:PATH", help=_METRICS)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
-def run_verb(live: bool, quiet: bool, runs: Path | None, metrics: tuple[str, ...], command: tuple[str, ...]) -> int:
+def run_verb(
+    live: bool, quiet: bool, runs: Path | None, metrics: tuple[str, ...], command: tuple[str, ...]
+) -> int:
     """Run a script and record every DataLoader it uses.
 
-    The script runs as `python SCRIPT ARGS` would run it: its arguments, output and exit code are its own. Child Python
-    processes (torchrun's ranks) are recorded too. The report goes to standard error.
+    The script runs as `python SCRIPT ARGS` would run it: its arguments, output and exit code are
+    its own. Child Python processes (torchrun's ranks) are recorded too. The report goes to standard
+    error.
 
     \b
     Examples:
@@ -59,16 +72,22 @@ def run_verb(live: bool, quiet: bool, runs: Path | None, metrics: tuple[str, ...
 
 
 def _handing_on(wanted: tuple[str, ...]) -> Beside:
-    """What hands the run's figures on while it lasts. Raises UsageError for what cannot be meant."""
+    """What hands the run's figures on while it lasts. Raises UsageError for what cannot be
+    meant."""
     if not wanted:
         return nullcontext
     from ..integrations.scalars import Live, Prometheus, TensorBoard
 
-    kinds: dict[str, Callable[[str], Backend]] = {"prometheus": Prometheus, "tensorboard": TensorBoard}
+    kinds: dict[str, Callable[[str], Backend]] = {
+        "prometheus": Prometheus,
+        "tensorboard": TensorBoard,
+    }
     backends: list[Backend] = []
     for each in wanted:
         kind, _, path = each.partition(":")
         if kind not in kinds or not path:
-            raise UsageError(f"--metrics {each} names no place: write prometheus:FILE.prom or tensorboard:FOLDER")
+            raise UsageError(
+                f"--metrics {each} names no place: write prometheus:FILE.prom or tensorboard:FOLDER"
+            )
         backends.append(kinds[kind](path))
     return lambda directory: Live(lambda: directory, backends)

@@ -1,4 +1,5 @@
-"""What verbs that run a script have in common: its arguments are its own, and a report comes after it."""
+"""What verbs that run a script have in common: its arguments are its own, and a report comes after
+it."""
 
 from __future__ import annotations
 
@@ -20,9 +21,16 @@ class ScriptCommand(click.Command):
     """Leaves everything from the script's name (or -m, or -c) on to the script."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        takes_value = {name for p in self.params if isinstance(p, click.Option) and not p.is_flag for name in p.opts}
+        takes_value = {
+            name
+            for p in self.params
+            if isinstance(p, click.Option) and not p.is_flag
+            for name in p.opts
+        }
         at = 0
-        while at < len(args) and args[at].startswith("-") and args[at] not in ("-m", "-c", "--", "-"):
+        while (
+            at < len(args) and args[at].startswith("-") and args[at] not in ("-m", "-c", "--", "-")
+        ):
             at += 2 if args[at] in takes_value else 1
         if at < len(args) and args[at] != "--":
             args = [*args[:at], "--", *args[at:]]
@@ -30,8 +38,8 @@ class ScriptCommand(click.Command):
 
 
 def report_after(ended: Ended, tuned: bool = True) -> None:
-    """The report of a run that has just ended, which leads with what tuning found unless that was told before. The
-    script's exit code stands, whatever happens here."""
+    """The report of a run that has just ended, which leads with what tuning found unless that was
+    told before. The script's exit code stands, whatever happens here."""
     if not ended.could:
         return
     why: tuple[str, ...] = ()
@@ -45,7 +53,9 @@ def report_after(ended: Ended, tuned: bool = True) -> None:
             run = open_job(ended.directory)
             if (run.pid, run.host) != (os.getpid(), host_name()):
                 click.echo(
-                    f"loaderscope: recorded into {run.id} with the rest of this job: loaderscope report", err=True
+                    f"loaderscope: recorded into {run.id} with the rest of this job: loaderscope "
+                    "report",
+                    err=True,
                 )
                 return
             report = build_report(run)

@@ -14,14 +14,18 @@ from .progress import steps
 
 @click.command("stacks", short_help="Say which functions the time goes to: now, or as recorded.")
 @click.argument("run", required=False)
-@click.option("--native", is_flag=True, help="Compiled functions too: the processes stand still for moments.")
-@click.option("--seconds", type=click.FloatRange(1, 30), metavar="S", help="Take stacks for so long.")
+@click.option(
+    "--native", is_flag=True, help="Compiled functions too: the processes stand still for moments."
+)
+@click.option(
+    "--seconds", type=click.FloatRange(1, 30), metavar="S", help="Take stacks for so long."
+)
 @output_option("Write a speedscope file instead.")
 def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Path | None) -> int:
     """Show the hottest functions of each stage, and which lines of yours led there.
 
-    Of a run that is live, stacks are taken now, by the system sampler beside it. Of one that has ended, what was
-    recorded is shown. RUN is as for `loaderscope top`.
+    Of a run that is live, stacks are taken now, by the system sampler beside it. Of one that has
+    ended, what was recorded is shown. RUN is as for `loaderscope top`.
 
     \b
     Examples:
@@ -42,7 +46,9 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
             burst = take_stacks(path, native, seconds)
         recorded = with_burst_alone(open_run(path), burst)
     elif native or seconds is not None:
-        raise UsageError(f"the run {recorded.id} is {recorded.state}: stacks can be taken of a live run only")
+        raise UsageError(
+            f"the run {recorded.id} is {recorded.state}: stacks can be taken of a live run only"
+        )
     report = build_report(recorded, advice=False)
     if output is None:
         show(render_stacks, report, recorded)

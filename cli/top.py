@@ -13,8 +13,9 @@ from .output import need_terminal
 def top_verb(run: str | None) -> int:
     """Show a run in the terminal: live while it goes on, with a time line to look back.
 
-    RUN is an id as `loaderscope list` shows it, the beginning of one, "latest", or a path. Without it, the newest run
-    that is live, else the newest. Nothing is asked of the training process: only its run directory is read.
+    RUN is an id as `loaderscope list` shows it, the beginning of one, "latest", or a path. Without
+    it, the newest run that is live, else the newest. Nothing is asked of the training process: only
+    its run directory is read.
 
     \b
     Examples:

@@ -17,7 +17,8 @@ from .script import ScriptCommand, exit_code, report_after
 @click.command(
     "tune",
     cls=ScriptCommand,
-    options_metavar="[--budget S] [--steps N] [--dry] [--any-order] [--any-random] [--quiet] [--runs DIR]",
+    options_metavar="[--budget S] [--steps N] [--dry] [--any-order] [--any-random] [--quiet] "
+    "[--runs DIR]",
 )
 @click.option(
     "--budget",
@@ -27,11 +28,23 @@ from .script import ScriptCommand, exit_code, report_after
     help="The most seconds to spend on trying, a loader.",
 )
 @click.option(
-    "--steps", type=click.IntRange(1), help="Batches of the whole training: a tenth of them at most are tried on."
+    "--steps",
+    type=click.IntRange(1),
+    help="Batches of the whole training: a tenth of them at most are tried on.",
 )
-@click.option("--dry", is_flag=True, help="Try nothing: say what would be tried, and what forbids the rest.")
-@click.option("--any-order", is_flag=True, help="Try in_order=False too: batches as soon as they are ready, each once.")
-@click.option("--any-random", is_flag=True, help="Tune random augmentation too: other settings draw other numbers.")
+@click.option(
+    "--dry", is_flag=True, help="Try nothing: say what would be tried, and what forbids the rest."
+)
+@click.option(
+    "--any-order",
+    is_flag=True,
+    help="Try in_order=False too: batches as soon as they are ready, each once.",
+)
+@click.option(
+    "--any-random",
+    is_flag=True,
+    help="Tune random augmentation too: other settings draw other numbers.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print what was found, and no report after it.")
 @click.option("--runs", type=click.Path(path_type=Path), help="Folder to record into.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
@@ -47,10 +60,10 @@ def tune_verb(
 ) -> int:
     """Run a script and try the settings of its DataLoaders while it trains.
 
-    Settings take turns with the script's own for some steps at a time; what is proven faster stays until the script
-    ends. The script gets the batches that it would get without: a loader whose batches depend on more than their
-    indices is not tuned. At the end the settings to write into the code are printed, to standard error, and the
-    report. The exit code is the script's own.
+    Settings take turns with the script's own for some steps at a time; what is proven faster stays
+    until the script ends. The script gets the batches that it would get without: a loader whose
+    batches depend on more than their indices is not tuned. At the end the settings to write into
+    the code are printed, to standard error, and the report. The exit code is the script's own.
 
     \b
     Examples:

@@ -2,8 +2,8 @@
 
     python docs/screenshots.py        (or: make screenshots)
 
-Trains the demonstration's small model through its badly configured loader, then opens what was recorded. Needs
-Chromium, as the browser tests do.
+Trains the demonstration's small model through its badly configured loader, then opens what was
+recorded. Needs Chromium, as the browser tests do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     model = torch.nn.Sequential(torch.nn.Linear(33, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01)
-    loader = DataLoader(Points(), batch_size=100, shuffle=True, num_workers=2, persistent_workers=True)
+    loader = DataLoader(Points(), 100, shuffle=True, num_workers=2, persistent_workers=True)
     for epoch in range(4):
         for x, y in loader:
             optimiser.zero_grad()
@@ -87,7 +87,10 @@ def main() -> int:
         screen.write_text(asyncio.run(dashboard(run.path)))
         with sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            for source, target, height in ((screen, "dashboard.png", 822), (page, "report.png", 1000)):
+            for source, target, height in (
+                (screen, "dashboard.png", 822),
+                (page, "report.png", 1000),
+            ):
                 shot = browser.new_page(viewport={"width": 1280, "height": height})
                 shot.goto(source.as_uri())
                 shot.wait_for_timeout(1500)

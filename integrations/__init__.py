@@ -1,1 +1,2 @@
-"""For those who want Loaderscope in their code: callbacks, a notebook's magic. Each module imports its framework."""
+"""For those who want Loaderscope in their code: callbacks, a notebook's magic. Each module imports
+its framework."""

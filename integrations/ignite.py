@@ -10,8 +10,9 @@ from .outcome import begin, lines, outcome, scalars
 
 
 class LoaderscopeHandler:
-    """Records the loaders of a run; when it has completed says what each was bound by, and puts the figures among the
-    engine's metrics, where loggers attached to `Events.COMPLETED` after this find them."""
+    """Records the loaders of a run; when it has completed says what each was bound by, and puts the
+    figures among the engine's metrics, where loggers attached to `Events.COMPLETED` after this find
+    them."""
 
     def attach(self, engine: Any) -> None:
         engine.add_event_handler(Events.STARTED, self._started)

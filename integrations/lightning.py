@@ -15,8 +15,8 @@ from .outcome import begin, lines, outcome, scalars
 
 
 class LoaderscopeCallback(Callback):  # type: ignore[misc]
-    """Records the loaders of a fit; at its end says what each was bound by, and logs the figures to the trainer's
-    loggers."""
+    """Records the loaders of a fit; at its end says what each was bound by, and logs the figures to
+    the trainer's loggers."""
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         begin()

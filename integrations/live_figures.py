@@ -1,5 +1,6 @@
-"""The figures of a run while it goes on, read from its directory in bounded memory: what each reading has that the one
-before had not. Whoever reads takes nothing from the loop: no hook is asked, and no lane is written to."""
+"""The figures of a run while it goes on, read from its directory in bounded memory: what each
+reading has that the one before had not. Whoever reads takes nothing from the loop: no hook is
+asked, and no lane is written to."""
 
 from __future__ import annotations
 
@@ -22,9 +23,15 @@ KEPT_ROWS = 4096
 
 # Name → (unit, what it says).
 FIGURES = {
-    "wait_share": ("1", "Share of the loop's time spent waiting for data since the last reading; 0 is none"),
+    "wait_share": (
+        "1",
+        "Share of the loop's time spent waiting for data since the last reading; 0 is none",
+    ),
     "batches_per_s": ("{batch}/s", "Batches a second of the loop since the last reading"),
-    "make_s": ("s", "Mean time to fetch and collate a batch, in the worker or process that made it"),
+    "make_s": (
+        "s",
+        "Mean time to fetch and collate a batch, in the worker or process that made it",
+    ),
     "headroom": ("1", "Factor on the loop's speed if loading were free"),
     "slowest_rank": ("1", "The rank that waits for its data for the largest share of its time"),
 }
@@ -32,7 +39,8 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class Figure:
-    """One value. `labels` are loader, phase and rank, as far as they are known; `batches` the loader's count so far."""
+    """One value. `labels` are loader, phase and rank, as far as they are known; `batches` the
+    loader's count so far."""
 
     name: str
     value: float
@@ -59,7 +67,9 @@ class LiveFigures:
             return LaneContent(Columns.empty(schema))
         window = self._windows.get((directory, name))
         if window is None:
-            window = self._windows[directory, name] = LaneWindow(directory, name, schema, KEPT_ROWS, totals=False)
+            window = self._windows[directory, name] = LaneWindow(
+                directory, name, schema, KEPT_ROWS, totals=False
+            )
         window.poll()
         return window.content()
 
@@ -76,7 +86,12 @@ class LiveFigures:
         told = {name: str(value) for name, value in labels.items() if value is not None}
         count = int(batches["seq"].max())
         for name, value in (
-            ("wait_share", float(batches["wait_ns"][new].clip(0).sum(dtype=np.float64)) / step if step else None),
+            (
+                "wait_share",
+                float(batches["wait_ns"][new].clip(0).sum(dtype=np.float64)) / step
+                if step
+                else None,
+            ),
             ("batches_per_s", int(np.count_nonzero(new)) / step * 1e9 if step else None),
             ("make_s", _make_s(batches, new)),
             ("headroom", step / (step - gone) if step > gone else None),

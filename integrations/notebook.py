@@ -1,8 +1,10 @@
-"""`%load_ext loaderscope`, then `%%loaderscope` above a cell: its loaders are recorded, and the report is shown below.
+"""`%load_ext loaderscope`, then `%%loaderscope` above a cell: its loaders are recorded, and the
+report is shown below.
 
-The cell runs as IPython runs any other: the first line is taken away before it is compiled, and what we do comes before
-and after. So an error in it looks as it would without, its last value is shown, and `await` works. The line that is
-taken away is left empty: lines keep their numbers. IPython is here already when this is asked for, and is not imported.
+The cell runs as IPython runs any other: the first line is taken away before it is compiled, and
+what we do comes before and after. So an error in it looks as it would without, its last value is
+shown, and `await` works. The line that is taken away is left empty: lines keep their numbers.
+IPython is here already when this is asked for, and is not imported.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from ..profiler.record.session import session as sessions
 
 MAGIC = "%%loaderscope"
 NOTHING = "loaderscope: no DataLoader was iterated over in this cell"
-NO_ARGUMENTS = f"{MAGIC} takes no arguments: write it alone on the first line, and the cell below it"
+NO_ARGUMENTS = (
+    f"{MAGIC} takes no arguments: write it alone on the first line, and the cell below it"
+)
 
 _loaded: dict[int, _Cells] = {}
 
@@ -37,7 +41,8 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def without_magic(lines: list[str]) -> list[str]:
-    """The cell as it is to be run; another cell magic below ours must come first, so that IPython knows it."""
+    """The cell as it is to be run; another cell magic below ours must come first, so that IPython
+    knows it."""
     if not lines or lines[0].strip() != MAGIC:
         return lines
     return lines[1:] if len(lines) > 1 and lines[1].startswith("%%") else ["\n", *lines[1:]]

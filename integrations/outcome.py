@@ -1,4 +1,5 @@
-"""What a callback says when training has ended: a line a loader, and figures for the framework's own logger."""
+"""What a callback says when training has ended: a line a loader, and figures for the framework's
+own logger."""
 
 from __future__ import annotations
 
@@ -31,13 +32,15 @@ def lines(found: Report) -> list[str]:
         name = f"{loader.name} ({phase})" if phase else loader.name
         first = next((each.title for each in loader.recommendations), None)
         said.append(
-            f"loaderscope: {name}: {loader.verdict}. {loader.basis.sentence}" + (f" First: {first}" if first else "")
+            f"loaderscope: {name}: {loader.verdict}. {loader.basis.sentence}"
+            + (f" First: {first}" if first else "")
         )
     return said
 
 
 def scalars(found: Report) -> dict[str, float]:
-    """Wait share, batches a second and headroom of each loader, by names for loggers; what is not known is left out."""
+    """Wait share, batches a second and headroom of each loader, by names for loggers; what is not
+    known is left out."""
     known: dict[str, float] = {}
     for loader in found.loaders:
         for figure, value in (

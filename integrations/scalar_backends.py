@@ -1,5 +1,6 @@
-"""Where live figures go, a small class each. `write` takes what is new, `close` says that no more will come; both may
-raise, which `scalars.Live` turns into a line. What a backend needs is imported when it is made, or given to it."""
+"""Where live figures go, a small class each. `write` takes what is new, `close` says that no more
+will come; both may raise, which `scalars.Live` turns into a line. What a backend needs is imported
+when it is made, or given to it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def name_of(figure: Figure) -> str:
 
 
 class TensorBoard:
-    """Scalars at the loader's count of batches. `writer` is a SummaryWriter, or the folder of one to be made."""
+    """Scalars at the loader's count of batches. `writer` is a SummaryWriter, or the folder of one
+    to be made."""
 
     def __init__(self, writer: Any) -> None:
         self._own = isinstance(writer, str | os.PathLike)
@@ -54,8 +56,9 @@ class TensorBoard:
 
 
 class WandB:
-    """Metrics of a W&B run, `run = wandb.init(...)`. They join what the training logs next, so that its steps
-    keep their numbers; each has the loader's count of batches beside it, which the charts are drawn over."""
+    """Metrics of a W&B run, `run = wandb.init(...)`. They join what the training logs next, so that
+    its steps keep their numbers; each has the loader's count of batches beside it, which the charts
+    are drawn over."""
 
     def __init__(self, run: Any) -> None:
         self._run = run
@@ -64,14 +67,18 @@ class WandB:
     def write(self, figures: Sequence[Figure]) -> None:
         if figures:
             values = {name_of(figure): figure.value for figure in figures}
-            self._run.log({**values, f"{PREFIX}/batches": max(figure.batches for figure in figures)}, commit=False)
+            self._run.log(
+                {**values, f"{PREFIX}/batches": max(figure.batches for figure in figures)},
+                commit=False,
+            )
 
     def close(self) -> None:
         return
 
 
 class MLflow:
-    """Metrics of an MLflow run, by its id, at the loader's count of batches. `client` is an MlflowClient."""
+    """Metrics of an MLflow run, by its id, at the loader's count of batches. `client` is an
+    MlflowClient."""
 
     def __init__(self, run_id: str, client: Any = None) -> None:
         if client is None:
@@ -92,15 +99,18 @@ class MLflow:
 
 
 class Prometheus:
-    """A text file for node_exporter's textfile collector, replaced whole at each reading; no port is opened.
+    """A text file for node_exporter's textfile collector, replaced whole at each reading; no port
+    is opened.
 
-    A loader that makes no batches keeps its last figures; `loaderscope_live` is 0 once the run has ended."""
+    A loader that makes no batches keeps its last figures; `loaderscope_live` is 0 once the run has
+    ended."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
         if not self._path.parent.is_dir():
             raise UsageError(
-                f"there is no folder {self._path.parent}: make it, or choose another place for the metrics"
+                f"there is no folder {self._path.parent}: make it, or choose another place for the "
+                "metrics"
             )
         self._latest: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
 
@@ -118,34 +128,49 @@ class Prometheus:
             found = {labels: value for (of, labels), value in self._latest.items() if of == name}
             if found:
                 lines += [f"# HELP {PREFIX}_{name} {meaning}", f"# TYPE {PREFIX}_{name} gauge"]
-                lines += [f"{PREFIX}_{name}{_labelled(dict(labels))} {value!r}" for labels, value in found.items()]
+                lines += [
+                    f"{PREFIX}_{name}{_labelled(dict(labels))} {value!r}"
+                    for labels, value in found.items()
+                ]
         for name, meaning, value in (
             ("live", "1 while the run goes on", live),
-            ("updated_seconds", "When this file was written, in seconds of Unix time", round(time.time(), 3)),
+            (
+                "updated_seconds",
+                "When this file was written, in seconds of Unix time",
+                round(time.time(), 3),
+            ),
         ):
-            lines += [f"# HELP {PREFIX}_{name} {meaning}", f"# TYPE {PREFIX}_{name} gauge", f"{PREFIX}_{name} {value}"]
+            lines += [
+                f"# HELP {PREFIX}_{name} {meaning}",
+                f"# TYPE {PREFIX}_{name} gauge",
+                f"{PREFIX}_{name} {value}",
+            ]
         write_atomically(self._path, "\n".join(lines) + "\n", READABLE)
 
 
 def _labelled(labels: Mapping[str, str]) -> str:
     escaped = {
-        name: value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for name, value in labels.items()
+        name: value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        for name, value in labels.items()
     }
     return "{" + ",".join(f'{name}="{value}"' for name, value in escaped.items()) + "}"
 
 
 class OpenTelemetry:
-    """Gauges of a meter of OpenTelemetry's API, exported as the program has set its SDK up. `provider` is a
-    MeterProvider; without one, the program's."""
+    """Gauges of a meter of OpenTelemetry's API, exported as the program has set its SDK up.
+    `provider` is a MeterProvider; without one, the program's."""
 
     def __init__(self, provider: Any = None) -> None:
         try:
             from opentelemetry import metrics
         except ImportError as error:
-            raise UsageError("OpenTelemetry is not installed: pip install opentelemetry-sdk") from error
+            raise UsageError(
+                "OpenTelemetry is not installed: pip install opentelemetry-sdk"
+            ) from error
         meter = metrics.get_meter(PREFIX, meter_provider=provider)
         self._gauges = {
-            name: meter.create_gauge(f"{PREFIX}.{name}", unit, meaning) for name, (unit, meaning) in FIGURES.items()
+            name: meter.create_gauge(f"{PREFIX}.{name}", unit, meaning)
+            for name, (unit, meaning) in FIGURES.items()
         }
 
     def write(self, figures: Sequence[Figure]) -> None:

@@ -1,14 +1,16 @@
-"""A run's figures to TensorBoard, Weights & Biases, MLflow, Prometheus or OpenTelemetry while it goes on.
+"""A run's figures to TensorBoard, Weights & Biases, MLflow, Prometheus or OpenTelemetry while it
+goes on.
 
     from loaderscope.integrations.scalars import TensorBoard, live
 
     with live(TensorBoard(writer)):
         train()
 
-A thread reads the run's directory every few seconds and hands on what is new. The loop is never asked: it writes its
-records as ever. What fails is told once, in a line, and tried again; nothing is raised into the training. With ranks,
-rank 0 tells of all those that record into its run, and `live` does nothing in the others. Nothing is imported unless
-its class here is used. `loaderscope run --metrics` does the same from outside of the training process.
+A thread reads the run's directory every few seconds and hands on what is new. The loop is never
+asked: it writes its records as ever. What fails is told once, in a line, and tried again; nothing
+is raised into the training. With ranks, rank 0 tells of all those that record into its run, and
+`live` does nothing in the others. Nothing is imported unless its class here is used. `loaderscope
+run --metrics` does the same from outside of the training process.
 """
 
 from __future__ import annotations
@@ -40,17 +42,22 @@ PATIENCE_S, FORK_PATIENCE_S = 5.0, 1.0
 
 
 def live(*backends: Backend, every_s: float = EVERY_S) -> Live:
-    """Record every DataLoader of this process, and hand on its figures from now on until `stop`, the end of the `with`
-    block, or of the process."""
+    """Record every DataLoader of this process, and hand on its figures from now on until `stop`,
+    the end of the `with` block, or of the process."""
     watch_all()
     return Live(_own_run, backends, every_s)
 
 
 class Live:
-    """A thread that reads and hands on. `run` says where; None as long as nothing has been recorded."""
+    """A thread that reads and hands on. `run` says where; None as long as nothing has been
+    recorded."""
 
-    def __init__(self, run: Callable[[], Path | None], backends: Sequence[Backend], every_s: float = EVERY_S) -> None:
-        from . import live_figures  # now: the thread imports nothing while the program may be forking
+    def __init__(
+        self, run: Callable[[], Path | None], backends: Sequence[Backend], every_s: float = EVERY_S
+    ) -> None:
+        from . import (
+            live_figures,
+        )  # now: the thread imports nothing while the program may be forking
 
         self._figures_of = live_figures.LiveFigures
         self._run, self._backends, self._every_s = run, backends, every_s
@@ -59,17 +66,26 @@ class Live:
         self._pid = os.getpid()
         if hasattr(os, "register_at_fork"):  # a child must not inherit what is half done
             os.register_at_fork(
-                before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._after_fork
+                before=self._before_fork,
+                after_in_parent=self._after_fork,
+                after_in_child=self._after_fork,
             )
         self._held = False
-        self._thread = threading.Thread(target=self._read_on, name="loaderscope-scalars", daemon=True)
+        self._thread = threading.Thread(
+            target=self._read_on, name="loaderscope-scalars", daemon=True
+        )
         self._thread.start()
         atexit.register(self.stop)
 
     def __enter__(self) -> Live:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -127,4 +143,6 @@ def _own_run() -> Path | None:
 
 
 def _tell(who: object, error: Exception) -> None:
-    sessions.tell(f"{type(who).__name__} got no figures: {type(error).__name__}: {error}; training goes on")
+    sessions.tell(
+        f"{type(who).__name__} got no figures: {type(error).__name__}: {error}; training goes on"
+    )

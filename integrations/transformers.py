@@ -11,8 +11,8 @@ from .outcome import begin, lines, outcome, scalars
 
 
 class LoaderscopeCallback(TrainerCallback):  # type: ignore[misc]
-    """Records the Trainer's loaders; at the end of training says what each was bound by, and adds the figures to the
-    Trainer's log (`state.log_history`)."""
+    """Records the Trainer's loaders; at the end of training says what each was bound by, and adds
+    the figures to the Trainer's log (`state.log_history`)."""
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         begin()

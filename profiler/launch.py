@@ -1,9 +1,10 @@
 """`loaderscope run`: a script as it is, and every DataLoader of it recorded.
 
-The script is started by a Python of its own, exactly as `python script.py` would: its `sys.argv`, `__main__`, output,
-tracebacks and exit code are its own. Two environment variables do the rest: `LOADERSCOPE_RUN` names the run, and
-`PYTHONPATH` begins with the folder of our `sitecustomize`, which Python runs at start-up, in child processes too
-(torchrun's ranks among them). A third, `BEGIN_VARIABLE`, names another function than `watch_all` to begin with.
+The script is started by a Python of its own, exactly as `python script.py` would: its `sys.argv`,
+`__main__`, output, tracebacks and exit code are its own. Two environment variables do the rest:
+`LOADERSCOPE_RUN` names the run, and `PYTHONPATH` begins with the folder of our `sitecustomize`,
+which Python runs at start-up, in child processes too (torchrun's ranks among them). A third,
+`BEGIN_VARIABLE`, names another function than `watch_all` to begin with.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ Beside = Callable[[Path], AbstractContextManager[object]]
 
 INJECT = Path(__file__).resolve().parent / "record" / "inject"
 
-# What Python itself would run, executable or not; other executable files (torchrun, a Python) are started as they are.
+# What Python itself would run, executable or not; other executable files (torchrun, a Python) are
+# started as they are.
 _PYTHON = (".py", ".pyw", ".pyc", ".pyz", ".zip")
 
 # Passed on to the script; the first two unless a terminal has sent them to it too.
@@ -39,8 +41,8 @@ _PASSED_ON = (*_TYPED, "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
 class Ended(NamedTuple):
-    """How a command ended: `code` (negative: the signal it died of), and `directory`, its run's; None where nothing was
-    recorded, or (`could` is false) could be recorded, which was said."""
+    """How a command ended: `code` (negative: the signal it died of), and `directory`, its run's;
+    None where nothing was recorded, or (`could` is false) could be recorded, which was said."""
 
     code: int
     directory: Path | None
@@ -53,11 +55,12 @@ def run_command(
     variables: Mapping[str, str] | None = None,
     beside: Beside = nullcontext,
 ) -> Ended:
-    """Run a script (`train.py …`), a module (`-m pkg …`) or a command (`torchrun …`), recorded; `variables` are added
-    to its environment. `beside` is given its run directory, and lasts as long as it runs.
+    """Run a script (`train.py …`), a module (`-m pkg …`) or a command (`torchrun …`), recorded;
+    `variables` are added to its environment. `beside` is given its run directory, and lasts as long
+    as it runs.
 
-    Where no run directory can be made, the command runs unrecorded, and one line says so. Raises UsageError where there
-    is nothing to run.
+    Where no run directory can be made, the command runs unrecorded, and one line says so. Raises
+    UsageError where there is nothing to run.
     """
     command, directory = prepare(argv, runs)
     if directory is None:
@@ -73,17 +76,21 @@ def run_bare(command: list[str]) -> Ended:
 
 
 def prepare(argv: Sequence[str], runs: Path | None) -> tuple[list[str], Path | None]:
-    """What to start, and the run directory it records into: a new one, or that of the job it is a part of; one under
-    the temporary folder where that cannot be made, None where no other can. Raises UsageError."""
+    """What to start, and the run directory it records into: a new one, or that of the job it is a
+    part of; one under the temporary folder where that cannot be made, None where no other can.
+    Raises UsageError."""
     command = command_line(argv)
-    directory, said = begin_run(lambda: Path.absolute(runs or runs_directory()), list(argv), lambda made: made)
+    directory, said = begin_run(
+        lambda: Path.absolute(runs or runs_directory()), list(argv), lambda made: made
+    )
     if said:
         print(f"loaderscope: {said}", file=sys.stderr)
     return command, directory
 
 
 def recorded(directory: Path) -> Path | None:
-    """The run directory; None, and no directory, if nothing was recorded. Other nodes may still record into a job's."""
+    """The run directory; None, and no directory, if nothing was recorded. Other nodes may still
+    record into a job's."""
     if any(directory.glob("p*/process.json")) or any(directory.glob("part-*")):
         return directory
     shutil.rmtree(directory, ignore_errors=True)
@@ -91,8 +98,8 @@ def recorded(directory: Path) -> Path | None:
 
 
 def command_line(argv: Sequence[str]) -> list[str]:
-    """What to start: a file or `-m` or `-c` goes to this Python, anything else is a command on the PATH, or
-    one of this Python's own."""
+    """What to start: a file or `-m` or `-c` goes to this Python, anything else is a command on the
+    PATH, or one of this Python's own."""
     if not argv:
         raise UsageError("nothing to run; try `loaderscope run train.py`")
     first = argv[0]
@@ -111,14 +118,22 @@ def command_line(argv: Sequence[str]) -> list[str]:
 
 
 def _beside_python() -> str:
-    """Where this Python's own commands lie (torchrun, accelerate): an environment need not be activated to be used."""
-    return os.pathsep.join(dict.fromkeys([os.path.dirname(sys.executable), sysconfig.get_path("scripts")]))
+    """Where this Python's own commands lie (torchrun, accelerate): an environment need not be
+    activated to be used."""
+    return os.pathsep.join(
+        dict.fromkeys([os.path.dirname(sys.executable), sysconfig.get_path("scripts")])
+    )
 
 
 def environment(run: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment that makes Python processes record into `run`; a folder of runs is where it is from here."""
+    """The environment that makes Python processes record into `run`; a folder of runs is where it
+    is from here."""
     paths = [str(INJECT), *filter(None, [environ.get("PYTHONPATH")])]
-    ours = {RUN_VARIABLE: str(run), "PYTHONPATH": os.pathsep.join(paths), "LOADERSCOPE_HOME": _home()}
+    ours = {
+        RUN_VARIABLE: str(run),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "LOADERSCOPE_HOME": _home(),
+    }
     if environ.get(VARIABLE):
         ours[VARIABLE] = str(runs_directory(environ))
     return {**environ, **ours}
@@ -142,7 +157,8 @@ def _run(command: list[str], env: dict[str, str]) -> int:
             process.send_signal(number)
 
     def typed(number: int, frame: FrameType | None) -> None:
-        """Ctrl-C goes to the terminal's whole group, the script's process among it: it decides what that means."""
+        """Ctrl-C goes to the terminal's whole group, the script's process among it: it decides what
+        that means."""
         if process is None or not _terminal_signals_us():
             pass_on(number, frame)
 
@@ -167,7 +183,8 @@ def _run(command: list[str], env: dict[str, str]) -> int:
 
 
 def _terminal_signals_us() -> bool:
-    """Whether we are in the foreground of a terminal: Ctrl-C typed there signals every process of our group."""
+    """Whether we are in the foreground of a terminal: Ctrl-C typed there signals every process of
+    our group."""
     if os.name != "posix":
         return True  # a console's Ctrl-C reaches every process that shares it
     try:

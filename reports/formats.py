@@ -1,4 +1,5 @@
-"""The formats by name, as the command line has them: what each makes of a report, and how it reaches a file."""
+"""The formats by name, as the command line has them: what each makes of a report, and how it
+reaches a file."""
 
 from __future__ import annotations
 
@@ -32,10 +33,12 @@ def render_report(
     unicode: bool = True,
     full: bool = True,
 ) -> Content:
-    """The report as "parquet": the files of a folder; in any other format of the command line's: a text.
+    """The report as "parquet": the files of a folder; in any other format of the command line's: a
+    text.
 
-    `width`, `color`, `unicode` and `full` (all that is known, not only what matters) are for people's text alone.
-    Raises UsageError where an optional package is missing, or where a run holds nothing of what is asked for.
+    `width`, `color`, `unicode` and `full` (all that is known, not only what matters) are for
+    people's text alone. Raises UsageError where an optional package is missing, or where a run
+    holds nothing of what is asked for.
     """
     if format_ == "json":
         from .export.json_report import render_json
@@ -71,9 +74,14 @@ def render_report(
 
 
 def render_comparison(
-    format_: str, comparison: Comparison, width: int = FILE_WIDTH, color: bool = False, unicode: bool = True
+    format_: str,
+    comparison: Comparison,
+    width: int = FILE_WIDTH,
+    color: bool = False,
+    unicode: bool = True,
 ) -> str:
-    """The comparison as "text", "json", "md" or "html". Raises UsageError where an optional package is missing."""
+    """The comparison as "text", "json", "md" or "html". Raises UsageError where an optional package
+    is missing."""
     if format_ == "json":
         return comparison.to_json() + "\n"
     if format_ == "md":
@@ -90,8 +98,8 @@ def render_comparison(
 
 
 def write_content(content: Content, path: Path) -> None:
-    """A text or bytes into the file `path`, several files into the folder `path`. Raises UsageError where it cannot be
-    done."""
+    """A text or bytes into the file `path`, several files into the folder `path`. Raises UsageError
+    where it cannot be done."""
     try:
         if isinstance(content, str):
             path.write_text(content, encoding="utf-8", newline="\n")

@@ -20,8 +20,11 @@ LOOPBACK = ("127.", "::1", "localhost")
 
 
 @pytest.fixture(autouse=True)
-def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where this test's runs are recorded. Nothing of the user's own environment is used or touched."""
+def runs_dir(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Where this test's runs are recorded. Nothing of the user's own environment is used or
+    touched."""
     for name in ("RUN", "HOME", "MAX_MB", "SYSTEM", "INSPECT", "STACKS", "LOOKS"):
         monkeypatch.delenv(f"LOADERSCOPE_{name}", raising=False)
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
@@ -35,11 +38,14 @@ def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: 
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connections from this process go to this machine only (torch.distributed needs the loopback)."""
+    """Connections from this process go to this machine only (torch.distributed needs the
+    loopback)."""
     connect = socket.socket.connect
 
     def only_here(self: socket.socket, address: Any) -> None:
-        if self.family in (socket.AF_INET, socket.AF_INET6) and not str(address[0]).startswith(LOOPBACK):
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not str(address[0]).startswith(
+            LOOPBACK
+        ):
             raise AssertionError(f"a test tried to connect to {address[0]}")
         connect(self, address)
 
@@ -66,7 +72,9 @@ def no_hook_left(runs_dir: Path) -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--fast", action="store_true", help="skip a test as soon as it starts a process")
+    parser.addoption(
+        "--fast", action="store_true", help="skip a test as soon as it starts a process"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -78,28 +86,33 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _skip(*args: object, **kwargs: object) -> NoReturn:
-    """In the place of what starts a process: no matter of marks, which would go stale. Nor of an audit hook, which are
-    tested. The system sampler, which nobody waits for, may start."""
+    """In the place of what starts a process: no matter of marks, which would go stale. Nor of an
+    audit hook, which are tested. The system sampler, which nobody waits for, may start."""
     pytest.skip("starts a process")
 
 
 def _start_with_default_signals() -> None:
-    """Programs that tests start react to signals as they do at a terminal, however the tests were started.
+    """Programs that tests start react to signals as they do at a terminal, however the tests were
+    started.
 
-    A background job of a shell ignores SIGINT, one under nohup SIGHUP, and whatever they start would too: a handler,
-    unlike ignoring, is not handed on. We go on ignoring those but SIGINT, which is Python's KeyboardInterrupt.
+    A background job of a shell ignores SIGINT, one under nohup SIGHUP, and whatever they start
+    would too: a handler, unlike ignoring, is not handed on. We go on ignoring those but SIGINT,
+    which is Python's KeyboardInterrupt.
     """
     ended_by = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT)
     for number in ended_by:
         if signal.getsignal(number) == signal.SIG_IGN:
             is_interrupt = number == signal.SIGINT
-            signal.signal(number, signal.default_int_handler if is_interrupt else lambda number, frame: None)
+            signal.signal(
+                number, signal.default_int_handler if is_interrupt else lambda number, frame: None
+            )
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ended_by)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # A virtual machine may compute at full speed for some minutes only: those that need it come first.
+    # A virtual machine may compute at full speed for some minutes only: those that need it come
+    # first.
     items.sort(key=lambda item: item.get_closest_marker("quiet") is None)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
@@ -113,14 +126,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Forks share what has been imported: a collection in one would copy all of torch's objects to look at them once,
-    two thirds of what a worker costs."""
+    """Forks share what has been imported: a collection in one would copy all of torch's objects to
+    look at them once, two thirds of what a worker costs."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What failed once and passed when run again is a defect all the same, of the product or the test: it is shown."""
+    """What failed once and passed when run again is a defect all the same, of the product or the
+    test: it is shown."""
     for report in terminalreporter.stats.get("rerun", []):
         terminalreporter.section(f"failed once: {report.nodeid}")
         terminalreporter.write_line(report.longreprtext)
@@ -128,7 +142,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadscope`, groups of our own: `--dist loadgroup` silently groups nothing since pytest 9.2."""
+    """With `--dist loadscope`, groups of our own: `--dist loadgroup` silently groups nothing since
+    pytest 9.2."""
     if config.getoption("dist") != "loadscope":
         return None
     from xdist.scheduler import LoadScopeScheduling
@@ -141,9 +156,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def _group(nodeid: str) -> str:
-    """Tests of one group run in one of xdist's processes, one after another: those of a file, which share what it sets
-    up, and all programs of tests/harmless, which have a stage of their own. Of tests/integration, whose time is spent
-    waiting, each runs wherever there is room."""
+    """Tests of one group run in one of xdist's processes, one after another: those of a file, which
+    share what it sets up, and all programs of tests/harmless, which have a stage of their own. Of
+    tests/integration, whose time is spent waiting, each runs wherever there is room."""
     file = nodeid.partition("::")[0]
     folder = Path(file).parts[1]
     if folder == "harmless":
@@ -158,8 +173,9 @@ def _shares(file: str) -> bool:
 
 @pytest.fixture
 def standin_on() -> Iterator[Any]:
-    """Switches on the stand-in for an accelerator, for this test: called with a `standin.Spec` and a clock, or with
-    nothing. Torch cannot forget it; switched off, nothing is available any more."""
+    """Switches on the stand-in for an accelerator, for this test: called with a `standin.Spec` and
+    a clock, or with nothing. Torch cannot forget it; switched off, nothing is available any
+    more."""
     import standin_device as standin
 
     why = standin.missing()
@@ -171,6 +187,6 @@ def standin_on() -> Iterator[Any]:
 
 @pytest.fixture
 def nothing_left_over() -> None:
-    """Iterators that earlier tests left in cycles, with a traceback for example, are gone: `watch_all` would take them
-    over."""
+    """Iterators that earlier tests left in cycles, with a traceback for example, are gone:
+    `watch_all` would take them over."""
     gc.collect()

@@ -1,8 +1,10 @@
-"""On a debug Python: whatever kind of loader is recorded, a batch leaves no reference behind and takes none too many.
+"""On a debug Python: whatever kind of loader is recorded, a batch leaves no reference behind and
+takes none too many.
 
-`sys.gettotalrefcount` is the sum of all reference counts as far as code built for a debug Python changed them. torch
-was not: what it takes or drops is not in the sum, so that a bare loop leaves some references a batch too. A recorded
-loop must leave as many. `python tests/sanitize.py references` runs this.
+`sys.gettotalrefcount` is the sum of all reference counts as far as code built for a debug Python
+changed them. torch was not: what it takes or drops is not in the sum, so that a bare loop leaves
+some references a batch too. A recorded loop must leave as many. `python tests/sanitize.py
+references` runs this.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ import loaderscope
 from loaderscope.profiler.native import form
 
 BATCHES = 10_000
-LEFT_BY_ALL = 200  # references by which the two may differ: one a batch would be ten to fifty times that
+LEFT_BY_ALL = (
+    200  # references by which the two may differ: one a batch would be ten to fifty times that
+)
 TRIES = 3  # what happens once in a while (torch's caches, memory handed out in blocks) may fall into one of two loops
 
 
@@ -98,7 +102,8 @@ KINDS: dict[str, tuple[Callable[[], DataLoader[Any]], Callable[[Any], int]]] = {
 
 
 def settle() -> None:
-    """What waits to be cleaned up is: cycles, and what torch remembers of tensors that came from workers."""
+    """What waits to be cleaned up is: cycles, and what torch remembers of tensors that came from
+    workers."""
     gc.collect()
     shared_cache.free_dead_references()
 
@@ -125,10 +130,16 @@ def main() -> int:
         left_behind(bare, loop, batches // 5)
         left_behind(watched, loop, batches // 5)
         for _ in range(TRIES):
-            in_bare, in_watched = left_behind(bare, loop, batches), left_behind(watched, loop, batches)
+            in_bare, in_watched = (
+                left_behind(bare, loop, batches),
+                left_behind(watched, loop, batches),
+            )
             ok = abs(in_watched - in_bare) <= LEFT_BY_ALL
             said = "ok  " if ok else "FAIL"
-            print(f"{said} {name}: {batches:,} batches left {in_watched} references, bare {in_bare}", flush=True)
+            print(
+                f"{said} {name}: {batches:,} batches left {in_watched} references, bare {in_bare}",
+                flush=True,
+            )
             if ok:
                 break
         else:

@@ -1,11 +1,13 @@
-"""Build the compiled form with checks in it and run the tests that record on it. `make test-sanitize` calls this.
+"""Build the compiled form with checks in it and run the tests that record on it. `make
+test-sanitize` calls this.
 
     python tests/sanitize.py memory        AddressSanitizer and UBSan: every read and write of ours
     python tests/sanitize.py references    a debug Python (Debian's python3.11-dbg): every reference of ours
 
-Each works on a copy of the checkout with extensions of its own, in build/, so that those in use stay as they are. Child
-processes (workers, samplers) run the same copy and are checked too: what they find stands in files, and any such file
-fails the run, whatever became of the process. Further arguments go to pytest; where they name no test, TESTS are run.
+Each works on a copy of the checkout with extensions of its own, in build/, so that those in use
+stay as they are. Child processes (workers, samplers) run the same copy and are checked too: what
+they find stands in files, and any such file fails the run, whatever became of the process. Further
+arguments go to pytest; where they name no test, TESTS are run.
 """
 
 from __future__ import annotations
@@ -25,17 +27,27 @@ TESTS = (
     "tests/profiler/record/device/test_copies.py", "tests/profiler/record/device/test_device_clock.py",
     "tests/profiler/record/fetch_probe/test_probe.py", "tests/profiler/guard/test_inline_vars.py",
 )  # fmt: skip
-# Tests may ask which check they run under: AddressSanitizer reserves terabytes of addresses, so a limit on them
-# (RLIMIT_AS) cannot be tried there.
+# Tests may ask which check they run under: AddressSanitizer reserves terabytes of addresses, so a
+# limit on them (RLIMIT_AS) cannot be tried there.
 VARIABLE = "LOADERSCOPE_SANITIZED"
 
 EXTENSIONS = {"_native": "native.c", "_audit": "audit.c", "_spawn": "spawn.c"}
-COMPILE = ("-std=c11", "-Wall", "-Wextra", "-Wno-cast-function-type", "-g", "-O1", "-fPIC", "-shared")
+COMPILE = (
+    "-std=c11",
+    "-Wall",
+    "-Wextra",
+    "-Wno-cast-function-type",
+    "-g",
+    "-O1",
+    "-fPIC",
+    "-shared",
+)
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 
 
 def copied(to: Path) -> Path:
-    """The checkout's files as the package `loaderscope` in a folder of its own; caches of the copy are kept."""
+    """The checkout's files as the package `loaderscope` in a folder of its own; caches of the copy
+    are kept."""
     package = to / "loaderscope"
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -87,7 +99,9 @@ def tests(package: Path, chosen: list[str]) -> list[str]:
 def check_memory(chosen: list[str]) -> int:
     home = ROOT / "build" / "sanitize-memory"
     package = copied(home)
-    compile_extensions(package, sysconfig.get_config_var("EXT_SUFFIX"), sysconfig.get_paths()["include"], SANITIZE)
+    compile_extensions(
+        package, sysconfig.get_config_var("EXT_SUFFIX"), sysconfig.get_paths()["include"], SANITIZE
+    )
     found = home / "found"
     shutil.rmtree(found, ignore_errors=True)
     found.mkdir()
@@ -95,15 +109,18 @@ def check_memory(chosen: list[str]) -> int:
     environment = {
         **os.environ,
         "PYTHONPATH": str(home),
-        # libstdc++ too: torch throws exceptions, and AddressSanitizer must find who does that before torch is loaded.
+        # libstdc++ too: torch throws exceptions, and AddressSanitizer must find who does that
+        # before torch is loaded.
         "LD_PRELOAD": f"{library('libasan.so')} {library('libstdc++.so')}",
-        # Python and torch keep memory until they end, which is no fault of ours; memory is asked for with malloc
-        # object by object, so that one object's end is not the next one's beginning.
+        # Python and torch keep memory until they end, which is no fault of ours; memory is asked
+        # for with malloc object by object, so that one object's end is not the next one's
+        # beginning.
         "ASAN_OPTIONS": f"detect_leaks=0:allocator_may_return_null=1:{common}",
         "UBSAN_OPTIONS": f"print_stacktrace=1:{common}",
         "PYTHONMALLOC": "malloc",
-        # Seen with gcc 12: a worker, recorded or bare, that waits for ever after its fork, as if another thread held
-        # a lock of AddressSanitizer's malloc. The fewer threads, the rarer that is.
+        # Seen with gcc 12: a worker, recorded or bare, that waits for ever after its fork, as if
+        # another thread held a lock of AddressSanitizer's malloc. The fewer threads, the rarer that
+        # is.
         "OMP_NUM_THREADS": "1",
         VARIABLE: "memory",
     }
@@ -118,7 +135,11 @@ def check_memory(chosen: list[str]) -> int:
     reports = sorted(found.iterdir())
     for report in reports:
         print(f"\n{report}\n{report.read_text(errors='replace')[:4000]}", file=sys.stderr)
-    print(f"sanitize: {len(reports)} findings of AddressSanitizer and UBSan; pytest ended with {code}", file=sys.stderr)
+    print(
+        f"sanitize: {len(reports)} findings of AddressSanitizer and UBSan; pytest ended with "
+        f"{code}",
+        file=sys.stderr,
+    )
     return 1 if reports else code
 
 
@@ -126,9 +147,14 @@ def check_references(chosen: list[str]) -> int:
     name = "python{}.{}-dbg".format(*sys.version_info)
     python = shutil.which(name)
     if python is None:
-        sys.exit(f"sanitize: there is no {name} here, which .venv's torch would work in: apt-get install {name}")
+        sys.exit(
+            f"sanitize: there is no {name} here, which .venv's torch would work in: apt-get "
+            f"install {name}"
+        )
     ask = "import sysconfig as s; print(s.get_config_var('EXT_SUFFIX'), s.get_paths()['include'])"
-    suffix, include = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.split()
+    suffix, include = subprocess.run(
+        [python, "-c", ask], capture_output=True, text=True, check=True
+    ).stdout.split()
     home = ROOT / "build" / "sanitize-references"
     package = copied(home)
     compile_extensions(package, suffix, include, ())
@@ -139,13 +165,19 @@ def check_references(chosen: list[str]) -> int:
         VARIABLE: "references",
     }
     told = subprocess.run(
-        [python, str(package / "tests" / "references.py")], env=environment, cwd=package, check=False
+        [python, str(package / "tests" / "references.py")],
+        env=environment,
+        cwd=package,
+        check=False,
     ).returncode
     code = subprocess.run(
         [python, "-m", "pytest", "-p", "no:cacheprovider", *tests(package, chosen)],
         env=environment, cwd=package, check=False,
     ).returncode  # fmt: skip
-    print(f"sanitize: references ended with {told}, pytest on a debug Python with {code}", file=sys.stderr)
+    print(
+        f"sanitize: references ended with {told}, pytest on a debug Python with {code}",
+        file=sys.stderr,
+    )
     return told or code
 
 

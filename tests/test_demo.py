@@ -71,4 +71,6 @@ def test_quick_demo_compares_what_it_measured() -> None:
     assert done.stdout.count(f"{batches} batches") == 2
     before, after = done.stdout.splitlines()[-2:]
     assert before.startswith("before") and "samples/s" in before
-    assert after.startswith("after") and " ×" in after and after.endswith(" the throughput, measured")
+    assert (
+        after.startswith("after") and " ×" in after and after.endswith(" the throughput, measured")
+    )

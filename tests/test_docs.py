@@ -1,4 +1,5 @@
-"""The documents say what is: links lead somewhere, what code cites is there, the picture of rooms shows all imports."""
+"""The documents say what is: links lead somewhere, what code cites is there, the picture of rooms
+shows all imports."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ GROUPS = ("profiler", "advisors", "reports")
 
 def tracked() -> list[Path]:
     told = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if told.returncode:
         pytest.skip("not a git checkout")
@@ -36,7 +41,9 @@ def sources() -> Iterator[tuple[Path, str]]:
 
 def headings(document: Path) -> list[str]:
     text = document.read_text(encoding="utf-8")
-    return re.findall(r"^#+ (.+)$", text, re.MULTILINE) + re.findall(r"^\*\*(.+?)[:.]?\*\*", text, re.MULTILINE)
+    return re.findall(r"^#+ (.+)$", text, re.MULTILINE) + re.findall(
+        r"^\*\*(.+?)[:.]?\*\*", text, re.MULTILINE
+    )
 
 
 def anchor(heading: str) -> str:
@@ -103,7 +110,9 @@ def _imports() -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
                 base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
                 for name in node.names:
                     there = base / name.name if (base / name.name).is_dir() else base
-                    room = _room(there / "x.py") if there.is_dir() else _room(there.with_suffix(".py"))
+                    room = (
+                        _room(there / "x.py") if there.is_dir() else _room(there.with_suffix(".py"))
+                    )
                     if room is not None and room[1] != "x" and room != here:
                         yield here, room
 
@@ -117,7 +126,9 @@ def test_the_picture_of_the_rooms_shows_every_import() -> None:
         group = line.split()[1] if "subgraph" in line else group
         steps = [re.sub(r"\[\w+\]", "", step).split(" & ") for step in line.strip().split(" --> ")]
         for before, after in itertools.pairwise(steps):
-            arrows |= {((group, shown.get(a, a)), (group, shown.get(b, b))) for a in before for b in after}
+            arrows |= {
+                ((group, shown.get(a, a)), (group, shown.get(b, b))) for a in before for b in after
+            }
     follows = set(arrows)
     while more := {(a, d) for a, b in follows for c, d in arrows if b == c} - follows:
         follows |= more
@@ -127,4 +138,6 @@ def test_the_picture_of_the_rooms_shows_every_import() -> None:
         if here[0] == there[0]:
             assert (here, there) in follows, f"{'/'.join(here)} imports {'/'.join(there)}"
         else:
-            assert GROUPS.index(here[0]) > GROUPS.index(there[0]), f"{'/'.join(here)} imports {'/'.join(there)}"
+            assert GROUPS.index(here[0]) > GROUPS.index(there[0]), (
+                f"{'/'.join(here)} imports {'/'.join(there)}"
+            )

@@ -1,4 +1,5 @@
-"""The cases that benchmarks/known_answers.py draws from a seed: each can be built again from its name alone."""
+"""The cases that benchmarks/known_answers.py draws from a seed: each can be built again from its
+name alone."""
 
 from __future__ import annotations
 
@@ -33,18 +34,27 @@ def test_a_case_is_known_by_its_name(drawn: Any) -> None:
     assert generated.named("points") is None
     for name, case in cases.items():
         again = generated.named(name)
-        assert (again.name, again.about, again.causes, again.fix) == (name, case.about, case.causes, case.fix)
+        assert (again.name, again.about, again.causes, again.fix) == (
+            name,
+            case.about,
+            case.causes,
+            case.fix,
+        )
 
 
 @pytest.mark.parametrize("seed", [3, 4])
-def test_loops_as_found_and_as_an_engineer_leaves_them_give_as_many_samples(drawn: Any, seed: int) -> None:
+def test_loops_as_found_and_as_an_engineer_leaves_them_give_as_many_samples(
+    drawn: Any, seed: int
+) -> None:
     pytest.importorskip("pandas")
     generated, _ = drawn
     for case in (generated.generated(seed, number) for number in (0, 1, 2, 5)):
         found, fixed = case.build(), case.build(**case.fix)
         assert len(found.loader.dataset) == len(fixed.loader.dataset)
         batches = [next(iter(alone(training.loader))) for training in (found, fixed)]
-        sizes = [(batch[0] if isinstance(batch, list | tuple) else batch).shape for batch in batches]
+        sizes = [
+            (batch[0] if isinstance(batch, list | tuple) else batch).shape for batch in batches
+        ]
         assert sizes[0] == sizes[1] and sizes[0][0] == found.size
 
 

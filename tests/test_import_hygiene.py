@@ -1,4 +1,5 @@
-"""Imports stay light. Each is made in a process of its own, since this one has imported everything."""
+"""Imports stay light. Each is made in a process of its own, since this one has imported
+everything."""
 
 from __future__ import annotations
 
@@ -9,15 +10,31 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "numpy", "textual", "plotly", "rich", "click", "psutil", "pynvml", "platformdirs", "msgspec")
-LOOK = "import json, sys; {code}; print(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
+HEAVY = (
+    "torch",
+    "numpy",
+    "textual",
+    "plotly",
+    "rich",
+    "click",
+    "psutil",
+    "pynvml",
+    "platformdirs",
+    "msgspec",
+)
+LOOK = (
+    "import json, sys; {code}; print(json.dumps(sorted({{name.split('.')[0] for name in "
+    "sys.modules}})))"
+)
 
 
 def loaded(code: str, *options: str) -> set[str]:
     """The top-level modules a fresh Python has after running `code`."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, *options, "-c", LOOK.format(code=code)]
-    result = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=200)
+    result = subprocess.run(
+        command, env=env, capture_output=True, text=True, check=True, timeout=200
+    )
     return set(json.loads(result.stdout))
 
 
@@ -51,11 +68,13 @@ def test_the_sampler_process_loads_neither_torch_nor_numpy(bare: set[str]) -> No
 
 
 def test_no_module_of_the_profiler_loads_torch_by_itself(bare: set[str]) -> None:
-    """Under `run`, importing torch is what starts us. Whichever module of ours a process imports first (a spawned
-    worker unpickles its target before anything else), none may be in the middle of its own import when torch comes."""
+    """Under `run`, importing torch is what starts us. Whichever module of ours a process imports
+    first (a spawned worker unpickles its target before anything else), none may be in the middle of
+    its own import when torch comes."""
     code = (
         "import importlib, pkgutil, loaderscope.profiler as profiler; "
-        "found = [m.name for m in pkgutil.walk_packages(profiler.__path__, profiler.__name__ + '.')]; "
+        "found = [m.name for m in pkgutil.walk_packages(profiler.__path__, profiler.__name__ + "
+        "'.')]; "
         "skipped = ('.__main__', '.sitecustomize'); "
         "[importlib.import_module(name) for name in found if not name.endswith(skipped)]"
     )
@@ -71,8 +90,18 @@ def test_watching_loads_no_user_interface(bare: set[str]) -> None:
 
 
 def test_live_figures_load_no_tracker_and_no_torch(bare: set[str]) -> None:
-    got = loaded("import loaderscope.integrations.scalars, loaderscope.integrations.notebook") - bare
-    assert not got & {"torch", "tensorboard", "wandb", "mlflow", "opentelemetry", "prometheus_client", "IPython"}
+    got = (
+        loaded("import loaderscope.integrations.scalars, loaderscope.integrations.notebook") - bare
+    )
+    assert not got & {
+        "torch",
+        "tensorboard",
+        "wandb",
+        "mlflow",
+        "opentelemetry",
+        "prometheus_client",
+        "IPython",
+    }
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -1,4 +1,5 @@
-"""A wheel built from the tracked files, installed in a clean environment, works outside the checkout."""
+"""A wheel built from the tracked files, installed in a clean environment, works outside the
+checkout."""
 
 from __future__ import annotations
 
@@ -24,22 +25,42 @@ BUILT = {"build", "dist", "__pycache__"}
 
 
 def sources() -> list[Path]:
-    """The files git tracks or would, relative to the root; outside a checkout, all but what is built."""
-    listing = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    """The files git tracks or would, relative to the root; outside a checkout, all but what is
+    built."""
+    listing = [
+        "git",
+        "-C",
+        str(ROOT),
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]
     try:
-        names = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split("\0")
+        names = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split(
+            "\0"
+        )
         found = [Path(name) for name in names if name]
     except (OSError, subprocess.CalledProcessError):
         every = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
-        found = [path for path in every if not any(part in BUILT or part.startswith(".") for part in path.parts)]
+        found = [
+            path
+            for path in every
+            if not any(part in BUILT or part.startswith(".") for part in path.parts)
+        ]
     return sorted(path for path in found if (ROOT / path).is_file())
 
 
 def run(*command: object, cwd: Path, **env: str) -> str:
     """Standard output of a command that must succeed, without our own paths in its environment."""
-    inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
+    inherited = {
+        k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+    }
     line, env = list(map(str, command)), {**inherited, **env}
-    result = subprocess.run(line, cwd=cwd, env=env, capture_output=True, text=True, timeout=240, check=False)
+    result = subprocess.run(
+        line, cwd=cwd, env=env, capture_output=True, text=True, timeout=240, check=False
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -71,23 +92,55 @@ def cloned(folder: Path) -> Path:
 def wheel_of(source: Path, **env: str) -> Path:
     """Of a folder or a source distribution."""
     out = source.parent / "dist"
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-index")
-    run(*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", out, source, cwd=source.parent, **env)
+    pip = (
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "wheel",
+        "--quiet",
+        "--no-index",
+    )
+    run(
+        *pip,
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        out,
+        source,
+        cwd=source.parent,
+        **env,
+    )
     (built,) = out.glob("*.whl")
     return built
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bin folder of a clean environment that has the wheel, and sees the running one's dependencies."""
+    """The bin folder of a clean environment that has the wheel, and sees the running one's
+    dependencies."""
     place = tmp_path_factory.mktemp("installed") / "env"
     venv.create(place, with_pip=False, symlinks=True)
     bin_ = place / ("Scripts" if os.name == "nt" else "bin")
     python = bin_ / "python"
-    purelib = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=place).strip())
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "--quiet")
+    purelib = Path(
+        run(
+            python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=place
+        ).strip()
+    )
+    pip = (
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+    )
     run(*pip, "--no-index", "--no-deps", wheel, cwd=place)
-    # Folders named in a .pth file are added as they are: their own .pth files, ours among them, are not read.
+    # Folders named in a .pth file are added as they are: their own .pth files, ours among them, are
+    # not read.
     paths = dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
     (purelib / "dependencies.pth").write_text("\n".join(paths) + "\n")
     return bin_
@@ -109,11 +162,15 @@ def test_the_wheel_has_every_module_of_the_package(wheel: Path) -> None:
 
 
 def is_compiled(name: str) -> bool:
-    parts = tuple(f"loaderscope/profiler/native/{name}." for name in ("_native", "_audit", "_spawn"))
+    parts = tuple(
+        f"loaderscope/profiler/native/{name}." for name in ("_native", "_audit", "_spawn")
+    )
     return name.startswith(parts) and name.endswith((".so", ".pyd"))
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux") or shutil.which("cc") is None, reason="no compiler")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or shutil.which("cc") is None, reason="no compiler"
+)
 def test_the_wheel_has_all_compiled_parts(wheel: Path) -> None:
     assert len(list(filter(is_compiled, names(wheel)))) == 3
 
@@ -126,14 +183,18 @@ def test_a_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path)
 
 
 @pytest.mark.skipif(shutil.which("false") is None, reason="no program that fails")
-def test_without_a_compiler_the_wheel_lacks_only_that(wheel: Path, wheel_without_compiler: Path) -> None:
+def test_without_a_compiler_the_wheel_lacks_only_that(
+    wheel: Path, wheel_without_compiler: Path
+) -> None:
     plain = set(names(wheel_without_compiler))
     assert not any(map(is_compiled, plain))
     assert {name for name in names(wheel) if not is_compiled(name)} == plain
 
 
 @pytest.mark.skipif(shutil.which("false") is None, reason="no program that fails")
-def test_the_wheel_built_without_a_compiler_records_in_python(wheel_without_compiler: Path, tmp_path: Path) -> None:
+def test_the_wheel_built_without_a_compiler_records_in_python(
+    wheel_without_compiler: Path, tmp_path: Path
+) -> None:
     with zipfile.ZipFile(wheel_without_compiler) as archive:
         archive.extractall(tmp_path / "unpacked")
     code = (
@@ -145,7 +206,11 @@ def test_the_wheel_built_without_a_compiler_records_in_python(wheel_without_comp
     paths = os.pathsep.join(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
     env = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "unpacked"), paths])}
     runs = str(tmp_path / "runs")
-    assert run(sys.executable, "-c", code, cwd=tmp_path, LOADERSCOPE_DIR=runs, **env).split() == ["40", "10", "None"]
+    assert run(sys.executable, "-c", code, cwd=tmp_path, LOADERSCOPE_DIR=runs, **env).split() == [
+        "40",
+        "10",
+        "None",
+    ]
 
 
 def test_the_wheel_is_typed_and_licensed(wheel: Path) -> None:
@@ -157,7 +222,11 @@ def test_the_wheel_is_typed_and_licensed(wheel: Path) -> None:
 def test_the_wheel_has_nothing_else(wheel: Path) -> None:
     info = f"loaderscope-{loaderscope.__version__}.dist-info"
     assert {name.split("/")[0] for name in names(wheel)} == {"loaderscope", info}
-    inside = {name.split("/")[1] for name in names(wheel) if name.count("/") > 1 and not name.startswith(info)}
+    inside = {
+        name.split("/")[1]
+        for name in names(wheel)
+        if name.count("/") > 1 and not name.startswith(info)
+    }
     assert inside <= set(SUBPACKAGES)
 
 
@@ -171,26 +240,44 @@ def test_the_wheel_says_its_version_and_floor(wheel: Path) -> None:
 
 
 def test_the_installed_package_is_not_the_checkout(installed: Path, tmp_path: Path) -> None:
-    where = run(installed / "python", "-c", "import loaderscope; print(loaderscope.__file__)", cwd=tmp_path).strip()
+    where = run(
+        installed / "python", "-c", "import loaderscope; print(loaderscope.__file__)", cwd=tmp_path
+    ).strip()
     assert Path(where).resolve().is_relative_to(installed.parent.resolve())
 
 
-@pytest.mark.parametrize("command", [["loaderscope"], ["python", "-m", "loaderscope"]], ids=" ".join)
-def test_the_command_works_outside_the_checkout(installed: Path, tmp_path: Path, command: list[str]) -> None:
+@pytest.mark.parametrize(
+    "command", [["loaderscope"], ["python", "-m", "loaderscope"]], ids=" ".join
+)
+def test_the_command_works_outside_the_checkout(
+    installed: Path, tmp_path: Path, command: list[str]
+) -> None:
     assert "demo" in run(installed / command[0], *command[1:], "--help", cwd=tmp_path)
-    assert loaderscope.__version__ in run(installed / command[0], *command[1:], "--version", cwd=tmp_path)
+    assert loaderscope.__version__ in run(
+        installed / command[0], *command[1:], "--version", cwd=tmp_path
+    )
 
 
-def test_a_loop_is_recorded_and_reported_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
+def test_a_loop_is_recorded_and_reported_outside_the_checkout(
+    installed: Path, tmp_path: Path
+) -> None:
     script = tmp_path / "train.py"
     script.write_text(
         "from torch.utils.data import DataLoader\n"
         "if __name__ == '__main__':\n"
-        "    print(sum(len(batch) for batch in DataLoader(range(40), batch_size=4, num_workers=1)))\n"
+        "    print(sum(len(batch) for batch in DataLoader(range(40), batch_size=4, "
+        "num_workers=1)))\n"
     )
     runs = str(tmp_path / "runs")
-    assert run(installed / "loaderscope", "run", "train.py", cwd=tmp_path, LOADERSCOPE_DIR=runs).strip() == "40"
-    text = run(installed / "loaderscope", "report", "--format", "json", cwd=tmp_path, LOADERSCOPE_DIR=runs)
+    assert (
+        run(
+            installed / "loaderscope", "run", "train.py", cwd=tmp_path, LOADERSCOPE_DIR=runs
+        ).strip()
+        == "40"
+    )
+    text = run(
+        installed / "loaderscope", "report", "--format", "json", cwd=tmp_path, LOADERSCOPE_DIR=runs
+    )
     from loaderscope import Report
 
     assert Report.from_json(text).loaders[0].batches == 10
@@ -210,8 +297,20 @@ def test_other_pythons_compile_every_file(version: str, tmp_path: Path) -> None:
     python = other_python(version)
     if python is None:
         pytest.skip(f"no Python {version} on this machine")
-    code = "import sys\nfor path in sys.argv[1:]:\n compile(open(path, encoding='utf-8').read(), path, 'exec')"
-    run(python, "-I", "-W", "error", "-c", code, *(ROOT / path for path in package_files()), cwd=tmp_path)
+    code = (
+        "import sys\nfor path in sys.argv[1:]:\n compile(open(path, encoding='utf-8').read(), "
+        "path, 'exec')"
+    )
+    run(
+        python,
+        "-I",
+        "-W",
+        "error",
+        "-c",
+        code,
+        *(ROOT / path for path in package_files()),
+        cwd=tmp_path,
+    )
 
 
 def other_python(version: str) -> str | None:
@@ -222,7 +321,9 @@ def other_python(version: str) -> str | None:
     check = f"import sys; sys.exit(sys.version_info[:2] != {tuple(map(int, version.split('.')))})"
     for candidate in filter(None, candidates):
         try:
-            subprocess.run([candidate, "-I", "-c", check], capture_output=True, timeout=30, check=True)
+            subprocess.run(
+                [candidate, "-I", "-c", check], capture_output=True, timeout=30, check=True
+            )
         except (OSError, subprocess.SubprocessError):
             continue
         return candidate

@@ -1,7 +1,7 @@
 """Every `loaderscope` command of the README and of `--help` runs, as written.
 
-Each is taken from there by this test, and run by a shell in a folder that holds what it names: a `train.py` with its
-data set in it, as most scripts have, a package, some data, and recorded runs.
+Each is taken from there by this test, and run by a shell in a folder that holds what it names: a
+`train.py` with its data set in it, as most scripts have, a package, some data, and recorded runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ from loaderscope.cli import cli
 from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux" or shutil.which("bash") is None, reason="needs bash on Linux"),
+    pytest.mark.skipif(
+        sys.platform != "linux" or shutil.which("bash") is None, reason="needs bash on Linux"
+    ),
     pytest.mark.timeout(400),
 ]
 
@@ -101,7 +103,8 @@ OPEN = {
     "torchrun … ": "torchrun --nproc-per-node 1 ",
 }
 
-# By verb and, where they matter, options: a line of what it prints (on either stream), or of the file it writes.
+# By verb and, where they matter, options: a line of what it prints (on either stream), or of the
+# file it writes.
 PRINTS = (
     (r"report .*-o (?P<file>\S+)", r"Rows|shared|traceEvents|schema"),
     (r"report --format (html|json|perfetto|speedscope|md)|\| gh ", r"Rows|traceEvents|shared"),
@@ -134,7 +137,8 @@ def _as_shell(text: str) -> str:
 
 
 def readme_commands() -> Iterator[str]:
-    """Those in indented blocks, and those of the table, where `verb …` is short for `loaderscope verb …`."""
+    """Those in indented blocks, and those of the table, where `verb …` is short for `loaderscope
+    verb …`."""
     for line in README.read_text().splitlines():
         if line.startswith("    loaderscope "):
             yield _as_shell(line)
@@ -149,7 +153,9 @@ def readme_commands() -> Iterator[str]:
                     yield _as_shell(f"{first} {text}")
             if "--format" in line:
                 first = f"{first} --format"
-                yield from (f"{first} {name}" for name in row[1:] if name.isalpha() and name != "parquet")
+                yield from (
+                    f"{first} {name}" for name in row[1:] if name.isalpha() and name != "parquet"
+                )
                 yield f"{first} parquet -o tables"
 
 
@@ -190,8 +196,8 @@ class Here:
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Here:
-    """The folder that the commands are run in, with a run of `train.py` of some seconds; and that again, as if it were
-    an older one and as folders by name."""
+    """The folder that the commands are run in, with a run of `train.py` of some seconds; and that
+    again, as if it were an older one and as folders by name."""
     folder = tmp_path_factory.mktemp("readme")
     for script in (folder / "train.py", folder / "package" / "train.py"):
         script.parent.mkdir(exist_ok=True)
@@ -202,7 +208,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Here:
         (folder / "data" / "train" / f"{number}.bin").write_bytes(bytes([number]) * 4000)
     binary = folder / "bin"
     binary.mkdir()
-    for name, text in (("loaderscope", f'exec "{sys.executable}" -m loaderscope "$@"'), ("gh", "cat")):
+    for name, text in (
+        ("loaderscope", f'exec "{sys.executable}" -m loaderscope "$@"'),
+        ("gh", "cat"),
+    ):
         (binary / name).write_text(f"#!/bin/sh\n{text}\n")
         (binary / name).chmod(0o755)
     here = Here(folder, folder / "runs")
@@ -210,7 +219,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Here:
     env = here.environment(LOADERSCOPE_STACKS="eager")
     subprocess.run(call, cwd=folder, env=env, check=True, timeout=PATIENCE_S)
     (newest,) = here.runs.iterdir()
-    for copy in (here.runs / OLDER, *(folder / f"{name}.run" for name in ("main", "branch", "node0", "node1"))):
+    for copy in (
+        here.runs / OLDER,
+        *(folder / f"{name}.run" for name in ("main", "branch", "node0", "node1")),
+    ):
         shutil.copytree(newest, copy)
         facts = json.loads((copy / "run.json").read_text())
         (copy / "run.json").write_text(json.dumps({**facts, "id": OLDER}))
@@ -219,7 +231,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Here:
 
 @pytest.fixture
 def here(prepared: Here, tmp_path: Path) -> Here:
-    """The same place with runs of the test's own: what one command records is not the latest run of another."""
+    """The same place with runs of the test's own: what one command records is not the latest run of
+    another."""
     return Here(prepared.folder, Path(shutil.copytree(prepared.runs, tmp_path / "here")))
 
 
@@ -229,7 +242,11 @@ def training(here: Here) -> Iterator[None]:
     before = set(here.runs.iterdir())
     call = ["loaderscope", "run", "--quiet", "train.py", "--seconds", "600"]
     process = subprocess.Popen(
-        call, cwd=here.folder, env=here.environment(), start_new_session=True, stderr=subprocess.DEVNULL
+        call,
+        cwd=here.folder,
+        env=here.environment(),
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
     )
     try:
         deadline = time.monotonic() + 120
@@ -237,7 +254,9 @@ def training(here: Here) -> Iterator[None]:
             list(run.glob("system-*/machine*")) and list(run.glob("p*/batches0*"))
             for run in set(here.runs.iterdir()) - before
         ):
-            assert process.poll() is None and time.monotonic() < deadline, "the training did not begin"
+            assert process.poll() is None and time.monotonic() < deadline, (
+                "the training did not begin"
+            )
             time.sleep(0.1)
         yield
     finally:
@@ -276,13 +295,17 @@ def written() -> Iterator[Any]:
     for command in COMMANDS:
         verb = command.split()[1]
         seen[verb] += 1
-        yield pytest.param(command, marks=[pytest.mark.slow] if verb == "demo" or seen[verb] > AT_MOST else [])
+        yield pytest.param(
+            command, marks=[pytest.mark.slow] if verb == "demo" or seen[verb] > AT_MOST else []
+        )
 
 
 @pytest.mark.parametrize("command", list(written()))
 def test_it_runs_as_written(here: Here, command: str) -> None:
     verb = command.removeprefix("loaderscope ")
-    expected = next(e for p, e in PRINTS if re.match(p, verb) or (p[0] != "(" and re.search(p, verb)))
+    expected = next(
+        e for p, e in PRINTS if re.match(p, verb) or (p[0] != "(" and re.search(p, verb))
+    )
     if verb.startswith("top") or "--live" in verb:
         code, text = in_a_terminal(command, here, "Rows|Files")
         assert code == 0, text[-2000:]
@@ -302,7 +325,11 @@ def test_it_runs_as_written(here: Here, command: str) -> None:
     text = done.stdout + done.stderr
     if written and written[1] != "-":
         path = here.folder / written[1]
-        text = " ".join(each.name for each in path.iterdir()) if path.is_dir() else path.read_text(errors="replace")
+        text = (
+            " ".join(each.name for each in path.iterdir())
+            if path.is_dir()
+            else path.read_text(errors="replace")
+        )
         expected = r"batches|run\.json" if path.is_dir() else expected
     assert re.search(expected, text), text[-3000:]
 
@@ -313,12 +340,16 @@ def test_the_readmes_python_runs(here: Here) -> None:
     block = "\n".join(
         line[4:]
         for line in lines[
-            begin : next(n for n in range(begin, len(lines)) if lines[n][:1].isalpha() or lines[n][:1] == "`")
+            begin : next(
+                n for n in range(begin, len(lines)) if lines[n][:1].isalpha() or lines[n][:1] == "`"
+            )
         ]
     )
     # An epoch of 2,000 batches: of one of 20, 19 are steady, and a prediction needs 20.
     loader = "DataLoader(Rows(), batch_size=1)"
-    (here.folder / "own.py").write_text(f"from train import DataLoader, Rows\nloader = {loader}\n{block}\n")
+    (here.folder / "own.py").write_text(
+        f"from train import DataLoader, Rows\nloader = {loader}\n{block}\n"
+    )
     done = subprocess.run(
         [sys.executable, "own.py"], cwd=here.folder, env=here.environment(), capture_output=True, text=True,
         timeout=PATIENCE_S, check=False,

@@ -1,4 +1,5 @@
-"""The dashboard: keys, the choice of screen, loader and moment. Reading happens in `reader`, drawing in `draw`."""
+"""The dashboard: keys, the choice of screen, loader and moment. Reading happens in `reader`,
+drawing in `draw`."""
 
 from __future__ import annotations
 
@@ -28,15 +29,16 @@ from .snapshot_builder import Wish
 from .stack_requests import Take, Taken, Taker
 from .themes import DARK, LIGHT, fitting
 
-# One press of an arrow key moves so much of the run; playing lasts about a minute, but never goes faster than life
-# on a short run.
+# One press of an arrow key moves so much of the run; playing lasts about a minute, but never goes
+# faster than life on a short run.
 STEP_SHARE = 0.01
 LEAP_SHARE = 0.1
 PLAY_TICKS = 120
 
 
 class Fresh(Message):
-    """There is a new snapshot. A newer one takes its place, so that a slow terminal never lags behind."""
+    """There is a new snapshot. A newer one takes its place, so that a slow terminal never lags
+    behind."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__()
@@ -55,7 +57,8 @@ class Took(Message):
 
 
 class Dashboard(App[None]):
-    """Shows one run; `reader` makes what reads it, given where snapshots go; `take` takes stacks of a live run."""
+    """Shows one run; `reader` makes what reads it, given where snapshots go; `take` takes stacks of
+    a live run."""
 
     TITLE = "Loaderscope"
     ENABLE_COMMAND_PALETTE = True
@@ -79,8 +82,20 @@ class Dashboard(App[None]):
         Binding("space", "pause", "Hold", key_display="space", priority=True),
         Binding("left,comma", f"move(-{STEP_SHARE})", "Time", key_display="← →", priority=True),
         Binding("right,full_stop", f"move({STEP_SHARE})", "On", show=False, priority=True),
-        Binding("shift+left,less_than_sign", f"move(-{LEAP_SHARE})", "Far back", show=False, priority=True),
-        Binding("shift+right,greater_than_sign", f"move({LEAP_SHARE})", "Far on", show=False, priority=True),
+        Binding(
+            "shift+left,less_than_sign",
+            f"move(-{LEAP_SHARE})",
+            "Far back",
+            show=False,
+            priority=True,
+        ),
+        Binding(
+            "shift+right,greater_than_sign",
+            f"move({LEAP_SHARE})",
+            "Far on",
+            show=False,
+            priority=True,
+        ),
         Binding("home", "go(0)", "Beginning", show=False, priority=True),
         Binding("end,n", "go(1)", "Newest", key_display="end", show=False, priority=True),
         Binding("l", "next_loader", "Loader"),
@@ -90,10 +105,23 @@ class Dashboard(App[None]):
     ]
 
     _ONLY_ON_MAIN = frozenset(
-        {"pause", "move", "go", "look", "next_loader", "next_rank", "copy", "help", "stacks", "tuning"}
+        {
+            "pause",
+            "move",
+            "go",
+            "look",
+            "next_loader",
+            "next_rank",
+            "copy",
+            "help",
+            "stacks",
+            "tuning",
+        }
     )
 
-    def __init__(self, path: Path, reader: Callable[[Post], Reader] | None = None, take: Take = take_stacks) -> None:
+    def __init__(
+        self, path: Path, reader: Callable[[Post], Reader] | None = None, take: Take = take_stacks
+    ) -> None:
         super().__init__()
         self._path = path
         self._take = take
@@ -101,9 +129,13 @@ class Dashboard(App[None]):
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = fitting(os.environ)
-        self.reader = reader(self._post) if reader is not None else Reader(Follower(path), self._post)
+        self.reader = (
+            reader(self._post) if reader is not None else Reader(Follower(path), self._post)
+        )
         self.snapshot: Snapshot | None = None
-        self.draw_s: list[float] = []  # what the newest refreshes cost this thread, for the benchmark
+        self.draw_s: list[
+            float
+        ] = []  # what the newest refreshes cost this thread, for the benchmark
         self._place: Place | None = None
         self._at_ns: int | None = None
         self._playing = False
@@ -232,23 +264,32 @@ class Dashboard(App[None]):
         self._at_ns = at_ns
         scrubber = self.query_one(Scrubber)
         scrubber.playing = self._playing
-        scrubber.frozen = at_ns is not None and self.snapshot is not None and self.snapshot.state == "live"
+        scrubber.frozen = (
+            at_ns is not None and self.snapshot is not None and self.snapshot.state == "live"
+        )
         self.reader.wish(Wish(self._place, at_ns))
 
     def action_next_loader(self) -> None:
         """The next loader of the same process; after the last one, the first."""
         choice = self._asked_for()
         if choice is not None:
-            self._next([each for each in self._choices() if each.place.process == choice.place.process], choice)
+            self._next(
+                [each for each in self._choices() if each.place.process == choice.place.process],
+                choice,
+            )
 
     def action_next_rank(self) -> None:
         """The same loader in the next process."""
         choice = self._asked_for()
         if choice is not None:
-            self._next([each for each in self._choices() if each.place.loader == choice.place.loader], choice)
+            self._next(
+                [each for each in self._choices() if each.place.loader == choice.place.loader],
+                choice,
+            )
 
     def _asked_for(self) -> Choice | None:
-        """The loader asked for last, though it may not be drawn yet: keys may come faster than snapshots."""
+        """The loader asked for last, though it may not be drawn yet: keys may come faster than
+        snapshots."""
         shown = self.snapshot.choice if self.snapshot is not None else None
         return next((each for each in self._choices() if each.place == self._place), shown)
 
@@ -300,13 +341,19 @@ class Dashboard(App[None]):
         """Ask the process that tries settings to keep, to put back, or to stop."""
         s = self.snapshot
         tuning = s.tuning if s is not None and s.state == "live" else None
-        if tuning is None or (tuning.tuned.decided and (wish != "back" or tuning.tuned.chosen == tuning.tuned.own)):
+        if tuning is None or (
+            tuning.tuned.decided and (wish != "back" or tuning.tuned.chosen == tuning.tuned.own)
+        ):
             self.notify("There is nothing to change any more.", timeout=3)
             return
         try:
             ask(self._path / tuning.place.process, tuning.place.loader, wish)
         except OSError as error:
-            self.notify(f"The run directory cannot be written: {error.strerror or error}", timeout=5, markup=False)
+            self.notify(
+                f"The run directory cannot be written: {error.strerror or error}",
+                timeout=5,
+                markup=False,
+            )
             return
         self.notify("Asked: it happens after the window now at work.", timeout=3)
 
@@ -325,10 +372,14 @@ class Dashboard(App[None]):
         """The command palette (Ctrl-P): the screens, every loader, and Textual's own."""
         yield from super().get_system_commands(screen)
         for number, name in enumerate(SCREENS):
-            yield SystemCommand(f"Show {name}", f"Screen {number + 1}", lambda n=number: self.action_look(n))
+            yield SystemCommand(
+                f"Show {name}", f"Screen {number + 1}", lambda n=number: self.action_look(n)
+            )
         for choice in self._choices():
             rank = f"rank {choice.rank}" if choice.rank is not None else f"process {choice.pid}"
             name = choice.name.replace("[", "(")  # the palette reads markup
-            yield SystemCommand(f"Loader {name}, {rank}", "Look at this one", lambda p=choice.place: self.choose(p))
+            yield SystemCommand(
+                f"Loader {name}, {rank}", "Look at this one", lambda p=choice.place: self.choose(p)
+            )
         yield SystemCommand("Newest", "Show the newest batches", lambda: self.action_go(1))
         yield SystemCommand("Copy the change", "The recommendation's code", self.action_copy)

@@ -28,7 +28,10 @@ _ENDINGS = {
 class TopLine(Widget):
     """Run, state, and the loader looked at."""
 
-    DEFAULT_CSS = "TopLine { height: 1; background: $panel; padding: 0 1; } TopLine:ansi { background: ansi_default; }"
+    DEFAULT_CSS = (
+        "TopLine { height: 1; background: $panel; padding: 0 1; } TopLine:ansi { "
+        "background: ansi_default; }"
+    )
 
     snapshot: reactive[Snapshot | None] = reactive(None)
 
@@ -45,10 +48,16 @@ class TopLine(Widget):
         command = " ".join(s.argv) or s.run_id
         room = width - len(right) - 16 - len(s.state) - 3
         left = Content.assemble(
-            ("Loaderscope", f"bold {MARK}"), "  ", fitted(text(command), max(0, room)).rstrip(), "  ",
-            ("● ", style), (s.state, f"bold {style}"),
-        )  # fmt: skip
-        return Content.assemble(left, " " * max(1, width - left.cell_length - len(right)), (right, "bold"))
+            ("Loaderscope", f"bold {MARK}"),
+            "  ",
+            fitted(text(command), max(0, room)).rstrip(),
+            "  ",
+            ("● ", style),
+            (s.state, f"bold {style}"),
+        )
+        return Content.assemble(
+            left, " " * max(1, width - left.cell_length - len(right)), (right, "bold")
+        )
 
     def _loader(self, s: Snapshot) -> str:
         choice = s.choice
@@ -82,11 +91,16 @@ class Tabs(Widget):
     def _labels(self) -> list[str]:
         counts = {1: f" {self.advice}" if self.advice else ""}
         names = SCREENS if self.trials or self.current == TRIALS else SCREENS[:TRIALS]
-        return [f" {number} {name}{counts.get(number - 1, '')} " for number, name in enumerate(names, 1)]
+        return [
+            f" {number} {name}{counts.get(number - 1, '')} " for number, name in enumerate(names, 1)
+        ]
 
     def render(self) -> Content:
         return line(
-            *((label, "bold reverse" if number == self.current else "") for number, label in enumerate(self._labels()))
+            *(
+                (label, "bold reverse" if number == self.current else "")
+                for number, label in enumerate(self._labels())
+            )
         )
 
     def on_click(self, event: Click) -> None:
@@ -98,7 +112,8 @@ class Tabs(Widget):
 
 
 class Scrubber(Widget):
-    """The time line of the run: a click or a drag goes to that moment, the right end is the newest."""
+    """The time line of the run: a click or a drag goes to that moment, the right end is the
+    newest."""
 
     DEFAULT_CSS = "Scrubber { height: 1; padding: 0 1; }"
 
@@ -131,10 +146,12 @@ class Scrubber(Widget):
         passed = duration(((end if at is None else at) - begin) / 1e9)
         word, style = self._word(s, at)
         parts: list[Part] = [
-            (f"{word:<{self._LEFT}}", style), ("━" * knob, MARK), ("●", f"bold {MARK}"),
+            (f"{word:<{self._LEFT}}", style),
+            ("━" * knob, MARK),
+            ("●", f"bold {MARK}"),
             ("─" * (track - knob - 1), DIM),
             (f"  {passed} of {duration((end - begin) / 1e9)}"[: self._RIGHT], ""),
-        ]  # fmt: skip
+        ]
         return Content.assemble(*parts)
 
     def _word(self, s: Snapshot, at: int | None) -> tuple[str, str]:
@@ -142,7 +159,11 @@ class Scrubber(Widget):
             return "▶ playing", f"bold {GOOD}"
         if at is not None:
             return ("⏸ paused" if self.frozen else "◀ looking"), f"bold {FAIR}"
-        return ("● live", f"bold {GOOD}") if s.state == "live" else (f"■ {s.state}", f"bold {STATES.get(s.state, '')}")
+        return (
+            ("● live", f"bold {GOOD}")
+            if s.state == "live"
+            else (f"■ {s.state}", f"bold {STATES.get(s.state, '')}")
+        )
 
     def _share(self, x: int) -> float:
         track = max(1, self.content_size.width - self._LEFT - self._RIGHT)
@@ -167,7 +188,8 @@ def _said(s: Snapshot) -> str:
 
 
 class Banner(Widget):
-    """Says what is missing, or that the run ended, died or was removed; not there while it lives and all is well."""
+    """Says what is missing, or that the run ended, died or was removed; not there while it lives
+    and all is well."""
 
     DEFAULT_CSS = "Banner { height: 1; padding: 0 1; display: none; }"
 

@@ -30,10 +30,21 @@ KEYS = (
 )
 
 _TERMS = (
-    ("stall share", "part of the loop's time in which the device (or the loop) had nothing to do for want of data"),
+    (
+        "stall share",
+        "part of the loop's time in which the device (or the loop) had nothing to do for want of "
+        "data",
+    ),
     ("headroom", "how much faster training would be if loading were free: no advice can give more"),
-    ("used", "how busy what does this stage is: the workers together, the pin thread, the device, the loop"),
-    ("of step", "the stage's time over the loop's time; stages that run side by side may exceed 100 %"),
+    (
+        "used",
+        "how busy what does this stage is: the workers together, the pin thread, the device, the "
+        "loop",
+    ),
+    (
+        "of step",
+        "the stage's time over the loop's time; stages that run side by side may exceed 100 %",
+    ),
     ("queue", "batches ready, of those that may be made ahead (workers x prefetch_factor)"),
     ("itself", "Code: the function's own share of its stage; the bar counts what it calls too"),
     ("ranks", "Workers: a cell a rank of the job, darker the longer it waits for its data"),
@@ -46,12 +57,14 @@ class HelpScreen(ModalScreen[None]):
 
     CSS = """
     HelpScreen { align: center middle; }
-    HelpScreen VerticalScroll { width: 90%; max-width: 100; height: auto; max-height: 90%; border: round $primary;
-                                background: $surface; padding: 0 2; }
+    HelpScreen VerticalScroll { width: 90%; max-width: 100; height: auto; max-height: 90%;
+                                border: round $primary; background: $surface; padding: 0 2; }
     HelpScreen Static { height: auto; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,h", "dismiss", "Close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,h", "dismiss", "Close")
+    ]
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as box:
@@ -67,5 +80,9 @@ def _content() -> Content:
     rows += [line((f"{key:<10}", f"bold {MARK}"), f" {meaning}") for key, meaning in KEYS]
     rows += [line(""), line(("Words", "bold underline"))]
     rows += [line((f"{word:<14}", "bold"), meaning) for word, meaning in _TERMS]
-    rows += [line((f"{name:<14}", "bold"), (meaning, DIM)) for name, _, meaning in GLOSSES.values() if name.strip()]
+    rows += [
+        line((f"{name:<14}", "bold"), (meaning, DIM))
+        for name, _, meaning in GLOSSES.values()
+        if name.strip()
+    ]
     return lines(rows)

@@ -1,4 +1,5 @@
-"""`loaderscope run --live`: the script and the dashboard together, the script's output in a pane of its own."""
+"""`loaderscope run --live`: the script and the dashboard together, the script's output in a pane of
+its own."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ from .app import Dashboard
 from .script import Script
 from .scrollback import Scrollback
 
-# The newest output, written to the terminal again when the dashboard is left: else a traceback would be lost with it.
+# The newest output, written to the terminal again when the dashboard is left: else a traceback
+# would be lost with it.
 KEPT_BYTES = 1 << 18
 
 # Beside the dashboard (0), alone (1), away (2).
@@ -46,8 +48,8 @@ class OutputPane(Widget):
     """The newest lines of the script's output; the mouse wheel goes back."""
 
     DEFAULT_CSS = """
-    OutputPane { height: 30%; min-height: 4; border-top: solid $primary; border-title-style: bold; padding: 0 1;
-                 text-wrap: nowrap; text-overflow: ellipsis; }
+    OutputPane { height: 30%; min-height: 4; border-top: solid $primary; border-title-style: bold;
+                 padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     def __init__(self, script: Script, scrollback: Scrollback, lock: threading.Lock) -> None:
@@ -63,7 +65,13 @@ class OutputPane(Widget):
     def told(self) -> None:
         """There is more to show."""
         code = self._script.code
-        state = "running" if code is None else f"exited with {code}" if code >= 0 else f"ended by signal {-code}"
+        state = (
+            "running"
+            if code is None
+            else f"exited with {code}"
+            if code >= 0
+            else f"ended by signal {-code}"
+        )
         self.border_title = Content(f"{clean(' '.join(self._script.argv), 60)} · {state}")
         self.refresh()
 
@@ -95,7 +103,8 @@ class LiveDashboard(Dashboard):
         Dashboard.CSS
         + """
     .-wide.-short #body { layout: horizontal; }
-    .-wide.-short #output { width: 45%; height: 1fr; border-top: none; border-left: solid $primary; }
+    .-wide.-short #output { width: 45%; height: 1fr; border-top: none;
+                            border-left: solid $primary; }
     #body.-alone #screens { display: none; }
     #body.-alone #output { height: 1fr; width: 1fr; }
     #body.-away #output { display: none; }
@@ -142,7 +151,8 @@ class LiveDashboard(Dashboard):
             self.notify("The script has ended. q leaves the dashboard.", timeout=3)
 
     def leave(self) -> None:
-        """The dashboard has gone: what was written last, and from now on all, goes to the terminal."""
+        """The dashboard has gone: what was written last, and from now on all, goes to the
+        terminal."""
         with self._lock:
             self._left.set()
             while self.kept:
@@ -167,8 +177,8 @@ class LiveDashboard(Dashboard):
 def run_live(argv: Sequence[str], runs: Path | None = None, beside: Beside = nullcontext) -> Ended:
     """Run a script with the dashboard. Raises as `run_command` does.
 
-    Leaving the dashboard does not end the script: its output then goes to the terminal until it ends. Where no run
-    directory can be made there is nothing to show, and the script runs as it is.
+    Leaving the dashboard does not end the script: its output then goes to the terminal until it
+    ends. Where no run directory can be made there is nothing to show, and the script runs as it is.
     """
     command, directory = prepare(argv, runs)
     if directory is None:
@@ -176,8 +186,9 @@ def run_live(argv: Sequence[str], runs: Path | None = None, beside: Beside = nul
     columns, rows = shutil.get_terminal_size()
     script = Script(command, directory, argv, max(4, rows * 3 // 10), columns)
     app = LiveDashboard(script)
-    # From before the dashboard to after it: asyncio lets a handler be that is not Python's own. With its own, Ctrl-C in
-    # the moment between the dashboard's last key and its end would be a cancellation that nobody notices.
+    # From before the dashboard to after it: asyncio lets a handler be that is not Python's own.
+    # With its own, Ctrl-C in the moment between the dashboard's last key and its end would be a
+    # cancellation that nobody notices.
     before = signal.signal(signal.SIGINT, lambda number, frame: _interrupt(script, frame))
     try:
         with beside(script.directory):

@@ -1,4 +1,5 @@
-"""A part of a screen: a title, and what a pure function draws of the snapshot in the room there is."""
+"""A part of a screen: a title, and what a pure function draws of the snapshot in the room there
+is."""
 
 from __future__ import annotations
 
@@ -17,18 +18,21 @@ class Draw(Protocol):
 
 
 class Panel(Widget):
-    """Draws again only when there is another snapshot, another size or another way to draw; shows only what changed.
+    """Draws again only when there is another snapshot, another size or another way to draw; shows
+    only what changed.
 
     With `auto`, the panel is as high as what it draws.
     """
 
     DEFAULT_CSS = """
-    Panel { border-top: solid $secondary; border-title-style: bold; border-title-color: $text; padding: 0 1;
-            height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
+    Panel { border-top: solid $secondary; border-title-style: bold; border-title-color: $text;
+            padding: 0 1; height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
     Panel.auto { height: auto; }
     """
 
-    def __init__(self, title: str, draw: Draw, *, auto: bool = False, id: str | None = None) -> None:
+    def __init__(
+        self, title: str, draw: Draw, *, auto: bool = False, id: str | None = None
+    ) -> None:
         super().__init__(id=id, classes="auto" if auto else None)
         self.border_title = Content(title)
         self._draw = draw
@@ -52,10 +56,13 @@ class Panel(Widget):
         self._again()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        # Not what the base class measures: it would wrap a line that is one column too long on its way to a new size.
-        return max(1, self._content.plain.count("\n") + 1) if self._auto else super().get_content_height(
-            container, viewport, width
-        )  # fmt: skip
+        # Not what the base class measures: it would wrap a line that is one column too long on its
+        # way to a new size.
+        return (
+            max(1, self._content.plain.count("\n") + 1)
+            if self._auto
+            else super().get_content_height(container, viewport, width)
+        )
 
     def render(self) -> Content:
         return self._content

@@ -1,7 +1,7 @@
 """The thread that reads the run and makes snapshots. Widgets only draw what it posts.
 
-Advice is dear (rules, and a simulation of changed loaders): it is worked out in a thread of its own, on the newest
-batches, and again only after a while.
+Advice is dear (rules, and a simulation of changed loaders): it is worked out in a thread of its
+own, on the newest batches, and again only after a while.
 """
 
 from __future__ import annotations
@@ -28,10 +28,15 @@ Advise = Callable[[Run, Place], AdviceView]
 
 
 class Reader(EndableThread):
-    """Posts a snapshot whenever there is something new, at most one each INTERVAL_S; at once after a wish."""
+    """Posts a snapshot whenever there is something new, at most one each INTERVAL_S; at once after
+    a wish."""
 
     def __init__(
-        self, follower: Follower, post: Post, interval_s: float = INTERVAL_S, advise: Advise = advice_of
+        self,
+        follower: Follower,
+        post: Post,
+        interval_s: float = INTERVAL_S,
+        advise: Advise = advice_of,
     ) -> None:
         super().__init__(name="loaderscope-reader", daemon=True)
         self._builder = SnapshotBuilder(follower)
@@ -73,7 +78,9 @@ class Reader(EndableThread):
             self._wished.clear()
             try:
                 snapshot = self.step(wished)
-            except Exception as error:  # a thread that died would leave a screen that only looks alive
+            except (
+                Exception
+            ) as error:  # a thread that died would leave a screen that only looks alive
                 snapshot = self._failed(error)
             if snapshot is not None and not self._over:
                 self._post(snapshot)
@@ -91,19 +98,27 @@ class Reader(EndableThread):
         self.refresh_s = [*self.refresh_s[-99:], time.perf_counter() - began]
         choice = snapshot.choice
         if run is not None and choice is not None:
-            self.advisor.consider(run, choice.place, (choice.place, wish.at_ns, self._follower.version))
+            self.advisor.consider(
+                run, choice.place, (choice.place, wish.at_ns, self._follower.version)
+            )
         self._last = snapshot
         return snapshot
 
     def _running(self) -> bool:
         """A live loop that stands still: its rate falls though nothing new was recorded."""
         last = self._last
-        if last is None or last.state != "live" or last.loader is None or self._wish.at_ns is not None:
+        if (
+            last is None
+            or last.state != "live"
+            or last.loader is None
+            or self._wish.at_ns is not None
+        ):
             return False
         return bool(last.loader.pace.batches_s)
 
     def _catch_up(self) -> None:
-        """Add older batches to the totals, leaving about half of a core alone; what they change is shown at once."""
+        """Add older batches to the totals, leaving about half of a core alone; what they change is
+        shown at once."""
         began = time.monotonic()
         if self._follower.catch_up(CATCH_UP_S):
             self._wished.set()
@@ -117,7 +132,8 @@ class Reader(EndableThread):
 
 
 class Advisor:
-    """Works advice out beside the reader, one at a time, and never more often than ADVICE_EVERY_S."""
+    """Works advice out beside the reader, one at a time, and never more often than
+    ADVICE_EVERY_S."""
 
     def __init__(self, advise: Advise) -> None:
         self._advise = advise
@@ -155,7 +171,9 @@ class Advisor:
             return
         self._basis = basis
         self._next_s = time.monotonic() + ADVICE_EVERY_S
-        self._thread = EndableThread(target=self._work, args=(run, place), name="loaderscope-advice", daemon=True)
+        self._thread = EndableThread(
+            target=self._work, args=(run, place), name="loaderscope-advice", daemon=True
+        )
         self._thread.start()
 
     def _work(self, run: Run, place: Place) -> None:

@@ -20,7 +20,8 @@ from .panel import Panel
 from .snapshot import AdviceView, Snapshot
 from .stack_requests import Taken
 
-# Rows from which the overview has room for a queue with its course, and columns for two panels beside each other.
+# Rows from which the overview has room for a queue with its course, and columns for two panels
+# beside each other.
 ROOMY_FROM, BROAD_FROM = 32, 116
 
 
@@ -71,9 +72,10 @@ class Advice(View):
     Advice Horizontal { height: 1fr; }
     Advice OptionList { width: 34; height: 1fr; padding: 0 1; background: $background; }
     Advice OptionList, Advice OptionList:focus { border: none; border-right: solid $secondary; }
-    Advice OptionList > .option-list--option-highlighted { background: $panel-lighten-1; text-style: bold; }
-    Advice OptionList:focus > .option-list--option-highlighted { background: $panel-lighten-1; text-style: bold;
-                                                                 color: $text; }
+    Advice OptionList > .option-list--option-highlighted { background: $panel-lighten-1;
+                                                           text-style: bold; }
+    Advice OptionList:focus > .option-list--option-highlighted { background: $panel-lighten-1;
+                                                                 text-style: bold; color: $text; }
     Advice OptionList:ansi > .option-list--option-highlighted { text-style: bold reverse; }
     Advice VerticalScroll { width: 1fr; padding: 0 1; }
     Advice #detail { width: 1fr; height: auto; }
@@ -98,7 +100,9 @@ class Advice(View):
             chosen = self.chosen
             found = advice.entries(self._advice)
             entries.clear_options()
-            entries.add_options(Option(line, id=id_, disabled=":" not in id_) for id_, line in found)
+            entries.add_options(
+                Option(line, id=id_, disabled=":" not in id_) for id_, line in found
+            )
             ids = [id_ for id_, _ in found if ":" in id_]
             if ids:
                 entries.highlighted = entries.get_option_index(chosen if chosen in ids else ids[0])
@@ -157,7 +161,9 @@ class Workers(View):
 
     def action_zoom(self, step: int) -> None:
         self.zoom = max(0, min(len(workers.ZOOMS) - 1, self.zoom + step))
-        self.query_one("#lanes", Panel).draw_with(partial(workers.timeline, zoom=workers.ZOOMS[self.zoom]))
+        self.query_one("#lanes", Panel).draw_with(
+            partial(workers.timeline, zoom=workers.ZOOMS[self.zoom])
+        )
 
 
 class System(View):

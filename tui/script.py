@@ -20,13 +20,15 @@ READ_BYTES = 1 << 16
 
 
 class Script:
-    """`command`, recorded into `directory` and shown as `argv`, starts at once. When its terminal goes (this process
-    ends), the kernel sends it SIGHUP, as for any terminal.
+    """`command`, recorded into `directory` and shown as `argv`, starts at once. When its terminal
+    goes (this process ends), the kernel sends it SIGHUP, as for any terminal.
 
     Raises UsageError where it cannot be started.
     """
 
-    def __init__(self, command: list[str], directory: Path, argv: Sequence[str], rows: int, columns: int) -> None:
+    def __init__(
+        self, command: list[str], directory: Path, argv: Sequence[str], rows: int, columns: int
+    ) -> None:
         self.directory = directory
         self.argv = tuple(argv)
         self._master, slave = pty.openpty()
@@ -36,9 +38,14 @@ class Script:
             env.pop(name, None)  # they are those of the dashboard, not of the pane
         try:
             self._process = subprocess.Popen(
-                command, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True,
+                command,
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                env=env,
+                start_new_session=True,
                 preexec_fn=_own_terminal,  # noqa: PLW1509 (no thread runs yet)
-            )  # fmt: skip
+            )
         except OSError as error:
             os.close(self._master)
             shutil.rmtree(self.directory, ignore_errors=True)
@@ -56,7 +63,11 @@ class Script:
     def resize(self, rows: int, columns: int) -> None:
         """Its terminal's size."""
         with suppress(OSError):
-            fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", max(1, rows), max(1, columns), 0, 0))
+            fcntl.ioctl(
+                self._master,
+                termios.TIOCSWINSZ,
+                struct.pack("HHHH", max(1, rows), max(1, columns), 0, 0),
+            )
 
     def interrupt(self) -> None:
         """Ctrl-C, typed into its terminal."""
@@ -78,5 +89,6 @@ class Script:
 
 
 def _own_terminal() -> None:
-    """In the child: the pty becomes its controlling terminal, so that Ctrl-C and SIGHUP reach its whole group."""
+    """In the child: the pty becomes its controlling terminal, so that Ctrl-C and SIGHUP reach its
+    whole group."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

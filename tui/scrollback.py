@@ -1,8 +1,8 @@
 """A script's output as lines: just enough of a terminal for logs, colours and progress bars.
 
-Understood: carriage return, backspace, tab, cursor up and down, erasing of lines, and colours. Everything else that a
-terminal would obey (titles, clipboards, the mouse, other screens) is dropped, so that a script's output cannot reach
-the real terminal.
+Understood: carriage return, backspace, tab, cursor up and down, erasing of lines, and colours.
+Everything else that a terminal would obey (titles, clipboards, the mouse, other screens) is
+dropped, so that a script's output cannot reach the real terminal.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ class Scrollback:
         end = max(0, whole - back)
         begin = max(0, end - count)
         found = [self._settled[n] for n in range(begin, min(end, len(self._settled)))]
-        found += [_content(self._open[n - len(self._settled)]) for n in range(max(begin, len(self._settled)), end)]
+        found += [
+            _content(self._open[n - len(self._settled)])
+            for n in range(max(begin, len(self._settled)), end)
+        ]
         return found
 
     @property
@@ -85,7 +88,9 @@ class Scrollback:
         if len(line) < self._column:
             line += [(" ", "")] * (self._column - len(line))
         style = self._style
-        line[self._column : self._column + len(text)] = [(each if each.isprintable() else "�", style) for each in text]
+        line[self._column : self._column + len(text)] = [
+            (each if each.isprintable() else "�", style) for each in text
+        ]
         self._column += len(text)
 
     def _control(self, control: str) -> None:
@@ -109,7 +114,9 @@ class Scrollback:
                 self._row -= 1
 
     def _sequence(self, final: str, args: str) -> None:
-        numbers = [int(each) if each.isdigit() else 0 for each in args.split(";")[:16]] if args else [0]
+        numbers = (
+            [int(each) if each.isdigit() else 0 for each in args.split(";")[:16]] if args else [0]
+        )
         first = numbers[0]
         if final == "m":
             self._colour(numbers)

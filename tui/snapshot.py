@@ -1,11 +1,18 @@
-"""Everything the screens show at one moment, as one frozen value. Made in the reader's thread, drawn in the app's."""
+"""Everything the screens show at one moment, as one frozen value. Made in the reader's thread,
+drawn in the app's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..advisors.schema.report_model import Code, LoaderReport, Recommendation, StorageSummary, TransformTime
+from ..advisors.schema.report_model import (
+    Code,
+    LoaderReport,
+    Recommendation,
+    StorageSummary,
+    TransformTime,
+)
 from ..profiler.store.run.follow import Place
 from ..profiler.store.run.history import Course
 from ..profiler.store.run.rank_waits import RankWait
@@ -29,7 +36,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Times:
-    """Where the scrubber stands. `at_ns` is None while the newest is shown; times are those of the loader's process."""
+    """Where the scrubber stands. `at_ns` is None while the newest is shown; times are those of the
+    loader's process."""
 
     begin_ns: int
     end_ns: int
@@ -38,7 +46,8 @@ class Times:
 
 @dataclass(frozen=True, eq=False)
 class LoaderView:
-    """The chosen loader at the chosen moment. `caught_up` is the share of its batches behind the figures."""
+    """The chosen loader at the chosen moment. `caught_up` is the share of its batches behind the
+    figures."""
 
     report: LoaderReport
     nodes: tuple[Node, ...]
@@ -52,7 +61,8 @@ class LoaderView:
 
 @dataclass(frozen=True)
 class AdviceView:
-    """The last advice worked out: it is dear, and a little older than the rest. `problem` is why there is none.
+    """The last advice worked out: it is dear, and a little older than the rest. `problem` is why
+    there is none.
 
     With it comes what it rests on and is dear too: functions seen in stacks, transforms, storage.
     """
@@ -72,7 +82,8 @@ class AdviceView:
 
 @dataclass(frozen=True)
 class TuningView:
-    """How the loader's settings are tried. `place`: whose process decides, which may be another rank's."""
+    """How the loader's settings are tried. `place`: whose process decides, which may be another
+    rank's."""
 
     tuned: Tuned
     place: Place
@@ -80,7 +91,8 @@ class TuningView:
 
 @dataclass(frozen=True, eq=False)  # holds arrays: two are the same only if they are one
 class Snapshot:
-    """`state` is live, finished, crashed, unknown or removed; `problem` a sentence where the run cannot be read."""
+    """`state` is live, finished, crashed, unknown or removed; `problem` a sentence where the run
+    cannot be read."""
 
     run_id: str
     argv: tuple[str, ...]

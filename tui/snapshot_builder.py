@@ -1,4 +1,5 @@
-"""Makes snapshots of a followed run. Each part is worked out again only when what it rests on has changed."""
+"""Makes snapshots of a followed run. Each part is worked out again only when what it rests on has
+changed."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class SnapshotBuilder:
         self._causes: dict[tuple[int, ...], str] = {}
 
     def build(self, wish: Wish, advice: AdviceView) -> tuple[Snapshot, Run | None]:
-        """The snapshot, and the run it was made of (None where it cannot be read). Never raises for a bad run."""
+        """The snapshot, and the run it was made of (None where it cannot be read). Never raises for
+        a bad run."""
         follower = self.follower
         try:
             place = wish.place or self._place
@@ -62,7 +64,14 @@ class SnapshotBuilder:
         chosen = next((n for n, choice in enumerate(choices) if choice.place == place), 0)
         state = follower.state if follower.state == "removed" else run.outcome
         snapshot = Snapshot(
-            run.id, run.argv, state, choices, chosen, notes=run.notes, missing=missing_figures(run), advice=advice
+            run.id,
+            run.argv,
+            state,
+            choices,
+            chosen,
+            notes=run.notes,
+            missing=missing_figures(run),
+            advice=advice,
         )
         found = _find(run, choices[chosen].place) if choices else None
         if found is None:
@@ -76,10 +85,17 @@ class SnapshotBuilder:
         ranks = self._waits.of(run, process, loader) if wish.at_ns is None else ()
         tuning = _tuning(run, process, loader)
         return replace(
-            snapshot, times=times, loader=view, machine=machine(run, process), ranks=ranks, tuning=tuning
+            snapshot,
+            times=times,
+            loader=view,
+            machine=machine(run, process),
+            ranks=ranks,
+            tuning=tuning,
         ), run
 
-    def _loader(self, run: Run, process: ProcessRun, loader: LoaderRun, now_ns: int | None) -> LoaderView:
+    def _loader(
+        self, run: Run, process: ProcessRun, loader: LoaderRun, now_ns: int | None
+    ) -> LoaderView:
         place = process.path.name, loader.index
         # Stacks are dear to merge: what they show comes with the advice, not with every snapshot.
         bare = replace(run, systems=tuple(replace(system, bursts=()) for system in run.systems))
@@ -99,23 +115,34 @@ class SnapshotBuilder:
 
 
 def advice_of(run: Run, place: Place) -> AdviceView:
-    """The advice on a loader of a run already in memory. A failure of ours costs the advice, never the screen."""
+    """The advice on a loader of a run already in memory. A failure of ours costs the advice, never
+    the screen."""
     try:
         found = build_report(run, loader=(place.process, place.loader)).loaders
     except Exception as error:
-        return AdviceView(problem=f"advice failed: {type(error).__name__}: {clean(error, 200)}", ready=True)
+        return AdviceView(
+            problem=f"advice failed: {type(error).__name__}: {clean(error, 200)}", ready=True
+        )
     if not found:
         return AdviceView()
     report: LoaderReport = found[0]
     return AdviceView(
-        report.recommendations, report.rejected, report.unmeasured, report.batches, ready=True,
-        code=report.code, transforms=report.transforms, storage=report.storage, plan=tuple(plan_rows(report)),
+        report.recommendations,
+        report.rejected,
+        report.unmeasured,
+        report.batches,
+        ready=True,
+        code=report.code,
+        transforms=report.transforms,
+        storage=report.storage,
+        plan=tuple(plan_rows(report)),
         summary=plan_summary(report) if report.recommendations else nothing_to_change(report),
-    )  # fmt: skip
+    )
 
 
 def _find(run: Run, place: Place | None) -> tuple[ProcessRun, LoaderRun] | None:
-    """The loader at this place; by default the first of the first process: training comes before validation."""
+    """The loader at this place; by default the first of the first process: training comes before
+    validation."""
     found = ((process, loader) for process in run.processes for loader in process.loaders)
     return next((each for each in found if place in (None, _place(*each))), None)
 

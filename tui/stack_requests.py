@@ -41,4 +41,9 @@ class Taker(EndableThread):
             self._done(Taken(False, f"no stacks: {type(error).__name__}: {clean(error, 200)}"))
         else:
             samples = plural(sum(burst.samples.values()), "sample", "samples")
-            self._done(Taken(True, f"taken: {samples} of {plural(len(burst.samples), 'process', 'processes')}"))
+            self._done(
+                Taken(
+                    True,
+                    f"taken: {samples} of {plural(len(burst.samples), 'process', 'processes')}",
+                )
+            )

@@ -1,4 +1,5 @@
-"""Colours: a dark and a light theme with texts that keep 4.5:1 against their background, and which one fits."""
+"""Colours: a dark and a light theme with texts that keep 4.5:1 against their background, and which
+one fits."""
 
 from __future__ import annotations
 
@@ -54,13 +55,27 @@ LIGHT = Theme(
 def fitting(environ: Mapping[str, str]) -> str:
     """The theme for a terminal, as far as its environment tells.
 
-    COLORFGBG (rxvt, Konsole, iTerm2) ends in the background's colour number: 7 and 9 to 15 are light. A terminal that
-    promises neither 256 nor true colours gets the theme of its own sixteen.
+    COLORFGBG (rxvt, Konsole, iTerm2) ends in the background's colour number: 7 and 9 to 15 are
+    light. A terminal that promises neither 256 nor true colours gets the theme of its own sixteen.
     """
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
     light = background.isdigit() and (int(background) == 7 or 9 <= int(background) <= 15)
     term = environ.get("TERM", "")
-    rich = environ.get("COLORTERM", "").lower() in ("truecolor", "24bit") or "256" in term or "direct" in term
-    if not rich and term in ("", "linux", "xterm", "xterm-16color", "screen", "tmux", "vt100", "vt220", "ansi"):
+    rich = (
+        environ.get("COLORTERM", "").lower() in ("truecolor", "24bit")
+        or "256" in term
+        or "direct" in term
+    )
+    if not rich and term in (
+        "",
+        "linux",
+        "xterm",
+        "xterm-16color",
+        "screen",
+        "tmux",
+        "vt100",
+        "vt220",
+        "ansi",
+    ):
         return "ansi-light" if light else "ansi-dark"
     return LIGHT.name if light else DARK.name

@@ -1,1 +1,2 @@
-"""Tuning: a loader's settings are tried live, on the training that goes on; the best proven one stays."""
+"""Tuning: a loader's settings are tried live, on the training that goes on; the best proven one
+stays."""

@@ -1,7 +1,8 @@
 """Open files where several processes fetch from one data set.
 
-An open file has one position for all forked processes: each would go on reading where another left off, and a data set
-that seeks and reads would make batches of other samples' bytes, without an error (pytorch#11929).
+An open file has one position for all forked processes: each would go on reading where another left
+off, and a data set that seeks and reads would make batches of other samples' bytes, without an
+error (pytorch#11929).
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ BYTES_RECEIVED = 128
 
 
 def reopen_files() -> None:
-    """In a process that was just forked: files open for reading get a position of their own, the same as before. Raises
-    OSError where one of them cannot be opened again."""
+    """In a process that was just forked: files open for reading get a position of their own, the
+    same as before. Raises OSError where one of them cannot be opened again."""
     for fd, what, flags in list(descriptors()):
         if is_file(what, flags, os.O_RDONLY):
             position, inheritable = os.lseek(fd, 0, os.SEEK_CUR), os.get_inheritable(fd)
-            new = os.open(f"{DESCRIPTORS}/{fd}", os.O_RDONLY | flags & getattr(os, "O_DIRECT", 0) | os.O_CLOEXEC)
+            new = os.open(
+                f"{DESCRIPTORS}/{fd}",
+                os.O_RDONLY | flags & getattr(os, "O_DIRECT", 0) | os.O_CLOEXEC,
+            )
             try:
                 os.lseek(new, position, os.SEEK_SET)
                 os.dup2(new, fd, inheritable)
@@ -36,15 +40,16 @@ def reopen_files() -> None:
 
 @dataclass(frozen=True)
 class Handles:
-    """How far files that are open for reading and writing are, and what TCP connections have brought, by descriptor and
-    inode: neither can be had twice."""
+    """How far files that are open for reading and writing are, and what TCP connections have
+    brought, by descriptor and inode: neither can be had twice."""
 
     files: dict[tuple[int, int], tuple[int, str]]
     connections: dict[tuple[int, int], tuple[int, str]]
 
 
 class SharedHandles:
-    """What a loader is fetched from by this process that forked workers would share with it, found in a few fetches."""
+    """What a loader is fetched from by this process that forked workers would share with it, found
+    in a few fetches."""
 
     LOOKS = 3
 
@@ -67,16 +72,25 @@ class SharedHandles:
 
     @property
     def why_not_forked(self) -> str | None:
-        """Why forked processes could not do what this one does; None where nothing speaks against it."""
+        """Why forked processes could not do what this one does; None where nothing speaks against
+        it."""
         shared = self._files
         if self.looks >= self.LOOKS:
             # What ranks tell each other arrives at any time.
-            shared = shared | (self._connections - self._between if _has_ranks() else self._connections)
+            shared = shared | (
+                self._connections - self._between if _has_ranks() else self._connections
+            )
         names = ", ".join(sorted(shared)[:3])
-        return f"workers would share {names}, which this process fetches from: open it in the worker" if names else None
+        return (
+            f"workers would share {names}, which this process fetches from: open it in the worker"
+            if names
+            else None
+        )
 
 
-def _moved(before: dict[tuple[int, int], tuple[int, str]], after: dict[tuple[int, int], tuple[int, str]]) -> set[str]:
+def _moved(
+    before: dict[tuple[int, int], tuple[int, str]], after: dict[tuple[int, int], tuple[int, str]]
+) -> set[str]:
     return {name for each, (at, name) in after.items() if each in before and before[each][0] != at}
 
 
@@ -108,10 +122,15 @@ def _received(fd: int) -> tuple[int, str] | None:
         os.close(copy)
         raise
     with connection:
-        if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.type != socket.SOCK_STREAM:
+        if (
+            connection.family not in (socket.AF_INET, socket.AF_INET6)
+            or connection.type != socket.SOCK_STREAM
+        ):
             return None
         facts = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
         if len(facts) < BYTES_RECEIVED + 8:
             return None
         host, port, *_ = connection.getpeername()
-        return struct.unpack_from("=Q", facts, BYTES_RECEIVED)[0], f"the connection to {host}:{port}"
+        return struct.unpack_from("=Q", facts, BYTES_RECEIVED)[
+            0
+        ], f"the connection to {host}:{port}"

@@ -1,4 +1,5 @@
-"""Which settings are tried, and in which order: first what the what-if model expects most of, then its neighbours."""
+"""Which settings are tried, and in which order: first what the what-if model expects most of, then
+its neighbours."""
 
 from __future__ import annotations
 
@@ -38,10 +39,11 @@ def predicted_candidates(
     any_order: bool = False,
     look_up_us: tuple[float, float] | None = None,
 ) -> list[Candidate]:
-    """The candidates for a loader of a run that is being recorded, the most promising first; none if all is well.
+    """The candidates for a loader of a run that is being recorded, the most promising first; none
+    if all is well.
 
-    Where too little was measured, the usual numbers of workers. `cores`: one rank's part of them. `look_up_us`: what
-    one look-up of a whole batch takes, where there is one.
+    Where too little was measured, the usual numbers of workers. `cores`: one rank's part of them.
+    `look_up_us`: what one look-up of a whole batch takes, where there is one.
     """
     opened = open_run(run)
     for each in opened.processes:
@@ -72,7 +74,8 @@ def ordered(
     any_order: bool = False,
     look_up_us: tuple[float, float] | None = None,
 ) -> list[Candidate]:
-    """By what the model says of a change; numbers of workers first, then the rest with the best of those."""
+    """By what the model says of a change; numbers of workers first, then the rest with the best of
+    those."""
     if predict(fetch=0.0, collate=0.0, transfer=0.0).high < LEAST_GAIN:
         return []  # it is not loading that the loop waits for
     most = max(2 * (cores or usable_cores()), 4, own.num_workers)
@@ -88,26 +91,35 @@ def ordered(
     with_workers = [each for each in (own, *best) if each.num_workers]
     foresee(replace(each, prefetch_factor=factor) for each in with_workers for factor in PREFETCH)
     if device:
-        foresee(replace(each, pin_memory=not own.pin_memory) for each in (own, *_best(found, own)[:1]))
+        foresee(
+            replace(each, pin_memory=not own.pin_memory) for each in (own, *_best(found, own)[:1])
+        )
     if any_order:
-        foresee(replace(each, in_order=False) for each in (own, *_best(found, own)[:2]) if each.num_workers)
+        foresee(
+            replace(each, in_order=False)
+            for each in (own, *_best(found, own)[:2])
+            if each.num_workers
+        )
     for each in (own, *_best(found, own)[:1]):
         kept = replace(each, persistent_workers=True)
         if (
             each.num_workers
-            and predict(**kept.changed_from(own)).mid > LEAST_GAIN * predict(**each.changed_from(own)).mid
+            and predict(**kept.changed_from(own)).mid
+            > LEAST_GAIN * predict(**each.changed_from(own)).mid
         ):
             foresee([kept])
     if look_up_us is not None:
         found[own.looked_up] = predict(fetch_us=look_up_us, collate_us=COLLATED_US, num_workers=0)
     chosen: list[Settings] = []
     for each in _best(found, own):
-        if found[each].high > LEAST_GAIN and not any(_as_good(each, other, found) for other in (own, *chosen)):
+        if found[each].high > LEAST_GAIN and not any(
+            _as_good(each, other, found) for other in (own, *chosen)
+        ):
             chosen.append(each)
     chosen = chosen[:FIRST]
     none = own.with_workers(0)
-    # Of what workers cost the model knows least: where it sees no great loss, they are left out once, before time goes
-    # to what is not expected to gain.
+    # Of what workers cost the model knows least: where it sees no great loss, they are left out
+    # once, before time goes to what is not expected to gain.
     if own.num_workers and none not in chosen and found[none].high > NO_GREAT_LOSS:
         gains = [each for each in chosen if found[each].mid > LEAST_GAIN][: FIRST - 1]
         chosen = [*gains, none, *(each for each in chosen if each not in gains)][:FIRST]
@@ -120,9 +132,12 @@ def _as_good(one: Settings, other: Settings, found: dict[Settings, Range]) -> bo
     return same and found[one].mid < LEAST_GAIN * (found[other].mid if other in found else 1.0)
 
 
-def neighbours(best: Settings, base: Settings, tried: set[Settings], cores: int | None = None) -> list[Candidate]:
-    """What lies beside the best so far, which was better than `base`: the model may be off by a worker or two. Fewer
-    workers come first where fewer were better, and where they share cores already, half as many."""
+def neighbours(
+    best: Settings, base: Settings, tried: set[Settings], cores: int | None = None
+) -> list[Candidate]:
+    """What lies beside the best so far, which was better than `base`: the model may be off by a
+    worker or two. Fewer workers come first where fewer were better, and where they share cores
+    already, half as many."""
     if best.batched:
         return []
     workers = best.num_workers
@@ -145,9 +160,9 @@ def _with_workers(settings: Settings, workers: int) -> Settings:
 
 
 def _best(found: dict[Settings, Range], own: Settings) -> list[Settings]:
-    """The most promising first; of those that are as good, the cheapest. The model has no jitter, against which batches
-    are made ahead: so fewer workers make as many ahead as the code's own, and a single one each comes last (grids were
-    5 % slower with it than with two: docs/tune.md)."""
+    """The most promising first; of those that are as good, the cheapest. The model has no jitter,
+    against which batches are made ahead: so fewer workers make as many ahead as the code's own, and
+    a single one each comes last (grids were 5 % slower with it than with two: docs/tune.md)."""
 
     def cost(each: Settings) -> tuple[int, int, bool, int]:
         missing = max(0, own.ahead - each.ahead) if each.num_workers < own.num_workers else 0

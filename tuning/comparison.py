@@ -1,4 +1,5 @@
-"""Whether other settings make the batches that the code's own make: some are made both ways, and compared."""
+"""Whether other settings make the batches that the code's own make: some are made both ways, and
+compared."""
 
 from __future__ import annotations
 
@@ -29,9 +30,14 @@ class Comparison:
         self._since_ns = now_ns()
 
     def handed(self, index: Any, batch: Any) -> None:
-        """This batch of this index is about to reach the loop. Raises Unequal, or what making one raised."""
+        """This batch of this index is about to reach the loop. Raises Unequal, or what making one
+        raised."""
         self._compare()
-        if self._begun < self._wanted and not self._long and len(self._expected) < self._pool.most_tasks:
+        if (
+            self._begun < self._wanted
+            and not self._long
+            and len(self._expected) < self._pool.most_tasks
+        ):
             self._begun += 1
             self._expected.append(digest(batch))
             self._pool.make(index)
@@ -58,19 +64,28 @@ class Comparison:
 
 
 class SpotChecks:
-    """Ever fewer of the batches that other settings make for the loop are made again, the code's own way: of those that
-    the same settings made in the epoch, the 1st, 2nd, 4th, 8th and so on, and the first after each change of them."""
+    """Ever fewer of the batches that other settings make for the loop are made again, the code's
+    own way: of those that the same settings made in the epoch, the 1st, 2nd, 4th, 8th and so on,
+    and the first after each change of them."""
 
     def __init__(self) -> None:
         self._handed: Counter[Settings] = Counter()
         self._last: Settings | None = None
         self.took_ns = 0  # making the last one again; 0 where it was not
 
-    def checked(self, settings: Settings, index: Any, batch: Any, make: Callable[[Any], Any]) -> Any:
-        """The batch for the loop: where it was made again, that one. Raises Unequal with it where they differ. `make`
-        gives the batch of an index as the code's own settings make it, or None where it cannot."""
+    def checked(
+        self, settings: Settings, index: Any, batch: Any, make: Callable[[Any], Any]
+    ) -> Any:
+        """The batch for the loop: where it was made again, that one. Raises Unequal with it where
+        they differ. `make` gives the batch of an index as the code's own settings make it, or None
+        where it cannot."""
         self._handed[settings] += 1
-        number, first, self._last, self.took_ns = self._handed[settings], self._last != settings, settings, 0
+        number, first, self._last, self.took_ns = (
+            self._handed[settings],
+            self._last != settings,
+            settings,
+            0,
+        )
         if number & (number - 1) and not first:
             return batch
         began_ns = now_ns()

@@ -14,10 +14,13 @@ class Driver(Protocol):
     """Who decides on the settings of a loader. What it raises is its failure, and ends nothing."""
 
     pools: int  # made so far besides those that an untuned loader makes
-    compared: int  # batches that other settings make for a comparison before they make any for the loop
+    compared: (
+        int  # batches that other settings make for a comparison before they make any for the loop
+    )
 
     def wanted(self, own: Settings) -> Settings:
-        """For an iteration that begins; `own` are those of the user's code, which may change them."""
+        """For an iteration that begins; `own` are those of the user's code, which may change
+        them."""
 
     def keeps(self, settings: Settings) -> bool:
         """Whether workers with these settings are to stay, idle, for the next turn."""

@@ -1,5 +1,5 @@
-"""The beginning of an epoch: what torch draws from the random streams then is drawn at the same moments, in the same
-order and once, whoever is to make the batches."""
+"""The beginning of an epoch: what torch draws from the random streams then is drawn at the same
+moments, in the same order and once, whoever is to make the batches."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ class EpochStart:
         self._shown = shown
         self._seed_drawn = False  # which loaders that keep their workers draw once
 
-    def begin(self, loader: Any, maker: PoolMaker, settings: Settings, before: Pool | None) -> Begun:
-        """With these settings, by `before` if its workers stayed; with the code's own where that fails. Raises what the
-        sampler raises, and what the code's own settings raise."""
+    def begin(
+        self, loader: Any, maker: PoolMaker, settings: Settings, before: Pool | None
+    ) -> Begun:
+        """With these settings, by `before` if its workers stayed; with the code's own where that
+        fails. Raises what the sampler raises, and what the code's own settings raise."""
         own = settings_of(loader)
         draws_seed = not (own.persistent_workers and self._seed_drawn)
         self._seed_drawn = True
@@ -49,12 +51,22 @@ class EpochStart:
     def _by_own(self, loader: Any, maker: PoolMaker, before: Pool | None, new_order: Any) -> Begun:
         """As torch does it."""
         sampler = SamplerView(loader._index_sampler, new_order)
-        pool = maker.own(sampler, loader.generator) if before is None else _reset(before, loader, sampler)
+        pool = (
+            maker.own(sampler, loader.generator)
+            if before is None
+            else _reset(before, loader, sampler)
+        )
         assert sampler.order is not None
         return Begun(pool, sampler.order, None)
 
     def _by_guest(
-        self, loader: Any, maker: PoolMaker, settings: Settings, before: Pool | None, new_order: Any, draws_seed: bool
+        self,
+        loader: Any,
+        maker: PoolMaker,
+        settings: Settings,
+        before: Pool | None,
+        new_order: Any,
+        draws_seed: bool,
     ) -> Begun:
         own = settings_of(loader)
         source = iter(loader._index_sampler)
@@ -72,7 +84,11 @@ class EpochStart:
         failure = None
         if settings != own:
             try:
-                pool = _reset(before, loader, _Drawn(order)) if before is not None else maker.guest(settings, None)
+                pool = (
+                    _reset(before, loader, _Drawn(order))
+                    if before is not None
+                    else maker.guest(settings, None)
+                )
                 if own.num_workers:
                     pool.draw_from(order)
                 return Begun(pool, order, None)
@@ -81,7 +97,8 @@ class EpochStart:
                     raise
                 failure = error
                 order.give_back(0)
-        # Torch draws the seed itself: from the same state, or where it would draw none, from another stream.
+        # Torch draws the seed itself: from the same state, or where it would draw none, from
+        # another stream.
         later = stream.get_state()
         if draws_seed and later.equal(after):
             stream.set_state(state)

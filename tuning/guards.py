@@ -1,4 +1,5 @@
-"""Looking on while other settings than the code's make batches: whether these still depend on their indices alone.
+"""Looking on while other settings than the code's make batches: whether these still depend on their
+indices alone.
 
 What speaks against it is raised in place of the batch, which the code's own settings then make.
 """
@@ -30,9 +31,12 @@ def reason_of(error: BaseException) -> str:
 class CollateInWorker:
     """In the place of a collate function, in workers that the code does not have."""
 
-    def __init__(self, collate: Callable[[Any], Any], random: bool, data: State | None, strict: bool) -> None:
-        """`random`: drawing random numbers speaks against a batch. `data`: so does changing what was found so; in the
-        first batch too where it is `strict`, which else may open what is opened late."""
+    def __init__(
+        self, collate: Callable[[Any], Any], random: bool, data: State | None, strict: bool
+    ) -> None:
+        """`random`: drawing random numbers speaks against a batch. `data`: so does changing what
+        was found so; in the first batch too where it is `strict`, which else may open what is
+        opened late."""
         self._collate, self._random, self._data, self._strict = collate, random, data, strict
         self._streams: Streams | None = None
         self._before: list[Any] = []
@@ -67,14 +71,20 @@ class CollateInWorker:
         elif changed is not None:
             raise Depends(f"fetching changes {changed}")
         if self._strict and views(batch, self._data):
-            raise Depends("its batches are views of the data: what the loop does to them it would do to the data")
+            raise Depends(
+                "its batches are views of the data: what the loop does to them it would do to the "
+                "data"
+            )
 
 
 class FetchHere:
-    """In the place of a fetcher's `fetch`, in the training process where the code has workers for that. A worker was
-    shown to change nothing by it; the program's random numbers stay as if workers had fetched whatever comes."""
+    """In the place of a fetcher's `fetch`, in the training process where the code has workers for
+    that. A worker was shown to change nothing by it; the program's random numbers stay as if
+    workers had fetched whatever comes."""
 
-    def __init__(self, fetcher: Any, data: Callable[[], State | None], look: Callable[[], bool]) -> None:
+    def __init__(
+        self, fetcher: Any, data: Callable[[], State | None], look: Callable[[], bool]
+    ) -> None:
         """`data`: the state of the data set; `look`: whether there is time to look at it."""
         # Of the class: the attribute of this name is this very object.
         self._fetch, self._fetcher = type(fetcher).fetch, weakref.ref(fetcher)

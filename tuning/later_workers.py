@@ -1,7 +1,8 @@
-"""How workers start of a pool that the user's code does not have: apart from this process, and one by one.
+"""How workers start of a pool that the user's code does not have: apart from this process, and one
+by one.
 
-Forking takes a large process some tens of milliseconds: all workers of a pool at once would be one long step. So they
-start between the loop's steps, in its own thread.
+Forking takes a large process some tens of milliseconds: all workers of a pool at once would be one
+long step. So they start between the loop's steps, in its own thread.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from .apart import reopen_files
 
 
 class ApartWorkers:
-    """Stands for a loader's `multiprocessing_context`: processes that it forks share no position in a file."""
+    """Stands for a loader's `multiprocessing_context`: processes that it forks share no position in
+    a file."""
 
     def __init__(self, context: Any) -> None:
         import torch.multiprocessing
@@ -37,7 +39,11 @@ def forks(context: Any) -> bool:
     """Whether a loader with this `multiprocessing_context` forks its workers."""
     import multiprocessing
 
-    method = context.get_start_method() if context is not None else multiprocessing.get_start_method(allow_none=True)
+    method = (
+        context.get_start_method()
+        if context is not None
+        else multiprocessing.get_start_method(allow_none=True)
+    )
     return (method or multiprocessing.get_all_start_methods()[0]) == "fork"
 
 
@@ -45,14 +51,17 @@ def _run_apart(process: Any) -> None:
     try:
         reopen_files()
     except OSError:
-        os._exit(1)  # without a word on the program's error output; torch tells the training process
+        os._exit(
+            1
+        )  # without a word on the program's error output; torch tells the training process
     super(type(process), process).run()
 
 
 class LaterWorkers(ApartWorkers):
     """And they start when they are told to.
 
-    Where they would be asked for before, they are as processes that have ended: nobody waits for them.
+    Where they would be asked for before, they are as processes that have ended: nobody waits for
+    them.
     """
 
     def __init__(self, context: Any) -> None:
@@ -88,11 +97,13 @@ class LaterWorkers(ApartWorkers):
 
     @property
     def ready(self) -> bool:
-        """Whether all have started, the last for as long as starting took: by then it can take a task."""
+        """Whether all have started, the last for as long as starting took: by then it can take a
+        task."""
         return not self._left and now_ns() - self._last_ns >= self._slowest_ns
 
 
-# A process that has not started yet, and is not waited for. Torch keeps its pid, to look whether such a child has died.
+# A process that has not started yet, and is not waited for. Torch keeps its pid, to look whether
+# such a child has died.
 _LATER = {
     "start": lambda self: None,
     "join": lambda self, timeout=None: None,

@@ -1,4 +1,5 @@
-"""The loop as it is, for long enough to predict what other settings would do; that is done beside it, in a thread."""
+"""The loop as it is, for long enough to predict what other settings would do; that is done beside
+it, in a thread."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ class Look:
             self._predicting.join(timeout_s)
 
 
-def candidates_for(loader: Any, own: Settings, cores: int, any_order: bool, batch_bytes: float) -> list[Candidate]:
+def candidates_for(
+    loader: Any, own: Settings, cores: int, any_order: bool, batch_bytes: float
+) -> list[Candidate]:
     """By what was recorded of the loader so far; the usual ones where that says nothing."""
     look_up_us: tuple[float, float] | None = None
     with suppress(Exception):  # most often NotArrays
@@ -68,7 +71,12 @@ def candidates_for(loader: Any, own: Settings, cores: int, any_order: bool, batc
     place, session = loader_place(loader), sessions.current()
     with suppress(Exception):
         if place is not None and session is not None:
-            device, orders = isinstance(in_use(), Accelerator), any_order and hasattr(loader, "in_order")
+            device, orders = (
+                isinstance(in_use(), Accelerator),
+                any_order and hasattr(loader, "in_order"),
+            )
             run, process, number = str(session.run_directory), str(place[0]), place[1]
-            return predicted_candidates(run, process, number, own, device, cores, orders, look_up_us)
+            return predicted_candidates(
+                run, process, number, own, device, cores, orders, look_up_us
+            )
     return usual(own, cores, look_up_us is not None)

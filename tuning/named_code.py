@@ -1,7 +1,8 @@
-"""What code names outside of the objects it is given: globals, closures, attributes of classes and modules.
+"""What code names outside of the objects it is given: globals, closures, attributes of classes and
+modules.
 
-Followed from the methods by which a data set or sampler is asked, through the functions that they name, as far as the
-code is the user's: an installed package is taken not to change its globals.
+Followed from the methods by which a data set or sampler is asked, through the functions that they
+name, as far as the code is the user's: an installed package is taken not to change its globals.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..profiler.guard.static_access import in_class, inherits, instance_vars, is_one_of, mro, short_name, underlying
+from ..profiler.guard.static_access import (
+    in_class,
+    inherits,
+    instance_vars,
+    is_one_of,
+    mro,
+    short_name,
+    underlying,
+)
 from ..profiler.guard.users_code import of_user
 
 # How torch asks a data set, a sampler, a transform or a collate function.
@@ -76,7 +85,9 @@ class NamedCode:
         function = underlying(value.fget if type(value) is property else value)
         if type(function) is not types.FunctionType or len(self._functions) >= MOST:
             return
-        if of_user(function.__code__.co_filename) and not any(function is each for each in self._functions):
+        if of_user(function.__code__.co_filename) and not any(
+            function is each for each in self._functions
+        ):
             self._functions.append(function)
             wrapped = instance_vars(function).get("__wrapped__")
             if wrapped is not None:
@@ -105,7 +116,9 @@ class NamedCode:
         scope = function.__globals__
         if "print" in named and "print" not in scope:
             self.prints = self.prints or function.__qualname__
-        if ("open" in named or "open" in attributes) and any(each in WRITE_MODES for each in _texts(function.__code__)):
+        if ("open" in named or "open" in attributes) and any(
+            each in WRITE_MODES for each in _texts(function.__code__)
+        ):
             self.writes = self.writes or function.__qualname__
         self.reads_environment |= any(name in attributes or name in named for name in ENVIRONMENT)
         self._cells += zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -114,7 +127,9 @@ class NamedCode:
         for cls in tuple(self._classes):
             for name in fresh:
                 self._follow_method(cls, name)
-        yield from self._new(Names(scope, tuple(name for name in named if name in scope), "the global "))
+        yield from self._new(
+            Names(scope, tuple(name for name in named if name in scope), "the global ")
+        )
         for name in named:
             value = scope.get(name)
             if type(value) is types.ModuleType:
@@ -126,7 +141,9 @@ class NamedCode:
         held = vars(module)
         if not _users_module(module):
             return
-        yield from self._new(Names(held, tuple(name for name in named if name in held), f"{module.__name__}."))
+        yield from self._new(
+            Names(held, tuple(name for name in named if name in held), f"{module.__name__}.")
+        )
         for name in named:
             if name in held and type(held[name]) is not types.ModuleType:
                 self.met(held[name])
@@ -136,12 +153,15 @@ class NamedCode:
             if _of_user(base):
                 body = vars(type)["__dict__"].__get__(base)
                 names = tuple(
-                    name for name in self._names if name in body and not is_one_of(type(body[name]), _FUNCTIONS)
+                    name
+                    for name in self._names
+                    if name in body and not is_one_of(type(body[name]), _FUNCTIONS)
                 )
                 yield from self._new(Names(body, names, f"{short_name(base)}."), base)
 
     def _new(self, found: Names, owner: Any = None) -> Iterator[Names]:
-        """`owner`: whose namespace it is, where that is another object each time it is asked for."""
+        """`owner`: whose namespace it is, where that is another object each time it is asked
+        for."""
         key = id(found.namespace if owner is None else owner)
         fresh = tuple(name for name in found.names if (key, name) not in self._given)
         self._given |= {(key, name) for name in fresh}
@@ -176,7 +196,9 @@ def _texts(code: types.CodeType) -> Iterator[str]:
 def _of_user(cls: type) -> bool:
     """Whether a class is written in the user's code."""
     body = vars(type)["__dict__"].__get__(cls)
-    functions = (each for each in map(underlying, body.values()) if type(each) is types.FunctionType)
+    functions = (
+        each for each in map(underlying, body.values()) if type(each) is types.FunctionType
+    )
     first = next(functions, None)
     return first is not None and of_user(first.__code__.co_filename)
 

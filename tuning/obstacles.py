@@ -28,16 +28,23 @@ class Obstacle(NamedTuple):
 
 
 def obstacle(value: Any, name: str) -> Obstacle | None:
-    """What keeps this object, called so in the sentence, from being used elsewhere; None where nothing does."""
+    """What keeps this object, called so in the sentence, from being used elsewhere; None where
+    nothing does."""
     kind = type(value)
     if is_one_of(kind, _WRITERS):
-        return Obstacle(ANYWHERE, f"{name} is a file that it may write to") if _writes(value) else None
+        return (
+            Obstacle(ANYWHERE, f"{name} is a file that it may write to") if _writes(value) else None
+        )
     module = vars(type)["__module__"].__get__(kind)
     if any(vars(type)["__module__"].__get__(each) in _SHARED for each in mro(kind)):
         return Obstacle(ANYWHERE, f"{name} is shared with other processes")
     if module == "sqlite3" and kind.__name__ in ("Connection", "Cursor"):
-        return Obstacle(IN_FORKS, f"{name} is a connection of SQLite, which forked processes must not use")
-    if inherits(kind, threading.Thread) or (inherits(kind, concurrent.futures.ThreadPoolExecutor) and _begun(value)):
+        return Obstacle(
+            IN_FORKS, f"{name} is a connection of SQLite, which forked processes must not use"
+        )
+    if inherits(kind, threading.Thread) or (
+        inherits(kind, concurrent.futures.ThreadPoolExecutor) and _begun(value)
+    ):
         return Obstacle(IN_FORKS, f"{name} has threads, which forked processes lack")
     if _steps_on(value):
         return Obstacle(ANYWHERE, f"{name} is an iterator: each process would be elsewhere in it")

@@ -1,9 +1,10 @@
 """One epoch's order of batches, drawn once from the loader's sampler, whoever makes them.
 
-A sampler may hear of the loop: weights that a training writes, a generator that others draw from, a batch size that
-grows. So its indices are drawn when the code's own settings would draw them: with workers, `num_workers ×
-prefetch_factor` batches at the beginning and one more with each batch handed over; without, one when a batch is asked
-for. Earlier than that they are drawn only from a sampler that was shown to hear of nothing in between.
+A sampler may hear of the loop: weights that a training writes, a generator that others draw from, a
+batch size that grows. So its indices are drawn when the code's own settings would draw them: with
+workers, `num_workers × prefetch_factor` batches at the beginning and one more with each batch
+handed over; without, one when a batch is asked for. Earlier than that they are drawn only from a
+sampler that was shown to hear of nothing in between.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class _Early:
-    """A draw before its time. `before` and `after` are the states of the sampler's generator, if the draw moved it."""
+    """A draw before its time. `before` and `after` are the states of the sampler's generator, if
+    the draw moved it."""
 
     error: BaseException | None = None
     before: Any = None
@@ -25,11 +27,12 @@ class _Early:
 
 
 class Order:
-    """What the sampler draws in one epoch. Iterators that take turns take their indices from the same one."""
+    """What the sampler draws in one epoch. Iterators that take turns take their indices from the
+    same one."""
 
     def __init__(self, source: Iterator[Any], ahead: int, generator: Any = None) -> None:
-        """`ahead`: batches that the code's own settings draw before they are asked for. `generator`: what the sampler
-        draws random numbers from, if it was given one."""
+        """`ahead`: batches that the code's own settings draw before they are asked for.
+        `generator`: what the sampler draws random numbers from, if it was given one."""
         self._source, self._ahead, self._generator = source, ahead, generator
         self.may_draw_early: Callable[[int], bool] = _never  # after so many draws
         self.draw_with: Callable[[Callable[[], Any]], Any] = _plainly  # who looks at each draw
@@ -51,14 +54,20 @@ class Order:
         return self
 
     def __next__(self) -> Any:
-        """The next index. Raises what the sampler raises, and StopIteration where there is none, or none yet."""
+        """The next index. Raises what the sampler raises, and StopIteration where there is none, or
+        none yet."""
         if not self._ready:
             if self._to_raise is not None:
                 self._raised, self._to_raise = self._to_raise, None
                 raise self._raised
             if self._due < self._limit:
                 self._draw()
-            elif self._due and not self.exhausted and not self.ends_soon and self.may_draw_early(self.drawn):
+            elif (
+                self._due
+                and not self.exhausted
+                and not self.ends_soon
+                and self.may_draw_early(self.drawn)
+            ):
                 self._draw_early()  # never the first, which begins the epoch's order
             if not self._ready:
                 raise StopIteration
@@ -70,14 +79,15 @@ class Order:
     # As the loop goes on.
 
     def asked(self, guest: bool) -> None:
-        """The loop asks for a batch, which a guest makes, or the code's own settings, whose iterator draws by itself.
-        Raises what the sampler raises."""
+        """The loop asks for a batch, which a guest makes, or the code's own settings, whose
+        iterator draws by itself. Raises what the sampler raises."""
         self._limit = self.handed_over + 1 + self._ahead
         if not self._ahead and (guest or self._early):
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Draw what the code's own settings would have drawn by now. Raises what the sampler raises."""
+        """Draw what the code's own settings would have drawn by now. Raises what the sampler
+        raises."""
         while self._due < self._limit:
             try:
                 self._draw()
@@ -85,7 +95,8 @@ class Order:
                 continue  # as with workers, which ask again with each batch
 
     def handed(self, under_way: Container[int] = ()) -> Any:
-        """A batch is handed to the loop: the first of those that are waiting and not under way. Returns its index."""
+        """A batch is handed to the loop: the first of those that are waiting and not under way.
+        Returns its index."""
         self.handed_over += 1
         number = next((each for each in self.waiting if each not in under_way), None)
         return self.waiting.pop(number) if number is not None else None
@@ -99,7 +110,8 @@ class Order:
 
     @property
     def ends_soon(self) -> bool:
-        """Whether the sampler has nothing more, or has failed, which the code's own settings would not know yet."""
+        """Whether the sampler has nothing more, or has failed, which the code's own settings would
+        not know yet."""
         return bool(self._early) and self._early[-1].error is not None
 
     @property
@@ -123,7 +135,8 @@ class Order:
             self._ready.appendleft(self.waiting.popitem()[1])
 
     def keep(self, count: int) -> None:
-        """Only the last `count` of those taken are still to come: others were lost to an error, as torch loses them."""
+        """Only the last `count` of those taken are still to come: others were lost to an error, as
+        torch loses them."""
         while len(self.waiting) > count:
             del self.waiting[next(iter(self.waiting))]
 
@@ -137,7 +150,8 @@ class Order:
         return True
 
     def put_off(self, error: BaseException) -> None:
-        """Who drew is not at work yet; whoever draws after what was given back meets this error of the sampler's."""
+        """Who drew is not at work yet; whoever draws after what was given back meets this error of
+        the sampler's."""
         self._to_raise = error.with_traceback(self._where)
 
     # Drawing.
@@ -182,7 +196,8 @@ class Order:
         if isinstance(error, StopIteration):
             self.exhausted = True
         else:
-            # The sampler's own frames alone: those that make an iterator would keep it, half made, alive.
+            # The sampler's own frames alone: those that make an iterator would keep it, half made,
+            # alive.
             self._raised, self._where = error, error.__traceback__ and error.__traceback__.tb_next
 
 

@@ -1,4 +1,5 @@
-"""Iterators of torch's own that take turns behind one of ours: how they are made, and what is known of each."""
+"""Iterators of torch's own that take turns behind one of ours: how they are made, and what is known
+of each."""
 
 from __future__ import annotations
 
@@ -19,13 +20,14 @@ from .shown import Shown
 from .streams import fresh_generator, numbered_seed
 from .whole_batches import as_made, whole_batches
 
-# Forked workers lack the threads that this process has, and may wait for one for ever: a batch that takes so long is an
-# error, after which the code's own settings make it.
+# Forked workers lack the threads that this process has, and may wait for one for ever: a batch that
+# takes so long is an error, after which the code's own settings make it.
 STUCK_S = 60
 
 
 class Pool:
-    """An iterator of torch's own and its settings. A guest has other settings than the user's code."""
+    """An iterator of torch's own and its settings. A guest has other settings than the user's
+    code."""
 
     def __init__(self, iterator: Any, settings: Settings, guest: bool) -> None:
         self.iterator = iterator
@@ -100,10 +102,12 @@ class Pool:
 
 
 class PendingPool:
-    """A pool whose workers are being started, or whose batches are compared. It is at work for nobody yet."""
+    """A pool whose workers are being started, or whose batches are compared. It is at work for
+    nobody yet."""
 
     def __init__(self, pool: Pool, workers: LaterWorkers | None, settings: Settings) -> None:
-        """`settings`: those that are wanted; of a witness, which is never at work, others than its own."""
+        """`settings`: those that are wanted; of a witness, which is never at work, others than its
+        own."""
         self.pool, self.workers, self.settings = pool, workers, settings
         self.wanted = True  # since the last batch
         self.last_ns = 0  # when the last worker was started
@@ -130,7 +134,8 @@ class ExhaustedIterator:
 
 
 class SamplerView:
-    """Stands for a loader's sampler: torch asks it for an iterator, and may do so twice an epoch."""
+    """Stands for a loader's sampler: torch asks it for an iterator, and may do so twice an
+    epoch."""
 
     def __init__(self, sampler: Any, new_order: Callable[[Any], Order]) -> None:
         self._sampler, self._new_order = sampler, new_order
@@ -145,13 +150,16 @@ class SamplerView:
 
 
 class LoaderView:
-    """A loader as torch's iterators see it: with these settings and this sampler, all else as it is."""
+    """A loader as torch's iterators see it: with these settings and this sampler, all else as it
+    is."""
 
     def __init__(self, loader: Any, settings: Settings, sampler: Any, generator: Any) -> None:
         """Raises NotArrays where whole batches are wanted and cannot be looked up."""
         self.settings = settings
         self.multiprocessing_context = loader.multiprocessing_context
-        self.check_worker_number_rationality: Callable[[], None] = loader.check_worker_number_rationality
+        self.check_worker_number_rationality: Callable[[], None] = (
+            loader.check_worker_number_rationality
+        )
         self.collate_fn: Any = loader.collate_fn
         workers = settings.num_workers
         if settings.batched:
@@ -185,25 +193,30 @@ class PoolMaker:
         return self._pool(LoaderView(loader, self._own, sampler, generator), None, context)
 
     def own_again(self, first: Any) -> Pool:
-        """With the settings of the code, in mid-epoch, to be given an order; `first`: the step that began the epoch."""
+        """With the settings of the code, in mid-epoch, to be given an order; `first`: the step that
+        began the epoch."""
         loader = self._loader()
         view = LoaderView(loader, self._own, _Nothing(), self._generator())
         view.check_worker_number_rationality = _say_nothing
         return self._further(self._pool(view, first, ApartWorkers(loader.multiprocessing_context)))
 
     def witness(self, settings: Settings, first: Any) -> PendingPool:
-        """One worker that shows whether this process could fetch in the place of workers, with these settings."""
+        """One worker that shows whether this process could fetch in the place of workers, with
+        these settings."""
         loader = self._loader()
         workers = LaterWorkers(loader.multiprocessing_context)
         view = LoaderView(loader, settings.with_workers(1), _Nothing(), self._generator())
         view.check_worker_number_rationality = _say_nothing
-        view.collate_fn = CollateInWorker(loader.collate_fn, not self._shown.any_random, self._shown.data, strict=True)
+        view.collate_fn = CollateInWorker(
+            loader.collate_fn, not self._shown.any_random, self._shown.data, strict=True
+        )
         pool = self._further(self._pool(view, first, workers))
         torch_parts.let_die(pool.iterator)
         return PendingPool(pool, workers, settings)
 
     def reserve(self, first: Any) -> Pool:
-        """One worker of the code's own, which has the data set as it is now, for whatever the loop may change later."""
+        """One worker of the code's own, which has the data set as it is now, for whatever the loop
+        may change later."""
         loader = self._loader()
         view = LoaderView(loader, self._own, _Nothing(), self._generator())
         view.check_worker_number_rationality = _say_nothing
@@ -224,15 +237,20 @@ class PoolMaker:
         return PendingPool(pool, workers, settings)
 
     def guest(self, settings: Settings, first: Any, workers: LaterWorkers | None = None) -> Pool:
-        """With other settings, to be given an order. Its workers start at once, or as `workers` says."""
+        """With other settings, to be given an order. Its workers start at once, or as `workers`
+        says."""
         loader, own = self._loader(), self._own
         view = LoaderView(loader, settings, _Nothing(), self._generator())
         view.check_worker_number_rationality = _say_nothing  # they are no wish of the user's
         if settings.num_workers:
             view.timeout = loader.timeout or STUCK_S
             data = None if own.num_workers else self._shown.data
-            view.collate_fn = CollateInWorker(loader.collate_fn, not self._shown.any_random, data, strict=False)
-        pool = self._further(self._pool(view, first, workers or ApartWorkers(loader.multiprocessing_context)))
+            view.collate_fn = CollateInWorker(
+                loader.collate_fn, not self._shown.any_random, data, strict=False
+            )
+        pool = self._further(
+            self._pool(view, first, workers or ApartWorkers(loader.multiprocessing_context))
+        )
         if settings.num_workers:
             torch_parts.let_die(pool.iterator)
         elif own.num_workers and not settings.batched:  # what is looked up draws and opens nothing

@@ -16,9 +16,22 @@ MOST_FILES, MOST_BYTES = 500, 2 << 20
 # Waits for whichever child ends: `os.wait()`, `os.waitpid(-1, ...)`, `os.waitid(os.P_ALL, ...)`.
 _ANY_CHILD = re.compile(r"\bos\.wait3?\(|\bwaitpid\(\s*-1\b|\bP_ALL\b|from os import .*\bwait\b")
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
-# Methods that change a list, dict, set or array in place, and functions that do so to their first argument.
+# Methods that change a list, dict, set or array in place, and functions that do so to their first
+# argument.
 _METHODS = (
-    *("append", "extend", "insert", "pop", "popitem", "remove", "clear", "sort", "reverse", "update", "setdefault"),
+    *(
+        "append",
+        "extend",
+        "insert",
+        "pop",
+        "popitem",
+        "remove",
+        "clear",
+        "sort",
+        "reverse",
+        "update",
+        "setdefault",
+    ),
     *("add", "discard", "fill", "put", "itemset", "partition", "resize", "shuffle"),
 )
 _FUNCTIONS = ("copyto", "put", "place", "putmask", "fill_diagonal", "shuffle")
@@ -33,7 +46,8 @@ def files() -> Iterable[Path]:
 
 
 def waits_for_any_child() -> str | None:
-    """Where the program waits for whichever of its children ends ("train.py:31"); None where it does not."""
+    """Where the program waits for whichever of its children ends ("train.py:31"); None where it
+    does not."""
     for path in files():
         text = _text(path)
         found = _ANY_CHILD.search(text)
@@ -43,8 +57,8 @@ def waits_for_any_child() -> str | None:
 
 
 def written_in_place(name: str) -> str | None:
-    """Where items of something under this name, an attribute or a global, are written ("train.py:31"); None where they
-    are not. What a constructor writes does not count."""
+    """Where items of something under this name, an attribute or a global, are written
+    ("train.py:31"); None where they are not. What a constructor writes does not count."""
     for path in files():
         line = _scanned(path).written.get(name)
         if line is not None:
@@ -53,8 +67,8 @@ def written_in_place(name: str) -> str | None:
 
 
 def assigned(name: str, to: str = "") -> str | None:
-    """Where an attribute of this name is assigned ("train.py:31"), of something among whose names is one with `to` in
-    it; None where none is. What a constructor assigns does not count."""
+    """Where an attribute of this name is assigned ("train.py:31"), of something among whose names
+    is one with `to` in it; None where none is. What a constructor assigns does not count."""
     told = re.compile(rf"\.{re.escape(name)}\b[^=\n]*=(?!=)|\bsetattr\(")
     for path in files():
         if told.search(_text(path)) is None:  # much is not worth parsing
@@ -66,7 +80,8 @@ def assigned(name: str, to: str = "") -> str | None:
 
 
 class _Scanned:
-    """What one file writes: by name, the first line that writes items; by attribute, lines and what it is of."""
+    """What one file writes: by name, the first line that writes items; by attribute, lines and what
+    it is of."""
 
     def __init__(self) -> None:
         self.written: dict[str, int] = {}
@@ -108,8 +123,13 @@ def _scan(scope: ast.AST, found: _Scanned) -> None:
             for name in _names(written, aliases):
                 found.written.setdefault(name, getattr(node, "lineno", 0))
         for name, owner in _assigned(node):
-            found.assigned.setdefault(name, []).append((getattr(node, "lineno", 0), _names(owner, aliases)))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in _CONSTRUCTORS:
+            found.assigned.setdefault(name, []).append(
+                (getattr(node, "lineno", 0), _names(owner, aliases))
+            )
+        if (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name not in _CONSTRUCTORS
+        ):
             _scan(node, found)
 
 
@@ -135,7 +155,12 @@ def _bindings(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
 def _written(node: ast.AST) -> Iterator[ast.AST]:
     """The expressions whose value this changes in place."""
     if isinstance(node, ast.Assign | ast.Delete):
-        yield from (each for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Subscript))
+        yield from (
+            each
+            for target in node.targets
+            for each in ast.walk(target)
+            if isinstance(each, ast.Subscript)
+        )
     elif isinstance(node, ast.AugAssign):
         yield node.target
     elif isinstance(node, ast.Call):
@@ -149,7 +174,13 @@ def _written(node: ast.AST) -> Iterator[ast.AST]:
 
 def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """The attributes that this assigns, and what they are assigned to."""
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+    targets = (
+        node.targets
+        if isinstance(node, ast.Assign)
+        else [node.target]
+        if isinstance(node, ast.AugAssign)
+        else []
+    )
     for each in (each for target in targets for each in ast.walk(target)):
         if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
             yield each.attr, each.value
@@ -160,7 +191,8 @@ def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _names(expression: ast.AST, aliases: dict[str, set[str]]) -> set[str]:
-    """The names of attributes in an expression, and those that its variables stand for; of a variable its own too."""
+    """The names of attributes in an expression, and those that its variables stand for; of a
+    variable its own too."""
     found: set[str] = set()
     for each in ast.walk(expression):
         if isinstance(each, ast.Attribute):

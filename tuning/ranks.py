@@ -1,9 +1,10 @@
-"""The ranks of one host decide together: rank 0 leads the trials, the others follow, through small files in the run
-directory.
+"""The ranks of one host decide together: rank 0 leads the trials, the others follow, through small
+files in the run directory.
 
-Each rank writes one file, that of rank 0 says whose turn it is. Nobody waits for anybody: a window is counted once all
-have come to its turn, and ends once all have told their rate; until then batches are handed over as ever. A rank of
-which nothing is heard for long, in time and in steps of one's own, is out, and then all have their own settings again.
+Each rank writes one file, that of rank 0 says whose turn it is. Nobody waits for anybody: a window
+is counted once all have come to its turn, and ends once all have told their rate; until then
+batches are handed over as ever. A rank of which nothing is heard for long, in time and in steps of
+one's own, is out, and then all have their own settings again.
 """
 
 from __future__ import annotations
@@ -25,13 +26,20 @@ from ..profiler.record.session.ranks import Ranks
 from .settings import Settings
 from .window import Window, left_out
 
-SIGN_NS, LOOK_NS = 1_000_000_000, 20_000_000  # how often a rank gives a sign of life, and looks for those of others
-LATE_NS, LATE_STEPS = 10_000_000_000, 20  # ranks that train in step give theirs within a step or two
+SIGN_NS, LOOK_NS = (
+    1_000_000_000,
+    20_000_000,
+)  # how often a rank gives a sign of life, and looks for those of others
+LATE_NS, LATE_STEPS = (
+    10_000_000_000,
+    20,
+)  # ranks that train in step give theirs within a step or two
 MAX_BYTES = 1 << 18
 
 
 def meet(loader: Any, told: Ranks, since_ns: int, now: int) -> Leading | Following | str:
-    """This rank's part in tuning its loader; or why there is none. Files from before `since_ns` are of another try."""
+    """This rank's part in tuning its loader; or why there is none. Files from before `since_ns` are
+    of another try."""
     recorder = recorder_of(loader)
     session = recorder.session if recorder is not None else None
     if recorder is None or session is None:
@@ -39,15 +47,22 @@ def meet(loader: Any, told: Ranks, since_ns: int, now: int) -> Leading | Followi
     if told.rank is None or told.world_size is None:
         return "several ranks train together, and which of them this one is, nobody tells"
     if told.local_world_size not in (None, told.world_size):
-        return f"{told.world_size} ranks train together on several hosts, and hosts do not decide together"
+        return (
+            f"{told.world_size} ranks train together on several hosts, and hosts do not decide "
+            "together"
+        )
     name = f"{boot_id()} {recorder.name} {told.world_size}"
-    folder = session.run_directory / f"ranks-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:16]}"
+    folder = (
+        session.run_directory
+        / f"ranks-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:16]}"
+    )
     board = Board(folder, told.rank, told.world_size, since_ns)
     return Following(board, now) if told.rank else Leading(board, now)
 
 
 class Board:
-    """The files of all ranks. Nothing here raises an OSError: what cannot be written is not heard."""
+    """The files of all ranks. Nothing here raises an OSError: what cannot be written is not
+    heard."""
 
     def __init__(self, folder: Path, rank: int, world: int, since_ns: int) -> None:
         self.folder, self.rank, self.world, self._since_ns = folder, rank, world, since_ns
@@ -74,7 +89,9 @@ class _Member:
         self.heard: dict[int, dict[str, Any]] = {}
         self._facts: dict[str, Any] = {"cpus": _cpus()}
         self._sign_ns = self._look_ns = 0
-        self._last = dict.fromkeys(others, (now, 0))  # when, by clock and by steps, there was anything new of each
+        self._last = dict.fromkeys(
+            others, (now, 0)
+        )  # when, by clock and by steps, there was anything new of each
 
     def tell(self, now: int, **facts: Any) -> None:
         self._facts |= facts
@@ -104,7 +121,8 @@ class _Member:
         if rank in self.heard:
             return f"rank {rank} has stopped or fallen behind: all ranks have their own settings"
         return (
-            f"of {self.board.world} ranks, rank {rank} has not come to decide together: it records into another run "
+            f"of {self.board.world} ranks, rank {rank} has not come to decide together: it records "
+            "into another run "
             "(`loaderscope tune torchrun …` makes it one), or does not iterate over this loader"
         )
 
@@ -123,11 +141,15 @@ class Leading(_Member):
     def cores(self) -> int:
         """Of one rank, where all share those that any of them may run on."""
         shared = set(_cpus()).union(*(_numbers(each.get("cpus")) for each in self.heard.values()))
-        return max(1, min(usable_cores(), len(shared) // self.board.world if shared else usable_cores()))
+        return max(
+            1, min(usable_cores(), len(shared) // self.board.world if shared else usable_cores())
+        )
 
     def take_turn(self, now: int, settings: Settings, kept: tuple[Settings, ...]) -> None:
         self.turn += 1
-        self.tell(now, turn=self.turn, settings=asdict(settings), kept=[asdict(each) for each in kept])
+        self.tell(
+            now, turn=self.turn, settings=asdict(settings), kept=[asdict(each) for each in kept]
+        )
 
     def end(self, now: int, settings: Settings, said: str, trials: list[dict[str, Any]]) -> None:
         """All is decided: these stay."""
@@ -152,7 +174,9 @@ class Leading(_Member):
     @property
     def failure(self) -> str | None:
         """Of the settings whose turn it is, in another rank."""
-        return next((clean(why, 300) for each in self._at_turn if (why := text(each, "failed"))), None)
+        return next(
+            (clean(why, 300) for each in self._at_turn if (why := text(each, "failed"))), None
+        )
 
 
 class Following(_Member):
@@ -178,10 +202,16 @@ class Following(_Member):
             self.turn, self.settings, self.window = turn, settings, None
             self.kept = tuple(filter(None, map(_settings, kept if isinstance(kept, list) else ())))
             self.said = text(word, "said")
-            self.trials = word["trials"] if self.said is not None and isinstance(word.get("trials"), list) else []
+            self.trials = (
+                word["trials"]
+                if self.said is not None and isinstance(word.get("trials"), list)
+                else []
+            )
         return why
 
-    def handed(self, now: int, wait_ns: int | None, held_ns: int, epoch_batches: int | None) -> None:
+    def handed(
+        self, now: int, wait_ns: int | None, held_ns: int, epoch_batches: int | None
+    ) -> None:
         """A batch of the turn's settings was handed over."""
         if self.settings is None:
             return

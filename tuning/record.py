@@ -1,4 +1,5 @@
-"""What tuning did, in the run directory: `tune{LOADER}.json` of a process, read by `profiler.store.run.tuning`.
+"""What tuning did, in the run directory: `tune{LOADER}.json` of a process, read by
+`profiler.store.run.tuning`.
 
 Predictions and outcomes together, and when which settings began to make batches.
 """
@@ -29,11 +30,15 @@ class Record:
 
     def __init__(self) -> None:
         self._switches: list[dict[str, Any]] = []
-        self.place: tuple[Path, int] | None = None  # of the loader: the process's folder, and its number there
+        self.place: tuple[Path, int] | None = (
+            None  # of the loader: the process's folder, and its number there
+        )
 
     def switched(self, epoch: int, batch: int, settings: Settings) -> None:
         """From this batch of the epoch on."""
-        self._switches.append({"t_ns": now_ns(), "epoch": epoch, "batch": batch, "settings": asdict(settings)})
+        self._switches.append(
+            {"t_ns": now_ns(), "epoch": epoch, "batch": batch, "settings": asdict(settings)}
+        )
         del self._switches[:-MOST_SWITCHES]
 
     def write(
@@ -47,8 +52,8 @@ class Record:
         follows: int | None,
         waiting: list[dict[str, Any]],
     ) -> None:
-        """All that is known so far. `waiting`: to be tried next; `follows`: the rank that decided, and whose trials
-        these are."""
+        """All that is known so far. `waiting`: to be tried next; `follows`: the rank that decided,
+        and whose trials these are."""
         place = loader_place(loader) if loader is not None else None
         if place is None:
             return

@@ -1,4 +1,5 @@
-"""Whether more workers fit: memory, shared memory and file descriptors that are left, looked at before any is started.
+"""Whether more workers fit: memory, shared memory and file descriptors that are left, looked at
+before any is started.
 
 Nothing is tried that may not fit: of what is left, half is for what else may come.
 """
@@ -15,7 +16,8 @@ from ..profiler.daemon.cgroup import find
 from .settings import Settings
 
 SHARE = 0.5
-# A worker imports what the script does; forked, it shares most of that, but writes wherever it counts references.
+# A worker imports what the script does; forked, it shares most of that, but writes wherever it
+# counts references.
 LEAST_WORKER_BYTES = 200_000_000
 FORKED_SHARE = 0.25
 # Its queue and its process; the result queue; what others may open at any moment.
@@ -33,13 +35,17 @@ class Room:
 
     def shared_by(self, ranks: int) -> Room:
         """One rank's part, where all try the same at once. Open files are each process's own."""
-        memory, shared = (None if left is None else left / ranks for left in (self.memory_bytes, self.shared_bytes))
+        memory, shared = (
+            None if left is None else left / ranks
+            for left in (self.memory_bytes, self.shared_bytes)
+        )
         return Room(memory, shared, self.files)
 
 
 @dataclass(frozen=True)
 class Load:
-    """What workers of this loader take: a worker's own memory, a batch's bytes in shared memory, its tensors."""
+    """What workers of this loader take: a worker's own memory, a batch's bytes in shared memory,
+    its tensors."""
 
     worker_bytes: float
     batch_bytes: float
@@ -52,7 +58,8 @@ def room_left() -> Room:
 
 
 def worker_bytes(pids: Iterable[int], forked: bool) -> float:
-    """What one worker holds of its own: the largest of those at work, or what a first one may come to."""
+    """What one worker holds of its own: the largest of those at work, or what a first one may come
+    to."""
     sizes = []
     for pid in pids:
         try:
@@ -72,11 +79,19 @@ def why_no_room(settings: Settings, load: Load, room: Room) -> str | None:
     ahead = settings.num_workers * settings.prefetch_factor
     memory = settings.num_workers * load.worker_bytes
     shared = ahead * load.batch_bytes
-    files = FILES_A_POOL + settings.num_workers * FILES_A_WORKER + ahead * load.tensors + FILES_SPARE
+    files = (
+        FILES_A_POOL + settings.num_workers * FILES_A_WORKER + ahead * load.tensors + FILES_SPARE
+    )
     if room.memory_bytes is not None and memory + shared > SHARE * room.memory_bytes:
-        return f"its workers may take {_mb(memory + shared)} of memory, and {_mb(room.memory_bytes)} are left"
+        return (
+            f"its workers may take {_mb(memory + shared)} of memory, and "
+            f"{_mb(room.memory_bytes)} are left"
+        )
     if room.shared_bytes is not None and shared > SHARE * room.shared_bytes:
-        return f"its batches may take {_mb(shared)} of {SHARED_MEMORY}, and {_mb(room.shared_bytes)} are left"
+        return (
+            f"its batches may take {_mb(shared)} of {SHARED_MEMORY}, and "
+            f"{_mb(room.shared_bytes)} are left"
+        )
     if room.files is not None and files > room.files:
         return f"it may hold {files:.0f} files open, and {room.files} more are allowed"
     return None

@@ -1,4 +1,5 @@
-"""Which samplers hear of nothing while an epoch goes on, so that their indices may be drawn ahead of time."""
+"""Which samplers hear of nothing while an epoch goes on, so that their indices may be drawn ahead
+of time."""
 
 from __future__ import annotations
 
@@ -15,17 +16,29 @@ _READS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_DEREF")
 
 
 def drawn_at_once(sampler: Any) -> bool:
-    """Whether this is a sampler of torch's own that decides on all its indices when an epoch begins."""
+    """Whether this is a sampler of torch's own that decides on all its indices when an epoch
+    begins."""
     import torch.utils.data as torch_s
     from torch.utils.data.distributed import DistributedSampler
 
     held = instance_vars(sampler)
     if type(sampler) is torch_s.BatchSampler:
         return drawn_at_once(held.get("sampler"))
-    if type(sampler) is torch_s.RandomSampler and held.get("replacement") and held.get("generator") is not None:
+    if (
+        type(sampler) is torch_s.RandomSampler
+        and held.get("replacement")
+        and held.get("generator") is not None
+    ):
         return False  # it draws on as it goes, from a generator that the program has
-    known = torch_s.SequentialSampler, torch_s.RandomSampler, torch_s.SubsetRandomSampler, torch_s.WeightedRandomSampler
-    return is_one_of(type(sampler), (*known, DistributedSampler)) and not any(name in held for name in METHODS)
+    known = (
+        torch_s.SequentialSampler,
+        torch_s.RandomSampler,
+        torch_s.SubsetRandomSampler,
+        torch_s.WeightedRandomSampler,
+    )
+    return is_one_of(type(sampler), (*known, DistributedSampler)) and not any(
+        name in held for name in METHODS
+    )
 
 
 def generator_of(sampler: Any) -> Any:
@@ -41,7 +54,8 @@ def generator_of(sampler: Any) -> Any:
 
 
 def may_hear(sampler: Any, depth: int = 4) -> str | None:
-    """Where the program writes what a sampler reads between two of its indices; None where that is not seen."""
+    """Where the program writes what a sampler reads between two of its indices; None where that is
+    not seen."""
     cls, held = type(sampler), instance_vars(sampler)
     function = underlying(in_class(cls, "__iter__"))
     if type(function) is types.FunctionType:
@@ -57,7 +71,8 @@ def may_hear(sampler: Any, depth: int = 4) -> str | None:
 
 
 def read_between(code: types.CodeType) -> set[str]:
-    """The names that a generator reads once it has given something: after a first `yield`, or in a loop with one."""
+    """The names that a generator reads once it has given something: after a first `yield`, or in a
+    loop with one."""
     if not code.co_flags & inspect.CO_GENERATOR:
         return set()
     instructions = list(dis.get_instructions(code))
@@ -66,8 +81,12 @@ def read_between(code: types.CodeType) -> set[str]:
         return set()
     start = yields[0]
     for each in instructions:
-        if each.opname.startswith("JUMP_BACKWARD") and any(each.argval <= at <= each.offset for at in yields):
+        if each.opname.startswith("JUMP_BACKWARD") and any(
+            each.argval <= at <= each.offset for at in yields
+        ):
             start = min(start, each.argval)
     inside = (each for each in code.co_consts if isinstance(each, types.CodeType))
     found = {name for each in inside for name in (*each.co_names, *each.co_freevars)}
-    return found | {each.argval for each in instructions if each.offset >= start and each.opname in _READS}
+    return found | {
+        each.argval for each in instructions if each.offset >= start and each.opname in _READS
+    }

@@ -1,4 +1,5 @@
-"""Which settings are tried next, and what was found by it: each candidate is held against the best before it."""
+"""Which settings are tried next, and what was found by it: each candidate is held against the best
+before it."""
 
 from __future__ import annotations
 
@@ -54,19 +55,32 @@ class Search:
         return trial
 
     def ended(self, trial: Trial) -> None:
-        """What ends by itself ends with a window of the base, on which the next one's windows follow."""
+        """What ends by itself ends with a window of the base, on which the next one's windows
+        follow."""
         self._spread = self._spread.with_(trial.rates[trial.base], trial.rates[trial.candidate])
-        self._last_base = trial.rates[trial.base][-1:] if trial.outcome in ("not faster", "undecided") else []
+        self._last_base = (
+            trial.rates[trial.base][-1:] if trial.outcome in ("not faster", "undecided") else []
+        )
         if self.best is trial:
             tried = {self.own, *(each.candidate for each in self.trials)}
-            beside = neighbours(trial.candidate, trial.base, tried, self._cores) if trial.gain >= STEEP else []
+            beside = (
+                neighbours(trial.candidate, trial.base, tried, self._cores)
+                if trial.gain >= STEEP
+                else []
+            )
             self.waiting = [*beside, *self.waiting] if trial.waits else []
 
     def over(self, now_ns: int) -> bool:
         """Whether no other candidate is worth a trial."""
         tried = {each.candidate for each in self.trials}
-        self.waiting = [each for each in self.waiting if each.settings not in tried and self._may_win(each.predicted)]
-        return not self.waiting or now_ns - self.began_ns > ENOUGH_S * 1e9 or len(self.trials) >= MOST
+        self.waiting = [
+            each
+            for each in self.waiting
+            if each.settings not in tried and self._may_win(each.predicted)
+        ]
+        return (
+            not self.waiting or now_ns - self.began_ns > ENOUGH_S * 1e9 or len(self.trials) >= MOST
+        )
 
     def _may_win(self, predicted: Range | None) -> bool:
         """Whether more is expected of it, at the best, than was found already."""

@@ -1,4 +1,5 @@
-"""The settings of a DataLoader that can be changed while it is iterated over, and for which loaders they can be."""
+"""The settings of a DataLoader that can be changed while it is iterated over, and for which loaders
+they can be."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ class Settings:
         """As one writes them to DataLoader(): without workers most of them may not be given."""
         found: dict[str, Any] = {"num_workers": self.num_workers, "pin_memory": self.pin_memory}
         if self.num_workers:
-            found |= {"prefetch_factor": self.prefetch_factor, "persistent_workers": self.persistent_workers}
+            found |= {
+                "prefetch_factor": self.prefetch_factor,
+                "persistent_workers": self.persistent_workers,
+            }
         if not self.in_order:
             found["in_order"] = False
         if self.batched:
@@ -38,7 +42,11 @@ class Settings:
     def with_workers(self, number: int) -> Settings:
         """The same with so many workers; without any, what only workers have is left out."""
         kept = replace(self, num_workers=number, batched=False)
-        return kept if number else replace(kept, prefetch_factor=DEFAULT_PREFETCH, persistent_workers=False)
+        return (
+            kept
+            if number
+            else replace(kept, prefetch_factor=DEFAULT_PREFETCH, persistent_workers=False)
+        )
 
     @property
     def ahead(self) -> int:
@@ -75,7 +83,8 @@ def settings_of(loader: Any) -> Settings:
 
 
 def why_fixed(loader: Any) -> str | None:
-    """Why this watched loader's settings cannot be changed while it is iterated over; None where they can be."""
+    """Why this watched loader's settings cannot be changed while it is iterated over; None where
+    they can be."""
     from torch.utils.data import DataLoader, IterableDataset, MapDataPipe
 
     if not isinstance(loader, DataLoader):
@@ -94,7 +103,8 @@ def why_fixed(loader: Any) -> str | None:
 
 
 def why_refused(loader: Any, own: Settings, other: Settings, any_order: bool = False) -> str | None:
-    """Why this loader cannot have these settings; None where it can. `any_order`: the user does not mind the order."""
+    """Why this loader cannot have these settings; None where it can. `any_order`: the user does not
+    mind the order."""
     if other.in_order != own.in_order:
         if not any_order:
             return "batches would come in another order"

@@ -1,7 +1,9 @@
-"""Whether a loader's batches depend on their indices alone, as seen while the code's own settings make them.
+"""Whether a loader's batches depend on their indices alone, as seen while the code's own settings
+make them.
 
-Nothing else may make batches until that was seen, and what is seen later ends it: state that fetching or the loop
-changes, random numbers, files that are written, batches that are views of the data. A reason is one sentence.
+Nothing else may make batches until that was seen, and what is seen later ends it: state that
+fetching or the loop changes, random numbers, files that are written, batches that are views of the
+data. A reason is one sentence.
 """
 
 from __future__ import annotations
@@ -35,14 +37,18 @@ SHARE = 0.01  # of the loop's time, spent on looking after that
 FAR_NS = 20_000  # of a look, on what is far
 NO_FILES = ("/proc/", "/sys/", "/dev/")
 FILES = 8  # opened by every fetch, and looked at for changes
-# Of a batch's memory, this much may be a storage that it is a view of: the whole of it would be sent.
+# Of a batch's memory, this much may be a storage that it is a view of: the whole of it would be
+# sent.
 MOST_SENT = 4
 
 
 class Shown:
-    """Of one loader. What is looked at is of this process: what workers do is seen by comparing batches."""
+    """Of one loader. What is looked at is of this process: what workers do is seen by comparing
+    batches."""
 
-    def __init__(self, loader: Any, any_random: bool = False, clock: Callable[[], int] = now_ns) -> None:
+    def __init__(
+        self, loader: Any, any_random: bool = False, clock: Callable[[], int] = now_ns
+    ) -> None:
         self.any_random = any_random
         self.pid = os.getpid()
         self.changed_in_epoch = False
@@ -60,7 +66,9 @@ class Shown:
         self._looking = False
         self._fetch: LookedFetch | None = None
         self._fetches = 0
-        self._files: dict[str, Any] | None = None  # None before the first fetch of which that is known
+        self._files: dict[str, Any] | None = (
+            None  # None before the first fetch of which that is known
+        )
         self._handles = SharedHandles()
         self._began_ns = self._clock()
         self._began_unix_ns = time.time_ns()
@@ -73,17 +81,26 @@ class Shown:
     # Which settings are allowed.
 
     def why_not(self, own: Settings, other: Settings) -> str | None:
-        """Why these settings must not make the loader's batches; None where nothing speaks against it."""
+        """Why these settings must not make the loader's batches; None where nothing speaks against
+        it."""
         if self.why is not None:
             return self.why
         if self.looks < ENOUGH:
             return "too few of its batches were looked at"
         if other.num_workers and not own.num_workers and self.why_no_workers is not None:
             return self.why_no_workers
-        if own.num_workers and not other.num_workers and not other.batched and self.why_not_here is not None:
+        if (
+            own.num_workers
+            and not other.num_workers
+            and not other.batched
+            and self.why_not_here is not None
+        ):
             return self.why_not_here
         if other.ahead > own.ahead and not self.draws_early(0):
-            return "its sampler may hear of the loop: indices cannot be drawn further ahead than the code draws them"
+            return (
+                "its sampler may hear of the loop: indices cannot be drawn further ahead than "
+                "the code draws them"
+            )
         return None
 
     def compared(self, settings: Settings) -> bool:
@@ -103,11 +120,16 @@ class Shown:
         self.why = self.why or why
 
     def draws_early(self, drawn: int) -> bool:
-        """Whether a further index may be drawn, after so many, earlier than the code's own settings draw it. The draw
-        that finds the end is never early where it moves a generator that the program has."""
+        """Whether a further index may be drawn, after so many, earlier than the code's own settings
+        draw it. The draw that finds the end is never early where it moves a generator that the
+        program has."""
         if self._sampler_hears:
             return False
-        return drawn < self._epoch_draws if self._has_generator else self._torchs_own or self._epoch_draws > 0
+        return (
+            drawn < self._epoch_draws
+            if self._has_generator
+            else self._torchs_own or self._epoch_draws > 0
+        )
 
     # As the loop goes on.
 
@@ -117,7 +139,12 @@ class Shown:
         if self._data is None or changed is not None:
             self._data = State({"the data set": loader.dataset, "collate_fn": loader.collate_fn})
             self._note(loader, self._data, own)
-        left_out = (loader.dataset, loader.collate_fn, loader.generator, generator_of(loader._index_sampler))
+        left_out = (
+            loader.dataset,
+            loader.collate_fn,
+            loader.generator,
+            generator_of(loader._index_sampler),
+        )
         self._sampler = State({"the sampler": loader._index_sampler}, left_out)
         self._first_draw = True
         self._looking = False
@@ -132,20 +159,29 @@ class Shown:
             self._epoch_draws = draws
 
     def asked(self, by_own: bool, iterator: Any) -> str | None:
-        """The loop asks for a batch, which this iterator of torch's will make. What the loop has changed since it got
-        the last one; None where nothing was seen."""
+        """The loop asks for a batch, which this iterator of torch's will make. What the loop has
+        changed since it got the last one; None where nothing was seen."""
         began = self._clock()
-        self._looking = self._data is not None and self.may_look(began) and (self.why is None or not by_own)
+        self._looking = (
+            self._data is not None and self.may_look(began) and (self.why is None or not by_own)
+        )
         if not self._looking:
             return None
         changed = self._changed_by_loop()
-        if by_own and self.looks < LOOKS and (fetcher := getattr(iterator, "_dataset_fetcher", None)) is not None:
-            self._fetch = LookedFetch.around(fetcher, self._streams, self._handles if self._fetches > WARM else None)
+        if (
+            by_own
+            and self.looks < LOOKS
+            and (fetcher := getattr(iterator, "_dataset_fetcher", None)) is not None
+        ):
+            self._fetch = LookedFetch.around(
+                fetcher, self._streams, self._handles if self._fetches > WARM else None
+            )
         self._spent_ns += self._clock() - began
         return changed
 
     def draw(self, draw: Callable[[], Any], generator: Any = None) -> Any:
-        """The sampler's next index, looked at. `generator`: the sampler's, which the loop may use too."""
+        """The sampler's next index, looked at. `generator`: the sampler's, which the loop may use
+        too."""
         state = generator.get_state() if generator is not None and not self._sampler_hears else None
         before = self._streams.look() if self._looking else None
         index = draw()
@@ -182,7 +218,9 @@ class Shown:
         assert self._data is not None
         changed = self._data.changed(FAR_NS)
         if changed is None:
-            changed = next((path for path, was in (self._files or {}).items() if _stamp(path) != was), None)
+            changed = next(
+                (path for path, was in (self._files or {}).items() if _stamp(path) != was), None
+            )
         if changed is not None:
             self.changed_in_epoch = True
             self._data = self._data.again()
@@ -219,7 +257,10 @@ class Shown:
         ours = () if session is None else (str(session.run_directory),)
         names = (os.fsdecode(path) for path in paths if isinstance(path, str | bytes | os.PathLike))
         opened = {path: _stamp(path) for path in names if not path.startswith((*NO_FILES, *ours))}
-        young = next((path for path, stamp in opened.items() if stamp and stamp[0] > self._began_unix_ns), None)
+        young = next(
+            (path for path, stamp in opened.items() if stamp and stamp[0] > self._began_unix_ns),
+            None,
+        )
         if young is not None:
             self.end(f"fetching reads {Path(young).name}, which was written while the loop went on")
         again = opened if self._files is None else self._files
@@ -227,7 +268,12 @@ class Shown:
 
     def _judge_handles(self, fetch: LookedFetch, batch: Any) -> None:
         assert self._data is not None
-        why = fetch.why_not_forked or self._handles.why_not_forked or why_not_sent(batch) or self._why_not_copied(batch)
+        why = (
+            fetch.why_not_forked
+            or self._handles.why_not_forked
+            or why_not_sent(batch)
+            or self._why_not_copied(batch)
+        )
         why = why or next(iter(self._data.fork_obstacles), None)
         if why is not None and self.why_no_workers is None:
             self.why_no_workers = why
@@ -236,26 +282,38 @@ class Shown:
         """Why a copy of the batch, as a worker sends it, would not do."""
         assert self._data is not None
         if views(batch, self._data):
-            return "its batches are views of the data: what the loop does to them it does to the data"
+            return (
+                "its batches are views of the data: what the loop does to them it does to the data"
+            )
         for tensor in tensors_of(batch):
             memory = memory_of(tensor)
             if memory is not None and memory[1] > MOST_SENT * max(memory[2], 1 << 20):
-                return f"its batches are views of {memory[1] / 1e6:,.0f} MB, all of which workers would send"
+                return (
+                    f"its batches are views of {memory[1] / 1e6:,.0f} MB, all of which workers "
+                    "would send"
+                )
         return None
 
     def _note(self, loader: Any, data: State, own: Settings) -> None:
         for obstacle in data.obstacles:
             self.end(obstacle)
-        if own.num_workers and data.writes is not None:  # of what workers write nothing is seen from here
+        if (
+            own.num_workers and data.writes is not None
+        ):  # of what workers write nothing is seen from here
             self.end(data.writes)
         if not forks(loader.multiprocessing_context):
-            self.why_not_here = "its workers are not forked: what fetching changes cannot be looked at in one first"
+            self.why_not_here = (
+                "its workers are not forked: what fetching changes cannot be looked at in one first"
+            )
         if not data.complete:
             self.end("its data set holds more than can be looked at")
         for name in data.large:
             where = written_in_place(name.rpartition(".")[2].rpartition(" ")[2])
             if where is not None:
-                why = f"{where} may write to {name}, which is too large to be compared with each batch"
+                why = (
+                    f"{where} may write to {name}, which is too large to be compared with each "
+                    "batch"
+                )
                 self.why_no_workers = self.why_no_workers or (None if own.num_workers else why)
                 self.why_not_here = self.why_not_here or (why if own.num_workers else None)
         place = waits_for_any_child()
@@ -297,7 +355,9 @@ class LookedFetch:
             begun = {*threading.enumerate()} - threads
             if begun:
                 names = ", ".join(sorted(each.name for each in begun)[:3])
-                self.why_not_forked = f"fetching starts threads, which workers forked later would lack: {names}"
+                self.why_not_forked = (
+                    f"fetching starts threads, which workers forked later would lack: {names}"
+                )
             if self._handles is not None and before is not None:
                 self._handles.fetched(before, handles())
 

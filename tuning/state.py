@@ -1,12 +1,12 @@
 """What objects are made of, as far as code can see it, and whether that is still so.
 
-A loader can be tuned where its batches depend on their indices alone. `State` notes what its data set, collate function
-or sampler hold and what their code names (class attributes, globals, closures, the environment), and compares that with
-what is there later. Objects are compared by identity, and by content where they change in place. None of their code
-runs.
+A loader can be tuned where its batches depend on their indices alone. `State` notes what its data
+set, collate function or sampler hold and what their code names (class attributes, globals,
+closures, the environment), and compares that with what is there later. Objects are compared by
+identity, and by content where they change in place. None of their code runs.
 
-What is near (a few hundred containers) is compared each time; what is far (long lists, large arrays) in turns, a part
-each time.
+What is near (a few hundred containers) is compared each time; what is far (long lists, large
+arrays) in turns, a part each time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _SEQUENCES = (list, tuple, deque)
 _UNORDERED = (set, frozenset)
 _DICTS = (dict, OrderedDict, defaultdict, Counter)
 _NO_PARTS = (types.ModuleType, types.BuiltinFunctionType)
-# What objects of these modules hold is the interpreter's business: how they hinder other processes is known.
+# What objects of these modules hold is the interpreter's business: how they hinder other processes
+# is known.
 _SYSTEM = ("logging", "threading", "multiprocessing", "concurrent", "weakref", "io", "_io")
 
 
@@ -58,8 +59,12 @@ class State:
     def __init__(self, roots: Mapping[str, Any], without: Collection[Any] = ()) -> None:
         """`without`: objects that are left out, with what they hold."""
         self._roots, self._without = roots, without
-        self.obstacles: dict[str, None] = {}  # what keeps these objects from being used by other processes than now
-        self.fork_obstacles: dict[str, None] = {}  # and what keeps them from being used in a forked process
+        self.obstacles: dict[
+            str, None
+        ] = {}  # what keeps these objects from being used by other processes than now
+        self.fork_obstacles: dict[
+            str, None
+        ] = {}  # and what keeps them from being used in a forked process
         self.writes: str | None = None  # code that seems to write files
         self.large: dict[str, None] = {}  # names of what is compared in turns
         self.buffers: list[memoryview] = []  # of arrays and tensors in memory
@@ -80,8 +85,8 @@ class State:
         return State(self._roots, self._without)
 
     def changed(self, within_ns: int = 0, full: bool = False) -> str | None:
-        """The name of something that is not as it was; None where nothing is. What is far is compared for so long at
-        most, or all of it."""
+        """The name of something that is not as it was; None where nothing is. What is far is
+        compared for so long at most, or all of it."""
         for part in self._near:
             if not part.same():
                 return part.changed_name()
@@ -174,7 +179,9 @@ class State:
 
     def _long(self, items: Sequence[Any], now: Callable[[], Sequence[Any]], name: str) -> None:
         for start in range(0, len(items), LONG):
-            self._add(_Items(now, start, tuple(islice(items, start, start + LONG)), name), near=False)
+            self._add(
+                _Items(now, start, tuple(islice(items, start, start + LONG)), name), near=False
+            )
 
     def _object(self, value: Any, name: str, near: bool) -> Iterator[Found]:
         why = obstacle(value, name)
@@ -190,7 +197,8 @@ class State:
         if slots:
             self._add(_Slots(value, slots, owner), near)
             yield from (
-                (each, f"{owner}.{key}", near) for key, each in zip(slots, slot_values(value, slots), strict=True)
+                (each, f"{owner}.{key}", near)
+                for key, each in zip(slots, slot_values(value, slots), strict=True)
             )
         yield from ((each, name, near) for each in _hidden(value))
 
@@ -253,7 +261,9 @@ class _Values:
         if not self.attributes:
             return self.name
         now = {**self.saved, **self.held}
-        other = [key for key in now if not _equal(self.held.get(key, self), self.saved.get(key, now))]
+        other = [
+            key for key in now if not _equal(self.held.get(key, self), self.saved.get(key, now))
+        ]
         return f"{self.name}.{other[0]}" if other else self.name
 
 
@@ -272,14 +282,20 @@ class _Named:
 
     def changed_name(self) -> str:
         now = map(self.namespace.get, self.names)
-        other = [name for name, a, b in zip(self.names, now, self.values, strict=True) if not _equal(a, b)]
+        other = [
+            name
+            for name, a, b in zip(self.names, now, self.values, strict=True)
+            if not _equal(a, b)
+        ]
         return f"{self.about}{other[0] if other else self.names[0]}"
 
 
 class _Items:
     """Items of a list, or some of them."""
 
-    def __init__(self, held: Callable[[], Sequence[Any]], start: int, saved: tuple[Any, ...], name: str) -> None:
+    def __init__(
+        self, held: Callable[[], Sequence[Any]], start: int, saved: tuple[Any, ...], name: str
+    ) -> None:
         self.held, self.start, self.saved, self.name = held, start, saved, name
 
     def same(self) -> bool:
@@ -310,7 +326,9 @@ class _Slots:
 
     def changed_name(self) -> str:
         now = slot_values(self.value, self.names)
-        other = [name for name, a, b in zip(self.names, now, self.saved, strict=True) if not _equal(a, b)]
+        other = [
+            name for name, a, b in zip(self.names, now, self.saved, strict=True) if not _equal(a, b)
+        ]
         return f"{self.owner}.{other[0] if other else self.names[0]}"
 
 
@@ -377,7 +395,9 @@ class _Chunk:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    return one is other or (type(one) is type(other) and is_one_of(type(one), PLAIN) and bool(one == other))
+    return one is other or (
+        type(one) is type(other) and is_one_of(type(one), PLAIN) and bool(one == other)
+    )
 
 
 def _that_change(values: Collection[Any]) -> list[Any]:
@@ -393,7 +413,8 @@ def _that_change(values: Collection[Any]) -> list[Any]:
 
 
 def attributes(value: Any) -> dict[str, Any] | None:
-    """The very dict in which an object has its attributes; None where it has none, or one of its own making."""
+    """The very dict in which an object has its attributes; None where it has none, or one of its
+    own making."""
     held = in_class(type(value), "__dict__")
     if type(held) is not types.GetSetDescriptorType:
         return None
@@ -405,9 +426,12 @@ def _slots(kind: type) -> tuple[str, ...]:
     """The names of slots of classes written in Python."""
     bodies = (vars(type)["__dict__"].__get__(base) for base in mro(kind))
     return tuple(
-        name for body in bodies if "__slots__" in body
-        for name, held in body.items() if type(held) is types.MemberDescriptorType
-    )  # fmt: skip
+        name
+        for body in bodies
+        if "__slots__" in body
+        for name, held in body.items()
+        if type(held) is types.MemberDescriptorType
+    )
 
 
 def slot_values(value: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -454,11 +478,16 @@ def _hidden(value: Any) -> list[Any]:
 def _version_of(value: Any) -> Callable[[], Any] | None:
     import torch
 
-    return (lambda: value._version) if type(value) is torch.Tensor and not value.is_inference() else None
+    return (
+        (lambda: value._version)
+        if type(value) is torch.Tensor and not value.is_inference()
+        else None
+    )
 
 
 def bytes_of(value: Any) -> memoryview | None:
-    """The memory of an array, or of a tensor of the CPU; None of anything else, and of what cannot be written."""
+    """The memory of an array, or of a tensor of the CPU; None of anything else, and of what cannot
+    be written."""
     import numpy as np
     import torch
 
@@ -506,8 +535,10 @@ def random_state_of(value: Any) -> Callable[[], Any] | None:
 
 def _plain(state: Mapping[str, Any]) -> Any:
     """A bit generator's state, to be compared by ==."""
-    return [_plain(each) if isinstance(each, dict) else bytes(each) if hasattr(each, "nbytes") else each
-            for each in state.values()]  # fmt: skip
+    return [
+        _plain(each) if isinstance(each, dict) else bytes(each) if hasattr(each, "nbytes") else each
+        for each in state.values()
+    ]
 
 
 def environment() -> Mapping[Any, Any]:

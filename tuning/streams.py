@@ -1,6 +1,7 @@
 """The streams of random numbers that a process has for all its code: torch's, NumPy's and Python's.
 
-A look at one takes a microsecond or two, since the states of NumPy and Python are read where they lie.
+A look at one takes a microsecond or two, since the states of NumPy and Python are read where they
+lie.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import struct
 import sys
 from typing import Any, Protocol
 
-MT19937 = "=625I"  # a key of 624 words, and where in it the next number is: NumPy has that last, Python first
+# a key of 624 words, and where in it the next number is: NumPy has that last, Python first
+MT19937 = "=625I"
 MT19937_BYTES = struct.calcsize(MT19937)
 HALF_BYTES = 16
 
@@ -77,8 +79,8 @@ class _Python:
 
 
 def _words_of(generator: Any) -> int | None:
-    """Where this generator of Python's has its state: an index and 624 words, behind what all objects have. None where
-    they are not there."""
+    """Where this generator of Python's has its state: an index and 624 words, behind what all
+    objects have. None where they are not there."""
     place, size = id(generator) + object.__basicsize__, type(generator).__basicsize__
     if sys.implementation.name != "cpython" or size < object.__basicsize__ + MT19937_BYTES:
         return None
@@ -88,8 +90,8 @@ def _words_of(generator: Any) -> int | None:
 
 
 class _NumPy:
-    """Read where NumPy says that it lies, and where it holds the second half of a pair of normal numbers: asking for it
-    takes 25 µs."""
+    """Read where NumPy says that it lies, and where it holds the second half of a pair of normal
+    numbers: asking for it takes 25 µs."""
 
     def __init__(self) -> None:
         self._random = sys.modules["numpy"].random
@@ -116,7 +118,8 @@ class _NumPy:
 
 
 def _place_of_half(of_numpy: Any) -> int | None:
-    """Where in a `RandomState` stand whether it holds such a half, and which; None where that is not found."""
+    """Where in a `RandomState` stand whether it holds such a half, and which; None where that is
+    not found."""
     made = of_numpy.RandomState(0)
     made.standard_normal()
     wanted = struct.pack("=i4xd", 1, made.get_state()[4])
@@ -137,8 +140,8 @@ def epoch_seed(loader: Any) -> int:
 
 
 def numbered_seed(loader: Any, number: int) -> int:
-    """The seed of a loader's further pool of this number: from no stream that anybody else draws from, and the same
-    each time that a program runs with the same seeds."""
+    """The seed of a loader's further pool of this number: from no stream that anybody else draws
+    from, and the same each time that a program runs with the same seeds."""
     import torch
 
     of = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()

@@ -12,8 +12,8 @@ HALVINGS = 60  # of a quarter of a circle: beyond what a float tells apart
 def quantile(level: float, freedom: int) -> float:
     """The t that a value of Student's distribution stays within, either way, with this probability.
 
-    `within` grows with the angle arctan(t / sqrt(freedom)), so halving finds it. Raises ValueError for a level that is
-    no probability below 1, or for less than one degree of freedom.
+    `within` grows with the angle arctan(t / sqrt(freedom)), so halving finds it. Raises ValueError
+    for a level that is no probability below 1, or for less than one degree of freedom.
     """
     if not 0 <= level < 1 or freedom < 1:
         raise ValueError(f"no quantile of Student's distribution: level {level}, freedom {freedom}")
@@ -35,5 +35,7 @@ def _within(angle: float, freedom: int) -> float:
     term, total = (cos(angle) if odd else 1.0), 0.0
     for number in range(1, freedom // 2 + 1):
         total += term
-        term *= cos(angle) ** 2 * (2 * number / (2 * number + 1) if odd else (2 * number - 1) / (2 * number))
+        term *= cos(angle) ** 2 * (
+            2 * number / (2 * number + 1) if odd else (2 * number - 1) / (2 * number)
+        )
     return 2 / pi * (angle + sin(angle) * total) if odd else sin(angle) * total

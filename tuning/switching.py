@@ -1,11 +1,12 @@
 """What a tuned loader hands to the loop: an iterator behind which others take turns.
 
-To switch, the workers of the other iterator start while the one at work goes on, and make some of its batches too, to
-be compared. Then the one at work gets no more tasks, and the other one draws from the same order at once; the loop gets
-what was under way in the first, then the other's batches. So each batch comes once, in the order in which the sampler
-drew it.
+To switch, the workers of the other iterator start while the one at work goes on, and make some of
+its batches too, to be compared. Then the one at work gets no more tasks, and the other one draws
+from the same order at once; the loop gets what was under way in the first, then the other's
+batches. So each batch comes once, in the order in which the sampler drew it.
 
-Other settings than the code's make batches only where `Shown` says that they may, and for as long as it does.
+Other settings than the code's make batches only where `Shown` says that they may, and for as long
+as it does.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from .torch_name import named_as
 
 
 def handing_out(driver: Driver, any_random: bool = False) -> Callable[[Any], Any]:
-    """What `watch.hand_out` takes for the loader that this driver tunes. With `any_random`, random augmentation may
-    draw other numbers under other settings."""
-    resting: list[Pool] = []  # whose workers stay for the next iteration, which the user's own settings would not
+    """What `watch.hand_out` takes for the loader that this driver tunes. With `any_random`, random
+    augmentation may draw other numbers under other settings."""
+    resting: list[
+        Pool
+    ] = []  # whose workers stay for the next iteration, which the user's own settings would not
     shown: list[Shown] = []
 
     def make(loader: Any) -> Any:
@@ -54,7 +57,9 @@ class Switching:
         self.driver, self.shown = driver, shown
         self._resting = resting
         # The loader holds on to the iterator of its persistent workers: no circle.
-        self.loader: Callable[[], Any] = weakref.ref(loader) if loader.persistent_workers else lambda: loader
+        self.loader: Callable[[], Any] = (
+            weakref.ref(loader) if loader.persistent_workers else lambda: loader
+        )
         self._start = EpochStart(shown)
         self._parked: dict[Settings, Pool] = {}
         self._leaving: list[Pool] = []
@@ -77,26 +82,43 @@ class Switching:
         changed = self.shown.epoch_begins(loader, self.own)
         settings = self.driver.wanted(self.own)
         why = self.shown.why_not(self.own, settings) if settings != self.own else None
-        if why is None and settings != self.own and not self.shown.compared(settings) and self.driver.compared:
+        if (
+            why is None
+            and settings != self.own
+            and not self.shown.compared(settings)
+            and self.driver.compared
+        ):
             why = "its batches were not compared yet"
         if self.shown.why is not None and settings != self.own:
             self._tell(self.driver.failed, settings, Depends(self.shown.why))
         settings = self.own if why is not None else settings
-        ended = before is not None and not (before.settings.num_workers and before.settings.persistent_workers)
-        if before is not None and (before.settings != settings or ended or (before.guest and changed is not None)):
+        ended = before is not None and not (
+            before.settings.num_workers and before.settings.persistent_workers
+        )
+        if before is not None and (
+            before.settings != settings or ended or (before.guest and changed is not None)
+        ):
             self._set_aside(before)
             before = None
-        begun = self._start.begin(loader, self._maker, settings, before or self._parked.pop(settings, None))
+        begun = self._start.begin(
+            loader, self._maker, settings, before or self._parked.pop(settings, None)
+        )
         self.pool, self.order = begun.pool, begun.order
         if begun.failure is not None:
             self._tell(self.driver.failed, settings, begun.failure)
         self._primed = not (self.pool.guest and not self.own.num_workers)
-        if self.pool.guest and self.pool.fetches_here and self.own.num_workers and self.own not in self._parked:
+        if (
+            self.pool.guest
+            and self.pool.fetches_here
+            and self.own.num_workers
+            and self.own not in self._parked
+        ):
             self._parked[self.own] = self._maker.reserve(self.pool.step)
         self._tell(self.driver.begun, self)
 
     def _set_aside(self, pool: Pool) -> None:
-        """A pool that does not begin the epoch. The code's own persistent workers stay as they are."""
+        """A pool that does not begin the epoch. The code's own persistent workers stay as they
+        are."""
         if pool.settings == self.own and self.own.persistent_workers:
             self._parked[pool.settings] = pool
         else:
@@ -137,7 +159,9 @@ class Switching:
     def _ask(self) -> None:
         """The loop asks for a batch: what it has changed, and what its sampler draws now."""
         changed = self.shown.asked(not self.pool.guest, self.pool.iterator)
-        if changed is not None and (self.pool.guest or self.next_pool is not None or self._pending is not None):
+        if changed is not None and (
+            self.pool.guest or self.next_pool is not None or self._pending is not None
+        ):
             self._depends(Depends(f"the loop changes {changed} between batches"))
         try:
             self.order.asked(self.pool.guest)
@@ -173,7 +197,8 @@ class Switching:
         return batch
 
     def _made_by_own(self, index: Any) -> Any:
-        """The batch of this index as the code's own settings make it; None where they have no workers now."""
+        """The batch of this index as the code's own settings make it; None where they have no
+        workers now."""
         if self.shown.any_random:
             return None
         loader, twin = self.loader(), self._parked.get(self.own)
@@ -185,7 +210,8 @@ class Switching:
         return twin.made()
 
     def _ended(self, error: BaseException) -> bool:
-        """Whether the loop must see this error. If not, the batch is made again, with the user's own settings."""
+        """Whether the loop must see this error. If not, the batch is made again, with the user's
+        own settings."""
         pool, order = self.pool, self.order
         if isinstance(pool.iterator, ExhaustedIterator):
             return True
@@ -193,7 +219,8 @@ class Switching:
             self._come_to_the_end()
             return True
         of_sampler = order.raised(error)
-        # With workers torch draws ahead, and loses a batch to a sampler that fails; without, it does not.
+        # With workers torch draws ahead, and loses a batch to a sampler that fails; without, it
+        # does not.
         if (not of_sampler or not self.own.num_workers) and self._recovers(error):
             if of_sampler:
                 order.put_off(error)
@@ -211,8 +238,8 @@ class Switching:
         if self.next_pool is not None:
             rest += torch_parts.under_way(self.next_pool.iterator)
         order.keep(rest)
-        # Idle workers are told to end while that reaches the loop: once the error has made garbage of all, torch waits
-        # for each worker 5 s in vain, and kills it.
+        # Idle workers are told to end while that reaches the loop: once the error has made garbage
+        # of all, torch waits for each worker 5 s in vain, and kills it.
         self._drop_pending()
         self._release(list(self._parked))
         return True
@@ -223,7 +250,9 @@ class Switching:
         self._shut_down(keep=[pool, *self._own_persistent()])
         self._tell(self.driver.ended, self)
         if not self.own.persistent_workers:
-            self.loader = _none  # a loader that is made anew each epoch lives no longer than without us
+            self.loader = (
+                _none  # a loader that is made anew each epoch lives no longer than without us
+            )
             if pool.settings.persistent_workers and pool.settings.num_workers:
                 self._resting.append(pool)
                 self.pool = Pool(ExhaustedIterator(pool.iterator), pool.settings, pool.guest)
@@ -235,11 +264,13 @@ class Switching:
     # Back to the settings of the code.
 
     def _depends(self, error: Exception) -> None:
-        """What other settings have made ready may differ from what the code's own would make now."""
+        """What other settings have made ready may differ from what the code's own would make
+        now."""
         self.shown.end(reason_of(error))
         self._tell(self.driver.failed, (self.next_pool or self.pool).settings, error)
         self._drop_pending()
-        # Workers of the code's own would have begun with the epoch, and would not see what the loop changes either.
+        # Workers of the code's own would have begun with the epoch, and would not see what the loop
+        # changes either.
         stale = bool(self.own.num_workers) and not self.settings.num_workers
         if not self.own.num_workers or stale or isinstance(error, Unequal):
             self._fall_back()
@@ -264,7 +295,8 @@ class Switching:
         self._tell(self.driver.switched, self, self.own)
 
     def _be_of_child(self) -> None:
-        """The program has forked, and its child goes on with this iteration: no worker is the child's."""
+        """The program has forked, and its child goes on with this iteration: no worker is the
+        child's."""
         self.shown = Shown(self.loader(), self.shown.any_random)
         self.driver = NoOpDriver(self.driver.pools)
         self._parked, self._leaving, self._pending = {}, [], None
@@ -291,9 +323,10 @@ class Switching:
         return self.shown.why
 
     def switch(self, settings: Settings) -> bool:
-        """Batches are made with these as soon as may be: those drawn from now on, or from when the workers for it have
-        started and have made the same batches as the code's own settings. Asked for with each batch until then; not
-        asked for again, it is given up. False where it is not possible now."""
+        """Batches are made with these as soon as may be: those drawn from now on, or from when the
+        workers for it have started and have made the same batches as the code's own settings. Asked
+        for with each batch until then; not asked for again, it is given up. False where it is not
+        possible now."""
         if self._pending is not None and self._pending.settings != settings:
             self._drop_pending()
         if settings == self.settings:
@@ -302,14 +335,22 @@ class Switching:
             self._pending.wanted = True
             return True
         order = self.order
-        if self.next_pool is not None or self.loader() is None or order.drained or order.ends_soon or order.fails:
+        if (
+            self.next_pool is not None
+            or self.loader() is None
+            or order.drained
+            or order.ends_soon
+            or order.fails
+        ):
             return False
         if settings != self.own and self.why_not(settings) is not None:
             return False
         if (parked := self._parked.pop(settings, None)) is not None:
             return self._turn_to(parked, now_ns())
         if self.own.num_workers and settings.num_workers and self.shown.changed_in_epoch:
-            return False  # workers begun now would have what those of the user's own settings have with the next epoch
+            # workers begun now would have what those of the user's own settings have with the next
+            # epoch
+            return False
         return self._trying(settings, lambda: self._make(settings))
 
     def _trying(self, settings: Settings, act: Callable[[], bool]) -> bool:
@@ -333,11 +374,15 @@ class Switching:
         began_ns = now_ns()
         here = bool(self.own.num_workers) and not settings.num_workers and not settings.batched
         first = here and not self.shown.shown_here
-        self._pending = (self._maker.witness if first else self._maker.later)(settings, self.pool.step)
+        self._pending = (self._maker.witness if first else self._maker.later)(
+            settings, self.pool.step
+        )
         compares = settings != self.own and not self.shown.any_random
         self._comparison = Comparison(self._pending.pool, self.driver.compared if compares else 0)
         self._held_up(began_ns)
-        return bool(self._comparison.done and self._pending.ready) and self._turn_to_pending(self._pending)
+        return bool(self._comparison.done and self._pending.ready) and self._turn_to_pending(
+            self._pending
+        )
 
     def _bring_up(self, pending: PendingPool, index: Any, batch: Any) -> None:
         """A batch is about to be handed over while another pool is being made ready."""
@@ -348,7 +393,8 @@ class Switching:
             self._trying(pending.settings, lambda: self._readier(pending, index, batch))
 
     def _readier(self, pending: PendingPool, index: Any, batch: Any) -> bool:
-        """Starts some more workers, less than one step long and the start of one; compares once all have started."""
+        """Starts some more workers, less than one step long and the start of one; compares once all
+        have started."""
         began_ns = now_ns()
         if pending.workers is not None and not pending.workers.started:
             pending.workers.start(began_ns - pending.last_ns if pending.last_ns else 0)
@@ -400,7 +446,11 @@ class Switching:
         if before.step is not None:
             before.step.paused(now_ns())
         self._account()
-        if not before.settings.num_workers or self.driver.keeps(before.settings) or self._stays(before.settings):
+        if (
+            not before.settings.num_workers
+            or self.driver.keeps(before.settings)
+            or self._stays(before.settings)
+        ):
             self._parked[before.settings] = before
         else:
             self._dismiss(before)
@@ -422,14 +472,19 @@ class Switching:
 
     def release_unwanted(self) -> None:
         """Let go of workers that the driver no longer wants."""
-        unwanted = [each for each in self._parked if not self.driver.keeps(each) and not self._stays(each)]
+        unwanted = [
+            each for each in self._parked if not self.driver.keeps(each) and not self._stays(each)
+        ]
         self._release(unwanted)
 
     def _stays(self, settings: Settings) -> bool:
-        """Whether these are workers of the code's own that may be needed again: the only ones, where this process makes
-        the batches, that have the data set as it was when the epoch began."""
+        """Whether these are workers of the code's own that may be needed again: the only ones,
+        where this process makes the batches, that have the data set as it was when the epoch
+        began."""
         here = self.settings != self.own and not self.settings.num_workers
-        return settings == self.own and (self.own.persistent_workers or (here and bool(self.own.num_workers)))
+        return settings == self.own and (
+            self.own.persistent_workers or (here and bool(self.own.num_workers))
+        )
 
     def _release(self, parked: list[Settings]) -> None:
         for settings in parked:

@@ -1,4 +1,5 @@
-"""What a program that tunes in its code is told when it ends: what `loaderscope tune` would say, on standard error."""
+"""What a program that tunes in its code is told when it ends: what `loaderscope tune` would say, on
+standard error."""
 
 from __future__ import annotations
 
@@ -28,12 +29,18 @@ def tell_nothing() -> None:
 
 
 def _tell_all() -> None:
-    """A line for each loader that was iterated over. The program has ended: no error of ours may be its last word."""
+    """A line for each loader that was iterated over. The program has ended: no error of ours may be
+    its last word."""
     try:
         for driver, (name, pid) in _drivers.items():
-            tuned = read_tuning(*driver.place, []) if pid == os.getpid() and driver.place is not None else None
+            tuned = (
+                read_tuning(*driver.place, [])
+                if pid == os.getpid() and driver.place is not None
+                else None
+            )
             if tuned is not None and tuned.follows is None:
-                # What words are for stands above what it tells of, so it is found by name, once it is needed.
+                # What words are for stands above what it tells of, so it is found by name, once it
+                # is needed.
                 words = import_module("...reports.words.tuned_words", __name__)
                 sessions.tell(words.said_at_end(name, tuned))
     except Exception as error:

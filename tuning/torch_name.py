@@ -6,7 +6,8 @@ _classes: dict[type, type] = {}
 
 
 def named_as(of_torch: type, ours: type) -> type:
-    """Our class under the name of torch's iterator, and an instance of its class as far as `isinstance` asks."""
+    """Our class under the name of torch's iterator, and an instance of its class as far as
+    `isinstance` asks."""
     if of_torch not in _classes:
         base = next(each for each in of_torch.__mro__ if not hasattr(each, "_ls"))
         body = {

@@ -21,7 +21,9 @@ from .tuner import Tuner
 T = TypeVar("T")
 
 BUDGET_S = 60.0
-VARIABLE = "LOADERSCOPE_TUNE"  # the options of `loaderscope tune`, as JSON, for the processes it starts
+VARIABLE = (
+    "LOADERSCOPE_TUNE"  # the options of `loaderscope tune`, as JSON, for the processes it starts
+)
 
 
 def tune(
@@ -33,24 +35,33 @@ def tune(
     any_order: bool = False,
     any_random: bool = False,
 ) -> T:
-    """Try this loader's settings while training goes on, from its next iteration on; returns the loader itself.
+    """Try this loader's settings while training goes on, from its next iteration on; returns the
+    loader itself.
 
-    `num_workers`, `prefetch_factor` and `pin_memory` are changed for some steps at a time, in turns with the loader's
-    own; what is proven faster stays, and nothing proven, its own. Where the data set's source shows nothing but
-    look-ups, whole batches by one look-up (`__getitems__`) are tried too. Only a loader whose batches were seen to
-    depend on their indices alone is tuned, and the loop gets the batches that it would get untuned. The loader is
-    recorded, as by `watch`; the run directory keeps the trials. When the program ends, one line on standard error says
-    what was found, and what to write into the code.
+    `num_workers`, `prefetch_factor` and `pin_memory` are changed for some steps at a time, in turns
+    with the loader's own; what is proven faster stays, and nothing proven, its own. Where the data
+    set's source shows nothing but look-ups, whole batches by one look-up (`__getitems__`) are tried
+    too. Only a loader whose batches were seen to depend on their indices alone is tuned, and the
+    loop gets the batches that it would get untuned. The loader is recorded, as by `watch`; the run
+    directory keeps the trials. When the program ends, one line on standard error says what was
+    found, and what to write into the code.
 
-    `budget` is the most seconds to spend on trying; `steps`, how many batches the whole training has, makes that a
-    tenth of them at most. With `dry`, nothing is tried: what would be is told, and what forbids the rest. With
-    `any_order`, `in_order=False` is tried too, under which each batch still comes once, as soon as it is ready. With
-    `any_random`, a data set that draws random numbers is tuned too, and draws others under other settings.
+    `budget` is the most seconds to spend on trying; `steps`, how many batches the whole training
+    has, makes that a tenth of them at most. With `dry`, nothing is tried: what would be is told,
+    and what forbids the rest. With `any_order`, `in_order=False` is tried too, under which each
+    batch still comes once, as soon as it is ready. With `any_random`, a data set that draws random
+    numbers is tuned too, and draws others under other settings.
 
-    A loader whose settings cannot be changed in mid-epoch is recorded and left alone, and one line on standard error
-    says why. Raises UsageError for something that cannot be iterated over, or a budget that is no time.
+    A loader whose settings cannot be changed in mid-epoch is recorded and left alone, and one line
+    on standard error says why. Raises UsageError for something that cannot be iterated over, or a
+    budget that is no time.
     """
-    if isinstance(budget, bool) or not isinstance(budget, int | float) or not math.isfinite(budget) or budget <= 0:
+    if (
+        isinstance(budget, bool)
+        or not isinstance(budget, int | float)
+        or not math.isfinite(budget)
+        or budget <= 0
+    ):
         raise UsageError(f"budget must be a number of seconds above 0, not {budget!r}")
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps <= 0):
         raise UsageError(f"steps must be a whole number above 0, not {steps!r}")
@@ -96,11 +107,14 @@ _drivers: weakref.WeakKeyDictionary[Any, Tuner] = weakref.WeakKeyDictionary()
 
 
 def _driver(loader: Any, options: Options) -> Tuner | None:
-    """Who decides on this loader, and on those made alike after it; None where its settings are fixed."""
+    """Who decides on this loader, and on those made alike after it; None where its settings are
+    fixed."""
     recorder = recorder_of(loader)
     why = why_fixed(loader)
     if why is not None:
-        sessions.tell(f"{recorder.name if recorder else 'the loader'} is recorded, but not tuned: {why}")
+        sessions.tell(
+            f"{recorder.name if recorder else 'the loader'} is recorded, but not tuned: {why}"
+        )
         return None
     found = _drivers.get(recorder)
     if found is None:

@@ -1,7 +1,8 @@
-"""Who decides on a loader's settings: looks at the loop, tries what may be faster, keeps what is proven, watches it.
+"""Who decides on a loader's settings: looks at the loop, tries what may be faster, keeps what is
+proven, watches it.
 
-All of it happens as batches are handed over, in the loop's own thread; predicting alone is done beside it. When all is
-decided, a batch costs two comparisons here.
+All of it happens as batches are handed over, in the loop's own thread; predicting alone is done
+beside it. When all is decided, a batch costs two comparisons here.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ from .switching import Switching
 from .trial import Trial
 from .window import Window, epochs_left_out, left_out
 
-# Epochs shorter than this are compared whole: starting workers is a part of them that may outweigh all else.
+# Epochs shorter than this are compared whole: starting workers is a part of them that may outweigh
+# all else.
 SHORT_EPOCH_S = 3.0
 STEP_SHARE = 0.1  # of a known length of training
 # After all is decided: below the user's own rate for so long, and it goes back.
 LONG_NS, BELOW = 30_000_000_000, 0.97
 WRITE_NS = 5_000_000_000
-IDLE_NS = 3_000_000_000  # whoever tries and has handed over nothing for so long is not in anybody's way
+IDLE_NS = (
+    3_000_000_000  # whoever tries and has handed over nothing for so long is not in anybody's way
+)
 
 COMPARED = 6  # batches that other settings make for a comparison first
 
@@ -76,7 +80,9 @@ class Tuner:
         self._written_ns = -WRITE_NS
         self._load: Load | None = None
         self._epoch_batches: int | None = None  # of the longest epoch that has ended
-        self._going: tuple[Settings, int] | None = None  # settings and batches of an iteration that has not ended
+        self._going: tuple[Settings, int] | None = (
+            None  # settings and batches of an iteration that has not ended
+        )
         self._trial: Trial | None = None
         self._trial_ns = self._steps_then = 0
         self._window: Window | None = None
@@ -134,7 +140,9 @@ class Tuner:
     def switched(self, iterator: Switching, settings: Settings) -> None:
         self._note(iterator, settings, iterator.given)
         if self._by_epochs and self._window is not None:
-            self._window.left_out = max(1, self._window.left_out)  # an epoch of two settings says nothing
+            self._window.left_out = max(
+                1, self._window.left_out
+            )  # an epoch of two settings says nothing
 
     def ended(self, iterator: Switching) -> None:
         if self._active is not None and self._active() is iterator:
@@ -146,7 +154,12 @@ class Tuner:
         self._epoch_batches = max(batches, self._epoch_batches or 0)
         window = self._window
         iterator = self._active() if self._active is not None else None
-        if not (whole and self._by_epochs) or window is None or settings != window.settings or iterator is None:
+        if (
+            not (whole and self._by_epochs)
+            or window is None
+            or settings != window.settings
+            or iterator is None
+        ):
             return
         if window.epoch(batches, (now - self._epoch_ns) / 1e9):
             if self.decided:
@@ -193,7 +206,9 @@ class Tuner:
         self._going = iterator.settings, iterator.given
         if self.decided:
             window = self._window if not self._by_epochs else None
-            if window is not None and window.handed(now, _wait_ns(iterator), iterator.spot_checks.took_ns):
+            if window is not None and window.handed(
+                now, _wait_ns(iterator), iterator.spot_checks.took_ns
+            ):
                 self._watch(iterator, now)
             if iterator.settings != self.chosen:
                 iterator.switch(self.chosen)
@@ -223,11 +238,19 @@ class Tuner:
         if not self.look.handed(now) or not self._met(now):
             return
         # Ranks take their turns within epochs, each at its own pace.
-        short = self._epoch_batches is not None and self._epoch_batches * self.look.step_s(now) < SHORT_EPOCH_S
+        short = (
+            self._epoch_batches is not None
+            and self._epoch_batches * self.look.step_s(now) < SHORT_EPOCH_S
+        )
         self._by_epochs = short and self._leading is None
         size, tensors = batch_size_of(batch)
         self._load = Load(0.0, max(0, size), max(0, tensors))
-        own, cores, any_order, nbytes = self.own, self._cores, self._any_order, self._load.batch_bytes
+        own, cores, any_order, nbytes = (
+            self.own,
+            self._cores,
+            self._any_order,
+            self._load.batch_bytes,
+        )
         self.look.predict(lambda: candidates_for(self.loader(), own, cores, any_order, nbytes))
 
     @property
@@ -235,7 +258,8 @@ class Tuner:
         return self._leading.cores if self._leading is not None else usable_cores()
 
     def _met(self, now: int) -> bool:
-        """Whether all ranks that decide together are here, and this one leads. Nobody waits: batches go on."""
+        """Whether all ranks that decide together are here, and this one leads. Nobody waits:
+        batches go on."""
         if self._leading is None:
             told = ranks(os.environ, group_of_process())
             if (told.world_size or 1) == 1:
@@ -255,16 +279,25 @@ class Tuner:
     def _next(self, search: Search, iterator: Switching, now: int) -> None:
         global _trying
         holder = _trying() if _trying is not None else None
-        if holder is not None and holder is not self and not holder.decided and now - holder._last_ns < IDLE_NS:
+        if (
+            holder is not None
+            and holder is not self
+            and not holder.decided
+            and now - holder._last_ns < IDLE_NS
+        ):
             return
         _trying = weakref.ref(self)
         loader = self.loader()
         trial = search.begin(now)
         self._steps_then = self._steps_then or self.steps
         why = (
-            "the loader is gone" if loader is None else why_refused(loader, self.own, trial.candidate, self._any_order)
+            "the loader is gone"
+            if loader is None
+            else why_refused(loader, self.own, trial.candidate, self._any_order)
         )
-        why = why or iterator.why_not(trial.candidate) or self._why_no_room(iterator, trial.candidate)
+        why = (
+            why or iterator.why_not(trial.candidate) or self._why_no_room(iterator, trial.candidate)
+        )
         if iterator.why_never is not None:
             trial.end("not tried", iterator.why_never)
             self._give_up(iterator.why_never)
@@ -279,11 +312,19 @@ class Tuner:
     def _why_no_room(self, iterator: Switching, settings: Settings) -> str | None:
         if not settings.num_workers or self._load is None:
             return None
-        held = worker_bytes(iterator.pool.pids, forks(getattr(self.loader(), "multiprocessing_context", None)))
-        return why_no_room(settings, Load(held, self._load.batch_bytes, self._load.tensors), self._room())
+        held = worker_bytes(
+            iterator.pool.pids, forks(getattr(self.loader(), "multiprocessing_context", None))
+        )
+        return why_no_room(
+            settings, Load(held, self._load.batch_bytes, self._load.tensors), self._room()
+        )
 
     def _room(self) -> Room:
-        return room_left() if self._leading is None else room_left().shared_by(self._leading.board.world)
+        return (
+            room_left()
+            if self._leading is None
+            else room_left().shared_by(self._leading.board.world)
+        )
 
     def _open_window(self, iterator: Switching) -> None:
         assert self._trial is not None
@@ -302,7 +343,9 @@ class Tuner:
         assert trial is not None and window is not None
         if self._by_epochs:
             window.within_epoch(now, _wait_ns(iterator))
-            if iterator.settings != window.settings != self.own:  # no epoch begins with what was not compared yet
+            if (
+                iterator.settings != window.settings != self.own
+            ):  # no epoch begins with what was not compared yet
                 iterator.switch(window.settings)
             if self._spent(now):
                 self._out_of_budget(now)
@@ -381,11 +424,19 @@ class Tuner:
     def _conclude(self) -> None:
         best = self.best
         if self._dry:
-            allowed = [each.candidate.told_from(self.own) for each in self.trials if each.why == "it may be tried"]
-            self._decide(f"nothing was tried, as asked; may be tried: {'; '.join(allowed) or 'nothing'}")
+            allowed = [
+                each.candidate.told_from(self.own)
+                for each in self.trials
+                if each.why == "it may be tried"
+            ]
+            self._decide(
+                f"nothing was tried, as asked; may be tried: {'; '.join(allowed) or 'nothing'}"
+            )
         elif best is None:
             self.chosen = self.own
-            self._decide("nothing that was tried is certain to be faster: the loader keeps its own settings")
+            self._decide(
+                "nothing that was tried is certain to be faster: the loader keeps its own settings"
+            )
         else:
             self._stay()
             self._decide(f"{self._words(best)} is faster, and stays")
@@ -403,7 +454,9 @@ class Tuner:
         if self.search is not None:
             self.search.waiting = []
         if self._leading is not None:
-            self._leading.end(self._clock(), self.chosen, said, [trial_facts(each) for each in self.trials])
+            self._leading.end(
+                self._clock(), self.chosen, said, [trial_facts(each) for each in self.trials]
+            )
         self._write()
 
     def _asked(self, iterator: Switching) -> bool:
@@ -485,7 +538,9 @@ class Tuner:
             self._window = None
             self.chosen = self.own
             iterator.switch(self.own)
-            self._decide("the loop became slower than with the loader's own settings: they are back")
+            self._decide(
+                "the loop became slower than with the loader's own settings: they are back"
+            )
 
     def _write(self) -> None:
         self._written_ns = self._clock()
@@ -495,7 +550,9 @@ class Tuner:
         follows = None
         if self._following is not None:
             trials, follows = self._following.trials, 0
-        self._record.write(self.loader(), self.own, self.chosen, self.decided, self.said, trials, follows, waiting)
+        self._record.write(
+            self.loader(), self.own, self.chosen, self.decided, self.said, trials, follows, waiting
+        )
 
 
 def _wait_ns(iterator: Switching) -> int | None:

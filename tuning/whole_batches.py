@@ -1,7 +1,9 @@
-"""Batches by one look-up each (`__getitems__`) of a data set whose source shows nothing but look-ups.
+"""Batches by one look-up each (`__getitems__`) of a data set whose source shows nothing but
+look-ups.
 
-What such a data set would answer is known from its `__getitem__`: the source is read, the code to make a whole batch at
-once is written from it, and that the source is what runs is seen from its compiled form.
+What such a data set would answer is known from its `__getitem__`: the source is read, the code to
+make a whole batch at once is written from it, and that the source is what runs is seen from its
+compiled form.
 """
 
 from __future__ import annotations
@@ -26,14 +28,17 @@ _known: dict[int, tuple[Callable[[], Any], WholeBatches | NotArrays]] = {}
 
 
 def whole_batches(loader: Any) -> WholeBatches:
-    """What gives this loader's data set a batch at a time. Raises NotArrays with what stands in the way."""
+    """What gives this loader's data set a batch at a time. Raises NotArrays with what stands in the
+    way."""
     key = id(loader)
     of, found = _known.get(key, (None, None))
     if of is None or of() is not loader or (isinstance(found, WholeBatches) and not found.current):
         try:
             found = _read(loader)
         except NotArrays as reason:
-            found = NotArrays(*reason.args)  # the one raised holds the frames it came through, and so the loader
+            found = NotArrays(
+                *reason.args
+            )  # the one raised holds the frames it came through, and so the loader
         _known[key] = weakref.ref(loader, lambda _: _known.pop(key, None)), found
     if isinstance(found, WholeBatches):
         return found
@@ -60,19 +65,33 @@ def _read(loader: Any) -> WholeBatches:
     access = batch_access(part)
     if access.loops:
         raise NotArrays(f"it calls {', '.join(access.loops)} for each sample")
-    return WholeBatches(loader.dataset, sampling_of(own_of(loader)).batch_size, chosen, leaves, access)
+    return WholeBatches(
+        loader.dataset, sampling_of(own_of(loader)).batch_size, chosen, leaves, access
+    )
 
 
 def _leaves(dataset: Any, part: Part) -> list[tuple[Any, frozenset[str]]]:
-    """The data sets that hold arrays, and the names of the attributes by which they are read. Raises NotArrays."""
+    """The data sets that hold arrays, and the names of the attributes by which they are read.
+    Raises NotArrays."""
     if _is_torch_s(dataset, "ConcatDataset"):
         if len(part.children) != len(dataset.datasets):
             raise NotArrays("it joins more data sets than can be looked at")
         ends = [sum(map(len, dataset.datasets[: at + 1])) for at in range(len(dataset.datasets))]
         if ends != dataset.cumulative_sizes:
             raise NotArrays("a data set that it joins has another length by now")
-        return [leaf for pair in zip(dataset.datasets, part.children, strict=True) for leaf in _leaves(*pair)]
-    return [(dataset, frozenset({"tensors"}) if _is_torch_s(dataset, "TensorDataset") else _as_written(dataset, part))]
+        return [
+            leaf
+            for pair in zip(dataset.datasets, part.children, strict=True)
+            for leaf in _leaves(*pair)
+        ]
+    return [
+        (
+            dataset,
+            frozenset({"tensors"})
+            if _is_torch_s(dataset, "TensorDataset")
+            else _as_written(dataset, part),
+        )
+    ]
 
 
 def _is_torch_s(dataset: Any, name: str) -> bool:
@@ -82,14 +101,20 @@ def _is_torch_s(dataset: Any, name: str) -> bool:
 
 
 def _as_written(dataset: Any, part: Part) -> frozenset[str]:
-    """The names in its `__getitem__`. Raises NotArrays where asking for a sample may be more than running the source
-    that was read."""
+    """The names in its `__getitem__`. Raises NotArrays where asking for a sample may be more than
+    running the source that was read."""
     cls = type(dataset)
     if in_class(cls, "__getitems__") is not None or "__getitems__" in instance_vars(dataset):
         raise NotArrays("it has __getitems__ already")
-    if in_class(cls, "__getattr__") is not None or in_class(cls, "__getattribute__") is not object.__getattribute__:
+    if (
+        in_class(cls, "__getattr__") is not None
+        or in_class(cls, "__getattribute__") is not object.__getattribute__
+    ):
         raise NotArrays("it makes attributes as they are asked for")
-    if any(in_class(type(in_class(cls, name)), "__set__") is not None for name in instance_vars(dataset)):
+    if any(
+        in_class(type(in_class(cls, name)), "__set__") is not None
+        for name in instance_vars(dataset)
+    ):
         raise NotArrays("its class makes an attribute that it holds")
     method = in_class(cls, "__getitem__")
     if type(method) is not types.FunctionType or not _runs(method, part.getitem):
@@ -98,19 +123,30 @@ def _as_written(dataset: Any, part: Part) -> frozenset[str]:
 
 
 def _runs(method: types.FunctionType, lines: tuple[str, ...]) -> bool:
-    """Whether these lines compile to this very function: a file may be edited while its program runs."""
+    """Whether these lines compile to this very function: a file may be edited while its program
+    runs."""
     of = method.__qualname__.rpartition(".")[0].rpartition(".")[2]
     if not of.isidentifier() or method.__defaults__:
         return False
-    names = [each for each in method.__code__.co_names if type(method.__globals__.get(each)) is types.ModuleType]
-    imports = [f"import {each}\n" for each in names]  # Python compiles calls of what a module imports otherwise
+    names = [
+        each
+        for each in method.__code__.co_names
+        if type(method.__globals__.get(each)) is types.ModuleType
+    ]
+    imports = [
+        f"import {each}\n" for each in names
+    ]  # Python compiles calls of what a module imports otherwise
     source = "".join(imports) + f"class {of}:\n" + textwrap.indent("\n".join(lines), "    ")
     try:
         code = compile(source, "<read>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return False
     for name in (of, method.__code__.co_name):
-        inside = [each for each in code.co_consts if isinstance(each, types.CodeType) and each.co_name == name]
+        inside = [
+            each
+            for each in code.co_consts
+            if isinstance(each, types.CodeType) and each.co_name == name
+        ]
         if len(inside) != 1:
             return False
         code = inside[0]
@@ -119,8 +155,17 @@ def _runs(method: types.FunctionType, lines: tuple[str, ...]) -> bool:
 
 def _told(code: types.CodeType) -> list[Any]:
     """What it does. Of texts, spaces do not count: a docstring is indented otherwise."""
-    constants = [" ".join(each.split()) if isinstance(each, str) else repr(each) for each in code.co_consts]
-    return [code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, constants]
+    constants = [
+        " ".join(each.split()) if isinstance(each, str) else repr(each) for each in code.co_consts
+    ]
+    return [
+        code.co_code,
+        code.co_names,
+        code.co_varnames,
+        code.co_freevars,
+        code.co_cellvars,
+        constants,
+    ]
 
 
 class WholeBatches:
@@ -134,8 +179,9 @@ class WholeBatches:
         leaves: list[tuple[Any, frozenset[str]]],
         access: Access,
     ) -> None:
-        """`size`: samples a batch, if known; `chosen`: `Subset`s around what `access` reads, the outermost first;
-        `leaves`: the data sets of its arrays, with the names of attributes by which they are read."""
+        """`size`: samples a batch, if known; `chosen`: `Subset`s around what `access` reads, the
+        outermost first; `leaves`: the data sets of its arrays, with the names of attributes by
+        which they are read."""
         self.dataset, self.access = dataset, access
         self._size, self._chosen, self._leaves = size, chosen, leaves
         self._view = access.batches(chosen[-1].dataset if chosen else dataset)
@@ -144,7 +190,9 @@ class WholeBatches:
     def cost_us(self, batch_bytes: float) -> tuple[float, float]:
         """(low, high) of a batch, as the advice on `__getitems__` expects it."""
         access = self.access
-        return look_up_us(self._size or 1, access.leaves, batch_bytes, len(self.dataset), access.lists)
+        return look_up_us(
+            self._size or 1, access.leaves, batch_bytes, len(self.dataset), access.lists
+        )
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -153,8 +201,8 @@ class WholeBatches:
         return self.dataset[index]
 
     def __getitems__(self, indices: Any) -> Any:
-        """The batch of these indices. Raises Depends where the data set has other attributes than when it was read;
-        what a look-up raises is no error of the data set's."""
+        """The batch of these indices. Raises Depends where the data set has other attributes than
+        when it was read; what a look-up raises is no error of the data set's."""
         if not self.current:
             raise Depends("the loop changes the data set between batches")
         return self._at_once(indices)
@@ -166,7 +214,9 @@ class WholeBatches:
 
     def _named(self) -> list[Any]:
         held = ((names, instance_vars(each)) for each, names in self._leaves)
-        return [(name, id(value)) for names, own in held for name, value in own.items() if name in names]
+        return [
+            (name, id(value)) for names, own in held for name, value in own.items() if name in names
+        ]
 
     def _at_once(self, indices: Any) -> Any:
         import torch
@@ -174,7 +224,12 @@ class WholeBatches:
         for each in self._chosen:  # a list that the program may change
             indices = [each.indices[index] for index in indices]
         rows = torch.as_tensor(indices)
-        if rows.dtype != torch.int64 or rows.ndim != 1 or not len(rows) or bool in map(type, indices):
+        if (
+            rows.dtype != torch.int64
+            or rows.ndim != 1
+            or not len(rows)
+            or bool in map(type, indices)
+        ):
             raise NotArrays("its sampler draws more than numbers of samples")
         return self._view[rows]
 

@@ -1,4 +1,5 @@
-"""A window of a trial: some steps under one setting, and what the loop waited for in them. Times are passed in."""
+"""A window of a trial: some steps under one setting, and what the loop waited for in them. Times
+are passed in."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from .settings import Settings
 Steps = npt.NDArray[np.float64]
 
 WINDOW_S, WINDOW_STEPS = 0.5, 8
-# A pause is what the program does now and then, an evaluation or a checkpoint: the loop's own work takes so many times
-# as long as steps do, and in no more than one step of twenty.
+# A pause is what the program does now and then, an evaluation or a checkpoint: the loop's own work
+# takes so many times as long as steps do, and in no more than one step of twenty.
 PAUSE, ORDINARY = 20.0, 0.95
 HELD = 0.02  # of a window: held up by tuning for longer, it is broken
 
@@ -24,8 +25,9 @@ HELD = 0.02  # of a window: held up by tuning for longer, it is broken
 class Window:
     """Steps under one setting, the first ones left out.
 
-    Workers take turns: while they wait alike, each round of theirs hands over its batches at once. So a window is whole
-    rounds, and long waiting is never left out, only what the loop's own work took beyond its ordinary steps.
+    Workers take turns: while they wait alike, each round of theirs hands over its batches at once.
+    So a window is whole rounds, and long waiting is never left out, only what the loop's own work
+    took beyond its ordinary steps.
     """
 
     settings: Settings
@@ -33,7 +35,9 @@ class Window:
     long: int = 1  # as many times as long
     epoch_batches: int | None = None
     steps_s: list[float] = field(default_factory=list)
-    own_s: list[float | None] = field(default_factory=list)  # the loop's own work in each; None: not known
+    own_s: list[float | None] = field(
+        default_factory=list
+    )  # the loop's own work in each; None: not known
     seconds: float = 0.0
     slowest: float = inf  # the rate of the slowest of other ranks: they train in step
     _last_ns: int = -1
@@ -44,8 +48,8 @@ class Window:
         self.left_out, self._last_ns = left_out, -1
 
     def handed(self, t_ns: int, wait_ns: int | None, held_ns: int = 0) -> bool:
-        """A batch was handed over that the loop had waited for so long; True once there are enough. `held_ns`: tuning
-        held it up for so long, and workers went on meanwhile."""
+        """A batch was handed over that the loop had waited for so long; True once there are enough.
+        `held_ns`: tuning held it up for so long, and workers went on meanwhile."""
         if held_ns / 1e9 > HELD * max(WINDOW_S, self.seconds):
             self.broken(left_out(self.settings, self.epoch_batches))
         if self.left_out > 0:
@@ -70,7 +74,8 @@ class Window:
         self._epoch_own_s.clear()
 
     def epoch(self, batches: int, seconds: float) -> bool:
-        """A whole epoch, the start of its workers with it; `left_out` are epochs then. True once there are enough."""
+        """A whole epoch, the start of its workers with it; `left_out` are epochs then. True once
+        there are enough."""
         if self.left_out > 0:
             self.left_out -= 1
             return False
@@ -83,11 +88,14 @@ class Window:
 
     @property
     def _enough(self) -> bool:
-        return self.seconds >= self.long * WINDOW_S and len(self.steps_s) >= self.long * WINDOW_STEPS
+        return (
+            self.seconds >= self.long * WINDOW_S and len(self.steps_s) >= self.long * WINDOW_STEPS
+        )
 
     def _ordinary(self) -> tuple[Steps, Steps | None]:
-        """The steps that count, and the loop's own work in each: without pauses, and without what workers have made
-        ahead during one. Where it is not known what the loop waited for, nothing is known to be a pause."""
+        """The steps that count, and the loop's own work in each: without pauses, and without what
+        workers have made ahead during one. Where it is not known what the loop waited for, nothing
+        is known to be a pause."""
         steps = np.asarray(self.steps_s)
         if not self.own_s or None in self.own_s:
             return steps, None
@@ -108,7 +116,8 @@ class Window:
 
     @property
     def waits(self) -> bool:
-        """Whether the loop waits for so much that it is worth a change; True where that is not known."""
+        """Whether the loop waits for so much that it is worth a change; True where that is not
+        known."""
         seconds, own = self.times
         return own is None or seconds > LEAST_GAIN * own
 
@@ -124,14 +133,16 @@ def _own_s(step_s: float, wait_ns: int | None) -> float | None:
 
 
 class Headroom:
-    """How many times as fast the loop could be at most, if it never waited, by windows of the code's own settings."""
+    """How many times as fast the loop could be at most, if it never waited, by windows of the
+    code's own settings."""
 
     def __init__(self, own: Settings) -> None:
         self.own = own
         self._seconds = self._own_s = 0.0
 
     def add(self, window: Window) -> None:
-        """Of several ranks that train in step, each waits for the slowest inside of its own work: they tell nothing."""
+        """Of several ranks that train in step, each waits for the slowest inside of its own work:
+        they tell nothing."""
         seconds, own = window.times
         if window.settings == self.own and own is not None and window.slowest == inf:
             self._seconds += seconds
@@ -144,11 +155,13 @@ class Headroom:
 
 
 def epochs_left_out(settings: Settings) -> int:
-    """Whole epochs at the beginning of a window that say nothing: those in which workers that are kept began."""
+    """Whole epochs at the beginning of a window that say nothing: those in which workers that are
+    kept began."""
     return int(settings.persistent_workers and settings.num_workers > 0)
 
 
 def left_out(settings: Settings, epoch_batches: int | None) -> int:
-    """Batches at the beginning of a window that say nothing: made ahead before it, or by workers that just began."""
+    """Batches at the beginning of a window that say nothing: made ahead before it, or by workers
+    that just began."""
     ahead = 2 + settings.ahead
     return ahead if epoch_batches is None else min(ahead, max(1, epoch_batches // 4))

@@ -18,14 +18,28 @@ from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_reader import open_run
 from ..case.case import Case
 from ..schema.rank_model import Ranks
-from ..schema.report_model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, SystemSummary, Waiting
+from ..schema.report_model import (
+    SCHEMA,
+    LoaderReport,
+    Overhead,
+    Report,
+    RunInfo,
+    SystemSummary,
+    Waiting,
+)
 from ..stacks.code_summary import code_of, transforms_of
 from ..stage_model.capacity import capacities
 from ..stage_model.core_wait import core_wait_ratio, waiting_share
 from ..stage_model.measured import mean
 from ..stage_model.stages import stage, stages, step_totals
 from ..stage_model.summary import sampler_cost, summarise
-from ..stage_model.verdict import EPOCH_START_NOTED_FROM, first_of_epoch, headroom, lost_time, verdict
+from ..stage_model.verdict import (
+    EPOCH_START_NOTED_FROM,
+    first_of_epoch,
+    headroom,
+    lost_time,
+    verdict,
+)
 from ..stage_model.waiting import waiting
 from ..storage.summary import storage_of
 from .engine import advise
@@ -38,7 +52,8 @@ if TYPE_CHECKING:
 
 Place = tuple[str, int]  # name of the process's folder, number of the loader in it
 
-# Of all CPU time. Enough to make workers late now and then; quiet shared hosts were seen below 0.01.
+# Of all CPU time. Enough to make workers late now and then; quiet shared hosts were seen below
+# 0.01.
 STOLEN_NOTED_FROM = 0.05
 
 _NS = 1e-9
@@ -52,16 +67,20 @@ def build_report(
     advice: bool = True,
     probes: Mapping[Place, ProbeResult] | None = None,
 ) -> Report:
-    """What the run means, a loader of several ranks as one section; with `pid`, sections of that process's loaders
-    alone; with `loader` (process folder, index), of it alone.
+    """What the run means, a loader of several ranks as one section; with `pid`, sections of that
+    process's loaders alone; with `loader` (process folder, index), of it alone.
 
-    Without `advice`, only what was measured. `probes` holds what was tried on loaders at hand, by their place.
+    Without `advice`, only what was measured. `probes` holds what was tried on loaders at hand, by
+    their place.
     """
-    # Garbage in a lane may be any number: sums that overflow are wrong, but no warning of ours may stop a caller.
+    # Garbage in a lane may be any number: sums that overflow are wrong, but no warning of ours may
+    # stop a caller.
     with np.errstate(all="ignore"):
         system = summarise(run)
 
-        def section(process: ProcessRun, each: LoaderRun, ranks: Ranks | None = None) -> LoaderReport:
+        def section(
+            process: ProcessRun, each: LoaderRun, ranks: Ranks | None = None
+        ) -> LoaderReport:
             coded = each.as_coded()
             found = loader_report(run, process, coded, system.effective_cpus)
             if ranks is not None:
@@ -116,7 +135,8 @@ def _of_job(
     section: Callable[[ProcessRun, LoaderRun, Ranks | None], LoaderReport],
     probes: Mapping[Place, ProbeResult],
 ) -> LoaderReport:
-    """The section of one loader of the job: of the rank tried on or else the foremost, with what all ranks show."""
+    """The section of one loader of the job: of the rank tried on or else the foremost, with what
+    all ranks show."""
     tried = [member for member in group.members if (member[0].path.name, member[1].index) in probes]
     (process, loader), *others = [
         (process, next(each for each in process.loaders if each.index == summary.index))
@@ -129,10 +149,11 @@ def _of_job(
 def report(target: Any = None, *, probe: bool = False) -> Report:
     """What has been recorded so far.
 
-    With no argument: all loaders of this process. With a watched loader: that one. With a `Run`, or what `open_run`
-    takes (an id, "latest", a path): that run. With `probe`, faster ways to fetch are tried on the loaders at hand for a
-    few seconds each, compared with the slow way sample by sample, and timed. Raises RunNotFound where nothing has been
-    recorded, UsageError for a loader that is not watched, or to probe a run whose loaders are not at hand.
+    With no argument: all loaders of this process. With a watched loader: that one. With a `Run`, or
+    what `open_run` takes (an id, "latest", a path): that run. With `probe`, faster ways to fetch
+    are tried on the loaders at hand for a few seconds each, compared with the slow way sample by
+    sample, and timed. Raises RunNotFound where nothing has been recorded, UsageError for a loader
+    that is not watched, or to probe a run whose loaders are not at hand.
     """
     if isinstance(target, Run | str | os.PathLike):
         if probe:
@@ -145,7 +166,9 @@ def report(target: Any = None, *, probe: bool = False) -> Report:
         raise UsageError("this loader has recorded nothing: watch() it and iterate over it first")
     directory = watch.current_run_directory()
     if directory is None:
-        raise RunNotFound("this process has recorded nothing yet: watch() a loader and iterate over it first")
+        raise RunNotFound(
+            "this process has recorded nothing yet: watch() a loader and iterate over it first"
+        )
     probes = None
     if probe:
         from .probe import probe_loader
@@ -156,7 +179,9 @@ def report(target: Any = None, *, probe: bool = False) -> Report:
     return build_report(open_run(directory), os.getpid(), only, probes=probes)
 
 
-def loader_report(run: Run, process: ProcessRun, loader: LoaderRun, cpus: float | None) -> LoaderReport:
+def loader_report(
+    run: Run, process: ProcessRun, loader: LoaderRun, cpus: float | None
+) -> LoaderReport:
     """One loader's part of the report, without advice. `cpus`: effective CPUs."""
     lost = lost_time(loader)
     found, basis = verdict(loader, lost)
@@ -165,13 +190,15 @@ def loader_report(run: Run, process: ProcessRun, loader: LoaderRun, cpus: float 
     notes = list(loader.notes)
     if loader.folded.records:
         notes.append(
-            f"{loader.folded.records:,} older batches are kept as totals only: causes of waiting and the verdict rest "
+            f"{loader.folded.records:,} older batches are kept as totals only: causes of waiting "
+            "and the verdict rest "
             f"on the newest {loader.batches.rows:,}"
         )
     starts = basis.epoch_start_share
     if found != "too-short" and starts is not None and starts >= EPOCH_START_NOTED_FROM:
         notes.append(
-            f"waiting for the first batch of each epoch after the first costs {starts * 100:.0f} % of the time"
+            f"waiting for the first batch of each epoch after the first costs {starts * 100:.0f} % "
+            "of the time"
         )
     instances = loader.epochs["instance"]
     if len(instances) and instances.max() > 0:
@@ -207,7 +234,9 @@ def loader_report(run: Run, process: ProcessRun, loader: LoaderRun, cpus: float 
     )
 
 
-def _waiting(run: Run, process: ProcessRun, loader: LoaderRun, first: npt.NDArray[np.bool_]) -> Waiting | None:
+def _waiting(
+    run: Run, process: ProcessRun, loader: LoaderRun, first: npt.NDArray[np.bool_]
+) -> Waiting | None:
     found = waiting(loader, first)
     if found is None or found.fetch_idle_share is None:
         return found
@@ -221,7 +250,11 @@ def _waiting(run: Run, process: ProcessRun, loader: LoaderRun, first: npt.NDArra
 def _epochs(loader: LoaderRun) -> int:
     """Iterations begun; of a loader that repeats its sampler without end, passes over the data."""
     expected = batches_an_epoch(loader.config)
-    if "_RepeatSampler" in str(loader.config.get("sampler_wrappers")) and expected is not None and expected[1]:
+    if (
+        "_RepeatSampler" in str(loader.config.get("sampler_wrappers"))
+        and expected is not None
+        and expected[1]
+    ):
         return -(-loader.count // expected[1])
     return max(loader.epochs.rows, 1 if loader.count else 0)
 
@@ -232,18 +265,27 @@ def _total(loader: LoaderRun, column: str) -> int | None:
     known = values >= 0
     if not known.any() and fold is None:
         return None
-    return int(values.sum(where=known, dtype=np.float64)) + (int(fold.total) if fold is not None else 0)
+    return int(values.sum(where=known, dtype=np.float64)) + (
+        int(fold.total) if fold is not None else 0
+    )
 
 
 def _wall_s(loader: LoaderRun) -> float | None:
-    """Time spent inside epochs: from `iter()` to the last batch's end, pauses between epochs left out."""
+    """Time spent inside epochs: from `iter()` to the last batch's end, pauses between epochs left
+    out."""
     step_ns = step_totals(loader)
     startup = loader.epochs
-    begun = np.where(startup["t_first_ns"] >= startup["t_iter_ns"], startup["t_first_ns"] - startup["t_iter_ns"], 0)
+    begun = np.where(
+        startup["t_first_ns"] >= startup["t_iter_ns"],
+        startup["t_first_ns"] - startup["t_iter_ns"],
+        0,
+    )
     if loader.folded.records:
         return step_ns * _NS or None
     first = loader.batches["wait_ns"][first_of_epoch(loader.batches["epoch"])].clip(0)
-    extra = max(0.0, float(begun.clip(0).sum(dtype=np.float64)) - float(first.sum(dtype=np.float64)))
+    extra = max(
+        0.0, float(begun.clip(0).sum(dtype=np.float64)) - float(first.sum(dtype=np.float64))
+    )
     return (step_ns + extra) * _NS or None
 
 
@@ -271,7 +313,9 @@ def _run_wall_s(run: Run) -> float | None:
     """The longest any process recorded; clocks of different hosts are never mixed."""
     longest = 0
     for process in run.processes:
-        begun = [int(t) for loader in process.loaders for t in loader.epochs["t_iter_ns"][:1] if t >= 0]
+        begun = [
+            int(t) for loader in process.loaders for t in loader.epochs["t_iter_ns"][:1] if t >= 0
+        ]
         last = []
         for loader in process.loaders:
             begun += [int(t) for t in loader.batches["t_ns"][:1]]
@@ -279,14 +323,17 @@ def _run_wall_s(run: Run) -> float | None:
                 last += [int(t) for t in loader.epochs[column][-1:]]
             rows = loader.batches
             if rows.rows:
-                last.append(sum(max(0, int(rows[name][-1])) for name in ("t_ns", "wait_ns", "compute_ns")))
+                last.append(
+                    sum(max(0, int(rows[name][-1])) for name in ("t_ns", "wait_ns", "compute_ns"))
+                )
         if begun and last:
             longest = max(longest, max(last) - min(begun))
     return longest * _NS if longest > 0 else None
 
 
 def _overhead(run: Run) -> Overhead:
-    """Cost a batch = hooks (calibrated) + what batches looked at in detail cost on top, spread over all batches."""
+    """Cost a batch = hooks (calibrated) + what batches looked at in detail cost on top, spread over
+    all batches."""
     cost_ns = step_ns = 0.0
     batches = 0
     for loader in run.loaders:
@@ -318,14 +365,19 @@ def _notes(run: Run, system: SystemSummary, so_far: bool) -> tuple[str, ...]:
     told = {f"{loader.name}: {note}" for loader in run.loaders for note in loader.notes}
     notes = [note for note in run.notes if note not in told]  # the loaders tell theirs
     if run.state == "crashed":
-        notes.append("the run ended without saying so (killed or crashed): everything recorded until then is here")
+        notes.append(
+            "the run ended without saying so (killed or crashed): everything recorded until then "
+            "is here"
+        )
     elif run.state == "live" and so_far:
         notes.append("the run is still going on: these are the figures so far")
     stolen = system.cpu_stolen_mean_share
     if stolen is not None and stolen >= STOLEN_NOTED_FROM:
         notes.append(
-            f"the hypervisor ran others during {stolen * 100:.0f} % of this machine's CPU time: what was measured is "
-            "slower than the code, and predictions are less sure; record again when the host is quiet"
+            f"the hypervisor ran others during {stolen * 100:.0f} % of this machine's CPU time: "
+            "what was measured is "
+            "slower than the code, and predictions are less sure; record again when the host is "
+            "quiet"
         )
     versions = dict.fromkeys(process.torch for process in run.processes)
     notes += [sentence for version in versions if (sentence := untried(version)) is not None]

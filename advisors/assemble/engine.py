@@ -14,19 +14,22 @@ from ..schema.report_model import LoaderReport, Recommendation
 from .plan import Option, capped, headrooms, plan_of
 from .tried import trial_for, why_not
 
-# What of the loop's own time goes with loading counts from this part of what free loading would leave on.
+# What of the loop's own time goes with loading counts from this part of what free loading would
+# leave on.
 RELEASED_FROM = 0.05
 # A gain whose lower end is below LEAST_GAIN, but is one, is recommended if it is likely this much.
 SURE_GAIN, LIKELY_GAIN = 1.005, 1.15
 NOT_PREDICTED = "what a change would gain cannot be predicted, so little is advised"
 MORE_THAN_FREE = (
-    "That can be more than the headroom: a part of the loop's own time goes too, which gives workers' batches back or "
+    "That can be more than the headroom: a part of the loop's own time goes too, which gives "
+    "workers' batches back or "
     "finds caches that long loading has emptied."
 )
 
 
 def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
-    """The case's report with recommendations (in the order of the plan), rejected advice, and what could not be judged.
+    """The case's report with recommendations (in the order of the plan), rejected advice, and what
+    could not be judged.
 
     A rule that fails costs its own advice, never the report: the failure becomes a note.
     """
@@ -34,13 +37,19 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
     rejected: list[Recommendation] = []
     unmeasured: dict[str, str] = {}
     notes = list(case.report.notes)
-    if case.whatif_reason is not None and case.loader.kind == "dataloader" and case.report.verdict != "too-short":
+    if (
+        case.whatif_reason is not None
+        and case.loader.kind == "dataloader"
+        and case.report.verdict != "too-short"
+    ):
         notes.append(f"{NOT_PREDICTED}: {case.whatif_reason}")
     for rule in all_rules() if rules is None else rules:
         try:
             outcomes = list(rule.examine(case))
         except Exception as error:
-            notes.append(f"the rule {rule.name} failed and is left out: {type(error).__name__}: {error}")
+            notes.append(
+                f"the rule {rule.name} failed and is left out: {type(error).__name__}: {error}"
+            )
             continue
         for outcome in outcomes:
             if isinstance(outcome, Unmeasured):
@@ -49,7 +58,9 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
                 recommended: list[Recommendation] = []
                 found = outcome.recommendation(rule.name, rule.kind, rule.effort)
                 place(found, outcome, case, recommended, rejected)
-                options += [Option(each, outcome.asked, _beside(case, outcome)) for each in recommended]
+                options += [
+                    Option(each, outcome.asked, _beside(case, outcome)) for each in recommended
+                ]
     ordered, plan = plan_of(case, options)
     rejected.sort(key=lambda item: item.predicted.mid)
     return replace(
@@ -63,10 +74,15 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
 
 
 def place(
-    found: Recommendation, advice: Advice, case: Case, recommended: list[Recommendation], rejected: list[Recommendation]
+    found: Recommendation,
+    advice: Advice,
+    case: Case,
+    recommended: list[Recommendation],
+    rejected: list[Recommendation],
 ) -> None:
-    """Recommended, rejected, or neither: advice about speed needs a verdict, a gain (predicted, or proven by a trial),
-    and never promises more than free loading would give, or free loading and copying."""
+    """Recommended, rejected, or neither: advice about speed needs a verdict, a gain (predicted, or
+    proven by a trial), and never promises more than free loading would give, or free loading and
+    copying."""
     if not advice.rejected:
         found = replace(found, change=replace(found.change, code=told_by_hand(found.change.code)))
     if found.kind != "speed":
@@ -76,7 +92,9 @@ def place(
         return
     if case.whatif is not None:
         found = replace(found, predicted=case.whatif.stretched(found.predicted, found.rule))
-    found = replace(found, predicted=capped(found.predicted, headrooms(case.report, _beside(case, advice))))
+    found = replace(
+        found, predicted=capped(found.predicted, headrooms(case.report, _beside(case, advice)))
+    )
     headroom = case.report.headroom
     if headroom is not None and found.predicted.high > headroom and not advice.beside_loading:
         found = replace(found, why=f"{found.why} {MORE_THAN_FREE}")
@@ -97,12 +115,14 @@ def place(
 
 
 def _beside(case: Case, advice: Advice) -> float:
-    """The share of a step that the advice is about, beside loading: what the loop computes only because batches come
-    from workers, where these go, or because long loading comes before it, is a part of it."""
+    """The share of a step that the advice is about, beside loading: what the loop computes only
+    because batches come from workers, where these go, or because long loading comes before it, is a
+    part of it."""
     if case.whatif is None:
         return advice.beside_loading
     without_workers = (advice.asked or {}).get("num_workers") == 0
     passing = case.whatif.cold_share + (case.whatif.released_share if without_workers else 0.0)
-    # Of a loop that hardly computes, a small share of a step is most of what free loading would leave.
+    # Of a loop that hardly computes, a small share of a step is most of what free loading would
+    # leave.
     left = 1 / case.report.headroom if case.report.headroom else 1.0
     return advice.beside_loading + (passing if passing >= RELEASED_FROM * left else 0.0)

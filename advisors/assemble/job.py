@@ -1,4 +1,5 @@
-"""A job of several ranks as one report: a section a loader, of the rank that says most, with what all ranks show."""
+"""A job of several ranks as one report: a section a loader, of the rank that says most, with what
+all ranks show."""
 
 from __future__ import annotations
 
@@ -28,15 +29,17 @@ _METHODS = ("__call__", "forward")  # what a transform's stack shows of it
 
 @dataclass(frozen=True)
 class Group:
-    """One loader of a job, in each rank once. `ranks` is None for a loader of no rank, or of one alone."""
+    """One loader of a job, in each rank once. `ranks` is None for a loader of no rank, or of one
+    alone."""
 
     members: tuple[Member, ...]
     ranks: Ranks | None
 
     @property
     def foremost(self) -> tuple[Member, ...]:
-        """The rank its section is of, then the others that are looked at: the one that waits least for its data, and
-        the first. The slowest rank is what a job loses; without one, ranks are alike and the first will do."""
+        """The rank its section is of, then the others that are looked at: the one that waits least
+        for its data, and the first. The slowest rank is what a job loses; without one, ranks are
+        alike and the first will do."""
         if self.ranks is None:
             return self.members
         slowest, wait = self.ranks.slowest, self.ranks.spread.get("wait")
@@ -47,7 +50,8 @@ class Group:
 
 
 def open_job(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
-    """As `open_run`, for a report: of a job of many ranks, only those are read whole that it speaks of."""
+    """As `open_run`, for a report: of a job of many ranks, only those are read whole that it speaks
+    of."""
     return read_run(find_run(name, runs), Liveness(), choose=_spoken_of)
 
 
@@ -56,7 +60,8 @@ def _spoken_of(processes: Iterable[ProcessRun]) -> set[Path]:
 
 
 def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
-    """The loaders of a run in the order of their first use, those that are one in several ranks together."""
+    """The loaders of a run in the order of their first use, those that are one in several ranks
+    together."""
     found: dict[tuple[object, ...], list[Member]] = defaultdict(list)
     for process in processes:
         seen: dict[tuple[Scalar, ...], int] = defaultdict(int)
@@ -84,7 +89,8 @@ def summaries_of(process: ProcessRun) -> tuple[LoaderSummary, ...]:
 
 
 def with_ranks(section: LoaderReport, loader: LoaderRun, ranks: Ranks) -> LoaderReport:
-    """The section of one rank with what all show; the slowest named with the code that its cause lies in."""
+    """The section of one rank with what all show; the slowest named with the code that its cause
+    lies in."""
     slowest = ranks.slowest
     if slowest is not None and slowest.rank == section.rank and slowest.cause is not None:
         ranks = replace(ranks, slowest=_with_code(slowest, slowest.cause, section, loader))
@@ -92,7 +98,8 @@ def with_ranks(section: LoaderReport, loader: LoaderRun, ranks: Ranks) -> Loader
 
 
 def with_advice_of_others(section: LoaderReport, others: Sequence[LoaderReport]) -> LoaderReport:
-    """What is wrong or dangerous in another rank is told too, once; how to be faster is said for the slowest."""
+    """What is wrong or dangerous in another rank is told too, once; how to be faster is said for
+    the slowest."""
     told = {each.rule for each in section.recommendations}
     more: list[Recommendation] = []
     for other in others:
@@ -103,8 +110,14 @@ def with_advice_of_others(section: LoaderReport, others: Sequence[LoaderReport])
     return with_more(section, more)
 
 
-def _with_code(slowest: SlowestRank, cause: str, section: LoaderReport, loader: LoaderRun) -> SlowestRank:
-    spot = _innermost(section.code.stages[cause].lines) if section.code and cause in section.code.stages else None
+def _with_code(
+    slowest: SlowestRank, cause: str, section: LoaderReport, loader: LoaderRun
+) -> SlowestRank:
+    spot = (
+        _innermost(section.code.stages[cause].lines)
+        if section.code and cause in section.code.stages
+        else None
+    )
     transform = next((each.name for each in section.transforms if (each.share or 0) >= MOST), None)
     if spot is None:
         return replace(slowest, function=transform if cause == "fetch" else None)
@@ -127,5 +140,10 @@ def _qualified(spot: HotSpot, parts: Iterable[Part]) -> Iterator[str]:
     """With the class, where the line is known to be one of its source."""
     for part in parts:
         source = part.getitem or part.getitems or part.iter or part.call
-        if part.file == spot.file and part.line and spot.line and 0 <= spot.line - part.line < len(source):
+        if (
+            part.file == spot.file
+            and part.line
+            and spot.line
+            and 0 <= spot.line - part.line < len(source)
+        ):
             yield f"{part.name}.{spot.function}"

@@ -44,7 +44,8 @@ def case_of(
 
 
 def _peers(run: Run, process: ProcessRun, loader: LoaderRun) -> list[tuple[ProcessRun, LoaderRun]]:
-    """The same loader in the other ranks: the same number in its process, over the same kind of data set."""
+    """The same loader in the other ranks: the same number in its process, over the same kind of
+    data set."""
     if loader.rank is None:
         return []
     return [

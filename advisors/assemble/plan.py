@@ -1,4 +1,5 @@
-"""From a list of advice to a plan: what to do first, what steps come to together, what is left out, where to stop."""
+"""From a list of advice to a plan: what to do first, what steps come to together, what is left out,
+where to stop."""
 
 from __future__ import annotations
 
@@ -11,15 +12,27 @@ from ..case.advice import SAME
 from ..case.case import Case
 from ..schema.figures import percent
 from ..schema.gains import LEAST_GAIN
-from ..schema.report_model import Effort, LeftOut, LoaderReport, Plan, PlanStep, Range, Recommendation, Scalar
+from ..schema.report_model import (
+    Effort,
+    LeftOut,
+    LoaderReport,
+    Plan,
+    PlanStep,
+    Range,
+    Recommendation,
+    Scalar,
+)
 from ..whatif.accuracy import less_sure
 from ..whatif.together import Excluded, together
 
-# A smaller effort is preferred to a greater one where it gains at least this part of what that does (of its logarithm).
+# A smaller effort is preferred to a greater one where it gains at least this part of what that does
+# (of its logarithm).
 NEARLY = 0.8
-# One that is needed beside the greater comes first if it gains this part of it: nobody tunes what is to be replaced.
+# One that is needed beside the greater comes first if it gains this part of it: nobody tunes what
+# is to be replaced.
 HALF = 0.5
-# A loop that computes for this part of its time is left alone: at most a quarter is still to be gained.
+# A loop that computes for this part of its time is left alone: at most a quarter is still to be
+# gained.
 COMPUTES = 0.8
 # More than this of the time is said to be all of it.
 NEARLY_ALL = 0.975
@@ -29,7 +42,8 @@ EFFORTS: tuple[Effort, ...] = ("one argument", "a few lines", "a conversion")
 
 @dataclass(frozen=True)
 class Option:
-    """A recommendation with what the model was asked for it: None where it was predicted in another way."""
+    """A recommendation with what the model was asked for it: None where it was predicted in another
+    way."""
 
     advice: Recommendation
     changes: Mapping[str, Any] | None
@@ -40,10 +54,13 @@ class Option:
         return EFFORTS.index(self.advice.effort) if self.advice.effort is not None else len(EFFORTS)
 
 
-def plan_of(case: Case, options: Sequence[Option]) -> tuple[tuple[Recommendation, ...], Plan | None]:
+def plan_of(
+    case: Case, options: Sequence[Option]
+) -> tuple[tuple[Recommendation, ...], Plan | None]:
     """The recommendations in the order of the plan, those that it leaves out last; and the plan.
 
-    Wrong training and a crash ahead come before speed: a faster loop over the wrong data helps nobody.
+    Wrong training and a crash ahead come before speed: a faster loop over the wrong data helps
+    nobody.
     """
     if not options:
         return (), None
@@ -63,15 +80,22 @@ def with_more(report: LoaderReport, more: Sequence[Recommendation]) -> LoaderRep
     if not more:
         return report
     old, by = report.plan or Plan((), (), None), len(more)
-    steps = [PlanStep(n, SAME, None) for n in range(by)] + [replace(s, advice=s.advice + by) for s in old.steps]
-    left = tuple(replace(each, advice=each.advice + by, step=each.step + by) for each in old.left_out)
+    steps = [PlanStep(n, SAME, None) for n in range(by)] + [
+        replace(s, advice=s.advice + by) for s in old.steps
+    ]
+    left = tuple(
+        replace(each, advice=each.advice + by, step=each.step + by) for each in old.left_out
+    )
     return replace(
-        report, recommendations=(*more, *report.recommendations), plan=replace(old, steps=tuple(steps), left_out=left)
+        report,
+        recommendations=(*more, *report.recommendations),
+        plan=replace(old, steps=tuple(steps), left_out=left),
     )
 
 
 class _Maker:
-    """The steps about speed taken so far, each with what is reached by then, and what is left out."""
+    """The steps about speed taken so far, each with what is reached by then, and what is left
+    out."""
 
     def __init__(self, case: Case, options: Sequence[Option], before: int) -> None:
         self._case = case
@@ -107,10 +131,14 @@ class _Maker:
             rival = self._rival(each)
             if rival is not None:
                 self.left.append((each, rival))
-            elif self.taken and self._predicted([*self._done, each]).mid < LEAST_GAIN * self._reached:
+            elif (
+                self.taken and self._predicted([*self._done, each]).mid < LEAST_GAIN * self._reached
+            ):
                 self.left.append((each, LeftOut(0, last, False, "it brings nothing more")))
             elif self.taken and share is not None and share >= COMPUTES and each.effort:
-                self.left.append((each, LeftOut(0, last, False, f"the loop then {_computes(share)}")))
+                self.left.append(
+                    (each, LeftOut(0, last, False, f"the loop then {_computes(share)}"))
+                )
             else:
                 kept.append(each)
         self._open = kept
@@ -124,7 +152,8 @@ class _Maker:
         return None
 
     def _choice(self) -> Option:
-        """The next step: what gains most, or what takes less effort and is needed anyway, or gains nearly as much."""
+        """The next step: what gains most, or what takes less effort and is needed anyway, or gains
+        nearly as much."""
         best = max(self._open, key=lambda each: self._predicted([*self._done, each]).mid)
         most = self._gain([best])
         for each in sorted(self._open, key=lambda each: (each.effort, -self._gain([each]))):
@@ -165,11 +194,16 @@ class _Maker:
     def _tops(self, options: Sequence[Option]) -> Tops | None:
         # What goes with loading goes once, whatever makes that shorter.
         whatif = self._case.whatif
-        again = whatif.cold_share * max(0, sum(each.beside_loading > 0 for each in options) - 1) if whatif else 0.0
+        again = (
+            whatif.cold_share * max(0, sum(each.beside_loading > 0 for each in options) - 1)
+            if whatif
+            else 0.0
+        )
         return headrooms(self._case.report, sum(each.beside_loading for each in options) - again)
 
     def computing(self, steps: int) -> float | None:
-        """The part of the time the loop computes after so many steps; None where that is not known."""
+        """The part of the time the loop computes after so many steps; None where that is not
+        known."""
         tops = self._tops(self._done[:steps])
         reached = self.taken[steps - 1][1].mid if steps else 1.0
         return min(1.0, reached / tops[1]) if tops is not None else None
@@ -184,7 +218,11 @@ class _Maker:
 
 
 def _computes(share: float) -> str:
-    return "computes nearly all of the time" if share >= NEARLY_ALL else f"computes {percent(share)} of the time"
+    return (
+        "computes nearly all of the time"
+        if share >= NEARLY_ALL
+        else f"computes {percent(share)} of the time"
+    )
 
 
 def excludes(one: Option, other: Option) -> str | None:
@@ -203,7 +241,9 @@ def excludes(one: Option, other: Option) -> str | None:
 
 def _asked(option: Option) -> dict[str, Any]:
     params: Mapping[str, Scalar] = option.advice.change.params
-    workers = {"num_workers": params["num_workers"]} if isinstance(params.get("num_workers"), int) else {}
+    workers = (
+        {"num_workers": params["num_workers"]} if isinstance(params.get("num_workers"), int) else {}
+    )
     return {**workers, **(option.changes or {})}
 
 
@@ -211,19 +251,26 @@ Tops = tuple[float, float]
 
 
 def headrooms(report: LoaderReport, beside: float) -> Tops | None:
-    """The factor if loading were free, and with it `beside`, a share of a step: the least it is within the interval of
-    what was lost, and as measured. None: not known."""
+    """The factor if loading were free, and with it `beside`, a share of a step: the least it is
+    within the interval of what was lost, and as measured. None: not known."""
     if report.headroom is None:
         return None
     left, basis = 1 / report.headroom - beside, report.basis
-    unsure = (basis.stall_share or 0.0) - (basis.stall_share_low or 0.0) if basis.stall_share is not None else 0.0
+    unsure = (
+        (basis.stall_share or 0.0) - (basis.stall_share_low or 0.0)
+        if basis.stall_share is not None
+        else 0.0
+    )
     return max(1.0, 1 / max(1e-3, left + max(0.0, unsure))), max(1.0, 1 / max(1e-3, left))
 
 
 def capped(predicted: Range, tops: Tops | None) -> Range:
-    """The range, held below what free loading would give (unknown: as it is): surely, at its lower end; its middle, by
-    the headroom that the report states; its upper end, as far as the loop's own time is sure to stay."""
+    """The range, held below what free loading would give (unknown: as it is): surely, at its lower
+    end; its middle, by the headroom that the report states; its upper end, as far as the loop's own
+    time is sure to stay."""
     if tops is None:
         return predicted
     least, top = tops
-    return Range(min(predicted.low, least), min(predicted.mid, top), min(predicted.high, less_sure(top)))
+    return Range(
+        min(predicted.low, least), min(predicted.mid, top), min(predicted.high, less_sure(top))
+    )

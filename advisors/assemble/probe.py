@@ -1,8 +1,9 @@
-"""Tries the batched form of a loader that is at hand: does it give the same batches, and how much faster?
+"""Tries the batched form of a loader that is at hand: does it give the same batches, and how much
+faster?
 
-The data set's own code runs, as the loader would run it, and so does the code that advice gives for it, written from
-the live class: never what a run directory holds. Nothing is written anywhere, the random state is what it was, and
-nothing raises.
+The data set's own code runs, as the loader would run it, and so does the code that advice gives for
+it, written from the live class: never what a run directory holds. Nothing is written anywhere, the
+random state is what it was, and nothing raises.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ CHECKED_BATCHES = 6
 ROUNDS = (5, 400)
 # Warm-up rounds that do not count: first touches of memory, torch's own caches.
 WARM_UP = 2
-# A slow data set may take this much longer than asked for to get as far as its first counted rounds.
+# A slow data set may take this much longer than asked for to get as far as its first counted
+# rounds.
 GRACE_S = 3.0
 
 
 def probe_loader(loader: Any, seconds: float = 2.0) -> ProbeResult:
-    """Try this DataLoader's batched form for about `seconds`, after a comparison on CHECKED_BATCHES random batches.
+    """Try this DataLoader's batched form for about `seconds`, after a comparison on CHECKED_BATCHES
+    random batches.
 
     A single slow batch is waited for. Never raises: `reason` says what stood in the way.
     """
@@ -54,7 +57,9 @@ def _probe(loader: Any, seconds: float) -> ProbeResult:
     if loader.batch_sampler is None:
         return ProbeResult(None, "the data set is already asked for whole batches")
     if loader.collate_fn is not default_collate:
-        return ProbeResult(None, "the loader has a collate function of its own: its batches cannot be predicted")
+        return ProbeResult(
+            None, "the loader has a collate function of its own: its batches cannot be predicted"
+        )
     part = read_inspection({"inspection": inspect_loader(loader)}).dataset
     if part is None:
         return ProbeResult(None, "the data set could not be looked at")
@@ -100,19 +105,27 @@ class _Trial:
 
     def compare(self) -> ProbeResult | None:
         """What is wrong with the batched form; None where every value was the same."""
-        while self.checked < CHECKED_BATCHES and (not self.checked or time.monotonic() < self.deadline):
+        while self.checked < CHECKED_BATCHES and (
+            not self.checked or time.monotonic() < self.deadline
+        ):
             rows = self.rows()
             expected = self.one_by_one(rows.tolist())
             if not same_batch(expected, self.at_once(rows)):
                 if same_batch(expected, self.one_by_one(rows.tolist())):
-                    return ProbeResult(False, "the batched form gave other values", self.size, self.checked)
-                why = "the data set gives other values each time it is asked: the forms cannot be compared"
+                    return ProbeResult(
+                        False, "the batched form gave other values", self.size, self.checked
+                    )
+                why = (
+                    "the data set gives other values each time it is asked: the forms cannot be "
+                    "compared"
+                )
                 return ProbeResult(None, why, self.size, self.checked)
             self.checked += 1
         return None
 
     def measure(self) -> dict[str, list[int]]:
-        """Times of each form in ns, one a round; the forms take turns, so that all see the same machine."""
+        """Times of each form in ns, one a round; the forms take turns, so that all see the same
+        machine."""
         import torch
         from torch.utils.data import TensorDataset
 
@@ -153,7 +166,8 @@ def fetched(dataset: Any, indices: list[int]) -> Any:
 
 
 def same_batch(a: Any, b: Any) -> bool:
-    """Whether two batches are alike: structure, types, dtypes, devices, and every value (NaN equals NaN)."""
+    """Whether two batches are alike: structure, types, dtypes, devices, and every value (NaN equals
+    NaN)."""
     import torch
 
     if type(a) is not type(b):
@@ -172,7 +186,8 @@ def same_batch(a: Any, b: Any) -> bool:
 
 @contextmanager
 def _same_random_state() -> Iterator[None]:
-    """Random states after the block are those before it: Python's, NumPy's, torch's, and CUDA's where it is in use."""
+    """Random states after the block are those before it: Python's, NumPy's, torch's, and CUDA's
+    where it is in use."""
     import torch
 
     numpy = sys.modules.get("numpy")

@@ -16,8 +16,12 @@ NO_GAIN = 1.03  # below this, a gain is not worth a change
 
 
 def with_trials(loader: LoaderReport, tuned: Tuned) -> LoaderReport:
-    """The report of a loader whose settings were tried: each piece of advice that was tried says what it came to."""
-    note = f"Settings were tried while it trained ({tuned.said}): figures are of batches made with those of the code."
+    """The report of a loader whose settings were tried: each piece of advice that was tried says
+    what it came to."""
+    note = (
+        f"Settings were tried while it trained ({tuned.said}): figures are of batches made with "
+        "those of the code."
+    )
     return replace(
         loader,
         recommendations=tuple(_tried(each, tuned) for each in loader.recommendations),
@@ -63,8 +67,12 @@ def why_not(advice: Recommendation, tuned: Tuned | None) -> str | None:
             return "It was no faster when it was tried."
     best = tuning_of(tuned).proven
     if best is not None:
-        proven = {name: value for name, value in best.settings.items() if tuned.own.get(name) != value}
-        other = any(name in proven and proven[name] != value for name, value in _changes(advice).items())
+        proven = {
+            name: value for name, value in best.settings.items() if tuned.own.get(name) != value
+        }
+        other = any(
+            name in proven and proven[name] != value for name, value in _changes(advice).items()
+        )
         if other and best.measured is not None and advice.predicted.low <= best.measured.mid:
             return "Other settings were proven, and no more is certain of these."
     return None
@@ -78,14 +86,19 @@ def _changes(advice: Recommendation) -> Mapping[str, Scalar]:
 
 
 def _tried(advice: Recommendation, tuned: Tuned) -> Recommendation:
-    """With what its trial came to. What was tried for too short a time is shown, and is no measurement."""
+    """With what its trial came to. What was tried for too short a time is shown, and is no
+    measurement."""
     trial = trial_for(advice, tuned)
     found = _range(trial.measured) if trial is not None else None
     if trial is None or found is None:
         return advice
     measured = found.mid if certain(trial.outcome, found) else None
     return replace(
-        advice, measured=measured, measured_range=found, measured_s=trial.seconds, tried=trial.outcome or "undecided"
+        advice,
+        measured=measured,
+        measured_range=found,
+        measured_s=trial.seconds,
+        tried=trial.outcome or "undecided",
     )
 
 

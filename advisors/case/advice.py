@@ -20,11 +20,12 @@ WITHIN = 1.02
 class Advice:
     """A rule's finding: what to change and what that does.
 
-    `evidence` maps a name to "value unit". `predicted` is the factor on batches a second end to end (`SAME` for
-    correctness and safety rules that do not change speed), `asked` what the what-if model was asked for it: None where
-    the range was found in another way. `code` gets the imports it lacks. With `rejected`, the same words say why the
-    change would not help, or would hurt. The engine rejects a speed finding whose gain is not certain enough by itself.
-    `beside_loading` is the share of a step that the finding is about, beside loading (copies to the device, say):
+    `evidence` maps a name to "value unit". `predicted` is the factor on batches a second end to end
+    (`SAME` for correctness and safety rules that do not change speed), `asked` what the what-if
+    model was asked for it: None where the range was found in another way. `code` gets the imports
+    it lacks. With `rejected`, the same words say why the change would not help, or would hurt. The
+    engine rejects a speed finding whose gain is not certain enough by itself. `beside_loading` is
+    the share of a step that the finding is about, beside loading (copies to the device, say):
     training that computes all the time may still win that.
     """
 
@@ -62,7 +63,8 @@ class Advice:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A change, what it does to the loop, and the code that makes it: the fields of `Advice` that are not words."""
+    """A change, what it does to the loop, and the code that makes it: the fields of `Advice` that
+    are not words."""
 
     predicted: Range
     code: str
@@ -82,19 +84,34 @@ class Proposal:
     ) -> Advice:
         """The advice to make this change."""
         return Advice(
-            title, why, evidence, **vars(self), caveat=caveat, kind=kind, beside_loading=beside_loading, effort=effort
+            title,
+            why,
+            evidence,
+            **vars(self),
+            caveat=caveat,
+            kind=kind,
+            beside_loading=beside_loading,
+            effort=effort,
         )
 
-    def would_not_help(self, why: str, evidence: Mapping[str, str], *, title: str | None = None) -> Advice:
-        """The statement that this change gains nothing; without a title, by the arguments it sets."""
+    def would_not_help(
+        self, why: str, evidence: Mapping[str, str], *, title: str | None = None
+    ) -> Advice:
+        """The statement that this change gains nothing; without a title, by the arguments it
+        sets."""
         names = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
-        return Advice(title or f"{names} would not help", why, evidence, **vars(self), rejected=True)
+        return Advice(
+            title or f"{names} would not help", why, evidence, **vars(self), rejected=True
+        )
 
 
 def smallest(options: Mapping[int, Proposal]) -> tuple[int, float]:
-    """Of the numbers that an argument may be set to, the smallest within 2 % of the best; and the best factor."""
+    """Of the numbers that an argument may be set to, the smallest within 2 % of the best; and the
+    best factor."""
     best = max(option.predicted.mid for option in options.values())
-    return min(number for number, option in options.items() if option.predicted.mid * WITHIN >= best), best
+    return min(
+        number for number, option in options.items() if option.predicted.mid * WITHIN >= best
+    ), best
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ MOST_LINES = 2
 
 @dataclass(frozen=True)
 class Case:
-    """One loader of one process, with the run around it. `report` is complete but for the advice."""
+    """One loader of one process, with the run around it. `report` is complete but for the
+    advice."""
 
     run: Run
     process: ProcessRun
@@ -33,7 +34,9 @@ class Case:
     system: SystemSummary
     host: SystemRun | None  # the columns behind `system`, None where no sampler ran
     write: Callable[..., str]  # `loader_code`: the call of this loader with changes
-    whatif: WhatIf | None  # None where too little was measured to predict anything: see `whatif_reason`
+    whatif: (
+        WhatIf | None
+    )  # None where too little was measured to predict anything: see `whatif_reason`
     whatif_reason: str | None = None
     peers: tuple[tuple[ProcessRun, LoaderRun], ...] = ()  # the same loader in the run's other ranks
     probe: ProbeResult | None = None
@@ -70,21 +73,30 @@ class Case:
         return self.process.device is not None
 
     def predict(self, **changes: Any) -> Range:
-        """What changes would do to the loop (see `WhatIf.predict`); only where enough was measured, see `whatif`."""
+        """What changes would do to the loop (see `WhatIf.predict`); only where enough was measured,
+        see `whatif`."""
         assert self.whatif is not None
         return self.whatif.predict(**changes)
 
     def change(
-        self, *, code: str | None = None, then: str = "", predicted: Range | None = None, **changes: Any
+        self,
+        *,
+        code: str | None = None,
+        then: str = "",
+        predicted: Range | None = None,
+        **changes: Any,
     ) -> Proposal:
         """A change: what it does to the loop, the code that makes it, and the arguments it sets.
 
-        `changes` are arguments of the loader (`num_workers=4`) and what else happens to the loop (`fetch=0.5`, see
-        `WhatIf.predict`). The code is the call of the loader with these arguments, and `then` after it, unless `code`
-        is given. `predicted` is for what the model cannot be asked. A change of which nothing can be predicted leaves
-        the loop as fast as it is.
+        `changes` are arguments of the loader (`num_workers=4`) and what else happens to the loop
+        (`fetch=0.5`, see `WhatIf.predict`). The code is the call of the loader with these
+        arguments, and `then` after it, unless `code` is given. `predicted` is for what the model
+        cannot be asked. A change of which nothing can be predicted leaves the loop as fast as it
+        is.
         """
-        arguments = {name: value for name, value in changes.items() if name in ARGUMENTS or name not in NAMES}
+        arguments = {
+            name: value for name, value in changes.items() if name in ARGUMENTS or name not in NAMES
+        }
         asked = {name: value for name, value in changes.items() if name in NAMES}
         if predicted is not None or self.whatif is None:
             asked = {}
@@ -93,7 +105,9 @@ class Case:
         return Proposal(
             predicted=predicted or SAME,
             code=self.write(self, **arguments) + then if code is None else code,
-            params={name: value for name, value in arguments.items() if not isinstance(value, Source)},
+            params={
+                name: value for name, value in arguments.items() if not isinstance(value, Source)
+            },
             asked=asked or None,
         )
 
@@ -114,8 +128,9 @@ class Case:
 
     @property
     def copying_share(self) -> float | None:
-        """Of a step of a batch whose copies were timed (of many small ones, few are): its copies, on the device or in
-        the calls that make them, whichever is longer. None where none were timed."""
+        """Of a step of a batch whose copies were timed (of many small ones, few are): its copies,
+        on the device or in the calls that make them, whichever is longer. None where none were
+        timed."""
         copying = [us for us in (self.mean_us("h2d"), self.mean_us("h2d_host")) if us is not None]
         # The program may run ahead of the device.
         by_whom = (("wait", "compute"), ("stall", "compute_device"))
@@ -126,10 +141,14 @@ class Case:
         """As evidence: the program's lines that copy batches to the device, most copies first."""
         steps = self.loader.device_steps
         lines = sorted(steps.copies if steps is not None else (), key=lambda each: -each.a_step)
-        return {f"copied at {each.place}": each.line or f"{figure(each.a_step)} a step" for each in lines[:MOST_LINES]}
+        return {
+            f"copied at {each.place}": each.line or f"{figure(each.a_step)} a step"
+            for each in lines[:MOST_LINES]
+        }
 
     def waited_for(self, *causes: str) -> float:
-        """Share of all waiting with these causes (see advisors.stage_model.waiting.CAUSES and `work`), 0 if unknown."""
+        """Share of all waiting with these causes (see advisors.stage_model.waiting.CAUSES and
+        `work`), 0 if unknown."""
         waiting = self.report.waiting
         if waiting is None:
             return 0.0

@@ -14,13 +14,22 @@ _TORCHDATA = "torchdata.stateful_dataloader"
 _FROM = {
     **dict.fromkeys(
         (
-            "BatchSampler", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset", "RandomSampler",
-            "Sampler", "SequentialSampler", "default_collate", "default_convert", "get_worker_info",
+            "BatchSampler",
+            "DataLoader",
+            "Dataset",
+            "DistributedSampler",
+            "IterableDataset",
+            "RandomSampler",
+            "Sampler",
+            "SequentialSampler",
+            "default_collate",
+            "default_convert",
+            "get_worker_info",
         ),
         _UTILS,
     ),
     "StatefulDataLoader": _TORCHDATA,
-}  # fmt: skip
+}
 
 
 # What defines, or waits for something that is to be done first.
@@ -60,9 +69,12 @@ def last_part(qualified: str) -> str:
 
 
 def identifier(text: str | None, fallback: str) -> str:
-    """The last part of a qualified name if code may use it as a name, else `fallback`. Names in a run are untrusted."""
+    """The last part of a qualified name if code may use it as a name, else `fallback`. Names in a
+    run are untrusted."""
     name = last_part(text or "")
-    return name if name.isidentifier() and name.isascii() and not keyword.iskeyword(name) else fallback
+    return (
+        name if name.isidentifier() and name.isascii() and not keyword.iskeyword(name) else fallback
+    )
 
 
 def literal(value: Any) -> str:
@@ -75,14 +87,22 @@ def literal(value: Any) -> str:
 
 
 def told_by_hand(code: str) -> str:
-    """Code that changes nothing by running, as it only defines what is then to be used, says so in its first line."""
+    """Code that changes nothing by running, as it only defines what is then to be used, says so in
+    its first line."""
     try:
         nodes = ast.parse(code).body
     except (SyntaxError, ValueError, RecursionError):
         return code
-    if not code.strip() or "by hand" in code.lower() or not all(isinstance(node, _DEFINES) for node in nodes):
+    if (
+        not code.strip()
+        or "by hand" in code.lower()
+        or not all(isinstance(node, _DEFINES) for node in nodes)
+    ):
         return code
-    return f"# By hand: running this changes nothing yet; what to use where is said in its comments.\n{code}"
+    return (
+        "# By hand: running this changes nothing yet; what to use where is said in its "
+        f"comments.\n{code}"
+    )
 
 
 def free_names(tree: ast.Module) -> set[str]:
@@ -113,7 +133,11 @@ def with_imports(code: str) -> str:
     lines = code.splitlines(keepends=True)
     held: dict[str, ast.ImportFrom] = {}
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module in (_UTILS, _TORCHDATA) and node.end_lineno == node.lineno:
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module in (_UTILS, _TORCHDATA)
+            and node.end_lineno == node.lineno
+        ):
             held.setdefault(node.module, node)
     missing = {name for name in free_names(tree) if name in _FROM}
     added = ""
@@ -139,7 +163,9 @@ def _inserted(lines: list[str], tree: ast.Module, added: str) -> list[str]:
     if not added:
         return lines
     last = 0
-    used = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in _FROM]
+    used = [
+        node.lineno for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in _FROM
+    ]
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom) and node.lineno < min(used, default=0):
             last = node.end_lineno or node.lineno

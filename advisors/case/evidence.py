@@ -1,4 +1,5 @@
-"""Figures several rules judge by: how busy workers are, what a batch costs to make and to hand over, who uses the CPUs.
+"""Figures several rules judge by: how busy workers are, what a batch costs to make and to hand
+over, who uses the CPUs.
 
 All are read off one case. None means that it was not measured.
 """
@@ -18,9 +19,11 @@ from ..whatif.costs import method_of
 from .case import Case
 from .fetching import fetch_idle_share
 
-# Workers at work for more than this part of the time count as always busy: what is left is scheduling.
+# Workers at work for more than this part of the time count as always busy: what is left is
+# scheduling.
 ALWAYS_BUSY = 0.9
-# p95/p50 of fetch above this is variance worth absorbing: docs/causes.md, "One slow batch holds up others".
+# p95/p50 of fetch above this is variance worth absorbing: docs/causes.md, "One slow batch holds up
+# others".
 SPREAD = 3.0
 # One slow batch in fifty is seen by p99 only; then it must be slower still to matter.
 TAIL = 6.0
@@ -28,8 +31,8 @@ TAIL = 6.0
 SATURATED = 0.85
 # A machine this busy has no free core most of the time: other programs count too.
 BUSY = 0.9
-# Below this CPU over wall time, fetching mostly waits (I/O, locks): workers may then exceed the CPUs
-# (docs/causes.md, "Remote storage").
+# Below this CPU over wall time, fetching mostly waits (I/O, locks): workers may then exceed the
+# CPUs (docs/causes.md, "Remote storage").
 LATENCY_BOUND_BELOW = 0.5
 
 Floats = npt.NDArray[np.float64]
@@ -48,7 +51,8 @@ def hand_over_us(case: Case) -> float | None:
 
 
 def cpu_over_wall(case: Case) -> float | None:
-    """CPU over wall time of fetch, as if a core were always at hand: 1 is computing, 0 is waiting for I/O or locks."""
+    """CPU over wall time of fetch, as if a core were always at hand: 1 is computing, 0 is waiting
+    for I/O or locks."""
     idle = fetch_idle_share(case)
     return 1 - idle if idle is not None else None
 
@@ -62,7 +66,8 @@ def workers_busy(case: Case) -> float | None:
 
 
 def spread(case: Case) -> float | None:
-    """How uneven fetching is: p95/p50, or half of p99/p50 where a rarer slow batch tells more (TAIL against SPREAD)."""
+    """How uneven fetching is: p95/p50, or half of p99/p50 where a rarer slow batch tells more (TAIL
+    against SPREAD)."""
     fetch = case.report.stages.get("fetch")
     if fetch is None or not fetch.p50_us or fetch.p95_us is None or fetch.p99_us is None:
         return None
@@ -70,8 +75,8 @@ def spread(case: Case) -> float | None:
 
 
 def slow_batches(case: Case) -> bool:
-    """Whether fetching is uneven (SPREAD), and slow batches take longer than a step of the loop: only then do they hold
-    it up."""
+    """Whether fetching is uneven (SPREAD), and slow batches take longer than a step of the loop:
+    only then do they hold it up."""
     uneven, fetch = spread(case), case.report.stages.get("fetch")
     step_us = (case.mean_us("wait") or 0.0) + (case.mean_us("compute") or 0.0)
     if uneven is None or fetch is None or uneven <= SPREAD:
@@ -91,7 +96,9 @@ def pickled_bytes(case: Case) -> float | None:
 
 def start_method(case: Case) -> str:
     """How workers are started: as configured, or by the recording Python's default on Linux."""
-    return method_of(case.config.get("start_method") or case.process.start_method, case.process.python)
+    return method_of(
+        case.config.get("start_method") or case.process.start_method, case.process.python
+    )
 
 
 def torch_version(case: Case) -> tuple[int, int] | None:
@@ -107,7 +114,8 @@ def batches_a_pass(case: Case) -> float | None:
 
 
 def rebuilt(case: Case) -> bool:
-    """Whether this loader was another object in (nearly) every pass: what an object keeps is lost then."""
+    """Whether this loader was another object in (nearly) every pass: what an object keeps is lost
+    then."""
     rows = case.loader.epochs.rows
     instances = case.loader.epochs["instance"]
     return rows > 1 and len(np.unique(instances[instances >= 0])) >= 0.8 * rows
@@ -115,7 +123,8 @@ def rebuilt(case: Case) -> bool:
 
 @dataclass(frozen=True)
 class Cores:
-    """CPU use in cores, over the time in which workers worked: all workers together, the mean worker, main."""
+    """CPU use in cores, over the time in which workers worked: all workers together, the mean
+    worker, main."""
 
     workers: float
     worker: float
@@ -141,7 +150,11 @@ def cores(case: Case) -> Cores | None:
     if not spans or span <= 0:
         return None
     begin, end = min(s[0] for s in spans), max(s[1] for s in spans)
-    main = _cpu_ns(process, np.flatnonzero((process["pid"] == case.process.pid) & (process["role"] == 0)), begin)
+    main = _cpu_ns(
+        process,
+        np.flatnonzero((process["pid"] == case.process.pid) & (process["role"] == 0)),
+        begin,
+    )
     machine = case.host.machine
     when = (machine["t_ns"] >= begin) & (machine["t_ns"] <= end)
     return Cores(
@@ -154,16 +167,22 @@ def cores(case: Case) -> Cores | None:
 
 
 def saturated(case: Case) -> bool:
-    """Whether this rank's processes use (nearly) all CPUs they may use, or the container was held back."""
+    """Whether this rank's processes use (nearly) all CPUs they may use, or the container was held
+    back."""
     throttled = case.system.throttled_share
     if throttled is not None and throttled > 0.05:  # the quota held it back
         return True
     used = cores(case)
-    return used is not None and case.cpus is not None and used.workers + used.main >= SATURATED * case.cpus
+    return (
+        used is not None
+        and case.cpus is not None
+        and used.workers + used.main >= SATURATED * case.cpus
+    )
 
 
 def contended(case: Case) -> bool:
-    """Whether work waits for free CPUs, whoever uses them: waiting that is no latency, and that workers do not hide."""
+    """Whether work waits for free CPUs, whoever uses them: waiting that is no latency, and that
+    workers do not hide."""
     busy = case.system.cpu_busy_mean_share
     return saturated(case) or (busy is not None and busy >= BUSY)
 
@@ -174,20 +193,26 @@ def over_budget(case: Case) -> bool:
 
 
 def worker_rows(case: Case, process: Columns) -> list[npt.NDArray[np.intp]]:
-    """Rows of each worker of this loader in the process lane, in order of time, one array a worker process."""
+    """Rows of each worker of this loader in the process lane, in order of time, one array a worker
+    process."""
     mine = np.flatnonzero((process["role"] == 1) & (process["owner_pid"] == case.process.pid))
     mine = mine[(process["loader"][mine] == case.loader.index) | (process["loader"][mine] < 0)]
     pids = process["pid"][mine]
     return [mine[pids == pid] for pid in np.unique(pids)]
 
 
-def _cpu_ns(process: Columns, rows: npt.NDArray[np.intp], since_ns: int) -> tuple[float, int, int] | None:
+def _cpu_ns(
+    process: Columns, rows: npt.NDArray[np.intp], since_ns: int
+) -> tuple[float, int, int] | None:
     """(CPU time used, from, to) between the first and the last sample after `since_ns`."""
     rows = rows[(process["cpu_user_ns"][rows] >= 0) & (process["t_ns"][rows] >= since_ns)]
     if len(rows) < 2:
         return None
     first, last = rows[0], rows[-1]
-    used = sum(float(process[name][last]) - float(process[name][first]) for name in ("cpu_user_ns", "cpu_system_ns"))
+    used = sum(
+        float(process[name][last]) - float(process[name][first])
+        for name in ("cpu_user_ns", "cpu_system_ns")
+    )
     begin, end = int(process["t_ns"][first]), int(process["t_ns"][last])
     return (max(0.0, used), begin, end) if end > begin else None
 

@@ -1,11 +1,13 @@
-"""What fetching costs and what it waits for: figures that the rules about access to the data share."""
+"""What fetching costs and what it waits for: figures that the rules about access to the data
+share."""
 
 from __future__ import annotations
 
 from ...profiler.store.inspection import Attribute, Part
 from .case import Case
 
-# Above this part of its wall time spent waiting, fetching is said to wait; below FETCH_COMPUTES, to compute.
+# Above this part of its wall time spent waiting, fetching is said to wait; below FETCH_COMPUTES, to
+# compute.
 FETCH_WAITS = 0.5
 FETCH_COMPUTES = 0.15
 # A stage is the cause of waiting from half of it on.
@@ -28,8 +30,8 @@ def sample_bytes(case: Case) -> float | None:
 
 
 def fetch_idle_share(case: Case) -> float | None:
-    """Of fetch's wall time, spent waiting for files, locks and the like: for a core, too, only where that was not
-    counted."""
+    """Of fetch's wall time, spent waiting for files, locks and the like: for a core, too, only
+    where that was not counted."""
     waiting = case.report.waiting
     if waiting is None or waiting.fetch_idle_share is None:
         return None
@@ -37,7 +39,8 @@ def fetch_idle_share(case: Case) -> float | None:
 
 
 def making_share(case: Case) -> float:
-    """Share of all waiting that goes into making batches; with workers, into handing them over too."""
+    """Share of all waiting that goes into making batches; with workers, into handing them over
+    too."""
     waiting = case.report.waiting
     if waiting is None:
         return 0.0

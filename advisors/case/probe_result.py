@@ -15,9 +15,10 @@ SLICES = "slices in order"
 class ProbeResult:
     """What trying it showed. Times are medians a batch in µs of fetching and collating alone.
 
-    `equal` is None where it could not be compared, and `reason` says why. `forms` are "now", "__getitems__" (a list of
-    indices), "whole-batch sampler" (a tensor of indices) and "slices in order" (where the data set can be sliced).
-    `factor` is the time now over that of the whole-batch sampler: above 1 it is faster.
+    `equal` is None where it could not be compared, and `reason` says why. `forms` are "now",
+    "__getitems__" (a list of indices), "whole-batch sampler" (a tensor of indices) and "slices in
+    order" (where the data set can be sliced). `factor` is the time now over that of the whole-batch
+    sampler: above 1 it is faster.
     """
 
     equal: bool | None

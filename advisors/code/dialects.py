@@ -1,7 +1,8 @@
-"""How a framework's users say what DataLoader's arguments say: which options those are, and where the call stands.
+"""How a framework's users say what DataLoader's arguments say: which options those are, and where
+the call stands.
 
-A change that a framework has an option for is written as that; what it has none for is named, with the place where its
-users can put it.
+A change that a framework has an option for is written as that; what it has none for is named, with
+the place where its users can put it.
 """
 
 from __future__ import annotations
@@ -16,16 +17,27 @@ from .loader_form import NEEDS_WORKERS, framework_of
 
 # Names of the frameworks as recorded, and as people write them.
 NAMES = {
-    "transformers": "Hugging Face Trainer", "accelerate": "Accelerate", "lightning": "Lightning", "timm": "timm",
-    "fastai": "fastai", "ignite": "Ignite", "monai": "MONAI", "torch_geometric": "PyG", "ultralytics": "Ultralytics",
-    "webdataset": "WebDataset", "ray": "Ray Train", "torchdata": "torchdata", "grain": "Grain",
-}  # fmt: skip
+    "transformers": "Hugging Face Trainer",
+    "accelerate": "Accelerate",
+    "lightning": "Lightning",
+    "timm": "timm",
+    "fastai": "fastai",
+    "ignite": "Ignite",
+    "monai": "MONAI",
+    "torch_geometric": "PyG",
+    "ultralytics": "Ultralytics",
+    "webdataset": "WebDataset",
+    "ray": "Ray Train",
+    "torchdata": "torchdata",
+    "grain": "Grain",
+}
 
 
 @dataclass(frozen=True)
 class Options:
-    """A framework that makes the loader of options. `call` holds them, with "{}" in their place; `head` are the lines
-    above; `elsewhere` says by DataLoader's argument what to change where there is no option."""
+    """A framework that makes the loader of options. `call` holds them, with "{}" in their place;
+    `head` are the lines above; `elsewhere` says by DataLoader's argument what to change where there
+    is no option."""
 
     imports: str
     head: str
@@ -37,7 +49,8 @@ class Options:
 
 _TRAINER = Options(
     imports="from transformers import TrainingArguments\n\n",
-    head="# beside the arguments you give it today; they are for the loaders of training and of evaluation\n",
+    head="# beside the arguments you give it today; they are for the loaders of training and of "
+    "evaluation\n",
     call="args = TrainingArguments({})",
     options={
         "num_workers": "dataloader_num_workers",
@@ -63,36 +76,51 @@ DIALECTS = {
     "transformers": _TRAINER,
     "timm": Options(
         imports="from timm.data import create_loader\n\n",
-        head="# beside the arguments you give it today (of timm's train.py: --workers, --pin-mem, --batch-size)\n",
+        head="# beside the arguments you give it today (of timm's train.py: --workers, --pin-mem, "
+        "--batch-size)\n",
         call="loader = create_loader(dataset, input_size, {})",
         options={
-            name: name for name in ("batch_size", "num_workers", "collate_fn", "pin_memory", "persistent_workers")
+            name: name
+            for name in (
+                "batch_size",
+                "num_workers",
+                "collate_fn",
+                "pin_memory",
+                "persistent_workers",
+            )
         },
-        otherwise="create_loader has no option for it: set on the DataLoader(…) that your script makes instead,",
+        otherwise="create_loader has no option for it: set on the DataLoader(…) that your script "
+        "makes instead,",
     ),
     "ultralytics": Options(
         imports="",
-        head="# beside the arguments you give it today; Ultralytics takes no more workers than CPUs a device\n",
+        head="# beside the arguments you give it today; Ultralytics takes no more workers than "
+        "CPUs a device\n",
         call="model.train({})",
         options={"num_workers": "workers", "batch_size": "batch"},
         elsewhere={"dataset": "override DetectionTrainer.build_dataset() to return {}"},
-        otherwise="Ultralytics has no option for it: override DetectionTrainer.get_dataloader() for",
+        otherwise="Ultralytics has no option for it: override DetectionTrainer.get_dataloader() "
+        "for",
     ),
     "fastai": Options(
         imports="",
         head="# beside the arguments you give it today\n",
         call="dls = data_block.dataloaders(source, {})",
         options={
-            "batch_size": "bs", "num_workers": "num_workers", "pin_memory": "pin_memory", "drop_last": "drop_last",
+            "batch_size": "bs",
+            "num_workers": "num_workers",
+            "pin_memory": "pin_memory",
+            "drop_last": "drop_last",
             "persistent_workers": "persistent_workers",
         },
         otherwise="fastai's DataLoader has no such argument:",
     ),
-}  # fmt: skip
+}
 
 
 def in_options(case: Case, changes: Mapping[str, Any], drop: Any) -> str | None:
-    """The changes as options of the framework that makes this loader; None where the user makes it."""
+    """The changes as options of the framework that makes this loader; None where the user makes
+    it."""
     dialect = dialect_of(case)
     if dialect is None:
         return None
@@ -129,19 +157,27 @@ def around(case: Case, call: str) -> str:
         "ray": "loader = ray.train.torch.prepare_data_loader({})",
     }
     notes = {
-        "lightning": "# where your module's or DataModule's {hook}() returns it, or where fit() is given it\n",
+        "lightning": "# where your module's or DataModule's {hook}() returns it, or where fit() is "
+        "given it\n",
         "ignite": "# the loader that engine.run() is given\n",
     }
     framework = framework_of(case) or ""
     imports = "import ray.train.torch\n\n" if framework == "ray" else ""
     hook = f"{_hook(case)}_dataloader"
-    return imports + notes.get(framework, "").format(hook=hook) + wrapped.get(framework, "loader = {}").format(call)
+    return (
+        imports
+        + notes.get(framework, "").format(hook=hook)
+        + wrapped.get(framework, "loader = {}").format(call)
+    )
 
 
 def _hook(case: Case) -> str:
-    return {"validation": "val", "sanity check": "val", "test": "test", "prediction": "predict"}.get(
-        _phase(case), "train"
-    )
+    return {
+        "validation": "val",
+        "sanity check": "val",
+        "test": "test",
+        "prediction": "predict",
+    }.get(_phase(case), "train")
 
 
 def _phase(case: Case) -> str:

@@ -1,4 +1,5 @@
-"""Pieces of code for a user's own pipeline, put together from what was seen of its data set and its batches."""
+"""Pieces of code for a user's own pipeline, put together from what was seen of its data set and its
+batches."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ _PLACE = re.compile(r"\[(\d{1,3})\]")
 _KEY = re.compile(r"\['(\w{1,64})'\]")
 _DTYPE = re.compile(r"(?:torch\.)?((?:float|int|uint)(?:8|16|32|64)|bool|bfloat16)")
 
-# Kinds of attributes that are copied to a worker that is spawned, and whose pages a forked one copies when reading.
+# Kinds of attributes that are copied to a worker that is spawned, and whose pages a forked one
+# copies when reading.
 _COPIED = ("ndarray", "dataframe", "paths", "texts", "numbers", "list", "dict")
 
 
 def stacking_collate(seen: Inspection, name: str) -> str:
-    """The code of `stack_samples`, a collate function that copies each field of the samples once. `name` is what it
-    replaces, and must be an identifier."""
+    """The code of `stack_samples`, a collate function that copies each field of the samples once.
+    `name` is what it replaces, and must be an identifier."""
     return f'''\
 import numpy as np
 import torch
@@ -37,25 +39,31 @@ def _body(leaves: Sequence[Leaf]) -> str:
     tensors = bool(leaves) and all(leaf.kind == "tensor" for leaf in leaves)
     if tensors and all(keys):
         rows = [
-            f"        {key[1]!r}: torch.as_tensor(np.stack([np.asarray(sample[{key[1]!r}]) for sample in samples])"
-            + (f", dtype={kind}),\n" if kind else "),\n")
+            f"        {key[1]!r}: torch.as_tensor(np.stack([np.asarray(sample[{key[1]!r}]) for "
+            "sample in samples])" + (f", dtype={kind}),\n" if kind else "),\n")
             for key, kind in zip(keys, types, strict=True)
             if key
         ]
         return "    return {\n" + "".join(rows) + "    }\n"
-    if tensors and [match and int(match[1]) for match in places] == list(range(len(leaves))) and all(types):
+    if (
+        tensors
+        and [match and int(match[1]) for match in places] == list(range(len(leaves)))
+        and all(types)
+    ):
         return (
             "    fields = zip(*samples)\n"
             f"    types = [{', '.join(kind for kind in types if kind)}]\n"
             "    return [\n"
-            "        torch.as_tensor(np.stack([np.asarray(value) for value in field]), dtype=dtype)\n"
+            "        torch.as_tensor(np.stack([np.asarray(value) for value in field]), "
+            "dtype=dtype)\n"
             "        for field, dtype in zip(fields, types)\n"
             "    ]\n"
         )
     if len(leaves) == 1 and tensors and not leaves[0].path:
         return "    return torch.from_numpy(np.stack([np.asarray(sample) for sample in samples]))\n"
     return (
-        "    return [torch.from_numpy(np.stack([np.asarray(value) for value in field])) for field in zip(*samples)]\n"
+        "    return [torch.from_numpy(np.stack([np.asarray(value) for value in field])) for "
+        "field in zip(*samples)]\n"
     )
 
 
@@ -67,16 +75,19 @@ def dtype_code(leaf: Leaf) -> str | None:
 
 @dataclass(frozen=True)
 class Held:
-    """An attribute of a data set: the class that holds it, and the code that reaches it from `dataset`."""
+    """An attribute of a data set: the class that holds it, and the code that reaches it from
+    `dataset`."""
 
     owner: str
     attribute: Attribute
     code: str
 
 
-def heavy_attributes(dataset: Part, least_bytes: int, least_length: int, most: int = 4) -> list[Held]:
-    """The largest attributes of a data set and of those it wraps, that a process would copy: not tensors, which are
-    shared, and not what lies in files."""
+def heavy_attributes(
+    dataset: Part, least_bytes: int, least_length: int, most: int = 4
+) -> list[Held]:
+    """The largest attributes of a data set and of those it wraps, that a process would copy: not
+    tensors, which are shared, and not what lies in files."""
     heavy = [
         Held(identifier(part.name, "the data set"), a, f"{path}.{identifier(a.name, 'metadata')}")
         for part, path in _reached(dataset, "dataset", 3)
@@ -84,17 +95,22 @@ def heavy_attributes(dataset: Part, least_bytes: int, least_length: int, most: i
         if a.kind in _COPIED and ((a.nbytes or 0) >= least_bytes or (a.length or 0) >= least_length)
     ]
     # A list of n items weighs at least a pointer and a small object each.
-    weight = {id(held): max(held.attribute.nbytes or 0, 50 * (held.attribute.length or 0)) for held in heavy}
+    weight = {
+        id(held): max(held.attribute.nbytes or 0, 50 * (held.attribute.length or 0))
+        for held in heavy
+    }
     return sorted(heavy, key=lambda held: -weight[id(held)])[:most]
 
 
 def held_code(dataset: Part | None, *kinds: str) -> Held | None:
-    """The first attribute of these kinds that code can reach from `dataset`; None where there is none."""
+    """The first attribute of these kinds that code can reach from `dataset`; None where there is
+    none."""
     return next((found for _, found in all_held(dataset, *kinds)), None)
 
 
 def all_held(dataset: Part | None, *kinds: str) -> Iterator[tuple[Part, Held]]:
-    """All attributes of these kinds that code can reach from `dataset`, each with the data set that holds it."""
+    """All attributes of these kinds that code can reach from `dataset`, each with the data set that
+    holds it."""
     for part, path in _reached(dataset, "dataset", 3) if dataset is not None else ():
         for a in part.attributes:
             if a.kind in kinds and identifier(a.name, "") == a.name:

@@ -1,7 +1,9 @@
-"""DataLoader calls as a person would write them: all pasted code that makes a loader comes from here.
+"""DataLoader calls as a person would write them: all pasted code that makes a loader comes from
+here.
 
-A call is the one that made the user's loader (see `loader_form`), with changes. What it cannot say in full it does not
-say: then the code is a comment that names what to change in the user's own call.
+A call is the one that made the user's loader (see `loader_form`), with changes. What it cannot say
+in full it does not say: then the code is a comment that names what to change in the user's own
+call.
 """
 
 from __future__ import annotations
@@ -20,9 +22,17 @@ DROP = Source("")  # as a value of `loader_code`: leave this argument out
 
 _NOT_BESIDE_BATCH_SAMPLER = ("batch_size", "shuffle", "sampler", "drop_last")
 _ORDER = (
-    "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory",
-    "drop_last", "timeout",
-)  # fmt: skip
+    "dataset",
+    "batch_size",
+    "shuffle",
+    "sampler",
+    "batch_sampler",
+    "num_workers",
+    "collate_fn",
+    "pin_memory",
+    "drop_last",
+    "timeout",
+)
 # Arguments that stand in code by their own name or that of a function of the user's.
 _YOURS = (
     "batch_size",
@@ -38,17 +48,20 @@ _YOURS = (
 def dataset_class(case: Case, fallback: str = "MyDataset") -> str:
     """The class name of this loader's data set, for code."""
     told = case.config.get("dataset")
-    return identifier(case.dataset.name if case.dataset else told if isinstance(told, str) else None, fallback)
+    return identifier(
+        case.dataset.name if case.dataset else told if isinstance(told, str) else None, fallback
+    )
 
 
 def loader_code(case: Case, **changes: Any) -> str:
     """`loader = DataLoader(dataset, batch_size=…, …)` with this loader's arguments and the changes.
 
-    In the words of the framework that made it or runs the loop. Where its call is not known well enough, what to change
-    by hand.
+    In the words of the framework that made it or runs the loop. Where its call is not known well
+    enough, what to change by hand.
 
-    A change is a plain value, `Source("name")` for code, or `DROP`. What does not go together is left out: options of
-    workers without workers, and batch_size, shuffle, sampler and drop_last beside a batch sampler.
+    A change is a plain value, `Source("name")` for code, or `DROP`. What does not go together is
+    left out: options of workers without workers, and batch_size, shuffle, sampler and drop_last
+    beside a batch sampler.
     """
     said = in_options(case, changes, DROP)
     if said is not None:
@@ -61,7 +74,10 @@ def loader_code(case: Case, **changes: Any) -> str:
     yours = [
         value
         for name, value in arguments.items()
-        if name in _YOURS and isinstance(value, Source) and changes.get(name) is not value and value.isidentifier()
+        if name in _YOURS
+        and isinstance(value, Source)
+        and changes.get(name) is not value
+        and value.isidentifier()
     ]
     if form.cls not in ("DataLoader", "StatefulDataLoader") and form.imports is None:
         yours.insert(0, Source(form.cls))
@@ -85,7 +101,9 @@ def _arguments(case: Case, form: LoaderForm, changes: dict[str, Any]) -> dict[st
     if form.batching == "batch_sampler" and "batch_sampler" not in changes and _of_batches(changes):
         # The same batch sampler with other figures.
         kept = {"batch_size": case.batch_size, "drop_last": case.config.get("drop_last") is True}
-        figures = ", ".join(f"{name}={literal(changes.get(name, value))}" for name, value in kept.items())
+        figures = ", ".join(
+            f"{name}={literal(changes.get(name, value))}" for name, value in kept.items()
+        )
         arguments["batch_sampler"] = Source(f"BatchSampler({given or form.inner}, {figures})")
     if arguments.get("batch_sampler"):
         for name in _NOT_BESIDE_BATCH_SAMPLER:
@@ -126,7 +144,9 @@ def _by_hand(why: str, changes: dict[str, Any]) -> str:
 
 def _written(cls: str, arguments: dict[str, Any]) -> str:
     written = [literal(arguments["dataset"])]
-    written += [f"{name}={literal(value)}" for name, value in arguments.items() if name != "dataset"]
+    written += [
+        f"{name}={literal(value)}" for name, value in arguments.items() if name != "dataset"
+    ]
     line = f"{cls}({', '.join(written)})"
     if len(line) <= LINE:
         return line

@@ -1,4 +1,5 @@
-"""How the user made a loader, as far as its recorded configuration tells: the one description all pasted code is of."""
+"""How the user made a loader, as far as its recorded configuration tells: the one description all
+pasted code is of."""
 
 from __future__ import annotations
 
@@ -17,14 +18,21 @@ _CLASSES = {
     "monai.data.dataloader.DataLoader": "DataLoader",
     "torch_geometric.loader.dataloader.DataLoader": "DataLoader",
 }
-# Of libraries' own loaders, which take what torch's takes: the import, and what they put in by themselves.
+# Of libraries' own loaders, which take what torch's takes: the import, and what they put in by
+# themselves.
 _OWN_IMPORTS = {
     "monai.data.dataloader.DataLoader": "from monai.data import DataLoader",
     "torch_geometric.loader.dataloader.DataLoader": "from torch_geometric.loader import DataLoader",
 }
 _PUT_IN = ("monai.data.utils.", "torch_geometric.loader.dataloader.Collater", "timm.data.")
 # What options of workers come to without workers.
-NEEDS_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout", "in_order")
+NEEDS_WORKERS = (
+    "prefetch_factor",
+    "persistent_workers",
+    "multiprocessing_context",
+    "timeout",
+    "in_order",
+)
 # Samplers torch itself makes: they are not written, or are written as `shuffle=True`.
 _IN_ORDER = ("SequentialSampler", "_InfiniteConstantSampler")
 _SHARDS = ("BatchSamplerShard, BatchSampler", "BatchSamplerShard")
@@ -33,19 +41,28 @@ _BATCH_SAMPLERS = (
     "torchdata.stateful_dataloader.sampler.BatchSampler",
     "BatchSampler",
 )
-_FRAMEWORKS = ("accelerate.", "transformers.", "lightning.", "pytorch_lightning.", "lightning_fabric.")
+_FRAMEWORKS = (
+    "accelerate.",
+    "transformers.",
+    "lightning.",
+    "pytorch_lightning.",
+    "lightning_fabric.",
+)
 _LIBRARIES = ("torch", "torchvision", "torchdata", "numpy", "transformers")
 _INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
 _DEFAULT_COLLATE = ("default_collate", "default_convert")
 
 # Frameworks that make the loader of options of theirs.
 _OF_OPTIONS = {
-    "transformers": "the Trainer of transformers makes this loader, so there is no call of yours to change",
+    "transformers": "the Trainer of transformers makes this loader, so there is no call of yours "
+    "to change",
     "timm": "timm's create_loader makes this loader, so there is no call of DataLoader to change",
     "ultralytics": "Ultralytics makes this loader, so there is no call of yours to change",
     "fastai": "fastai makes this loader, so there is no call of DataLoader to change",
 }
-_ACCELERATE = "Accelerate makes this loader out of yours: change the DataLoader(…) that you hand to prepare()"
+_ACCELERATE = (
+    "Accelerate makes this loader out of yours: change the DataLoader(…) that you hand to prepare()"
+)
 _LIGHTNING = "Lightning gives this loader its sampler: change the DataLoader(…) that you hand to it"
 _SHARED_OUT = ("DistributedSampler", "UnrepeatedDistributedSampler")
 
@@ -54,11 +71,12 @@ _SHARED_OUT = ("DistributedSampler", "UnrepeatedDistributedSampler")
 class LoaderForm:
     """The call that made a loader.
 
-    `cls` is what code calls its class. `batching` is the argument that says which samples make a batch ("batch_size",
-    "batch_sampler" or "none"). `plain`: DataLoader makes its sampler itself, shuffled or in order; `shuffle` is None
-    where the order is not known. `inner` is how code reaches what draws the samples from the batch sampler, where that
-    is torch's own BatchSampler. `by_hand` says why the call cannot be written out, None where it can; `imports` is the
-    line that imports a class of another library's.
+    `cls` is what code calls its class. `batching` is the argument that says which samples make a
+    batch ("batch_size", "batch_sampler" or "none"). `plain`: DataLoader makes its sampler itself,
+    shuffled or in order; `shuffle` is None where the order is not known. `inner` is how code
+    reaches what draws the samples from the batch sampler, where that is torch's own BatchSampler.
+    `by_hand` says why the call cannot be written out, None where it can; `imports` is the line that
+    imports a class of another library's.
     """
 
     cls: str
@@ -71,7 +89,8 @@ class LoaderForm:
 
     @property
     def whole(self) -> bool:
-        """Whether an epoch draws each sample once, in batches of one size, by torch's own samplers."""
+        """Whether an epoch draws each sample once, in batches of one size, by torch's own
+        samplers."""
         return self.plain and (self.batching == "batch_size" or self.inner is not None)
 
 
@@ -90,9 +109,20 @@ def form_of(case: Case) -> LoaderForm:
         plain = sampler is None or name in ("RandomSampler", *_IN_ORDER)
     torchs = batching == "batch_sampler" and batch_sampler in _BATCH_SAMPLERS
     known = told is None or told in _CLASSES
-    cls = _CLASSES[told] if told in _CLASSES else "DataLoader" if told is None else identifier(told, "DataLoader")
+    cls = (
+        _CLASSES[told]
+        if told in _CLASSES
+        else "DataLoader"
+        if told is None
+        else identifier(told, "DataLoader")
+    )
     framework = framework_of(case)
-    if framework in ("lightning", "ray") and not plain and name in _SHARED_OUT and shuffle is not None:
+    if (
+        framework in ("lightning", "ray")
+        and not plain
+        and name in _SHARED_OUT
+        and shuffle is not None
+    ):
         plain = True  # the framework shares out what the user's call draws
     if framework == "accelerate" and plain and _text(case, "sampler_wrappers") in _SHARDS:
         batching = "batch_size"  # so the user's call said, before Accelerate dealt the batches out
@@ -106,7 +136,9 @@ def form_of(case: Case) -> LoaderForm:
         by_hand = _ACCELERATE
     elif made_by == "lightning" and not plain:
         by_hand = _LIGHTNING
-    elif (config.get("own_constructor") is True and told not in _OWN_IMPORTS) or (not known and cls == "DataLoader"):
+    elif (config.get("own_constructor") is True and told not in _OWN_IMPORTS) or (
+        not known and cls == "DataLoader"
+    ):
         by_hand = f"{cls} has a constructor of its own: change your call of it"
     return LoaderForm(
         cls=cls,
@@ -128,13 +160,16 @@ def framework_of(case: Case) -> str | None:
 
 
 def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
-    """The arguments that differ from DataLoader's defaults, in the order in which people write them. What cannot be
-    written as a value goes by the argument's own name: it is in the user's hands."""
+    """The arguments that differ from DataLoader's defaults, in the order in which people write
+    them. What cannot be written as a value goes by the argument's own name: it is in the user's
+    hands."""
     config = case.config
     found: dict[str, Any] = {"dataset": Source("dataset")}
     found.update(_drawing(case, form))
     if framework_of(case) == "accelerate" and case.config.get("replicas") and "batch_size" in found:
-        found["batch_size"] = Source("batch_size")  # of one rank or of all, as the user's configuration has it
+        found["batch_size"] = Source(
+            "batch_size"
+        )  # of one rank or of all, as the user's configuration has it
     if case.num_workers:
         found["num_workers"] = case.num_workers
     collate = _text(case, "collate_fn")
@@ -170,7 +205,8 @@ def _drawing(case: Case, form: LoaderForm) -> dict[str, Any]:
         found["batch_size"] = None if form.batching == "none" else case.config["batch_size"]
     if case.config.get("drop_last") is True:
         found["drop_last"] = True
-    # Without automatic batching a known sampler inside of another draws single samples, the outer one lists of them.
+    # Without automatic batching a known sampler inside of another draws single samples, the outer
+    # one lists of them.
     direct = _text(case, "sampler_path") in (None, "sampler")
     if form.plain and direct:
         return {**found, "shuffle": True} if form.shuffle else found
@@ -178,7 +214,8 @@ def _drawing(case: Case, form: LoaderForm) -> dict[str, Any]:
 
 
 def drawing_sampler(case: Case) -> str | None:
-    """Code for what draws single samples, in the order of this loader's; None where that is not known."""
+    """Code for what draws single samples, in the order of this loader's; None where that is not
+    known."""
     form = form_of(case)
     if form.by_hand is not None or form.batching == "none":
         return None
@@ -220,13 +257,20 @@ def collate_name(case: Case) -> str:
 def function_name(told: str, part: Part | None, fallback: str) -> str:
     """How code calls a function of the user's.
 
-    An object with `__call__` is known by its class only, a partial, a method or a function inside a function by more
-    than a name, and how a library's is called is not known: those get `fallback`.
+    An object with `__call__` is known by its class only, a partial, a method or a function inside a
+    function by more than a name, and how a library's is called is not known: those get `fallback`.
     """
     name = identifier(part.name if part is not None else told, fallback)
     *modules, _ = told.split(".")
-    library = (modules[:1] and modules[0] in _LIBRARIES) or (part is not None and _INSTALLED.search(part.file or ""))
-    if told.startswith("partial(") or library or name in _DEFAULT_COLLATE or any(m[:1].isupper() for m in modules):
+    library = (modules[:1] and modules[0] in _LIBRARIES) or (
+        part is not None and _INSTALLED.search(part.file or "")
+    )
+    if (
+        told.startswith("partial(")
+        or library
+        or name in _DEFAULT_COLLATE
+        or any(m[:1].isupper() for m in modules)
+    ):
         return fallback
     if "<locals>" in modules or (part is not None and "." in (part.qualname or "")):
         return fallback

@@ -19,7 +19,8 @@ def definitions(template: str, *names: str, **values: Value) -> str:
 
 
 def code_from(template: str, *names: str, then: str = "", **values: Value) -> str:
-    """These definitions, and `then` what is done with them, below the imports that both of them need."""
+    """These definitions, and `then` what is done with them, below the imports that both of them
+    need."""
     body = "\n\n".join([definitions(template, *names, **values), *([then] if then else [])])
     used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
     lines, tree = _resolved(template, values)
@@ -52,7 +53,10 @@ def _resolved(template: str, values: dict[str, Value]) -> tuple[list[str], ast.M
     placeholders = _placeholders(tree)
     lines: list[str | None] = list(text.splitlines())
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and (holds := _holds(node.test, placeholders, values)) is not None:
+        if (
+            isinstance(node, ast.If)
+            and (holds := _holds(node.test, placeholders, values)) is not None
+        ):
             chosen = node.body if holds else node.orelse
             kept = range(chosen[0].lineno, (chosen[-1].end_lineno or 0) + 1) if chosen else ()
             for number in range(node.lineno, (node.end_lineno or 0) + 1):
@@ -65,25 +69,38 @@ def _resolved(template: str, values: dict[str, Value]) -> tuple[list[str], ast.M
 
 
 def _holds(test: ast.expr, placeholders: set[str], values: dict[str, Value]) -> bool | None:
-    """What `if NAME` or `if NAME == "constant"` is decided to be; None where it is no matter of a placeholder."""
+    """What `if NAME` or `if NAME == "constant"` is decided to be; None where it is no matter of a
+    placeholder."""
     name, expected = test, None
     if isinstance(test, ast.Compare):
         name, expected = test.left, test.comparators[0]
     if not isinstance(name, ast.Name) or name.id not in placeholders:
         return None
     value = values.get(name.id)
-    return bool(value) if expected is None else isinstance(expected, ast.Constant) and value == expected.value
+    return (
+        bool(value)
+        if expected is None
+        else isinstance(expected, ast.Constant) and value == expected.value
+    )
 
 
 def _placeholders(tree: ast.Module) -> set[str]:
-    found = (node.names for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "placeholders")
+    found = (
+        node.names
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == "placeholders"
+    )
     return {alias.name for names in found for alias in names if alias.name.isupper()}
 
 
 def _names(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
-    return [t.id for t in node.targets if isinstance(t, ast.Name)] if isinstance(node, ast.Assign) else []
+    return (
+        [t.id for t in node.targets if isinstance(t, ast.Name)]
+        if isinstance(node, ast.Assign)
+        else []
+    )
 
 
 def _text(lines: list[str], node: ast.stmt) -> str:

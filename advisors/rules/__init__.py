@@ -2,11 +2,12 @@
 
     NAME = "num-workers"            its public id
     KIND = "speed"                  or "correctness", "safety": then it speaks whatever the verdict
-    EFFORT = "one argument"         or "a few lines", "a conversion": what following its advice takes
-    def examine(case: Case) -> Iterator[Advice | Unmeasured]
+    EFFORT = "one argument"         or "a few lines", "a conversion": what following its advice
+    takes def examine(case: Case) -> Iterator[Advice | Unmeasured]
 
-and a docstring that `loaderscope rules NAME` prints: what it looks for, why it matters, what to change, when not to.
-`examine` is a pure function of the case. It yields nothing where the rule has nothing to say.
+and a docstring that `loaderscope rules NAME` prints: what it looks for, why it matters, what to
+change, when not to. `examine` is a pure function of the case. It yields nothing where the rule has
+nothing to say.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class _Examine(Protocol):
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: its public id, its kind, what following it takes, its documentation, and what applies it."""
+    """One rule: its public id, its kind, what following it takes, its documentation, and what
+    applies it."""
 
     name: str
     kind: Kind
@@ -81,7 +83,9 @@ def rule(name: str) -> Rule:
     module = importlib.import_module(f".{_ROOMS[name]}.{name.replace('-', '_')}", __name__)
     if name != module.NAME:
         raise AssertionError(f"{module.__name__} calls itself {module.NAME}")
-    return Rule(name, module.KIND, module.EFFORT, inspect.cleandoc(module.__doc__ or ""), module.examine)
+    return Rule(
+        name, module.KIND, module.EFFORT, inspect.cleandoc(module.__doc__ or ""), module.examine
+    )
 
 
 def all_rules() -> tuple[Rule, ...]:

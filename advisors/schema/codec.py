@@ -19,7 +19,8 @@ class _Version:
 
 
 def dump(value: Any, indent: int | None) -> str:
-    """JSON text of a dataclass. NaN and infinity have no place in it: such a figure must be None."""
+    """JSON text of a dataclass. NaN and infinity have no place in it: such a figure must be
+    None."""
     # Not by msgspec, which writes NaN as null, as if it had not been measured.
     return json.dumps(dataclasses.asdict(value), indent=indent, allow_nan=False, ensure_ascii=False)
 
@@ -35,11 +36,15 @@ def load(cls: type[T], text: str, schema: int) -> T:
     except (ValueError, RecursionError) as error:
         raise UsageError("this is not a Loaderscope report: it is not JSON") from error
     if version > schema:
-        raise UsageError(f"this report has schema {version}, written by a newer Loaderscope: upgrade to read it")
+        raise UsageError(
+            f"this report has schema {version}, written by a newer Loaderscope: upgrade to read it"
+        )
     if version != schema:
         raise UsageError(f"this report has the unknown schema {version}")
     try:
         return msgspec.json.decode(text, type=cls)
     except msgspec.ValidationError as error:
         told = str(error).replace("`$", "`report")
-        raise UsageError(f"this is not a Loaderscope report: {told[:1].lower()}{told[1:]}") from error
+        raise UsageError(
+            f"this is not a Loaderscope report: {told[:1].lower()}{told[1:]}"
+        ) from error

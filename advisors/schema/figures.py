@@ -4,8 +4,14 @@ from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """'27 µs', '1.32 ms', '4.10 s', '12 min 5 s', '3 h 20 min': three significant digits below a minute."""
-    for limit, scale, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (59.95, 1.0, "s")):
+    """'27 µs', '1.32 ms', '4.10 s', '12 min 5 s', '3 h 20 min': three significant digits below a
+    minute."""
+    for limit, scale, unit in (
+        (1e-6, 1e9, "ns"),
+        (1e-3, 1e6, "µs"),
+        (1.0, 1e3, "ms"),
+        (59.95, 1.0, "s"),
+    ):
         if seconds < limit * (0.9995 if unit != "s" else 1):
             return f"{three(seconds * scale)} {unit}"
     whole = round(min(seconds, 1e12))
@@ -28,8 +34,8 @@ def percent(share: float) -> str:
 
 
 def times(factor: float, wide: bool | None = None) -> str:
-    """'×0.21', '×1.8', '×24': a factor, with one decimal below 10 if its range is wide (by default from 2 on), else
-    two."""
+    """'×0.21', '×1.8', '×24': a factor, with one decimal below 10 if its range is wide (by default
+    from 2 on), else two."""
     if factor >= 1e6:
         return "over ×1,000,000"
     if factor >= 9.95:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Range:
-    """A factor on batches per second: the true value should lie in [low, high] four times in five."""
+    """A factor on batches per second: the true value should lie in [low, high] four times in
+    five."""
 
     low: float
     mid: float

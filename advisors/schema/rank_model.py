@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RankFigures:
-    """One rank's part of a loader. `mean_us` holds mean times a steady batch by stage, those that were measured."""
+    """One rank's part of a loader. `mean_us` holds mean times a steady batch by stage, those that
+    were measured."""
 
     rank: int
     host: str | None
@@ -22,7 +23,8 @@ class RankFigures:
 
 @dataclass(frozen=True)
 class Spread:
-    """One figure over the ranks: the least and the greatest with the rank that has it, and the one in the middle."""
+    """One figure over the ranks: the least and the greatest with the rank that has it, and the one
+    in the middle."""
 
     low: float
     low_rank: int
@@ -33,12 +35,14 @@ class Spread:
 
 @dataclass(frozen=True)
 class SlowestRank:
-    """The rank that waits for its data so much longer than the others that it holds them up, or would.
+    """The rank that waits for its data so much longer than the others that it holds them up, or
+    would.
 
-    `lost_us` is what it waits for data a step, `others_lost_us` the median of the others; `step_us` its step. `cause`
-    is the stage of its loader that takes longer than the others', in `cause_us` against `others_cause_us`; None where
-    none does that accounts for it. `function`, `file` and `line` are the user's own code that takes that stage's time
-    in this rank, as far as it was seen. `held_up` says whether all ranks step at one pace, so that each waits for it.
+    `lost_us` is what it waits for data a step, `others_lost_us` the median of the others; `step_us`
+    its step. `cause` is the stage of its loader that takes longer than the others', in `cause_us`
+    against `others_cause_us`; None where none does that accounts for it. `function`, `file` and
+    `line` are the user's own code that takes that stage's time in this rank, as far as it was seen.
+    `held_up` says whether all ranks step at one pace, so that each waits for it.
     """
 
     rank: int
@@ -56,10 +60,11 @@ class SlowestRank:
 
 @dataclass(frozen=True)
 class Ranks:
-    """A loader over the ranks of a job. `spread` is by stage, in µs a batch, as `RankFigures.mean_us`.
+    """A loader over the ranks of a job. `spread` is by stage, in µs a batch, as
+    `RankFigures.mean_us`.
 
-    `each` has every rank that recorded this loader, by rank. `world_size` is that of the job, where it is known: ranks
-    may be missing.
+    `each` has every rank that recorded this loader, by rank. `world_size` is that of the job, where
+    it is known: ranks may be missing.
     """
 
     world_size: int | None

@@ -1,6 +1,8 @@
-"""The `Report`: what a run means, as frozen values with their units in their names. JSON in and out.
+"""The `Report`: what a run means, as frozen values with their units in their names. JSON in and
+out.
 
-A figure that was not measured is None, and the `reason` or `reasons` beside it says why. Shares are fractions of 1.
+A figure that was not measured is None, and the `reason` or `reasons` beside it says why. Shares are
+fractions of 1.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ class RunInfo:
 
     id: str
     path: str
-    state: Literal["live", "finished", "interrupted", "crashed", "unknown"]  # interrupted: by Ctrl-C
+    state: Literal[
+        "live", "finished", "interrupted", "crashed", "unknown"
+    ]  # interrupted: by Ctrl-C
     created_unix_ns: int | None
     wall_s: float | None
     argv: tuple[str, ...]
@@ -48,9 +52,10 @@ class RunInfo:
 class Stage:
     """One stage's times a batch, in microseconds.
 
-    `share` is the stage's total over the total of all steps. Stages that run in parallel (fetch in four workers) may
-    exceed 1. `count` is the number of batches it was measured on: 0 means not measured, and `reason` says why; a
-    reason beside figures says how they are to be read. Percentiles over folded detail are within 4.5 %.
+    `share` is the stage's total over the total of all steps. Stages that run in parallel (fetch in
+    four workers) may exceed 1. `count` is the number of batches it was measured on: 0 means not
+    measured, and `reason` says why; a reason beside figures says how they are to be read.
+    Percentiles over folded detail are within 4.5 %.
     """
 
     count: int
@@ -75,19 +80,23 @@ class Cause:
 class Waiting:
     """Where the time inside `next()` came from. The causes add up to `total_s`.
 
-    `work` divides `workers-busy` (waiting for workers that were still making earlier batches) by what workers spend
-    their time on, and adds the fetching and collating of the awaited batch itself: its values are shares of all
-    waiting, to be read as "a worker was doing this while the loop waited".
+    `work` divides `workers-busy` (waiting for workers that were still making earlier batches) by
+    what workers spend their time on, and adds the fetching and collating of the awaited batch
+    itself: its values are shares of all waiting, to be read as "a worker was doing this while the
+    loop waited".
 
-    `fetch_idle_share` and `collate_idle_share` are 1 - CPU / wall; `fetch_core_wait_share` is the part of fetch's wall
-    time in which it was ready to run and no core was free. What is left of the idle share is I/O, locks and the like.
+    `fetch_idle_share` and `collate_idle_share` are 1 - CPU / wall; `fetch_core_wait_share` is the
+    part of fetch's wall time in which it was ready to run and no core was free. What is left of the
+    idle share is I/O, locks and the like.
     """
 
     batches: int
     total_s: float
     causes: Mapping[str, Cause]
     work: Mapping[str, float]
-    fetch_idle_share: float | None  # of fetch's wall time, spent not computing: I/O, locks, other processes
+    fetch_idle_share: (
+        float | None
+    )  # of fetch's wall time, spent not computing: I/O, locks, other processes
     collate_idle_share: float | None
     fetch_core_wait_share: float | None = None
 
@@ -96,9 +105,9 @@ class Waiting:
 class Basis:
     """What the verdict rests on.
 
-    `stall_share` is the part of the steady steps that loading cost (the first batch of each epoch is left out), with
-    the range in which the true share should lie nineteen times in twenty; `epoch_start_share` is the part of all time
-    lost to epoch starts after the first.
+    `stall_share` is the part of the steady steps that loading cost (the first batch of each epoch
+    is left out), with the range in which the true share should lie nineteen times in twenty;
+    `epoch_start_share` is the part of all time lost to epoch starts after the first.
     """
 
     sentence: str
@@ -123,9 +132,10 @@ class Change:
 class Recommendation:
     """One piece of advice with its evidence ("value unit") and its predicted effect.
 
-    `kind` says whether it is about speed, or about training right ("correctness") or surviving ("safety"): the last two
-    are made whatever the speed. `measured` is the true factor, tried by `loaderscope tune`: it lies in `measured_range`
-    as certainly as in `predicted`; None with a range is a trial that was too short to tell.
+    `kind` says whether it is about speed, or about training right ("correctness") or surviving
+    ("safety"): the last two are made whatever the speed. `measured` is the true factor, tried by
+    `loaderscope tune`: it lies in `measured_range` as certainly as in `predicted`; None with a
+    range is a trial that was too short to tell.
     """
 
     rule: str
@@ -148,7 +158,8 @@ class Recommendation:
 class PlanStep:
     """A recommendation to follow: `advice` is its place in `recommendations`, from 0.
 
-    `together` is what this step and all before it do, `computing_share` the part of the time the loop then computes.
+    `together` is what this step and all before it do, `computing_share` the part of the time the
+    loop then computes.
     """
 
     advice: int
@@ -158,7 +169,8 @@ class PlanStep:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A recommendation that the plan does without: `why`, and because of which step (the place of its recommendation).
+    """A recommendation that the plan does without: `why`, and because of which step (the place of
+    its recommendation).
 
     `excluded`: both cannot be made; else it is not worth making after that step.
     """
@@ -171,7 +183,8 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Plan:
-    """The recommendations in the order in which to follow them, predicted together, and where to stop."""
+    """The recommendations in the order in which to follow them, predicted together, and where to
+    stop."""
 
     steps: tuple[PlanStep, ...]
     left_out: tuple[LeftOut, ...]
@@ -180,7 +193,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Batches a second a stage could sustain if it alone were the limit, None if unknown; `how` says on what terms."""
+    """Batches a second a stage could sustain if it alone were the limit, None if unknown; `how`
+    says on what terms."""
 
     batches_per_s: float | None
     how: str
@@ -190,12 +204,13 @@ class Capacity:
 class HotSpot:
     """A function, and the part of its stage's samples it was in. Shares are of the stage's samples.
 
-    `share` counts the samples in which it was the innermost frame, `total_share` those in which it or anything it
-    called was running; `[low, high]` holds the true `total_share` nineteen times in twenty (Wilson's interval).
-    `library` is the distribution or package the code belongs to ("PIL", "numpy"), None for the user's own code, which
-    `own` marks. `called_from` is the innermost line of the user's own that led there ("patches.py:41"), the commonest.
-    `text` is the source of an own line, where it could be had. An own line's `share` includes the compiled code that it
-    calls, whether frames of that were seen or not.
+    `share` counts the samples in which it was the innermost frame, `total_share` those in which it
+    or anything it called was running; `[low, high]` holds the true `total_share` nineteen times in
+    twenty (Wilson's interval). `library` is the distribution or package the code belongs to ("PIL",
+    "numpy"), None for the user's own code, which `own` marks. `called_from` is the innermost line
+    of the user's own that led there ("patches.py:41"), the commonest. `text` is the source of an
+    own line, where it could be had. An own line's `share` includes the compiled code that it calls,
+    whether frames of that were seen or not.
     """
 
     function: str
@@ -214,7 +229,8 @@ class HotSpot:
 
 @dataclass(frozen=True)
 class FlameNode:
-    """One node of a flame graph: a frame below `parent` (the node's place in the list, -1 for the outermost)."""
+    """One node of a flame graph: a frame below `parent` (the node's place in the list, -1 for the
+    outermost)."""
 
     function: str
     file: str | None
@@ -227,22 +243,26 @@ class FlameNode:
 
 @dataclass(frozen=True)
 class CodeStage:
-    """What the samples of one stage show. `gil_share` is the part of them that held the GIL, None if not measured."""
+    """What the samples of one stage show. `gil_share` is the part of them that held the GIL, None
+    if not measured."""
 
     samples: int
     gil_share: float | None
     hot: tuple[HotSpot, ...]  # by `share`, innermost frames
-    lines: tuple[HotSpot, ...]  # the user's own lines, by `total_share`: `function` and `line` are those of the call
+    lines: tuple[
+        HotSpot, ...
+    ]  # the user's own lines, by `total_share`: `function` and `line` are those of the call
     libraries: Mapping[str, float]  # library → share by innermost frame; "" is the user's own code
     flame: tuple[FlameNode, ...]
 
 
 @dataclass(frozen=True)
 class Code:
-    """Which functions the time of a loader goes to, from bursts of stack samples. `reason`: why there are none.
+    """Which functions the time of a loader goes to, from bursts of stack samples. `reason`: why
+    there are none.
 
-    `stages` are "fetch", "collate", "pack", "pin", "wait" (main, inside `next()`, without fetching) and "compute"
-    (main, outside it).
+    `stages` are "fetch", "collate", "pack", "pin", "wait" (main, inside `next()`, without fetching)
+    and "compute" (main, outside it).
     """
 
     bursts: int
@@ -256,7 +276,8 @@ class Code:
 
 @dataclass(frozen=True)
 class TransformTime:
-    """One callable of a chain such as `Compose`, timed in place. `chain` says where it hangs ("dataset.transform")."""
+    """One callable of a chain such as `Compose`, timed in place. `chain` says where it hangs
+    ("dataset.transform")."""
 
     chain: str
     position: int
@@ -268,7 +289,8 @@ class TransformTime:
 
 @dataclass(frozen=True)
 class FileKind:
-    """Files of one suffix that were opened: how many opens, and the sizes of those whose size is known."""
+    """Files of one suffix that were opened: how many opens, and the sizes of those whose size is
+    known."""
 
     suffix: str  # lower case with its dot, "" for none
     opens: int
@@ -278,7 +300,8 @@ class FileKind:
 
 @dataclass(frozen=True)
 class Mount:
-    """A file system that was read from. `kind`: "local", "overlay", "network", "fuse", "memory" or "other"."""
+    """A file system that was read from. `kind`: "local", "overlay", "network", "fuse", "memory" or
+    "other"."""
 
     path: str
     type: str  # as the kernel names it: ext4, overlay, nfs4, lustre, fuse.sshfs, tmpfs
@@ -288,7 +311,8 @@ class Mount:
 
 @dataclass(frozen=True)
 class Container:
-    """One file that holds many samples. `kind`: lmdb, hdf5, parquet, arrow, tar, zip, npz, npy, memmap, sqlite."""
+    """One file that holds many samples. `kind`: lmdb, hdf5, parquet, arrow, tar, zip, npz, npy,
+    memmap, sqlite."""
 
     kind: str
     path: str
@@ -297,7 +321,8 @@ class Container:
 
 @dataclass(frozen=True)
 class EpochReads:
-    """What one epoch read, for each of its samples. The first is cold, later ones may come from the page cache."""
+    """What one epoch read, for each of its samples. The first is cold, later ones may come from the
+    page cache."""
 
     epoch: int
     samples: int
@@ -310,8 +335,8 @@ class EpochReads:
 class StorageSummary:
     """What fetching reads, from the batches looked at in detail. None: not measured, see `reasons`.
 
-    `reading_share`, `decoding_share` and `other_share` divide fetch and add up to 1: waiting for files and copying
-    their bytes, computing, and the rest (waiting for a core, locks).
+    `reading_share`, `decoding_share` and `other_share` divide fetch and add up to 1: waiting for
+    files and copying their bytes, computing, and the rest (waiting for a core, locks).
     """
 
     samples: int  # looked at
@@ -321,7 +346,9 @@ class StorageSummary:
     disk_bytes_per_sample: float | None
     read_calls_per_sample: float | None
     wait_us_per_open: float | None  # waiting for I/O, an upper bound of the latency of one file
-    sequential_share: float | None  # of the opens, those that follow the one before in the order of paths
+    sequential_share: (
+        float | None
+    )  # of the opens, those that follow the one before in the order of paths
     directories: int | None
     kinds: tuple[FileKind, ...]
     mounts: tuple[Mount, ...]
@@ -337,7 +364,8 @@ class StorageSummary:
 
 @dataclass(frozen=True)
 class LoaderReport:
-    """One loader of one process; with `ranks`, of a job, and then all else is of the rank that is named here.
+    """One loader of one process; with `ranks`, of a job, and then all else is of the rank that is
+    named here.
 
     `headroom` is the end-to-end speed-up if loading were free, None if unknown.
     """
@@ -371,12 +399,15 @@ class LoaderReport:
     transforms: tuple[TransformTime, ...] = ()
     storage: StorageSummary | None = None
     ranks: Ranks | None = None  # None where one rank alone had it, or none
-    plan: Plan | None = None  # None where nothing is recommended, and in reports written before there were plans
+    plan: Plan | None = (
+        None  # None where nothing is recommended, and in reports written before there were plans
+    )
     tuning: Tuning | None = None  # None where its settings were not tried
 
     @property
     def lost_share(self) -> float:
-        """The part of the loop's time that free loading would save; 1 where without loading nothing is left."""
+        """The part of the loop's time that free loading would save; 1 where without loading nothing
+        is left."""
         return 1 - 1 / max(1.0, self.headroom) if self.headroom is not None else 1.0
 
     @property
@@ -387,7 +418,8 @@ class LoaderReport:
 
 @dataclass(frozen=True)
 class GpuSummary:
-    """One GPU over the run. Utilisation says how often any kernel ran, not how well the device was used."""
+    """One GPU over the run. Utilisation says how often any kernel ran, not how well the device was
+    used."""
 
     index: int
     name: str | None
@@ -400,7 +432,8 @@ class GpuSummary:
 
 @dataclass(frozen=True)
 class ProcessSummary:
-    """A training process or one worker over the run. CPU is in cores: 1.0 is one core fully used."""
+    """A training process or one worker over the run. CPU is in cores: 1.0 is one core fully
+    used."""
 
     pid: int
     role: Literal["main", "worker"]
@@ -413,18 +446,23 @@ class ProcessSummary:
     fds_max: int | None
     major_faults: int | None
     read_disk_bytes: int | None
-    read_all_bytes: int | None  # by system calls: what exceeds read_disk_bytes came from the page cache
+    read_all_bytes: (
+        int | None
+    )  # by system calls: what exceeds read_disk_bytes came from the page cache
 
 
 @dataclass(frozen=True)
 class SystemSummary:
-    """The host while the run was recorded. None where not measured, with the reason in `reasons`."""
+    """The host while the run was recorded. None where not measured, with the reason in
+    `reasons`."""
 
     host: str | None
     samples: int
     seconds: float | None
     cores_logical: int | None
-    effective_cpus: float | None  # a rank: CPUs of the ranks on this host (affinity, cgroup quota) / ranks
+    effective_cpus: (
+        float | None
+    )  # a rank: CPUs of the ranks on this host (affinity, cgroup quota) / ranks
     cpu_busy_mean_share: float | None  # 1.0 = all cores
     cpu_busy_max_share: float | None
     cpu_iowait_mean_share: float | None
@@ -446,7 +484,9 @@ class SystemSummary:
     processes: tuple[ProcessSummary, ...]
     gpus: tuple[GpuSummary, ...]
     reasons: Mapping[str, str]
-    cpu_stolen_mean_share: float | None = None  # steal of proc(5): the hypervisor gave it to other machines
+    cpu_stolen_mean_share: float | None = (
+        None  # steal of proc(5): the hypervisor gave it to other machines
+    )
 
 
 @dataclass(frozen=True)
@@ -461,7 +501,8 @@ class Overhead:
 
 
 def _shown(module: str, render: str, report: Report) -> Any:
-    """By a renderer of the reports. They stand above what they show, so it is found by name, once it is needed."""
+    """By a renderer of the reports. They stand above what they show, so it is found by name, once
+    it is needed."""
     return getattr(import_module(f"...reports.{module}", __package__), render)(report)
 
 
@@ -475,7 +516,9 @@ class Report:
     system: SystemSummary
     overhead: Overhead
     notes: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()  # what this torch kept from being measured: to be read before any figure
+    missing: tuple[
+        str, ...
+    ] = ()  # what this torch kept from being measured: to be read before any figure
 
     @property
     def costliest(self) -> tuple[LoaderReport, ...]:
@@ -484,7 +527,8 @@ class Report:
 
     @property
     def plan(self) -> Plan | None:
-        """What to do first of all: the plan of the loader that costs most, of those that have one."""
+        """What to do first of all: the plan of the loader that costs most, of those that have
+        one."""
         return next((each.plan for each in self.costliest if each.plan is not None), None)
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -499,7 +543,8 @@ class Report:
         printer.text(str(self))
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows: the HTML report's first screen; None, thus the text, where jinja2 is missing."""
+        """What a notebook shows: the HTML report's first screen; None, thus the text, where jinja2
+        is missing."""
         try:
             return str(_shown("html.first_screen", "render_first_screen", self))
         except UsageError:

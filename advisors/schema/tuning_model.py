@@ -13,19 +13,27 @@ UNSURE = 0.25  # an interval as wide as this, in logarithm on each side, says li
 
 
 def certain(outcome: str | None, measured: Range | None) -> bool:
-    """Whether a trial tells how fast its settings are: it proved a gain, or found none and knows the factor well."""
+    """Whether a trial tells how fast its settings are: it proved a gain, or found none and knows
+    the factor well."""
     if outcome == "proven":
         return True
-    return outcome == "not faster" and measured is not None and log(measured.high / measured.low) / 2 <= UNSURE
+    return (
+        outcome == "not faster"
+        and measured is not None
+        and log(measured.high / measured.low) / 2 <= UNSURE
+    )
 
 
 @dataclass(frozen=True)
 class SettingsTrial:
-    """One trial. The settings took turns with `base`; `measured` and `predicted` are over those of the code."""
+    """One trial. The settings took turns with `base`; `measured` and `predicted` are over those of
+    the code."""
 
     settings: Mapping[str, Scalar]
     base: Mapping[str, Scalar]
-    outcome: str | None  # proven, not faster, undecided, failed, not tried; None: the loop ended before
+    outcome: (
+        str | None
+    )  # proven, not faster, undecided, failed, not tried; None: the loop ended before
     measured: Range | None
     predicted: Range | None
     seconds: float
@@ -34,7 +42,8 @@ class SettingsTrial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Of one loader: the settings of its code, those in use at the end, how it came to that, and all that was tried."""
+    """Of one loader: the settings of its code, those in use at the end, how it came to that, and
+    all that was tried."""
 
     own: Mapping[str, Scalar]
     chosen: Mapping[str, Scalar]

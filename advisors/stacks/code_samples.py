@@ -1,4 +1,5 @@
-"""Which stack samples are a loader's: those of its workers, and of main while it was iterated, merged over all bursts.
+"""Which stack samples are a loader's: those of its workers, and of main while it was iterated,
+merged over all bursts.
 
 What main does inside and outside `next()` is given to every loader that was in use at the time.
 """
@@ -27,9 +28,9 @@ Frames = tuple[Frame, ...]
 
 @dataclass
 class Samples:
-    """What was seen of one loader. `stacks` has the samples of each stage by stack, outermost frame first; `gil` maps a
-    stage to (samples, those that held the GIL), of processes where that was measured. `shared` counts samples that may
-    be another loader's as well."""
+    """What was seen of one loader. `stacks` has the samples of each stage by stack, outermost frame
+    first; `gil` maps a stage to (samples, those that held the GIL), of processes where that was
+    measured. `shared` counts samples that may be another loader's as well."""
 
     bursts: int = 0
     seconds: float = 0.0
@@ -92,31 +93,40 @@ class _Owners:
         self.process = process
         rows = process.workers
         order = np.argsort(rows["t_ns"], kind="stable").tolist()
-        self.started = [(int(rows["t_ns"][n]), int(rows["pid"][n]), int(rows["loader"][n])) for n in order]
+        self.started = [
+            (int(rows["t_ns"][n]), int(rows["pid"][n]), int(rows["loader"][n])) for n in order
+        ]
         self._workers: tuple[int, dict[int, int]] | None = None
 
     def of(self, stack: Stack, burst: StackCapture, in_use: list[LoaderRun]) -> tuple[int, ...]:
-        """Numbers of the loaders: none for what is nobody's, several where nothing tells them apart."""
+        """Numbers of the loaders: none for what is nobody's, several where nothing tells them
+        apart."""
         if stack.pid != self.process.pid:
             owner = self._worker_of(burst).get(stack.pid)
             return (owner,) if owner is not None and stack.stage in _WORKER_STAGES else ()
         if stack.stage in _INLINE_STAGES:
-            frames = [burst.frames[place] for place in stack.frames if 0 <= place < len(burst.frames)]
+            frames = [
+                burst.frames[place] for place in stack.frames if 0 <= place < len(burst.frames)
+            ]
             return _apart([each for each in in_use if not each.num_workers], frames)
         return tuple(each.index for each in in_use) if stack.stage in _MAIN_STAGES else ()
 
     def _worker_of(self, burst: StackCapture) -> dict[int, int]:
-        """Process id of each worker → its loader, as it was during the burst: ids are used again."""
+        """Process id of each worker → its loader, as it was during the burst: ids are used
+        again."""
         if self._workers is None or self._workers[0] != burst.t_end_ns:
             # Clocks that were not recorded, or a row written late, make no worker unknown.
             known = {pid: loader for _, pid, loader in reversed(self.started)}
-            known.update({pid: loader for t_ns, pid, loader in self.started if t_ns <= burst.t_end_ns})
+            known.update(
+                {pid: loader for t_ns, pid, loader in self.started if t_ns <= burst.t_end_ns}
+            )
             self._workers = burst.t_end_ns, known
         return self._workers[1]
 
 
 def _apart(candidates: list[LoaderRun], frames: list[Frame]) -> tuple[int, ...]:
-    """The loaders whose data set's access method is on the stack; all of them if that tells nothing."""
+    """The loaders whose data set's access method is on the stack; all of them if that tells
+    nothing."""
     if len(candidates) > 1:
         named = [each for each in candidates if _on_stack(each, frames)]
         candidates = named or candidates
@@ -125,7 +135,9 @@ def _apart(candidates: list[LoaderRun], frames: list[Frame]) -> tuple[int, ...]:
 
 def _on_stack(loader: LoaderRun, frames: Iterable[Frame]) -> bool:
     places = {(part.file, part.name) for part in loader.inspection.parts if part.file}
-    files: Mapping[str | None, set[str]] = {file: {n for f, n in places if f == file} for file, _ in places}
+    files: Mapping[str | None, set[str]] = {
+        file: {n for f, n in places if f == file} for file, _ in places
+    }
     for frame in frames:
         owner, _, method = frame.function.rpartition(".")
         # Before Python 3.11 a frame does not name its class.
@@ -147,7 +159,8 @@ def _iterated(loader: LoaderRun, burst: StackCapture) -> bool:
 
 
 def _tidy(frames: Frames) -> Frames:
-    """Without comprehensions as functions of their own: their lines become those of the function around them."""
+    """Without comprehensions as functions of their own: their lines become those of the function
+    around them."""
     kept: list[Frame] = []
     for frame in frames:
         found = _COMPREHENSION.fullmatch(frame.function)

@@ -1,4 +1,5 @@
-"""Which functions the time goes to: stack samples merged by stage, and the callables of transform chains."""
+"""Which functions the time goes to: stack samples merged by stage, and the callables of transform
+chains."""
 
 from __future__ import annotations
 
@@ -18,18 +19,22 @@ from .source_lines import SourceLines
 MAX_SPOTS = 40
 _Z = 1.959964  # of the normal distribution, two-sided 95 %
 _SHARED = (
-    "several loaders of this process fetched in it while it was looked at, and nothing tells their data sets apart: "
+    "several loaders of this process fetched in it while it was looked at, and nothing tells their "
+    "data sets apart: "
     "{part} of the samples may be another's"
 )
 
 _Function = tuple[str, str, bool]  # file, name, whether compiled
 
 
-def code_of(run: Run, process: ProcessRun, loader: LoaderRun, here: str | None = None) -> Code | None:
-    """What the bursts of this host show of this loader's processes; with a reason where they show nothing.
+def code_of(
+    run: Run, process: ProcessRun, loader: LoaderRun, here: str | None = None
+) -> Code | None:
+    """What the bursts of this host show of this loader's processes; with a reason where they show
+    nothing.
 
-    None for a run in which stacks were neither recorded nor refused: one of an older version. `here` is this machine's
-    name, for the text of lines (default: its own).
+    None for a run in which stacks were neither recorded nor refused: one of an older version.
+    `here` is this machine's name, for the text of lines (default: its own).
     """
     found = samples_of(run, process, loader)
     if not found.stacks:
@@ -43,7 +48,11 @@ def code_of(run: Run, process: ProcessRun, loader: LoaderRun, here: str | None =
             stages[name] = _stage(found.stacks[name], held / counted if counted else None, lines)
     samples = sum(each.samples for each in stages.values())
     fetched = sum(stages[name].samples for name in ("fetch", "collate") if name in stages)
-    reason = _SHARED.format(part=f"{found.shared / fetched:.0%}".replace("%", " %")) if found.shared else None
+    reason = (
+        _SHARED.format(part=f"{found.shared / fetched:.0%}".replace("%", " %"))
+        if found.shared
+        else None
+    )
     return Code(found.bursts, samples, found.seconds, found.rate_hz, found.native, stages, reason)
 
 
@@ -51,7 +60,11 @@ def _why_none(run: Run, process: ProcessRun) -> str | None:
     systems = run.samplers_of(process)
     bursts = [burst for system in systems for burst in system.bursts]
     told = [burst.reason for burst in bursts if burst.reason]
-    told += [text for reasons in (process.reasons, *(s.reasons for s in systems)) if (text := reasons.get("stacks"))]
+    told += [
+        text
+        for reasons in (process.reasons, *(s.reasons for s in systems))
+        if (text := reasons.get("stacks"))
+    ]
     if told:
         return told[0]
     return "no burst of stack samples was taken while this loader was in use" if bursts else None
@@ -68,12 +81,16 @@ def _stage(stacks: Mapping[Frames, int], gil_share: float | None, lines: SourceL
         gil_share=gil_share,
         hot=_functions(stacks, samples, lines),
         lines=_own_lines(stacks, samples, lines),
-        libraries={name: count / samples for name, count in libraries.most_common()} if samples else {},
+        libraries={name: count / samples for name, count in libraries.most_common()}
+        if samples
+        else {},
         flame=flame_of(stacks),
     )
 
 
-def _functions(stacks: Mapping[Frames, int], samples: int, lines: SourceLines) -> tuple[HotSpot, ...]:
+def _functions(
+    stacks: Mapping[Frames, int], samples: int, lines: SourceLines
+) -> tuple[HotSpot, ...]:
     """Every function that was innermost, by the share of that."""
     inner: Counter[_Function] = Counter()
     places: dict[_Function, Counter[int]] = {}
@@ -122,7 +139,9 @@ def _functions(stacks: Mapping[Frames, int], samples: int, lines: SourceLines) -
     return tuple(sorted(found, key=lambda spot: (-spot.share, -spot.total_share)))
 
 
-def _own_lines(stacks: Mapping[Frames, int], samples: int, lines: SourceLines) -> tuple[HotSpot, ...]:
+def _own_lines(
+    stacks: Mapping[Frames, int], samples: int, lines: SourceLines
+) -> tuple[HotSpot, ...]:
     total: Counter[tuple[str, int]] = Counter()
     inner: Counter[tuple[str, int]] = Counter()
     functions: dict[tuple[str, int], str] = {}
@@ -178,18 +197,24 @@ def _commonest(counted: Counter[str] | None) -> str | None:
 def wilson(count: int, samples: int) -> tuple[float, float]:
     """The 95 % interval of a share of which `count` of `samples` were seen.
 
-    Wilson's score interval (J. Am. Stat. Assoc. 22, 1927): unlike count ± error it holds for shares near 0 and 1.
+    Wilson's score interval (J. Am. Stat. Assoc. 22, 1927): unlike count ± error it holds for shares
+    near 0 and 1.
     """
     if samples <= 0:
         return 0.0, 1.0
     share, z2 = count / samples, _Z * _Z
     middle = (share + z2 / (2 * samples)) / (1 + z2 / samples)
-    half = _Z / (1 + z2 / samples) * math.sqrt(share * (1 - share) / samples + z2 / (4 * samples * samples))
+    half = (
+        _Z
+        / (1 + z2 / samples)
+        * math.sqrt(share * (1 - share) / samples + z2 / (4 * samples * samples))
+    )
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
 def transforms_of(loader: LoaderRun, stages: Mapping[str, Stage]) -> tuple[TransformTime, ...]:
-    """The callables of the loader's transform chains, in their order. Shares are of the fetching they were timed in."""
+    """The callables of the loader's transform chains, in their order. Shares are of the fetching
+    they were timed in."""
     looks = loader.looks
     whole = looks.chain_fetch_ns
     return tuple(

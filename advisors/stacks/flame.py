@@ -23,7 +23,8 @@ class _Node:
 
 
 def flame_of(stacks: Mapping[Frames, int]) -> tuple[FlameNode, ...]:
-    """Nodes of at least LEAST_SHARE of the samples, the MAX_NODES largest, each after its parent."""
+    """Nodes of at least LEAST_SHARE of the samples, the MAX_NODES largest, each after its
+    parent."""
     root = _Node(0)
     for frames, count in stacks.items():
         node = root
@@ -45,7 +46,9 @@ def flame_of(stacks: Mapping[Frames, int]) -> tuple[FlameNode, ...]:
         waiting += [(key, child, len(nodes)) for key, child in _by_size(node)]
         line = node.lines.most_common(1)[0][0]
         own = owner_of(file, function, native).own
-        nodes.append(FlameNode(function, file or None, line or None, own, native, parent, node.samples))
+        nodes.append(
+            FlameNode(function, file or None, line or None, own, native, parent, node.samples)
+        )
         if len(nodes) >= MAX_NODES:
             break
     return tuple(nodes)
@@ -57,7 +60,8 @@ def _by_size(node: _Node) -> list[tuple[tuple[str, str, bool], _Node]]:
 
 
 def _least(root: _Node) -> tuple[float, int]:
-    """(samples, -depth) of the smallest node to keep: of equal ones the outer, so that no node loses its parent."""
+    """(samples, -depth) of the smallest node to keep: of equal ones the outer, so that no node
+    loses its parent."""
     sizes: list[tuple[float, int]] = []
     waiting = [root]
     least = LEAST_SHARE * root.samples

@@ -1,8 +1,8 @@
 """Whose code a frame is: the user's own, a library's, the standard library's, or compiled.
 
-Only paths are looked at, since a run may have been recorded on another machine. A library is named by the folder it has
-below `site-packages` ("PIL", "numpy"), a module of the standard library by its first name ("json", "zipfile"), compiled
-code outside of both by its file ("libjpeg").
+Only paths are looked at, since a run may have been recorded on another machine. A library is named
+by the folder it has below `site-packages` ("PIL", "numpy"), a module of the standard library by its
+first name ("json", "zipfile"), compiled code outside of both by its file ("libjpeg").
 """
 
 from __future__ import annotations
@@ -17,16 +17,22 @@ COMPILED = "compiled code"
 PYTHON = "python"
 
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?:[^/]+\.egg/)?(.+)", re.DOTALL)
-# ".../lib/python3.11/json/decoder.py"; on Windows ".../Lib/json/decoder.py" of a folder named after Python.
+# ".../lib/python3.11/json/decoder.py"; on Windows ".../Lib/json/decoder.py" of a folder named after
+# Python.
 _STANDARD = re.compile(
     r"(?:.*/lib(?:32|64)?/(?:python|pypy)3\.\d{1,3}t?/|.*/(?i:python)[^/]*/(?:.*/)?Lib/|.*/python3\d{1,3}\.zip/)(.+)",
     re.DOTALL,
 )
 _SHARED = re.compile(
-    r"(lib)?([\w+]+?)(?:-[0-9a-f]{6,})?(?:[.-][\w.-]*)?\.(?:so|dylib|dll|pyd)(?:\.[\d.]+)?", re.IGNORECASE
+    r"(lib)?([\w+]+?)(?:-[0-9a-f]{6,})?(?:[.-][\w.-]*)?\.(?:so|dylib|dll|pyd)(?:\.[\d.]+)?",
+    re.IGNORECASE,
 )
-_INTERPRETER = re.compile(r"python(?:3(?:\.\d+)?t?)?(?:\.exe)?|libpython3.*|python3\d+\.dll", re.IGNORECASE)
-_INTERPRETER_SOURCE = re.compile(r"(?:.*/)?(?:Objects|Python|Modules|Parser|Include)/\w[^/]*\.[ch]", re.DOTALL)
+_INTERPRETER = re.compile(
+    r"python(?:3(?:\.\d+)?t?)?(?:\.exe)?|libpython3.*|python3\d+\.dll", re.IGNORECASE
+)
+_INTERPRETER_SOURCE = re.compile(
+    r"(?:.*/)?(?:Objects|Python|Modules|Parser|Include)/\w[^/]*\.[ch]", re.DOTALL
+)
 _CYTHON = re.compile(r"(\w+)/(?:.+/)?[^/]+\.(?:pyx|pxd|pxi)")
 # Folders that hold packages of several projects: the second name tells which.
 _SHARED_FOLDERS = ("google", "nvidia", "azure")
@@ -36,8 +42,9 @@ _WRITTEN = re.compile(r"(?:.*\.)?(?:__\w+__|_replace|_asdict|_make)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Owner:
-    """`library` is None for the user's own code. `place` is the file below its library's root ("PIL/ImageFile.py"), of
-    the standard library below "python/" ("python/json/decoder.py"), else the file itself."""
+    """`library` is None for the user's own code. `place` is the file below its library's root
+    ("PIL/ImageFile.py"), of the standard library below "python/" ("python/json/decoder.py"), else
+    the file itself."""
 
     library: str | None
     place: str
@@ -49,7 +56,8 @@ class Owner:
 
 @lru_cache(maxsize=8192)
 def owner_of(file: str, function: str = "", native: bool = False) -> Owner:
-    """Whose code this file is. `function` tells the user's code from generated code where the file is "<string>"."""
+    """Whose code this file is. `function` tells the user's code from generated code where the file
+    is "<string>"."""
     path = file.replace("\\", "/")
     if found := _INSTALLED.fullmatch(path):
         return Owner(_package(found[1]), found[1])
@@ -61,7 +69,11 @@ def owner_of(file: str, function: str = "", native: bool = False) -> Owner:
         return Owner("numpy", path)
     if path.startswith("<eval_with_key>"):
         return Owner("torch", path)
-    if path == "<string>" and _WRITTEN.fullmatch(function) and not function.endswith(("__getitem__", "__getitems__")):
+    if (
+        path == "<string>"
+        and _WRITTEN.fullmatch(function)
+        and not function.endswith(("__getitem__", "__getitems__"))
+    ):
         return Owner(PYTHON, path)
     return Owner(_compiled(path), path) if native else Owner(None, path)
 
@@ -98,6 +110,7 @@ def _compiled(path: str) -> str:
 
 
 def _shared(name: str, prefix: str) -> str | None:
-    """'libjpeg' of 'libjpeg-0a1b2c3d.so.62.4.0', '_cffi_backend' of '_cffi_backend.cpython-311-x86_64-linux-gnu.so'."""
+    """'libjpeg' of 'libjpeg-0a1b2c3d.so.62.4.0', '_cffi_backend' of
+    '_cffi_backend.cpython-311-x86_64-linux-gnu.so'."""
     found = _SHARED.fullmatch(name)
     return ((found[1] and prefix) or "") + found[2] if found else None

@@ -1,8 +1,9 @@
-"""The text of a line of the user's code: from the source recorded with the run, or from the file where it still is.
+"""The text of a line of the user's code: from the source recorded with the run, or from the file
+where it still is.
 
-A C function shows in a stack as the Python line that calls it, so the line's text is what names it. A file is read only
-on the machine that recorded the run, only if it has not changed since the process began, and only to be shown or
-searched.
+A C function shows in a stack as the Python line that calls it, so the line's text is what names it.
+A file is read only on the machine that recorded the run, only if it has not changed since the
+process began, and only to be shown or searched.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class SourceLines:
             # The place is that of the first of these that the class has.
             source = part.getitem or part.getitems or part.iter or part.call
             if part.file and part.line:
-                self._recorded.update({(part.file, part.line + n): text for n, text in enumerate(source)})
+                self._recorded.update(
+                    {(part.file, part.line + n): text for n, text in enumerate(source)}
+                )
         self._same_machine = process.host is not None and process.host == (here or host_name())
         self._began_ns = process.unix_ns
 
@@ -63,7 +66,11 @@ def _line_of_file(file: str, line: int, began_ns: int) -> str | None:
         return None
     try:
         status = Path(file).stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES or status.st_mtime_ns > began_ns:
+        if (
+            not stat.S_ISREG(status.st_mode)
+            or status.st_size > MAX_FILE_BYTES
+            or status.st_mtime_ns > began_ns
+        ):
             return None
         lines = _lines(file, status.st_mtime_ns, status.st_size)
     except (OSError, ValueError):
@@ -73,6 +80,7 @@ def _line_of_file(file: str, line: int, began_ns: int) -> str | None:
 
 @lru_cache(maxsize=32)
 def _lines(file: str, mtime_ns: int, size: int) -> tuple[str, ...]:
-    """The file's lines; time and size are part of the question, so that a changed file is read again."""
+    """The file's lines; time and size are part of the question, so that a changed file is read
+    again."""
     with Path(file).open(encoding="utf-8", errors="replace") as opened:
         return tuple(opened.read(MAX_FILE_BYTES).split("\n"))

@@ -1,6 +1,7 @@
 """How sure a ratio of sums is, from the spread between blocks of consecutive batches.
 
-A loop's steps come in runs of alike batches, so the uncertainty is taken between blocks, not between batches.
+A loop's steps come in runs of alike batches, so the uncertainty is taken between blocks, not
+between batches.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ BLOCKS = 20
 
 def block_sums(values: Floats) -> Floats:
     """The sums of up to BLOCKS blocks, of two batches or more each."""
-    edges = np.linspace(0, len(values), max(1, min(BLOCKS, len(values) // 2)) + 1).astype(np.int64)[:-1]
+    edges = np.linspace(0, len(values), max(1, min(BLOCKS, len(values) // 2)) + 1).astype(np.int64)[
+        :-1
+    ]
     return np.add.reduceat(values, edges)
 
 

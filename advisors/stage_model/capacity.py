@@ -1,4 +1,5 @@
-"""What each stage could sustain if it alone were the limit, and which has the least: where the pipeline is narrow."""
+"""What each stage could sustain if it alone were the limit, and which has the least: where the
+pipeline is narrow."""
 
 from __future__ import annotations
 
@@ -8,22 +9,34 @@ from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ..schema.report_model import Capacity, Stage
 from .stages import cpu_share
 
-# Below this share of CPU in its wall time, a stage is told as waiting rather than computing (docs/causes.md).
+# Below this share of CPU in its wall time, a stage is told as waiting rather than computing
+# (docs/causes.md).
 WAITING_BELOW = 0.3
 
 
 def capacities(
-    run: Run, process: ProcessRun, loader: LoaderRun, stages: Mapping[str, Stage], cpus: float | None
+    run: Run,
+    process: ProcessRun,
+    loader: LoaderRun,
+    stages: Mapping[str, Stage],
+    cpus: float | None,
 ) -> tuple[dict[str, Capacity], str | None]:
-    """Batches a second by stage, in the order of the pipeline, and the name of the stage with the least.
+    """Batches a second by stage, in the order of the pipeline, and the name of the stage with the
+    least.
 
-    Fetching and collating is "workers" where there are workers (all of them together), else "fetch+collate". `cpus` is
-    effective cores, None if unknown. A stage that was not measured has no figure, and `how` says why; the name is None
-    where no stage has one.
+    Fetching and collating is "workers" where there are workers (all of them together), else
+    "fetch+collate". `cpus` is effective cores, None if unknown. A stage that was not measured has
+    no figure, and `how` says why; the name is None where no stage has one.
     """
     workers = loader.num_workers
-    background = "by the pin thread" if workers and _mean_us(stages, "pin") is not None else "in the training process"
-    found = {"index": _one_by_one(stages, "index", "in the training process, one batch after another")}
+    background = (
+        "by the pin thread"
+        if workers and _mean_us(stages, "pin") is not None
+        else "in the training process"
+    )
+    found = {
+        "index": _one_by_one(stages, "index", "in the training process, one batch after another")
+    }
     if workers:
         found["workers"] = _workers(loader, stages, workers, cpus)
         how = f"by {_count(workers)}, each beside its next batch"
@@ -68,10 +81,14 @@ def _work_cpu(loader: LoaderRun, stages: Mapping[str, Stage]) -> float | None:
     if share is None or fetch is None:
         return None
     collate = cpu_share(loader.batches["collate_ns"], loader.batches["collate_cpu_ns"])
-    return fetch * share + (_mean_us(stages, "collate") or 0.0) * (1.0 if collate is None else collate)
+    return fetch * share + (_mean_us(stages, "collate") or 0.0) * (
+        1.0 if collate is None else collate
+    )
 
 
-def _workers(loader: LoaderRun, stages: Mapping[str, Stage], workers: int, cpus: float | None) -> Capacity:
+def _workers(
+    loader: LoaderRun, stages: Mapping[str, Stage], workers: int, cpus: float | None
+) -> Capacity:
     wall, cpu = _work(stages), _work_cpu(loader, stages)
     if wall is None:
         return _one_by_one(stages, "fetch", "")
@@ -79,7 +96,9 @@ def _workers(loader: LoaderRun, stages: Mapping[str, Stage], workers: int, cpus:
         return Capacity(None, "takes no measurable time")
     by_workers = workers * 1e6 / wall
     if cpu and cpus and cpus * 1e6 / cpu < by_workers:
-        return Capacity(cpus * 1e6 / cpu, f"fetch and collate by {_count(workers)}, limited by {cpus:g} CPUs")
+        return Capacity(
+            cpus * 1e6 / cpu, f"fetch and collate by {_count(workers)}, limited by {cpus:g} CPUs"
+        )
     return Capacity(by_workers, f"fetch and collate by {_count(workers)}, {_doing(cpu, wall)}")
 
 
@@ -97,7 +116,10 @@ def _doing(cpu: float | None, wall: float) -> str:
     if cpu is None:
         return "CPU time not measured"
     share = min(1.0, cpu / wall)
-    return f"{'waiting' if share < WAITING_BELOW else 'computing'} ({share * 100:.0f} % of the time on a CPU)"
+    return (
+        f"{'waiting' if share < WAITING_BELOW else 'computing'} ({share * 100:.0f} % of the "
+        "time on a CPU)"
+    )
 
 
 def _count(workers: int) -> str:
@@ -105,12 +127,21 @@ def _count(workers: int) -> str:
 
 
 def _compute(loader: LoaderRun, stages: Mapping[str, Stage]) -> Capacity:
-    """The loop without waiting: on a device, what of `wait` it did not feel belongs to its computing."""
+    """The loop without waiting: on a device, what of `wait` it did not feel belongs to its
+    computing."""
     host = _mean_us(stages, "compute")
     if host is None:
         return _one_by_one(stages, "compute", "")
     if not bool((loader.batches["stall_ns"] >= 0).any()):
-        return Capacity(1e6 / host, "the loop without loading") if host > 0 else Capacity(None, "the loop does nothing")
+        return (
+            Capacity(1e6 / host, "the loop without loading")
+            if host > 0
+            else Capacity(None, "the loop does nothing")
+        )
     wait, stall = _mean_us(stages, "wait") or 0.0, _mean_us(stages, "stall") or 0.0
     busy = host + max(0.0, wait - stall)
-    return Capacity(1e6 / busy, "the device without stalls") if busy > 0 else Capacity(None, "the loop does nothing")
+    return (
+        Capacity(1e6 / busy, "the device without stalls")
+        if busy > 0
+        else Capacity(None, "the loop does nothing")
+    )

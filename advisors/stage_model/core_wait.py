@@ -1,7 +1,8 @@
-"""Waiting for a core: time in which work was ready to run and no core was free. It looks like I/O on a wall clock.
+"""Waiting for a core: time in which work was ready to run and no core was free. It looks like I/O
+on a wall clock.
 
-Linux counts it for each thread (schedstat); the sampler reads it for the main thread of each process, which is the one
-that fetches and collates.
+Linux counts it for each thread (schedstat); the sampler reads it for the main thread of each
+process, which is the one that fetches and collates.
 """
 
 from __future__ import annotations
@@ -14,22 +15,31 @@ from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 
 # With less CPU time than this between two samples, the ratio is the clock ticks' noise.
 LEAST_CPU_NS = 50e6
-# A ratio beyond this would multiply measured CPU time twentyfold: nothing is known then but that it is much.
+# A ratio beyond this would multiply measured CPU time twentyfold: nothing is known then but that it
+# is much.
 MOST = 0.95
 
 
-def core_wait_ratio(run: Run, process: ProcessRun, loader: LoaderRun, in_main: bool) -> float | None:
-    """Waiting for a core ÷ (that + CPU time), of the training process (`in_main`) or of this loader's workers.
+def core_wait_ratio(
+    run: Run, process: ProcessRun, loader: LoaderRun, in_main: bool
+) -> float | None:
+    """Waiting for a core ÷ (that + CPU time), of the training process (`in_main`) or of this
+    loader's workers.
 
-    Work that took `cpu` seconds of CPU time took cpu / (1 - ratio) on the wall clock, beside any I/O. None without
-    samples, or on a system that does not count it.
+    Work that took `cpu` seconds of CPU time took cpu / (1 - ratio) on the wall clock, beside any
+    I/O. None without samples, or on a system that does not count it.
     """
     system = run.host_of(process)
     if system is None or not loader.batches.rows:
         return None
     lane = system.process
     begin, end = loop_span_ns(loader)
-    known = (lane["run_delay_ns"] >= 0) & (lane["cpu_user_ns"] >= 0) & (lane["t_ns"] >= begin) & (lane["t_ns"] <= end)
+    known = (
+        (lane["run_delay_ns"] >= 0)
+        & (lane["cpu_user_ns"] >= 0)
+        & (lane["t_ns"] >= begin)
+        & (lane["t_ns"] <= end)
+    )
     if in_main:
         mine = known & (lane["pid"] == process.pid) & (lane["role"] == 0)
     else:
@@ -47,7 +57,8 @@ def core_wait_ratio(run: Run, process: ProcessRun, loader: LoaderRun, in_main: b
 
 
 def loop_span_ns(loader: LoaderRun) -> tuple[int, int]:
-    """When the loop asked for its first batch, and when it had its last; of a loader that gave any."""
+    """When the loop asked for its first batch, and when it had its last; of a loader that gave
+    any."""
     batches = loader.batches
     return int(batches["t_ns"][0]), int(batches["t_ns"][-1]) + max(0, int(batches["wait_ns"][-1]))
 
@@ -63,4 +74,6 @@ def waiting_share(idle: float | None, ratio: float | None) -> float | None:
 
 
 def _grown(lane: Columns, name: str, rows: npt.NDArray[np.intp]) -> float:
-    return max(0.0, float(lane[name][rows[-1]]) - float(lane[name][rows[0]])) if len(rows) > 1 else 0.0
+    return (
+        max(0.0, float(lane[name][rows[-1]]) - float(lane[name][rows[0]])) if len(rows) > 1 else 0.0
+    )

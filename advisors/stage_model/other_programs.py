@@ -1,4 +1,5 @@
-"""What other programs take of the CPUs that a training process may use: workers would have to share those with them."""
+"""What other programs take of the CPUs that a training process may use: workers would have to share
+those with them."""
 
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ LEAST_NS = 0.5e9
 
 
 def others_share(run: Run, process: ProcessRun, loader: LoaderRun) -> float | None:
-    """Of the CPUs that this process may use, the share (0 to 1) that was busy with what this run did not record, while
-    this loader gave batches. Of CPUs beyond a quota others may use as much as they like, and time that the hypervisor
-    took is nobody's. None without samples, where they span less than LEAST_NS, and where other ranks of the host, which
-    have CPUs of their own, are not in this run."""
+    """Of the CPUs that this process may use, the share (0 to 1) that was busy with what this run
+    did not record, while this loader gave batches. Of CPUs beyond a quota others may use as much as
+    they like, and time that the hypervisor took is nobody's. None without samples, where they span
+    less than LEAST_NS, and where other ranks of the host, which have CPUs of their own, are not in
+    this run."""
     system = run.host_of(process)
     here = sum(each.host == process.host for each in run.processes)
     if (process.local_world_size or 1) > here:
@@ -42,11 +44,14 @@ def others_share(run: Run, process: ProcessRun, loader: LoaderRun) -> float | No
 
 
 def _busy_cores(system: SystemRun, process: ProcessRun) -> tuple[float, Values]:
-    """(Cores this process may run on, how many of those were busy: a value a sample of the machine, NaN: not known)."""
+    """(Cores this process may run on, how many of those were busy: a value a sample of the machine,
+    NaN: not known)."""
     machine, core = system.machine, system.core
     every = float(system.cores_logical or 1)
     if not process.cpus or len(process.cpus) >= every:
-        return every, (machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")) / 100 * every
+        return every, (
+            machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
+        ) / 100 * every
     cores, found = float(len(process.cpus)), np.full(machine.rows, np.nan)
     if not core.rows:
         return cores, found
@@ -62,17 +67,27 @@ def _used_ns(system: SystemRun, begin: float, end: float) -> float:
     lane = system.process
     told = np.flatnonzero((lane["cpu_user_ns"] >= 0) & (lane["cpu_system_ns"] >= 0))
     found = _between(
-        system.machine, np.flatnonzero(system.machine["sampler_cpu_ns"] >= 0), begin, end, "sampler_cpu_ns"
+        system.machine,
+        np.flatnonzero(system.machine["sampler_cpu_ns"] >= 0),
+        begin,
+        end,
+        "sampler_cpu_ns",
     )
     for pid in np.unique(lane["pid"][told]):
         rows = told[lane["pid"][told] == pid]
-        found += sum(_between(lane, rows, begin, end, name) for name in ("cpu_user_ns", "cpu_system_ns"))
+        found += sum(
+            _between(lane, rows, begin, end, name) for name in ("cpu_user_ns", "cpu_system_ns")
+        )
     return found
 
 
-def _between(lane: Columns, rows: npt.NDArray[np.intp], begin: float, end: float, name: str) -> float:
+def _between(
+    lane: Columns, rows: npt.NDArray[np.intp], begin: float, end: float, name: str
+) -> float:
     """How much a counter grew meanwhile, as if evenly between two samples."""
     if len(rows) < 2:
         return 0.0
-    low, high = np.interp([begin, end], lane["t_ns"][rows].astype(np.float64), lane[name][rows].astype(np.float64))
+    low, high = np.interp(
+        [begin, end], lane["t_ns"][rows].astype(np.float64), lane[name][rows].astype(np.float64)
+    )
     return float(high - low)

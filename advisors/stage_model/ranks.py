@@ -1,8 +1,8 @@
 """The ranks of a job side by side: the spread of each stage, and the rank that the others wait for.
 
-Ranks that average gradients step together. The one whose data is late waits for it inside `next()`; the others come to
-the collective operation in time and wait there, inside their steps. So the slow rank is the one that waits for data the
-most, never one that is seen waiting in an all-reduce.
+Ranks that average gradients step together. The one whose data is late waits for it inside `next()`;
+the others come to the collective operation in time and wait there, inside their steps. So the slow
+rank is the one that waits for data the most, never one that is seen waiting in an all-reduce.
 """
 
 from __future__ import annotations
@@ -17,20 +17,36 @@ from ...profiler.store.run.run import ProcessRun
 from ..schema.rank_model import RankFigures, Ranks, SlowestRank, Spread
 
 STAGES = {
-    "wait": "wait_ns", "stall": "stall_ns", "compute": "compute_ns", "index": "index_ns", "fetch": "fetch_ns",
-    "collate": "collate_ns", "pack": "pack_ns", "unpack": "unpack_ns", "pin": "pin_ns",
-}  # fmt: skip
+    "wait": "wait_ns",
+    "stall": "stall_ns",
+    "compute": "compute_ns",
+    "index": "index_ns",
+    "fetch": "fetch_ns",
+    "collate": "collate_ns",
+    "pack": "pack_ns",
+    "unpack": "unpack_ns",
+    "pin": "pin_ns",
+}
 # What a loader's waiting may come from, and whether workers do it side by side.
-_MAKING = {"index": False, "fetch": True, "collate": True, "pack": True, "unpack": False, "pin": False}
+_MAKING = {
+    "index": False,
+    "fetch": True,
+    "collate": True,
+    "pack": True,
+    "unpack": False,
+    "pin": False,
+}
 
 LEAST_STEADY = 10  # batches, to be compared
 # Of a step, what a rank must wait longer than the others: as the verdict's "compute-bound".
 LEAST_LONGER = 0.05
-# Of the standard error of its mean, that waiting must lie above: a single hiccup makes no slow rank.
+# Of the standard error of its mean, that waiting must lie above: a single hiccup makes no slow
+# rank.
 CHANCE = 3.0
 # Steps of ranks that wait for each other take equally long.
 SAME_PACE = 0.1
-# A stage is the cause if it takes so many times as long as in the others, and its difference is so much of the waiting.
+# A stage is the cause if it takes so many times as long as in the others, and its difference is so
+# much of the waiting.
 CAUSE_FACTOR, CAUSE_PART = 1.2, 0.25
 
 Member = tuple[ProcessRun, LoaderSummary]
@@ -38,7 +54,9 @@ Member = tuple[ProcessRun, LoaderSummary]
 
 def ranks_of(members: Sequence[Member]) -> Ranks:
     """One loader, as the processes of these ranks had it, each rank once."""
-    each = tuple(sorted((_figures(process, loader) for process, loader in members), key=lambda one: one.rank))
+    each = tuple(
+        sorted((_figures(process, loader) for process, loader in members), key=lambda one: one.rank)
+    )
     worlds = [process.world_size for process, _ in members if process.world_size]
     return Ranks(
         world_size=max(worlds, default=None),
@@ -71,14 +89,22 @@ def _spreads(each: Iterable[RankFigures]) -> dict[str, Spread]:
         known = [(one.mean_us[stage], one.rank) for one in each if stage in one.mean_us]
         if known:
             low, high = min(known), max(known, key=lambda pair: (pair[0], -pair[1]))
-            found[stage] = Spread(low[0], low[1], median(value for value, _ in known), high[0], high[1])
+            found[stage] = Spread(
+                low[0], low[1], median(value for value, _ in known), high[0], high[1]
+            )
     return found
 
 
-def slowest_of(each: Sequence[RankFigures], loaders: Mapping[int, LoaderSummary]) -> SlowestRank | None:
-    """The rank that waits for its data longer than the others by a part of its step that counts, and by more than
-    chance makes of it; None if none does. `loaders` by rank."""
-    known = [one for one in each if one.steady_batches >= LEAST_STEADY and {"wait", "compute"} <= one.mean_us.keys()]
+def slowest_of(
+    each: Sequence[RankFigures], loaders: Mapping[int, LoaderSummary]
+) -> SlowestRank | None:
+    """The rank that waits for its data longer than the others by a part of its step that counts,
+    and by more than chance makes of it; None if none does. `loaders` by rank."""
+    known = [
+        one
+        for one in each
+        if one.steady_batches >= LEAST_STEADY and {"wait", "compute"} <= one.mean_us.keys()
+    ]
     if len(known) < 2:
         return None
     lost = "stall" if all("stall" in one.mean_us for one in known) else "wait"
@@ -91,7 +117,9 @@ def slowest_of(each: Sequence[RankFigures], loaders: Mapping[int, LoaderSummary]
     if step <= 0 or longer < max(LEAST_LONGER * step, chance):
         return None
     cause = _cause(slow, others, longer)
-    own, theirs = (slow.mean_us[cause], _median(others, cause)) if cause is not None else (None, None)
+    own, theirs = (
+        (slow.mean_us[cause], _median(others, cause)) if cause is not None else (None, None)
+    )
     return SlowestRank(
         rank=slow.rank,
         lost_us=slow.mean_us[lost],
@@ -104,16 +132,26 @@ def slowest_of(each: Sequence[RankFigures], loaders: Mapping[int, LoaderSummary]
     )
 
 
-def _at_one_pace(slow: RankFigures, others: Sequence[RankFigures], loaders: Mapping[int, LoaderSummary]) -> bool:
-    """By their mean step, or by their usual one: a loader that looks a batch ahead, as Accelerate's, asks for an
-    epoch's second batch at once, and a fast rank then waits two steps in one, of which the first is no steady one."""
+def _at_one_pace(
+    slow: RankFigures, others: Sequence[RankFigures], loaders: Mapping[int, LoaderSummary]
+) -> bool:
+    """By their mean step, or by their usual one: a loader that looks a batch ahead, as
+    Accelerate's, asks for an epoch's second batch at once, and a fast rank then waits two steps in
+    one, of which the first is no steady one."""
 
     def alike(own: float, theirs: Iterable[float]) -> bool:
         return abs(median(theirs) - own) <= SAME_PACE * own
 
-    usual = {one.rank: sum(loaders[one.rank].columns[STAGES[part]].quantiles(0.5)[0] for part in ("wait", "compute"))
-             for one in (slow, *others)}  # fmt: skip
-    return alike(_step(slow), map(_step, others)) or alike(usual[slow.rank], (usual[one.rank] for one in others))
+    usual = {
+        one.rank: sum(
+            loaders[one.rank].columns[STAGES[part]].quantiles(0.5)[0]
+            for part in ("wait", "compute")
+        )
+        for one in (slow, *others)
+    }
+    return alike(_step(slow), map(_step, others)) or alike(
+        usual[slow.rank], (usual[one.rank] for one in others)
+    )
 
 
 def _error_us(totals: Totals) -> float:

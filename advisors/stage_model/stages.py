@@ -1,6 +1,8 @@
-"""Stage statistics: how long each stage of a batch takes, and its share of the training loop's time.
+"""Stage statistics: how long each stage of a batch takes, and its share of the training loop's
+time.
 
-Folded detail counts: exactly in counts, means and totals, within a histogram bin (4.5 %) in percentiles.
+Folded detail counts: exactly in counts, means and totals, within a histogram bin (4.5 %) in
+percentiles.
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ COLUMNS: dict[str, str] = {
 
 NAMES = (*COLUMNS, "startup")
 
-# CPU time is measured on some batches only, and not on a fair sample of them (slow ones always, and the first): its
-# share is the share of the whole, times CPU over wall on the batches that have both.
+# CPU time is measured on some batches only, and not on a fair sample of them (slow ones always, and
+# the first): its share is the share of the whole, times CPU over wall on the batches that have
+# both.
 SAMPLED = {"fetch_cpu": "fetch", "collate_cpu": "collate"}
 
 # Copies are looked at of some batches only, a fair sample.
@@ -51,7 +54,8 @@ _DEVICE_STAGES = frozenset({"h2d", "h2d_host", "compute_device"})
 
 
 def stages(loader: LoaderRun, device: str | None) -> dict[str, Stage]:
-    """Every stage by name, in the order of the pipeline. `device` is the training device, None where there is none."""
+    """Every stage by name, in the order of the pipeline. `device` is the training device, None
+    where there is none."""
     batches, fold = loader.batches, loader.folded.columns
     columns: dict[str, tuple[npt.NDArray[Any], Totals | None]] = {
         name: (batches[column], fold.get(column)) for name, column in COLUMNS.items()
@@ -59,7 +63,11 @@ def stages(loader: LoaderRun, device: str | None) -> dict[str, Stage]:
     notes: dict[str, str] = {}
     if not measured(*columns["stall"]) and measured(*columns["wait"]):
         columns["stall"] = columns["wait"]
-        notes["stall"] = "no device: equals wait" if device is None else "device events not measured: equals wait"
+        notes["stall"] = (
+            "no device: equals wait"
+            if device is None
+            else "device events not measured: equals wait"
+        )
     columns["startup"] = (startup_ns(loader), None)
     step_total_ns = step_totals(loader)
     found = {}
@@ -98,7 +106,8 @@ def startup_ns(loader: LoaderRun) -> npt.NDArray[np.int64]:
 
 
 def cpu_share(wall: npt.NDArray[Any], cpu: npt.NDArray[Any]) -> float | None:
-    """CPU over wall time, on the batches on which both were measured; 1 - it is time spent waiting. None if none."""
+    """CPU over wall time, on the batches on which both were measured; 1 - it is time spent waiting.
+    None if none."""
     both = np.flatnonzero(cpu >= 0)
     both = both[wall[both] >= 0]
     total = float(wall[both].sum(dtype=np.float64))
@@ -152,7 +161,8 @@ def stage(
 
 
 def quantiles(values: npt.NDArray[Any], folded: Totals | None = None) -> tuple[float, ...]:
-    """The QUANTILES of measured values: linear between neighbours, or from log bins where some are folded."""
+    """The QUANTILES of measured values: linear between neighbours, or from log bins where some are
+    folded."""
     if folded is not None and folded.count:
         both = Totals(folded.count, folded.total, folded.low, folded.high, dict(folded.bins))
         both.add(values)

@@ -42,7 +42,9 @@ def summarise(run: Run) -> SystemSummary:
         "cpu_busy_max_share": _max(busy),
         "cpu_iowait_mean_share": _mean(iowait),
         # Elsewhere steal is not told, and the shares recorded leave nothing.
-        "cpu_stolen_mean_share": _mean(stolen(machine)) if (run.platform or "").startswith("Linux") else None,
+        "cpu_stolen_mean_share": _mean(stolen(machine))
+        if (run.platform or "").startswith("Linux")
+        else None,
         "throttled_share": _rate(machine, "cgroup_throttled_ns", 1e-9),
         "disk_read_bytes_s": _rate(machine, "disk_read_bytes"),
         "disk_write_bytes_s": _rate(machine, "disk_write_bytes"),
@@ -53,7 +55,8 @@ def summarise(run: Run) -> SystemSummary:
     whole: dict[str, Any] = {
         "mem_total_bytes": peak(machine["mem_total_bytes"]) or system.mem_total_bytes,
         "mem_available_min_bytes": low(machine["mem_available_bytes"]),
-        "cgroup_mem_limit_bytes": peak(machine["cgroup_mem_limit_bytes"]) or system.cgroup_mem_limit_bytes,
+        "cgroup_mem_limit_bytes": peak(machine["cgroup_mem_limit_bytes"])
+        or system.cgroup_mem_limit_bytes,
         "cgroup_mem_peak_bytes": peak(machine["cgroup_mem_bytes"]),
         "shm_total_bytes": peak(machine["shm_total_bytes"]) or system.shm_total_bytes,
         "shm_used_peak_bytes": peak(machine["shm_used_bytes"]),
@@ -70,7 +73,9 @@ def summarise(run: Run) -> SystemSummary:
         seconds=seconds,
         cores_logical=system.cores_logical,
         workers=len(workers),
-        processes=tuple(sorted(processes, key=lambda p: (p.role, p.worker or 0, p.pid))[:MAX_PROCESSES]),
+        processes=tuple(
+            sorted(processes, key=lambda p: (p.role, p.worker or 0, p.pid))[:MAX_PROCESSES]
+        ),
         gpus=_gpus(system),
         reasons=reasons,
         **known,
@@ -79,10 +84,13 @@ def summarise(run: Run) -> SystemSummary:
 
 
 def effective_cpus(processes: list[ProcessRun], system: SystemRun | None) -> float | None:
-    """What one rank may compute with: the CPUs of all ranks of this host (affinity, cgroup quota), divided by them, and
-    no more than its own; None where neither is known. Without ranks, recording at the same time makes a share."""
+    """What one rank may compute with: the CPUs of all ranks of this host (affinity, cgroup quota),
+    divided by them, and no more than its own; None where neither is known. Without ranks, recording
+    at the same time makes a share."""
     told = [p.local_world_size for p in processes if p.local_world_size]
-    ranks = max([*told, len({p.rank for p in processes if p.rank is not None}), _at_once(processes)])
+    ranks = max(
+        [*told, len({p.rank for p in processes if p.rank is not None}), _at_once(processes)]
+    )
     own: list[float] = [p.affinity for p in processes if p.affinity]
     pinned = frozenset().union(*(p.cpus for p in processes))
     shared: list[float] = [len(pinned)] if pinned and all(p.cpus for p in processes) else [*own]
@@ -111,8 +119,9 @@ def _at_once(processes: list[ProcessRun]) -> int:
 
 
 def stolen(machine: Columns) -> Values:
-    """Of all cores' time before each sample, the share in which the hypervisor ran others though this machine had work
-    (steal in proc(5)): what the shares recorded leave of the whole. NaN where not known."""
+    """Of all cores' time before each sample, the share in which the hypervisor ran others though
+    this machine had work (steal in proc(5)): what the shares recorded leave of the whole. NaN where
+    not known."""
     shares = [machine.floats(f"cpu_{name}_pct") for name in ("user", "system", "idle")]
     left = 100 - sum(shares) - np.nan_to_num(machine.floats("cpu_iowait_pct"))
     return np.clip(left, 0, 100) / 100
@@ -127,7 +136,11 @@ def sampler_cost(system: SystemRun) -> tuple[float | None, int | None]:
 def _nothing(run: Run, local: list[ProcessRun]) -> SystemSummary:
     host = next((p.host for p in local if p.host), run.host)
     said = next((p.reasons["system"] for p in run.processes if "system" in p.reasons), _NO_SYSTEM)
-    known: dict[str, Any] = {"host": host, "effective_cpus": effective_cpus(local, None), "reasons": {"system": said}}
+    known: dict[str, Any] = {
+        "host": host,
+        "effective_cpus": effective_cpus(local, None),
+        "reasons": {"system": said},
+    }
     known.update(samples=0, workers=0, processes=(), gpus=())
     return SystemSummary(**{**dict.fromkeys(each.name for each in fields(SystemSummary)), **known})
 

@@ -28,13 +28,15 @@ MOST_RECORDING = 0.9
 MINIMUM_BATCHES = 20
 # Below this many steady batches a verdict is never called "high" confidence (five batches a block).
 HIGH_CONFIDENCE_BATCHES = 100
-# So many batches may be waiting for the device at once; of more than these it is not timed any more.
+# So many batches may be waiting for the device at once; of more than these it is not timed any
+# more.
 MOST_AHEAD = 360
 
 
 @dataclass(frozen=True)
 class Lost:
-    """Per batch kept in detail, in ns (0 where unknown): what was `lost` to loading, of which `step`."""
+    """Per batch kept in detail, in ns (0 where unknown): what was `lost` to loading, of which
+    `step`."""
 
     lost: Floats
     step: Floats
@@ -44,8 +46,8 @@ class Lost:
 
 
 def lost_time(loader: LoaderRun) -> Lost:
-    """What loading cost each batch: stall where device events were measured, else wait. The last batches, which the
-    device has yet to reach, do not count."""
+    """What loading cost each batch: stall where device events were measured, else wait. The last
+    batches, which the device has yet to reach, do not count."""
     batches = loader.batches
     wait, compute, stall = batches["wait_ns"], batches["compute_ns"], batches["stall_ns"]
     by_device = bool(np.any(stall >= 0))
@@ -79,10 +81,11 @@ def first_of_epoch(epoch: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
 
 
 def headroom(loader: LoaderRun, lost: Lost) -> float | None:
-    """Speed-up of the whole loop if loading were free: Σ step / (Σ step - Σ lost); None where nothing is known.
+    """Speed-up of the whole loop if loading were free: Σ step / (Σ step - Σ lost); None where
+    nothing is known.
 
-    Time inside `iter()` (starting workers) is lost to loading too and counts in both sums: this is the upper bound for
-    all advice. Folded batches count in full.
+    Time inside `iter()` (starting workers) is lost to loading too and counts in both sums: this is
+    the upper bound for all advice. Folded batches count in full.
     """
     step, gone = float(lost.step.sum()), float(lost.lost.sum())
     fold = loader.folded.columns
@@ -92,24 +95,29 @@ def headroom(loader: LoaderRun, lost: Lost) -> float | None:
     before = iter_ns(loader, lost)
     step += folded_wait + folded_compute + before
     gone += folded_stall + before
-    # What recording cost comes between a batch's hand-over and the loop's own work, and is no part of the loop. (It was
-    # timed with some noise: a loop that does nothing else is left a part of it.)
+    # What recording cost comes between a batch's hand-over and the loop's own work, and is no part
+    # of the loop. (It was timed with some noise: a loop that does nothing else is left a part of
+    # it.)
     own = loader.batches["own_ns"]
-    recording = float(own.sum(where=own > 0, dtype=np.float64)) + (fold["own_ns"].total if "own_ns" in fold else 0)
+    recording = float(own.sum(where=own > 0, dtype=np.float64)) + (
+        fold["own_ns"].total if "own_ns" in fold else 0
+    )
     step -= min(recording, MOST_RECORDING * (step - gone))
     left = step - gone
     return step / left if left > 0 and step > 0 else None
 
 
 def iter_ns(loader: LoaderRun, lost: Lost) -> float:
-    """Time inside `iter()`, all epochs: startup less the first batch's wait (unknown, so not subtracted, if folded)."""
+    """Time inside `iter()`, all epochs: startup less the first batch's wait (unknown, so not
+    subtracted, if folded)."""
     total = float(startup_ns(loader).clip(0).sum(dtype=np.float64))
     waited = float(loader.batches["wait_ns"][lost.first].clip(0).sum(dtype=np.float64))
     return max(0.0, total - waited) if not loader.folded.records else 0.0
 
 
 def epoch_start_share(loader: LoaderRun, lost: Lost) -> float | None:
-    """Part of all time lost at the starts of epochs after the first, which training repeats; None with one epoch."""
+    """Part of all time lost at the starts of epochs after the first, which training repeats; None
+    with one epoch."""
     starts = np.flatnonzero(lost.first)
     total = float(lost.step.sum())
     if len(starts) < 2 or total <= 0:
@@ -133,7 +141,9 @@ def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
     count = int(np.count_nonzero(steady))
     batches = loader.count
     if batches < MINIMUM_BATCHES or count < MINIMUM_BATCHES // 2:
-        return "too-short", Basis(_too_short(loader, batches, count), "low", count, None, None, None, starts, lost.kind)
+        return "too-short", Basis(
+            _too_short(loader, batches, count), "low", count, None, None, None, starts, lost.kind
+        )
     gone, step = lost.lost[steady], lost.step[steady]
     share, low, high = share_with_range(gone, step)
     found = _place(share)
@@ -147,7 +157,8 @@ def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
 
 
 def share_with_range(gone: Floats, step: Floats) -> tuple[float, float, float]:
-    """Σ gone / Σ step, and a 95 % range from the spread between blocks of consecutive batches (ratio estimator)."""
+    """Σ gone / Σ step, and a 95 % range from the spread between blocks of consecutive batches
+    (ratio estimator)."""
     if float(step.sum()) <= 0:
         return 0.0, 0.0, 0.0
     top, below = block_sums(gone), block_sums(step)
@@ -169,16 +180,32 @@ def _confidence(count: int, clear: bool) -> Confidence:
     return "high" if count >= HIGH_CONFIDENCE_BATCHES else "medium"
 
 
-def _sentence(found: Verdict, share: float, starts: float | None, kind: Literal["stall", "wait"], little: bool) -> str:
-    who = "The device stood idle, waiting for data," if kind == "stall" else "The training loop waited for data"
+def _sentence(
+    found: Verdict, share: float, starts: float | None, kind: Literal["stall", "wait"], little: bool
+) -> str:
+    who = (
+        "The device stood idle, waiting for data,"
+        if kind == "stall"
+        else "The training loop waited for data"
+    )
     if starts is not None:
-        return f"Epoch starts cost {starts * 100:.0f} % of the time: each begins with a long wait for its first batch."
+        return (
+            f"Epoch starts cost {starts * 100:.0f} % of the time: each begins with a long wait "
+            "for its first batch."
+        )
     if found == "input-bound":
-        gain = "faster loading would gain little." if little else "faster loading would speed up training."
+        gain = (
+            "faster loading would gain little."
+            if little
+            else "faster loading would speed up training."
+        )
         return f"{who} {share * 100:.0f} % of the time: {gain}"
     if found == "compute-bound":
         return f"{who} only {_small(share)} of the time: loading is not what limits training."
-    return f"{who} {share * 100:.0f} % of the time: loading costs a little, and there is little to gain."
+    return (
+        f"{who} {share * 100:.0f} % of the time: loading costs a little, and there is little to "
+        "gain."
+    )
 
 
 def _small(share: float) -> str:
@@ -190,7 +217,10 @@ def _too_short(loader: LoaderRun, batches: int, steady: int) -> str:
         return "No batches were recorded: iterate over the watched loader, then ask again."
     if batches < MINIMUM_BATCHES:
         plural = "batch was" if batches == 1 else "batches were"
-        return f"Only {batches} {plural} recorded: let it run for at least {MINIMUM_BATCHES}, better some hundred."
+        return (
+            f"Only {batches} {plural} recorded: let it run for at least {MINIMUM_BATCHES}, "
+            "better some hundred."
+        )
     return (
         f"Only {steady} steady batches were recorded (the first of each epoch is set apart): "
         "use longer epochs for the measurement."

@@ -1,9 +1,10 @@
 """Where the time inside `next()` came from.
 
-Without workers, everything happens inside `next()`: waiting is index + fetch + collate + pin + other. With workers,
-the wait interval is laid over the awaited batch's own history (begun, fetched, collated, sent, taken, unpacked,
-pinned): each part of the interval belongs to what was happening to that batch then. What lies before its fetching
-began is time in which the workers were busy with earlier batches.
+Without workers, everything happens inside `next()`: waiting is index + fetch + collate + pin +
+other. With workers, the wait interval is laid over the awaited batch's own history (begun, fetched,
+collated, sent, taken, unpacked, pinned): each part of the interval belongs to what was happening to
+that batch then. What lies before its fetching began is time in which the workers were busy with
+earlier batches.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ Floats = npt.NDArray[np.float64]
 
 
 def waiting(loader: LoaderRun, first: npt.NDArray[np.bool_]) -> Waiting | None:
-    """The causes of waiting over the batches kept in detail; `first` marks the first batch of each epoch.
+    """The causes of waiting over the batches kept in detail; `first` marks the first batch of each
+    epoch.
 
     None where no wait was measured. Shape of `first`: one flag a batch.
     """
@@ -43,8 +45,18 @@ def waiting(loader: LoaderRun, first: npt.NDArray[np.bool_]) -> Waiting | None:
     total = dict.fromkeys(CAUSES, 0.0)
     work = dict.fromkeys(("fetch", "collate", "pack"), 0.0)
     count = 0
-    names = ("t_ns", "wait_ns", "index_ns", "fetch_ns", "collate_ns", "t_fetch_ns", "pack_ns", "queued_ns",
-             "unpack_ns", "pin_ns")  # fmt: skip
+    names = (
+        "t_ns",
+        "wait_ns",
+        "index_ns",
+        "fetch_ns",
+        "collate_ns",
+        "t_fetch_ns",
+        "pack_ns",
+        "queued_ns",
+        "unpack_ns",
+        "pin_ns",
+    )
     for start in range(0, batches.rows, CHUNK_ROWS):
         rows = slice(start, start + CHUNK_ROWS)
         chunk = {name: batches[name][rows].astype(np.float64) for name in names}
@@ -58,7 +70,10 @@ def waiting(loader: LoaderRun, first: npt.NDArray[np.bool_]) -> Waiting | None:
         if from_worker.all():
             _add(total, _with_workers(chunk, head))
         elif from_worker.any():
-            _add(total, _with_workers({n: v[from_worker] for n, v in chunk.items()}, head[from_worker]))
+            _add(
+                total,
+                _with_workers({n: v[from_worker] for n, v in chunk.items()}, head[from_worker]),
+            )
             _add(total, _without_workers({n: v[~from_worker] for n, v in chunk.items()}))
         else:
             _add(total, _without_workers(chunk))
@@ -67,7 +82,11 @@ def waiting(loader: LoaderRun, first: npt.NDArray[np.bool_]) -> Waiting | None:
     if not count:
         return None
     seconds = sum(total.values()) / 1e9
-    causes = {name: Cause(value / 1e9, value / 1e9 / seconds) for name, value in total.items() if value > 0}
+    causes = {
+        name: Cause(value / 1e9, value / 1e9 / seconds)
+        for name, value in total.items()
+        if value > 0
+    }
     return Waiting(
         batches=count,
         total_s=seconds,
@@ -107,12 +126,23 @@ def _with_workers(c: dict[str, Floats], head: npt.NDArray[np.bool_]) -> dict[str
     unpack, pin = c["unpack_ns"].clip(0), c["pin_ns"].clip(0)
     fetched = c["t_fetch_ns"] + c["fetch_ns"].clip(0)
     made = fetched + c["collate_ns"].clip(0)
-    sent = np.where(c["queued_ns"] >= 0, end - c["queued_ns"] - unpack - pin, made + c["pack_ns"].clip(0))
-    # With a pin thread a batch is unpacked in the background: if it was ready before next(), none of that is waiting.
+    sent = np.where(
+        c["queued_ns"] >= 0, end - c["queued_ns"] - unpack - pin, made + c["pack_ns"].clip(0)
+    )
+    # With a pin thread a batch is unpacked in the background: if it was ready before next(), none
+    # of that is waiting.
     ready = (c["pin_ns"] >= 0) & (sent + unpack + pin <= start)
     unpacking = np.where(ready, start, end - pin - unpack)
     pinning = np.where(ready, start, end - pin)
-    borders = (c["t_fetch_ns"], fetched, made, sent, unpacking, pinning, np.where(ready, start, end))
+    borders = (
+        c["t_fetch_ns"],
+        fetched,
+        made,
+        sent,
+        unpacking,
+        pinning,
+        np.where(ready, start, end),
+    )
     parts: dict[str, Floats] = {}
     at = start
     names = ("workers-busy", "fetch", "collate", "hand-over", "queue", "unpack", "pin")
@@ -129,7 +159,8 @@ def _with_workers(c: dict[str, Floats], head: npt.NDArray[np.bool_]) -> dict[str
 
 
 def _work(causes: dict[str, Cause], spent: dict[str, float]) -> dict[str, float]:
-    """Shares of all waiting by what workers were doing: the awaited batch's own work, and the busy time divided."""
+    """Shares of all waiting by what workers were doing: the awaited batch's own work, and the busy
+    time divided."""
     busy = causes["workers-busy"].share if "workers-busy" in causes else 0.0
     everything = sum(spent.values())
     found = {}

@@ -1,7 +1,8 @@
 """What the processes of one loader read, by epoch: from the process lane of the system sampler.
 
-A worker's counters begin with it. The training process's counters also hold those of workers that ended, so with
-workers only theirs are counted. Counters are a second or so apart: what an epoch read is right within one sample.
+A worker's counters begin with it. The training process's counters also hold those of workers that
+ended, so with workers only theirs are counted. Counters are a second or so apart: what an epoch
+read is right within one sample.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ Rows = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Reads:
-    """Bytes: by system calls, page cache included, and of them from the storage (None where that is not told)."""
+    """Bytes: by system calls, page cache included, and of them from the storage (None where that is
+    not told)."""
 
     any_bytes: float
     disk_bytes: float | None
 
 
-def loader_reads(case: Case, begin_ns: int | None = None, end_ns: int | None = None) -> Reads | None:
-    """What was read between two times, by default in the whole run. None without a sampler or its counters."""
+def loader_reads(
+    case: Case, begin_ns: int | None = None, end_ns: int | None = None
+) -> Reads | None:
+    """What was read between two times, by default in the whole run. None without a sampler or its
+    counters."""
     if case.host is None:
         return None
     return reads_of(case.host, case.loader, begin_ns, end_ns)

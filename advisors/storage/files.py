@@ -10,16 +10,42 @@ from ...profiler.store.sampled_fetches import SampledFetches
 from ..schema.report_model import Container
 
 # What attributes say of storage: kinds of `inspection.Attribute` → kinds of `Container`.
-_ATTRIBUTES = {"memmap": "memmap", "hdf5": "hdf5", "lmdb": "lmdb", "arrow": "arrow", "hf": "arrow", "zarr": "zarr"}
+_ATTRIBUTES = {
+    "memmap": "memmap",
+    "hdf5": "hdf5",
+    "lmdb": "lmdb",
+    "arrow": "arrow",
+    "hf": "arrow",
+    "zarr": "zarr",
+}
 # Libraries that open files past Python's own `open`, by names in the source.
 _LIBRARIES = {"h5py": "hdf5", "sqlite3": "sqlite", "lmdb": "lmdb", "ParquetFile": "parquet"}
 # Files that hold many samples, by suffix.
 SUFFIXES = {
-    ".h5": "hdf5", ".hdf5": "hdf5", ".he5": "hdf5", ".nc": "hdf5", ".tar": "tar", ".tgz": "tar", ".tar.gz": "tar",
-    ".zip": "zip", ".lmdb": "lmdb", ".mdb": "lmdb", ".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite",
-    ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".npz": "npz", ".npy": "npy", ".jsonl": "lines",
-    ".ndjson": "lines", ".tfrecord": "records", ".bin": "file", ".dat": "file",
-}  # fmt: skip
+    ".h5": "hdf5",
+    ".hdf5": "hdf5",
+    ".he5": "hdf5",
+    ".nc": "hdf5",
+    ".tar": "tar",
+    ".tgz": "tar",
+    ".tar.gz": "tar",
+    ".zip": "zip",
+    ".lmdb": "lmdb",
+    ".mdb": "lmdb",
+    ".db": "sqlite",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".npz": "npz",
+    ".npy": "npy",
+    ".jsonl": "lines",
+    ".ndjson": "lines",
+    ".tfrecord": "records",
+    ".bin": "file",
+    ".dat": "file",
+}
 # A file with fewer samples than this is one of many small ones; with more, it holds many.
 MANY = 4
 
@@ -56,8 +82,9 @@ def listed(loader: LoaderRun) -> int | None:
 
 
 def containers_of(loader: LoaderRun) -> tuple[Container, ...]:
-    """Containers seen open, those that an attribute holds, and those whose library the source names; each kind of the
-    latter only where no file of it was seen. Their path is then the attribute ("dataset.path")."""
+    """Containers seen open, those that an attribute holds, and those whose library the source
+    names; each kind of the latter only where no file of it was seen. Their path is then the
+    attribute ("dataset.path")."""
     found = {c.path: Container(c.kind, c.path, c.bytes) for c in loader.looks.containers}
     kinds = {c.kind for c in found.values()}
     kinds |= {"memmap", "npy"} if kinds & {"memmap", "npy"} else set()
@@ -83,7 +110,8 @@ def _text_of(part: Part) -> str | None:
 
 
 def main_suffix(looks: SampledFetches) -> str | None:
-    """The suffix of more than half of the opens, lower case, "" for files without; None where there is none."""
+    """The suffix of more than half of the opens, lower case, "" for files without; None where there
+    is none."""
     for suffix, totals in looks.suffixes.items():
         if totals.opens * 2 > looks.opens > 0:
             return suffix.lower()
@@ -91,17 +119,20 @@ def main_suffix(looks: SampledFetches) -> str | None:
 
 
 def few_files(loader: LoaderRun) -> bool:
-    """Whether what is opened for samples is few files again and again: each holds MANY samples or more.
+    """Whether what is opened for samples is few files again and again: each holds MANY samples or
+    more.
 
-    Files are counted a process, so workers count each again: then more samples are asked for. A data set that has been
-    looked at many times over opens its files again too, so its length is what the files are compared with.
+    Files are counted a process, so workers count each again: then more samples are asked for. A
+    data set that has been looked at many times over opens its files again too, so its length is
+    what the files are compared with.
     """
     looks, length = loader.looks, length_of(loader)
     if not looks.opens or looks.reopened * 2 < looks.opens:
         return False
     named = listed(loader)
     if named is not None and main_suffix(looks) not in SUFFIXES:
-        return False  # pictures and the like: one that is used for several samples is still read for each
+        # pictures and the like: one that is used for several samples is still read for each
+        return False
     files = named or looks.distinct / max(1, loader.num_workers)
     return files * MANY <= (length if length is not None else looks.samples)
 
@@ -124,10 +155,17 @@ def dataset_bytes(loader: LoaderRun) -> tuple[float | None, str]:
         else:
             count = float(listed(loader) or (length or 0) * opens_a_sample)
         in_files = mean * count
-        sizes = {path: n for path, n in sizes.items() if not path.lower().endswith(_suffixes(looks))}
+        sizes = {
+            path: n for path, n in sizes.items() if not path.lower().endswith(_suffixes(looks))
+        }
     known = [n for n in sizes.values() if n is not None]
     if not in_files and not known:
-        return None, "no file or container of it was seen" if not sizes else "the size of its container is not known"
+        return (
+            None,
+            "no file or container of it was seen"
+            if not sizes
+            else "the size of its container is not known",
+        )
     return in_files + float(sum(known)), ""
 
 

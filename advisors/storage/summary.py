@@ -1,9 +1,10 @@
 """What fetching reads, and which part of fetching is reading, decoding and the rest.
 
-Reading is waiting for files and copying their bytes. What is waited for is 1 - CPU / wall, less what a core was waited
-for. Opening a file and copying it out of the page cache is CPU time too: OPEN_US a file and bytes ÷ COPY_BYTES_PER_US,
-both measured on two cores of a cloud machine (x86-64, ext4 and overlay; `open`, `read` and `close` of 1 kB to 2 MB of
-warm files took 10 µs and 60 µs a MB), at most all CPU time of fetch. Decoding is the rest of the CPU time.
+Reading is waiting for files and copying their bytes. What is waited for is 1 - CPU / wall, less
+what a core was waited for. Opening a file and copying it out of the page cache is CPU time too:
+OPEN_US a file and bytes ÷ COPY_BYTES_PER_US, both measured on two cores of a cloud machine (x86-64,
+ext4 and overlay; `open`, `read` and `close` of 1 kB to 2 MB of warm files took 10 µs and 60 µs a
+MB), at most all CPU time of fetch. Decoding is the rest of the CPU time.
 """
 
 from __future__ import annotations
@@ -23,24 +24,68 @@ from .files import containers_of, dataset_bytes, is_stored
 
 OPEN_US = 12.0
 COPY_BYTES_PER_US = 10_000.0
-# Fewer bytes and page faults a sample than these are the process's own: no sample is read with them.
+# Fewer bytes and page faults a sample than these are the process's own: no sample is read with
+# them.
 LEAST_BYTES, LEAST_FAULTS = 16.0, 0.01
 # Of what is read, less than this from the disk: the page cache gives it all.
 FROM_CACHE = 0.01
 
 _MOUNTS = {
-    "local": ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "apfs", "hfs", "ntfs", "ntfs3",
-              "vfat", "exfat", "jfs", "reiserfs", "squashfs", "erofs", "iso9660"),
+    "local": (
+        "ext2",
+        "ext3",
+        "ext4",
+        "xfs",
+        "btrfs",
+        "zfs",
+        "f2fs",
+        "bcachefs",
+        "apfs",
+        "hfs",
+        "ntfs",
+        "ntfs3",
+        "vfat",
+        "exfat",
+        "jfs",
+        "reiserfs",
+        "squashfs",
+        "erofs",
+        "iso9660",
+    ),
     "overlay": ("overlay", "overlayfs", "aufs", "unionfs"),
-    "network": ("nfs", "nfs3", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "lustre", "gpfs", "ceph", "beegfs", "9p",
-                "afs", "orangefs", "pvfs2", "glusterfs", "wekafs", "virtiofs", "gfs2", "ocfs2", "panfs"),
+    "network": (
+        "nfs",
+        "nfs3",
+        "nfs4",
+        "cifs",
+        "smb",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "lustre",
+        "gpfs",
+        "ceph",
+        "beegfs",
+        "9p",
+        "afs",
+        "orangefs",
+        "pvfs2",
+        "glusterfs",
+        "wekafs",
+        "virtiofs",
+        "gfs2",
+        "ocfs2",
+        "panfs",
+    ),
     "memory": ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"),
-}  # fmt: skip
+}
 _NO_SAMPLER = "the system sampler recorded nothing"
 _NO_LOOKS = "no batch was looked at in detail for it"
 
 
-def storage_of(run: Run, process: ProcessRun, loader: LoaderRun, stages: Mapping[str, Stage]) -> StorageSummary | None:
+def storage_of(
+    run: Run, process: ProcessRun, loader: LoaderRun, stages: Mapping[str, Stage]
+) -> StorageSummary | None:
     """The loader's storage summary; None where nothing of it was recorded."""
     looks = loader.looks
     if not looks.samples and not looks.reasons and not is_stored(loader):
@@ -56,7 +101,9 @@ def storage_of(run: Run, process: ProcessRun, loader: LoaderRun, stages: Mapping
         reasons["dataset_bytes"] = why
     memory = _memory_bytes(system, sum(c.bytes or 0 for c in containers))
     if memory is None:
-        reasons["memory_bytes"] = _NO_SAMPLER if system is None else "how much memory there is was not sampled"
+        reasons["memory_bytes"] = (
+            _NO_SAMPLER if system is None else "how much memory there is was not sampled"
+        )
     split = _split(run, process, loader, stages, told, mounts)
     if isinstance(split, str):
         for name in ("reading_share", "decoding_share", "other_share"):
@@ -94,7 +141,8 @@ def storage_of(run: Run, process: ProcessRun, loader: LoaderRun, stages: Mapping
 
 
 def mount_kind(type_: str) -> str:
-    """local, overlay, network, fuse, memory or other, of a file system's type as the kernel names it."""
+    """local, overlay, network, fuse, memory or other, of a file system's type as the kernel names
+    it."""
     name = type_.lower()
     if name.partition(".")[0] in ("fuse", "fuseblk"):
         return "fuse"
@@ -129,10 +177,14 @@ class _Told:
         ):
             if value is None:
                 short = name.removesuffix("_per_sample")
-                self.reasons.setdefault(name, looks.reasons.get(short) or looks.reasons.get("looks", _NO_LOOKS))
+                self.reasons.setdefault(
+                    name, looks.reasons.get(short) or looks.reasons.get("looks", _NO_LOOKS)
+                )
         for name in ("reopened_share", "sequential_share", "directories"):
             if not looks.opens:
-                self.reasons.setdefault(name, "no file was seen opened" if seen else self.reasons["opens_per_sample"])
+                self.reasons.setdefault(
+                    name, "no file was seen opened" if seen else self.reasons["opens_per_sample"]
+                )
 
 
 @dataclass(frozen=True)
@@ -162,7 +214,9 @@ def _split(
         return "no CPU time of fetching was recorded"
     if told.opens is None and told.read is None and told.disk is None:
         return "what fetching reads was not measured: neither looked at nor sampled"
-    io = waiting_share(1 - cpu, core_wait_ratio(run, process, loader, in_main=not loader.num_workers))
+    io = waiting_share(
+        1 - cpu, core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
+    )
     assert io is not None
     seen = (told.read or 0.0) >= LEAST_BYTES or (told.disk or 0.0) >= LEAST_BYTES
     reads = bool(told.opens) or seen or (told.faults or 0.0) >= LEAST_FAULTS
@@ -177,8 +231,13 @@ def _split(
 
 
 def _all_cached(told: _Told, mounts: tuple[Mount, ...]) -> bool:
-    """Whether no file can have been waited for: all lie on disks whose reads are counted, and none was counted."""
-    if told.disk is None or not mounts or any(m.kind not in ("local", "overlay", "memory") for m in mounts):
+    """Whether no file can have been waited for: all lie on disks whose reads are counted, and none
+    was counted."""
+    if (
+        told.disk is None
+        or not mounts
+        or any(m.kind not in ("local", "overlay", "memory") for m in mounts)
+    ):
         return False
     return told.disk <= FROM_CACHE * (told.read or 0.0) and not told.faults
 
@@ -194,7 +253,11 @@ def _sample_us(loader: LoaderRun, samples: float) -> float | None:
     if looks.samples and looks.fetch_ns > 0:
         return looks.fetch_ns / looks.samples / 1e3
     fetch = mean(loader.batches["fetch_ns"])
-    return fetch * loader.count / samples / 1e3 if fetch is not None and samples and loader.count else None
+    return (
+        fetch * loader.count / samples / 1e3
+        if fetch is not None and samples and loader.count
+        else None
+    )
 
 
 def _a_sample(looks: SampledFetches, name: str) -> float | None:
@@ -205,7 +268,12 @@ def _a_sample(looks: SampledFetches, name: str) -> float | None:
 
 def _kinds(looks: SampledFetches) -> tuple[FileKind, ...]:
     found = [
-        FileKind(suffix.lower(), t.opens, t.bytes / t.sized if t.sized else None, t.max_bytes if t.sized else None)
+        FileKind(
+            suffix.lower(),
+            t.opens,
+            t.bytes / t.sized if t.sized else None,
+            t.max_bytes if t.sized else None,
+        )
         for suffix, t in looks.suffixes.items()
     ]
     return tuple(sorted(found, key=lambda kind: (-kind.opens, kind.suffix)))
@@ -231,10 +299,11 @@ def _epochs(loader: LoaderRun, system: SystemRun | None) -> tuple[EpochReads, ..
 
 
 def _memory_bytes(system: SystemRun | None, mapped: float) -> int | None:
-    """min(the container's limit, the machine's memory) - what the run's processes hold, at most what is available.
+    """min(the container's limit, the machine's memory) - what the run's processes hold, at most
+    what is available.
 
-    Pages of files that are mapped count as held where they are counted at all: they are page cache, so up to `mapped`
-    bytes are not taken off.
+    Pages of files that are mapped count as held where they are counted at all: they are page cache,
+    so up to `mapped` bytes are not taken off.
     """
     if system is None:
         return None
@@ -252,12 +321,18 @@ def _memory_bytes(system: SystemRun | None, mapped: float) -> int | None:
 
 
 def _held_bytes(process: Columns) -> float:
-    """Peak of PSS (USS where it is not told) of every process, a worker and its later namesakes counted once."""
+    """Peak of PSS (USS where it is not told) of every process, a worker and its later namesakes
+    counted once."""
     most: dict[tuple[int, int, int, int], float] = {}
     rows = zip(
-        process["owner_pid"], process["role"], process["loader"], process["worker"],
-        process["pss_bytes"], process["uss_bytes"], strict=True,
-    )  # fmt: skip
+        process["owner_pid"],
+        process["role"],
+        process["loader"],
+        process["worker"],
+        process["pss_bytes"],
+        process["uss_bytes"],
+        strict=True,
+    )
     for owner, role, loader, worker, pss, uss in rows:
         place = int(owner), int(role), int(loader), int(worker)
         most[place] = max(most.get(place, 0.0), float(pss if pss >= 0 else max(uss, 0)))

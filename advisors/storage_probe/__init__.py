@@ -1,4 +1,5 @@
-"""Tries other ways to store a data set on a copy of a sample of its own files, in a folder that goes away again."""
+"""Tries other ways to store a data set on a copy of a sample of its own files, in a folder that
+goes away again."""
 
 from __future__ import annotations
 
@@ -26,13 +27,16 @@ def probe_storage(
     seed: int = 0,
     step: Callable[[], None] = lambda: None,
 ) -> StorageProbe:
-    """Time the layouts on a sample of the files of `source`: a folder of data, or a run (value, id, path, "latest").
+    """Time the layouts on a sample of the files of `source`: a folder of data, or a run (value, id,
+    path, "latest").
 
-    At most `max_bytes` in any one layout, `max_files` files and about `max_seconds` in all. The same `seed` takes the
-    same sample. Nothing is written into the data; the copies are in a new folder below `temp`, by default on the
-    file system of the data, which is removed whatever happens. `step` is called after choosing, copying and timing.
+    At most `max_bytes` in any one layout, `max_files` files and about `max_seconds` in all. The
+    same `seed` takes the same sample. Nothing is written into the data; the copies are in a new
+    folder below `temp`, by default on the file system of the data, which is removed whatever
+    happens. `step` is called after choosing, copying and timing.
 
-    Raises UsageError (no files, no room, a bound that cannot be meant), RunNotFound and RunUnreadable.
+    Raises UsageError (no files, no room, a bound that cannot be meant), RunNotFound and
+    RunUnreadable.
     """
     from .run_probe import run_probe
 

@@ -18,7 +18,8 @@ _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 @dataclass(frozen=True)
 class Bounds:
-    """At most so many bytes in any one layout, so many files, and so many seconds in all. Raises UsageError."""
+    """At most so many bytes in any one layout, so many files, and so many seconds in all. Raises
+    UsageError."""
 
     max_bytes: int = DEFAULT_BYTES
     max_files: int = DEFAULT_FILES

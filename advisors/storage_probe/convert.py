@@ -1,4 +1,5 @@
-"""Copies the sample once and writes it into every layout on the way, timing what each would have cost alone."""
+"""Copies the sample once and writes it into every layout on the way, timing what each would have
+cost alone."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from .scratch import RESERVE_BYTES, free_bytes
 # How often free space is asked for again: others write to the same file system.
 SPACE_EVERY_FILES = 16
 
-# Decoding may take this part of the time for copying; the samples decoded until then are the decoded layouts' own.
+# Decoding may take this part of the time for copying; the samples decoded until then are the
+# decoded layouts' own.
 DECODING_SHARE = 0.6
 
 # Where no layout takes decoded samples (any more), so many are decoded to know how long it takes.
@@ -37,7 +39,8 @@ FULL_BELOW_BYTES = 1_000_000
 
 @dataclass
 class Converted:
-    """What was copied. `checks` are checksums of the samples, encoded and decoded, by which reading is verified."""
+    """What was copied. `checks` are checksums of the samples, encoded and decoded, by which reading
+    is verified."""
 
     count: int = 0
     bytes: int = 0
@@ -64,9 +67,11 @@ def convert(
     deadline: float,
     free: Callable[[Path], int] = free_bytes,
 ) -> Converted:
-    """Write the samples into all layouts that have no `reason`, until there are no more or time or space ends.
+    """Write the samples into all layouts that have no `reason`, until there are no more or time or
+    space ends.
 
-    A layout that cannot hold them gets its reason and is emptied. Raises UsageError where the disk is full.
+    A layout that cannot hold them gets its reason and is emptied. Raises UsageError where the disk
+    is full.
     """
     work = _Conversion(layouts, decoder, max_bytes, time.monotonic(), deadline)
     try:
@@ -77,7 +82,10 @@ def convert(
             if time.monotonic() > deadline:
                 work.done.stopped = "the time for copying was over"
                 break
-            if number % SPACE_EVERY_FILES == 0 and free(layouts[0].folder.parent) < RESERVE_BYTES // 2:
+            if (
+                number % SPACE_EVERY_FILES == 0
+                and free(layouts[0].folder.parent) < RESERVE_BYTES // 2
+            ):
                 work.done.stopped = "free space ran low"
                 break
             try:
@@ -95,9 +103,19 @@ def convert(
 
 class _Conversion:
     def __init__(
-        self, layouts: Sequence[Layout], decoder: Decoder | None, max_bytes: int, begun: float, deadline: float
+        self,
+        layouts: Sequence[Layout],
+        decoder: Decoder | None,
+        max_bytes: int,
+        begun: float,
+        deadline: float,
     ) -> None:
-        self.layouts, self.decoder, self.max_bytes, self.deadline = layouts, decoder, max_bytes, deadline
+        self.layouts, self.decoder, self.max_bytes, self.deadline = (
+            layouts,
+            decoder,
+            max_bytes,
+            deadline,
+        )
         self.decode_budget_s = DECODING_SHARE * (deadline - begun)
         self.done = Converted()
 
@@ -106,7 +124,8 @@ class _Conversion:
         return [each for each in self.layouts if each.reason is None and form in (None, each.form)]
 
     def guarded(self, layout: Layout, step: Callable[..., object], *arguments: Any) -> None:
-        """One step of one layout: what goes wrong in it is its reason, but a full disk ends the probe."""
+        """One step of one layout: what goes wrong in it is its reason, but a full disk ends the
+        probe."""
         begun = time.perf_counter()
         try:
             step(*arguments)
@@ -114,7 +133,9 @@ class _Conversion:
             layout.give_up(clean(error, 200))
         except Exception as error:
             if _full(error, layout.folder.parent):
-                raise UsageError("the disk became full: lower --bytes, or name a roomier folder with --temp") from error
+                raise UsageError(
+                    "the disk became full: lower --bytes, or name a roomier folder with --temp"
+                ) from error
             layout.give_up(f"writing it failed ({type(error).__name__}: {clean(error, 160)})")
         layout.convert_s += time.perf_counter() - begun
 
@@ -127,7 +148,9 @@ class _Conversion:
             self.done.skipped[str(error)] += 1
             return
         read_s = time.perf_counter() - begun
-        if self.done.count and self.done.bytes + len(data) > self.max_bytes:  # it has grown since it was chosen
+        if (
+            self.done.count and self.done.bytes + len(data) > self.max_bytes
+        ):  # it has grown since it was chosen
             return
         if self.decoder is not None and self.decode_budget_s > 0 and not self.decode(data, read_s):
             return
@@ -157,7 +180,9 @@ class _Conversion:
             if layout.full or layout.stored_bytes + sample.nbytes > self.max_bytes:
                 layout.full = True
                 if not layout.count:
-                    layout.give_up("a single decoded sample exceeds the bound on bytes: raise --bytes")
+                    layout.give_up(
+                        "a single decoded sample exceeds the bound on bytes: raise --bytes"
+                    )
                 continue
             self.add(layout, sample, len(data), read_s + decode_s)
         if any(not layout.full for layout in self.alive("decoded")):
@@ -186,7 +211,8 @@ class _Conversion:
 
 
 def _full(error: Exception, folder: Path) -> bool:
-    """Whether a full disk is behind an error. Libraries have words of their own for it: LMDB says I/O error."""
+    """Whether a full disk is behind an error. Libraries have words of their own for it: LMDB says
+    I/O error."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
     try:

@@ -30,7 +30,9 @@ class OneShape(Layout):
             self.shape, self.dtype = sample.shape, sample.dtype
             self.first()
         elif (sample.shape, sample.dtype) != (self.shape, self.dtype):
-            here, there = (f"{s} {d}" for s, d in ((self.shape, self.dtype), (sample.shape, sample.dtype)))
+            here, there = (
+                f"{s} {d}" for s, d in ((self.shape, self.dtype), (sample.shape, sample.dtype))
+            )
             raise NotStorable(f"samples decode to different shapes, such as {here} and {there}")
         self.row(sample)
 
@@ -93,7 +95,9 @@ class DecodedHdf5(OneShape):
         if 0 in self.shape:
             raise NotStorable("samples decode to empty arrays")
         chunks = (1, *self.shape)
-        self.rows = self.opened.create_dataset("data", (self.max_samples, *self.shape), self.dtype, chunks=chunks)
+        self.rows = self.opened.create_dataset(
+            "data", (self.max_samples, *self.shape), self.dtype, chunks=chunks
+        )
 
     def row(self, sample: Array) -> None:
         self.rows[self.count] = sample
@@ -118,7 +122,9 @@ class DecodedLmdb(Lmdb):
     def to_value(self, sample: Array) -> bytes:
         if sample.dtype.hasobject or sample.dtype.fields is not None:
             raise NotStorable("samples are not plain arrays")
-        head = struct.pack(f"<8sB{sample.ndim}q", sample.dtype.str.encode(), sample.ndim, *sample.shape)
+        head = struct.pack(
+            f"<8sB{sample.ndim}q", sample.dtype.str.encode(), sample.ndim, *sample.shape
+        )
         return head + sample.tobytes()
 
     def from_value(self, value: memoryview) -> Array:

@@ -1,4 +1,5 @@
-"""What turns a file's bytes into a sample, by the file's suffix: what most data sets do with such files."""
+"""What turns a file's bytes into a sample, by the file's suffix: what most data sets do with such
+files."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ import numpy as np
 
 PICTURES = frozenset((".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"))
 
-# A file may decode to far more than it holds: beyond this it is left out rather than let it fill the memory.
+# A file may decode to far more than it holds: beyond this it is left out rather than let it fill
+# the memory.
 MAX_DECODED_BYTES = 1 << 30
 
 # Modes that arrays have as they are; others (a palette, CMYK) become RGB, as data sets make them.
@@ -23,7 +25,8 @@ _MODES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")
 
 @dataclass(frozen=True)
 class Decoder:
-    """`decode` raises whatever its library raises. `things` names the samples: "pictures", "arrays"."""
+    """`decode` raises whatever its library raises. `things` names the samples: "pictures",
+    "arrays"."""
 
     name: str
     things: str
@@ -51,7 +54,11 @@ def decoder_for(suffix: str) -> tuple[Decoder | None, str | None]:
         ".wav": Decoder("wave", "sounds", _wav),
     }
     found = known.get(suffix)
-    return (found, None) if found else (None, f"{suffix or 'files without a suffix'}: no decoder is known here")
+    return (
+        (found, None)
+        if found
+        else (None, f"{suffix or 'files without a suffix'}: no decoder is known here")
+    )
 
 
 def _picture(image: Any, data: bytes) -> np.ndarray[Any, Any]:

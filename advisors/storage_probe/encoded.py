@@ -12,10 +12,12 @@ import numpy as np
 
 from .layout import Layout, Read
 
-# A folder of the copies holds so many: large folders are slow on some file systems, and data sets avoid them.
+# A folder of the copies holds so many: large folders are slow on some file systems, and data sets
+# avoid them.
 FILES_A_FOLDER = 1000
 
-# LMDB writes so many values in one transaction; the rest of the process's memory is not its to fill.
+# LMDB writes so many values in one transaction; the rest of the process's memory is not its to
+# fill.
 TRANSACTION_BYTES = 16_000_000
 
 
@@ -60,7 +62,9 @@ class Lmdb(Layout):
         super().begin()
         # Only address space: values are rounded up to pages, and the tree has pages of its own.
         size = 4 * self.max_bytes + 8192 * self.max_samples + (64 << 20)
-        self.writer = import_module("lmdb").open(str(self.folder), map_size=size, sync=False, metasync=False)
+        self.writer = import_module("lmdb").open(
+            str(self.folder), map_size=size, sync=False, metasync=False
+        )
         self.transaction = self.writer.begin(write=True)
         self.waiting = 0
 
@@ -96,10 +100,14 @@ class Lmdb(Layout):
 
     @contextmanager
     def reading(self) -> Iterator[Read]:
-        opened = import_module("lmdb").open(str(self.folder), readonly=True, lock=False, readahead=self.fits_memory)
+        opened = import_module("lmdb").open(
+            str(self.folder), readonly=True, lock=False, readahead=self.fits_memory
+        )
         try:
             with opened.begin(buffers=True) as transaction:
-                yield lambda order: (self.from_value(transaction.get(b"%08d" % index)) for index in order)
+                yield lambda order: (
+                    self.from_value(transaction.get(b"%08d" % index)) for index in order
+                )
         finally:
             opened.close()
 
@@ -115,7 +123,9 @@ class Hdf5(Layout):
         h5py = import_module("h5py")
         self.path = self.folder / "data.h5"
         self.file = h5py.File(self.path, "w")
-        self.rows = self.file.create_dataset("data", (self.max_samples,), dtype=h5py.vlen_dtype(np.uint8))
+        self.rows = self.file.create_dataset(
+            "data", (self.max_samples,), dtype=h5py.vlen_dtype(np.uint8)
+        )
 
     def store(self, sample: bytes) -> None:
         self.rows[self.count] = np.frombuffer(sample, np.uint8)

@@ -20,7 +20,8 @@ class NotStorable(Exception):
 
 
 class Layout(ABC):
-    """One way to store samples, in a folder of its own. Encoded layouts take bytes, decoded ones NumPy arrays.
+    """One way to store samples, in a folder of its own. Encoded layouts take bytes, decoded ones
+    NumPy arrays.
 
     `fits_memory` is whether the whole data set does: a library's reading ahead is of use only then.
 
@@ -35,7 +36,9 @@ class Layout(ABC):
     package: ClassVar[str | None] = None  # as pip calls it, where that differs
     slow_import: ClassVar[bool] = False
 
-    def __init__(self, folder: Path, max_bytes: int, max_samples: int, fits_memory: bool = True) -> None:
+    def __init__(
+        self, folder: Path, max_bytes: int, max_samples: int, fits_memory: bool = True
+    ) -> None:
         self.folder = folder / self.name
         self.max_bytes = max_bytes
         self.max_samples = max_samples
@@ -82,13 +85,15 @@ class Layout(ABC):
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Read]:
-        """Open it. What is got then yields the samples of an order, as bytes or arrays of their own memory.
+        """Open it. What is got then yields the samples of an order, as bytes or arrays of their own
+        memory.
 
         A layout read in sequence yields as many as the order has, from its beginning.
         """
 
     def pass_samples(self, wished: int) -> int:
-        """How many samples a pass of about `wished` has to read: what comes together is read together."""
+        """How many samples a pass of about `wished` has to read: what comes together is read
+        together."""
         return max(1, min(wished, self.count))
 
     def paths(self) -> list[Path]:

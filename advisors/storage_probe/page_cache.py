@@ -1,4 +1,5 @@
-"""Making files cold without root, and proof that they are: Linux's page cache, asked file by file."""
+"""Making files cold without root, and proof that they are: Linux's page cache, asked file by
+file."""
 
 from __future__ import annotations
 
@@ -13,13 +14,16 @@ import numpy as np
 # Residency is asked of so many files: of thousands, evenly spread ones tell enough.
 LOOKED_AT = 64
 
-# Pages that may still be there (the kernel's own batches of pages in flight) in what is called cold.
+# Pages that may still be there (the kernel's own batches of pages in flight) in what is called
+# cold.
 COLD_BELOW = 0.05
 
 
 def flush(paths: Sequence[Path]) -> None:
     """Have the files on the storage: only clean pages can be dropped. Raises OSError."""
-    for path in paths:  # first all begin to be written, so that one commit of the journal serves many
+    for (
+        path
+    ) in paths:  # first all begin to be written, so that one commit of the journal serves many
         _drop(path)
     for path in paths:
         handle = os.open(path, os.O_RDONLY)
@@ -30,12 +34,15 @@ def flush(paths: Sequence[Path]) -> None:
 
 
 def make_cold(paths: Sequence[Path]) -> str | None:
-    """Drop the pages of exactly these files, which must be flushed and unmapped; None, or why that cannot be had."""
+    """Drop the pages of exactly these files, which must be flushed and unmapped; None, or why that
+    cannot be had."""
     if not hasattr(os, "posix_fadvise"):
         return "this platform cannot drop a file's pages"
     step = max(1, len(paths) // LOOKED_AT)
     share: float | None = None
-    for _ in range(2):  # pages read a moment ago may still be in a batch that the first call only moves on
+    for _ in range(
+        2
+    ):  # pages read a moment ago may still be in a batch that the first call only moves on
         try:
             for path in paths:
                 _drop(path)
@@ -50,7 +57,8 @@ def make_cold(paths: Sequence[Path]) -> str | None:
 
 
 def resident_share(paths: Sequence[Path]) -> float | None:
-    """The part of the files' pages that are in the page cache; None where the kernel does not say. Raises OSError."""
+    """The part of the files' pages that are in the page cache; None where the kernel does not say.
+    Raises OSError."""
     try:
         mincore = ctypes.CDLL(None, use_errno=True).mincore
     except (AttributeError, OSError, TypeError):

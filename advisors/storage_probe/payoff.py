@@ -21,8 +21,11 @@ class EpochTimes:
         return self.first_s + (epochs - 1) * self.later_s if epochs else 0.0
 
 
-def epoch_times(samples: int, cold_s: float | None, warm_s: float, fits_memory: bool | None) -> EpochTimes:
-    """Epochs of `samples`, from the seconds a sample. Without a cold figure every epoch is taken as warm.
+def epoch_times(
+    samples: int, cold_s: float | None, warm_s: float, fits_memory: bool | None
+) -> EpochTimes:
+    """Epochs of `samples`, from the seconds a sample. Without a cold figure every epoch is taken as
+    warm.
 
     A data set larger than memory is read anew in each epoch: a shuffled order defeats the cache.
     """
@@ -31,7 +34,8 @@ def epoch_times(samples: int, cold_s: float | None, warm_s: float, fits_memory: 
 
 
 def pays_after(convert_s: float, before: EpochTimes, after: EpochTimes) -> int | None:
-    """The first number of epochs after which `convert_s` and the epochs after it took less than those before.
+    """The first number of epochs after which `convert_s` and the epochs after it took less than
+    those before.
 
     None for never, or beyond MAX_EPOCHS. The first epoch may save more or less than the later ones.
     """

@@ -1,6 +1,7 @@
 """What a storage probe found, as frozen values with their units in their names, and JSON.
 
-Rates are of one process that does nothing but load. What was not measured is None, and a reason stands beside it.
+Rates are of one process that does nothing but load. What was not measured is None, and a reason
+stands beside it.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ class Rate:
 class LayoutTrial:
     """One layout of the same samples. `reason` says why it was not tried, or why it has no figures.
 
-    `read_*` is reading alone, `total_*` with decoding; of a decoded layout the two are the same. "cold" means that the
-    storage had to bring every page, "warm" that the page cache held them. Factors are paired, round by round, with the
-    files as they are: above 1 is faster; low and high are the extremes of the rounds. "steady" is any epoch but the
-    first: each side warm if the whole data set fits in memory in that form, else cold (warm on both sides where cold
-    could not be measured). `whole_*` is for the whole data
-    set, by extrapolation from bytes. `pays_after_*` is the number of epochs after which converting has cost less time
-    than it saved, None for never, or where rates are missing.
+    `read_*` is reading alone, `total_*` with decoding; of a decoded layout the two are the same.
+    "cold" means that the storage had to bring every page, "warm" that the page cache held them.
+    Factors are paired, round by round, with the files as they are: above 1 is faster; low and high
+    are the extremes of the rounds. "steady" is any epoch but the first: each side warm if the whole
+    data set fits in memory in that form, else cold (warm on both sides where cold could not be
+    measured). `whole_*` is for the whole data set, by extrapolation from bytes. `pays_after_*` is
+    the number of epochs after which converting has cost less time than it saved, None for never, or
+    where rates are missing.
     """
 
     name: str
@@ -49,7 +51,9 @@ class LayoutTrial:
     samples: int = 0
     bytes: int | None = None  # allocated on disk
     whole_bytes: float | None = None
-    convert_s: float | None = None  # reading the original files, decoding where the form wants it, and writing
+    convert_s: float | None = (
+        None  # reading the original files, decoding where the form wants it, and writing
+    )
     whole_convert_s: float | None = None
     fits_memory: bool | None = None  # the whole data set in this layout
     read_cold: Rate | None = None
@@ -70,9 +74,10 @@ class LayoutTrial:
 class StorageProbe:
     """The whole probe. `layouts` begins with the files as they are.
 
-    `reading_warm_share` and `reading_cold_share` are the part of a sample's time that is reading its file, the rest is
-    decoding; None where nothing decodes it. `cold_reason` says why there are no cold figures. `verdict` is the result
-    in plain sentences, `notes` what to know when reading the figures.
+    `reading_warm_share` and `reading_cold_share` are the part of a sample's time that is reading
+    its file, the rest is decoding; None where nothing decodes it. `cold_reason` says why there are
+    no cold figures. `verdict` is the result in plain sentences, `notes` what to know when reading
+    the figures.
     """
 
     source: str

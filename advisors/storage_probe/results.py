@@ -1,4 +1,5 @@
-"""From passes to rates, factors and pay-offs: what each layout would mean for the whole data set."""
+"""From passes to rates, factors and pay-offs: what each layout would mean for the whole data
+set."""
 
 from __future__ import annotations
 
@@ -18,8 +19,11 @@ from .timing import Lane, Timed
 Times = Sequence[float | None]
 
 
-def trials(layouts: Sequence[Layout], timed: Timed, data: Data, memory_bytes: int | None) -> tuple[LayoutTrial, ...]:
-    """One result a layout, in order; the first is the files as they are, to which all are compared."""
+def trials(
+    layouts: Sequence[Layout], timed: Timed, data: Data, memory_bytes: int | None
+) -> tuple[LayoutTrial, ...]:
+    """One result a layout, in order; the first is the files as they are, to which all are
+    compared."""
     lanes = {lane.layout.name: lane for lane in timed.lanes}
     return tuple(_trial(each, lanes.get(each.name), timed, data, memory_bytes) for each in layouts)
 
@@ -33,7 +37,10 @@ def with_decoding(lane: Lane, times: Times, timed: Timed) -> list[float | None]:
     """Seconds a sample by round: a decoded layout has nothing to add."""
     if lane.layout.form == "decoded":
         return list(times)
-    return [None if t is None or d is None else t + d for t, d in zip(times, decode_times(timed), strict=True)]
+    return [
+        None if t is None or d is None else t + d
+        for t, d in zip(times, decode_times(timed), strict=True)
+    ]
 
 
 def clear_gain(factor: Range | None) -> bool:
@@ -47,7 +54,9 @@ def middle(times: Times) -> float | None:
     return median(known) if known else None
 
 
-def _trial(layout: Layout, lane: Lane | None, timed: Timed, data: Data, memory_bytes: int | None) -> LayoutTrial:
+def _trial(
+    layout: Layout, lane: Lane | None, timed: Timed, data: Data, memory_bytes: int | None
+) -> LayoutTrial:
     scale = data.bytes / layout.source_bytes if layout.source_bytes else None
     stored = layout.reason is None and layout.count > 0
     disk = layout.disk_bytes() if stored else None
@@ -65,15 +74,22 @@ def _trial(layout: Layout, lane: Lane | None, timed: Timed, data: Data, memory_b
         whole_bytes=whole,
         convert_s=convert_s,
         whole_convert_s=convert_s * scale if convert_s is not None and scale is not None else None,
-        fits_memory=whole <= memory_bytes if whole is not None and memory_bytes is not None else None,
+        fits_memory=whole <= memory_bytes
+        if whole is not None and memory_bytes is not None
+        else None,
     )
     if is_files:
         base = replace(base, fits_memory=files_fit(data, memory_bytes))
     if lane is None or not timed.rounds:
-        return base if base.reason else replace(base, reason="time was over before it could be read")
+        return (
+            base if base.reason else replace(base, reason="time was over before it could be read")
+        )
     files = timed.lanes[0]
     found: dict[str, Any] = {}
-    for state, times, others in (("cold", lane.cold_s, files.cold_s), ("warm", lane.warm_s, files.warm_s)):
+    for state, times, others in (
+        ("cold", lane.cold_s, files.cold_s),
+        ("warm", lane.warm_s, files.warm_s),
+    ):
         total, other_total = with_decoding(lane, times, timed), with_decoding(files, others, timed)
         found[f"read_{state}"], found[f"total_{state}"] = _rate(times), _rate(total)
         if not is_files:
@@ -82,14 +98,19 @@ def _trial(layout: Layout, lane: Lane | None, timed: Timed, data: Data, memory_b
     if not is_files:
         before, after = steady(files, lane, data, memory_bytes, base.fits_memory)
         found["read_steady_factor"] = _factor(before, after)
-        found["total_steady_factor"] = _factor(with_decoding(files, before, timed), with_decoding(lane, after, timed))
+        found["total_steady_factor"] = _factor(
+            with_decoding(files, before, timed), with_decoding(lane, after, timed)
+        )
         found["pays_after_reading"] = _pays(base, lane, timed, data, memory_bytes, decoding=False)
         found["pays_after_total"] = _pays(base, lane, timed, data, memory_bytes, decoding=True)
     return replace(base, **found)
 
 
-def steady(files: Lane, lane: Lane, data: Data, memory_bytes: int | None, fits: bool | None) -> tuple[Times, Times]:
-    """Reading in any epoch but the first, of the files and of another layout that fits in memory or not."""
+def steady(
+    files: Lane, lane: Lane, data: Data, memory_bytes: int | None, fits: bool | None
+) -> tuple[Times, Times]:
+    """Reading in any epoch but the first, of the files and of another layout that fits in memory or
+    not."""
     before = files.cold_s if files_fit(data, memory_bytes) is False else files.warm_s
     after = lane.cold_s if fits is False else lane.warm_s
     if middle(before) is None or middle(after) is None:
@@ -98,7 +119,8 @@ def steady(files: Lane, lane: Lane, data: Data, memory_bytes: int | None, fits: 
 
 
 def files_fit(data: Data, memory_bytes: int | None) -> bool | None:
-    """Whether the files as they are stay in memory. The page cache holds what is read, whatever is allocated."""
+    """Whether the files as they are stay in memory. The page cache holds what is read, whatever is
+    allocated."""
     return data.bytes <= memory_bytes if memory_bytes is not None else None
 
 
@@ -114,9 +136,16 @@ def _factor(before: Times, after: Times) -> Range | None:
 
 
 def _pays(
-    base: LayoutTrial, lane: Lane, timed: Timed, data: Data, memory_bytes: int | None, *, decoding: bool
+    base: LayoutTrial,
+    lane: Lane,
+    timed: Timed,
+    data: Data,
+    memory_bytes: int | None,
+    *,
+    decoding: bool,
 ) -> int | None:
-    """Epochs, with the files' own size deciding whether they stay in memory. None where no steady gain is clear."""
+    """Epochs, with the files' own size deciding whether they stay in memory. None where no steady
+    gain is clear."""
     files = timed.lanes[0]
     pick = with_decoding if decoding else (lambda lane, times, timed: list(times))
     before = [middle(pick(files, times, timed)) for times in (files.cold_s, files.warm_s)]

@@ -32,11 +32,21 @@ from .timing import PLANNED_ROUNDS, Timed, time_layouts
 from .verdict import sentences
 
 LAYOUTS: tuple[type[Layout], ...] = (
-    Files, Lmdb, Hdf5, Arrow, Parquet, Tar, Shards, MappedArray, DecodedLmdb, DecodedHdf5,
-)  # fmt: skip
+    Files,
+    Lmdb,
+    Hdf5,
+    Arrow,
+    Parquet,
+    Tar,
+    Shards,
+    MappedArray,
+    DecodedLmdb,
+    DecodedHdf5,
+)
 
-# How the time is divided: the walk has this part of it, copying this part of what is left once the libraries are
-# there, and the last pass ends when this part of all is over, since removing the copies takes time too.
+# How the time is divided: the walk has this part of it, copying this part of what is left once the
+# libraries are there, and the last pass ends when this part of all is over, since removing the
+# copies takes time too.
 WALK_SHARE, COPY_SHARE, TIMING_UNTIL = 0.1, 0.4, 0.9
 
 # Below so many seconds libraries that take long to import are left out.
@@ -54,7 +64,11 @@ FEW_SAMPLES = 32
 
 
 def run_probe(
-    source: Run | str | os.PathLike[str], bounds: Bounds, temp: Path | None, seed: int, step: Callable[[], None]
+    source: Run | str | os.PathLike[str],
+    bounds: Bounds,
+    temp: Path | None,
+    seed: int,
+    step: Callable[[], None],
 ) -> StorageProbe:
     """See `probe_storage`."""
     begun = time.monotonic()
@@ -74,12 +88,21 @@ def run_probe(
     step()
     memory = memory_bytes()
     with scratch(parent) as folder, _quiet():
-        layouts = [each(folder, bounds.max_bytes, len(chosen), data.bytes <= (memory or 0)) for each in classes]
+        layouts = [
+            each(folder, bounds.max_bytes, len(chosen), data.bytes <= (memory or 0))
+            for each in classes
+        ]
         for layout in layouts:
             long = layout.slow_import and bounds.max_seconds < SHORT_S
-            layout.reason = "its library takes too long to import for so short a probe" if long else layout.load()
+            layout.reason = (
+                "its library takes too long to import for so short a probe"
+                if long
+                else layout.load()
+            )
         now = time.monotonic()
-        converted = convert(chosen, layouts, decoder, bounds.max_bytes, now + COPY_SHARE * (until - now))
+        converted = convert(
+            chosen, layouts, decoder, bounds.max_bytes, now + COPY_SHARE * (until - now)
+        )
         if not converted.count:
             raise UsageError(_nothing(converted))
         step()
@@ -96,13 +119,17 @@ def _room(
     temp: Path | None,
     classes: list[type[Layout]],
 ) -> tuple[Bounds, list[str], Path, list[str]]:
-    """Bounds, sample, place and notes; the sample is made smaller where there is little room. Raises UsageError."""
+    """Bounds, sample, place and notes; the sample is made smaller where there is little room.
+    Raises UsageError."""
     encoded = sum(each.form == "encoded" for each in classes)
     decoded = len(classes) - encoded
 
     def needed(paths: list[str], max_bytes: int) -> int:
         sample = sum(sizes[path] for path in paths)
-        return round(OVERHEAD * (encoded * sample + decoded * max_bytes) + len(classes) * OVERHEAD_A_FILE * len(paths))
+        return round(
+            OVERHEAD * (encoded * sample + decoded * max_bytes)
+            + len(classes) * OVERHEAD_A_FILE * len(paths)
+        )
 
     parent, notes = place(data.folders, temp, needed(chosen, bounds.max_bytes))
     left = room(parent)
@@ -118,7 +145,10 @@ def _room(
                 break
             kept.append(path)
         if not kept:
-            raise UsageError(f"there is no room for a probe in {clean(parent, 200)}: name a roomier folder with --temp")
+            raise UsageError(
+                f"there is no room for a probe in {clean(parent, 200)}: name a roomier folder with "
+                "--temp"
+            )
         chosen = kept
     notes.append(f"{clean(parent, 200)} has little room: the sample was made smaller")
     return Bounds(max_bytes, bounds.max_files, bounds.max_seconds), chosen, parent, notes
@@ -143,23 +173,45 @@ def _result(
     memory: int | None,
 ) -> StorageProbe:
     if not timed.lanes or timed.lanes[0].layout is not layouts[0]:
-        raise UsageError(f"the copies could not be read again: {layouts[0].reason or 'time was over'}")
+        raise UsageError(
+            f"the copies could not be read again: {layouts[0].reason or 'time was over'}"
+        )
     found = trials(layouts, timed, data, memory)
     decode_s = middle(timed.decode_s)
-    cold, warm = (_share(middle(each), decode_s) for each in (timed.lanes[0].cold_s, timed.lanes[0].warm_s))
-    cold_reason = None if timed.lanes[0].cold_s and middle(timed.lanes[0].cold_s) is not None else timed.cold_reason
+    cold, warm = (
+        _share(middle(each), decode_s) for each in (timed.lanes[0].cold_s, timed.lanes[0].warm_s)
+    )
+    cold_reason = (
+        None
+        if timed.lanes[0].cold_s and middle(timed.lanes[0].cold_s) is not None
+        else timed.cold_reason
+    )
     if converted.stopped:
         notes = [*notes, f"the sample is smaller than asked for: {converted.stopped}"]
-    if timed.rounds and cold_reason is not None and any(each.fits_memory is False for each in found):
-        notes = [*notes, "not every layout of the whole data set fits in memory, and cold reading could not be "
-                 "measured: factors are those of warm reading, which later epochs may not have"]  # fmt: skip
+    if (
+        timed.rounds
+        and cold_reason is not None
+        and any(each.fits_memory is False for each in found)
+    ):
+        notes = [
+            *notes,
+            "not every layout of the whole data set fits in memory, and cold reading could not be "
+            "measured: factors are those of warm reading, which later epochs may not have",
+        ]
     if 0 < timed.rounds < FEW_ROUNDS:
-        notes = [*notes, f"only {timed.rounds} of {PLANNED_ROUNDS} rounds could be timed: raise --seconds"]
+        notes = [
+            *notes,
+            f"only {timed.rounds} of {PLANNED_ROUNDS} rounds could be timed: raise --seconds",
+        ]
     if converted.count < FEW_SAMPLES:
         notes = [*notes, f"{converted.count:,} samples say little about a whole data set"]
     if timed.cold_reason is None and timed.rounds:
-        notes = [*notes, "cold: the files' pages were dropped, but names and inodes stayed in memory, so opening "
-                 "many files for the first time costs more than this shows"]  # fmt: skip
+        notes = [
+            *notes,
+            "cold: the files' pages were dropped, but names and inodes stayed in memory, so "
+            "opening "
+            "many files for the first time costs more than this shows",
+        ]
     return StorageProbe(
         source=data.shown,
         suffix=data.suffix,
@@ -172,7 +224,8 @@ def _result(
         decode_us=decode_s * 1e6 if decode_s is not None else None,
         reading_warm_share=warm,
         reading_cold_share=cold,
-        cold_reason=cold_reason or (None if timed.rounds else "time was over before it could be measured"),
+        cold_reason=cold_reason
+        or (None if timed.rounds else "time was over before it could be measured"),
         memory_bytes=memory,
         file_system=file_system(folder),
         rounds=timed.rounds,
@@ -189,7 +242,8 @@ def _share(read_s: float | None, decode_s: float | None) -> float | None:
 
 
 def memory_bytes() -> int | None:
-    """The most that the page cache could hold of a data set now: what is available, within the container's limit."""
+    """The most that the page cache could hold of a data set now: what is available, within the
+    container's limit."""
     try:
         available = psutil.virtual_memory().available
     except (OSError, RuntimeError):

@@ -22,7 +22,8 @@ class OutOfTime(Exception):
 
 
 def choose(data: Data, bounds: Bounds, seed: int) -> tuple[list[str], int]:
-    """Paths in random order within the bounds, and how many files were passed over as larger than the byte bound.
+    """Paths in random order within the bounds, and how many files were passed over as larger than
+    the byte bound.
 
     The order is random so that however early copying has to stop, what was copied is a fair sample.
     """
@@ -44,9 +45,11 @@ def choose(data: Data, bounds: Bounds, seed: int) -> tuple[list[str], int]:
 
 
 def read_original(path: str, limit: int, deadline: float) -> bytes:
-    """The file's bytes. Raises Unreadable, and OutOfTime where slow storage would take it past the deadline."""
+    """The file's bytes. Raises Unreadable, and OutOfTime where slow storage would take it past the
+    deadline."""
     try:
-        # Whatever has taken the file's place since the walk, a pipe or a link, must neither block nor lead elsewhere.
+        # Whatever has taken the file's place since the walk, a pipe or a link, must neither block
+        # nor lead elsewhere.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise Unreadable(f"cannot be opened ({error.strerror or error})") from error

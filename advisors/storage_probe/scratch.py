@@ -37,10 +37,14 @@ def room(path: Path, free: FreeBytes = free_bytes) -> int:
     return max(0, round((free(path) - RESERVE_BYTES) / (1 + RESERVE_SHARE)))
 
 
-def place(data: Sequence[Path], temp: Path | None, needed: int, free: FreeBytes = free_bytes) -> tuple[Path, list[str]]:
-    """Where to make the folder, and notes: `temp`, or a folder on the data's file system, or the usual temporary one.
+def place(
+    data: Sequence[Path], temp: Path | None, needed: int, free: FreeBytes = free_bytes
+) -> tuple[Path, list[str]]:
+    """Where to make the folder, and notes: `temp`, or a folder on the data's file system, or the
+    usual temporary one.
 
-    Never within the data. One with less room than `needed` is taken only where no other has more. Raises UsageError.
+    Never within the data. One with less room than `needed` is taken only where no other has more.
+    Raises UsageError.
     """
     folders = [folder.resolve() for folder in data]
     if temp is not None:
@@ -48,10 +52,15 @@ def place(data: Sequence[Path], temp: Path | None, needed: int, free: FreeBytes 
         if not (path.is_dir() and os.access(path, os.W_OK | os.X_OK)):
             raise UsageError(f"{clean(path, 200)} is not a folder that can be written to")
         if _within(path.resolve(), folders):
-            raise UsageError(f"{clean(path, 200)} lies within the data, where nothing is written: name another folder")
+            raise UsageError(
+                f"{clean(path, 200)} lies within the data, where nothing is written: name another "
+                "folder"
+            )
         candidates = [path.resolve()]
     else:
-        candidates = [path for path in _candidates(folders) if not _within(path, folders) and _writable(path)]
+        candidates = [
+            path for path in _candidates(folders) if not _within(path, folders) and _writable(path)
+        ]
     if not candidates:
         raise UsageError("no folder outside of the data can be written to: name one with --temp")
     best = next((path for path in candidates if room(path, free) >= needed), None)
@@ -60,7 +69,9 @@ def place(data: Sequence[Path], temp: Path | None, needed: int, free: FreeBytes 
         return best, []
     there, here = file_system(folders[0]) or "unknown", file_system(best) or "unknown"
     where = f"on another file system ({here}) than the data ({there})"
-    return best, [f"the copies were {where}: the rates are of that one; --temp names a folder to use"]
+    return best, [
+        f"the copies were {where}: the rates are of that one; --temp names a folder to use"
+    ]
 
 
 def file_system(path: Path, mounts: Mounts | None = None) -> str | None:
@@ -71,12 +82,15 @@ def file_system(path: Path, mounts: Mounts | None = None) -> str | None:
 
 @contextmanager
 def scratch(parent: Path) -> Iterator[Path]:
-    """A folder below `parent`, mode 0700, removed at the end: also after an exception, Ctrl-C, SIGTERM or SIGHUP."""
+    """A folder below `parent`, mode 0700, removed at the end: also after an exception, Ctrl-C,
+    SIGTERM or SIGHUP."""
     with _signals_unwind():
         try:
             folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         except OSError as error:
-            raise UsageError(f"{clean(parent, 200)} cannot be written to: {error.strerror or error}") from error
+            raise UsageError(
+                f"{clean(parent, 200)} cannot be written to: {error.strerror or error}"
+            ) from error
         try:
             yield folder
         finally:
@@ -85,9 +99,15 @@ def scratch(parent: Path) -> Iterator[Path]:
 
 
 def _candidates(folders: Sequence[Path]) -> list[Path]:
-    """On the data's file system first, the outermost of the folders around it last; then the usual one."""
+    """On the data's file system first, the outermost of the folders around it last; then the usual
+    one."""
     usual = Path(tempfile.gettempdir()).resolve()
-    near = [usual, Path(platformdirs.user_cache_dir()).resolve(), Path.cwd().resolve(), *folders[0].parents]
+    near = [
+        usual,
+        Path(platformdirs.user_cache_dir()).resolve(),
+        Path.cwd().resolve(),
+        *folders[0].parents,
+    ]
     device = _device(folders[0])
     return [path for path in near if _device(path) == device] + [usual]
 
@@ -100,7 +120,11 @@ def _device(path: Path) -> int | None:
 
 
 def _writable(path: Path) -> bool:
-    return path.is_dir() and os.access(path, os.W_OK | os.X_OK) and not os.statvfs(path).f_flag & os.ST_RDONLY
+    return (
+        path.is_dir()
+        and os.access(path, os.W_OK | os.X_OK)
+        and not os.statvfs(path).f_flag & os.ST_RDONLY
+    )
 
 
 def _within(path: Path, folders: Sequence[Path]) -> bool:
@@ -109,7 +133,8 @@ def _within(path: Path, folders: Sequence[Path]) -> bool:
 
 @contextmanager
 def _signals_unwind() -> Iterator[None]:
-    """Signals that end a process end this block first. A handler that somebody else has set is left alone."""
+    """Signals that end a process end this block first. A handler that somebody else has set is left
+    alone."""
     changed = []
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):

@@ -23,15 +23,33 @@ from ...profiler.store.run.run_reader import open_run
 MAX_ENTRIES = 200_000
 
 # Files that hold many samples: packing them once more is not what a probe of small files is about.
-CONTAINERS = frozenset((".lmdb", ".mdb", ".h5", ".hdf5", ".he5", ".parquet", ".arrow", ".feather", ".tar", ".tgz",
-                        ".zip", ".tfrecord", ".sqlite", ".db"))  # fmt: skip
+CONTAINERS = frozenset(
+    (
+        ".lmdb",
+        ".mdb",
+        ".h5",
+        ".hdf5",
+        ".he5",
+        ".parquet",
+        ".arrow",
+        ".feather",
+        ".tar",
+        ".tgz",
+        ".zip",
+        ".tfrecord",
+        ".sqlite",
+        ".db",
+    )
+)
 
 
 @dataclass(frozen=True)
 class Data:
-    """Files of one suffix. `files` are (path, bytes) in the order of paths; `count` and `bytes` are of the whole.
+    """Files of one suffix. `files` are (path, bytes) in the order of paths; `count` and `bytes` are
+    of the whole.
 
-    `folders` hold them: nothing may be written there. `partial` is true where the walk was stopped before its end.
+    `folders` hold them: nothing may be written there. `partial` is true where the walk was stopped
+    before its end.
     """
 
     shown: str
@@ -47,8 +65,8 @@ class Data:
 def find_data(source: Run | str | os.PathLike[str], seconds: float) -> Data:
     """The files of a folder, or of a run (its value, id, path or "latest").
 
-    An existing folder without run.json is data; everything else is looked up as a run. The walk takes about `seconds`
-    at most. Raises UsageError, RunNotFound, RunUnreadable.
+    An existing folder without run.json is data; everything else is looked up as a run. The walk
+    takes about `seconds` at most. Raises UsageError, RunNotFound, RunUnreadable.
     """
     deadline = time.monotonic() + seconds
     if isinstance(source, Run):
@@ -61,7 +79,9 @@ def find_data(source: Run | str | os.PathLike[str], seconds: float) -> Data:
     if is_data:
         return _of_folder(path.absolute(), deadline)
     if path.is_file():
-        raise UsageError(f"{clean(source, 200)} is a file: name the folder that holds the data, or a run")
+        raise UsageError(
+            f"{clean(source, 200)} is a file: name the folder that holds the data, or a run"
+        )
     return _of_run(open_run(find_run(source)), deadline)
 
 
@@ -87,14 +107,21 @@ def _of_folder(path: Path, deadline: float) -> Data:
 def _of_run(run: Run, deadline: float) -> Data:
     loader = _most_files(run)
     if loader is None:
-        containers = sorted({clean(each.kind, 20) for other in run.loaders for each in other.looks.containers})
+        containers = sorted(
+            {clean(each.kind, 20) for other in run.loaders for each in other.looks.containers}
+        )
         if containers:
             raise UsageError(
-                f"run {run.id} reads its samples from {' and '.join(containers)}: they are packed already, there are "
+                f"run {run.id} reads its samples from {' and '.join(containers)}: they are packed "
+                "already, there are "
                 "no single files to probe"
             )
-        raise UsageError(f"run {run.id} was not seen to open any files: name the folder of the data instead")
-    opens = {name: totals.opens for name, totals in loader.looks.suffixes.items() if totals.opens > 0}
+        raise UsageError(
+            f"run {run.id} was not seen to open any files: name the folder of the data instead"
+        )
+    opens = {
+        name: totals.opens for name, totals in loader.looks.suffixes.items() if totals.opens > 0
+    }
     plain = {name: number for name, number in opens.items() if name not in CONTAINERS}
     suffix = min(plain or opens, key=lambda each: (-opens[each], each))
     _refuse_containers(suffix, opens[suffix], f"run {run.id}")
@@ -103,30 +130,50 @@ def _of_run(run: Run, deadline: float) -> Data:
     if not folders:
         some = f", such as {clean(told[0], 160)}," if told else ""
         raise UsageError(
-            f"the folders that run {run.id} read from{some} are not on this machine: name a folder instead"
+            f"the folders that run {run.id} read from{some} are not on this machine: name a folder "
+            "instead"
         )
     walk = _Walk(deadline)
     files = tuple(
-        sorted({each for folder in folders for each in walk.files(folder, deep=False) if suffix_of(each[0]) == suffix})
+        sorted(
+            {
+                each
+                for folder in folders
+                for each in walk.files(folder, deep=False)
+                if suffix_of(each[0]) == suffix
+            }
+        )
     )
     if not files:
-        raise UsageError(f"the folders that run {run.id} read from hold no {suffix or 'such'} files any more")
+        raise UsageError(
+            f"the folders that run {run.id} read from hold no {suffix or 'such'} files any more"
+        )
     total, notes = sum(size for _, size in files), []
     count = _length(loader, suffix) if loader.looks.directories > len(folders) else None
-    if count is not None and count > len(files):  # its other folders are not known, but how many samples there are is
-        total, notes = round(total * count / len(files)), ["the whole data set's size is that of its mean file"]
+    if count is not None and count > len(
+        files
+    ):  # its other folders are not known, but how many samples there are is
+        total, notes = (
+            round(total * count / len(files)),
+            ["the whole data set's size is that of its mean file"],
+        )
     else:
         count = len(files)
     partial = walk.stopped or (count == len(files) and loader.looks.directories > len(folders))
     host = next((process.host for process in run.processes if loader in process.loaders), None)
     if host is not None and host != host_name():
-        notes.append(f"the run was recorded on {clean(host, 60)}; its folders were found on this machine too")
+        notes.append(
+            f"the run was recorded on {clean(host, 60)}; its folders were found on this machine too"
+        )
     return Data(f"run {run.id}", suffix, files, count, total, folders, partial, tuple(notes))
 
 
 def _most_files(run: Run) -> LoaderRun | None:
     """The loader that was seen to open the most files."""
-    opened = [(sum(each.opens for each in loader.looks.suffixes.values()), loader) for loader in run.loaders]
+    opened = [
+        (sum(each.opens for each in loader.looks.suffixes.values()), loader)
+        for loader in run.loaders
+    ]
     most = max(opened, key=lambda each: each[0], default=None)
     return most[1] if most is not None and most[0] else None
 
@@ -148,7 +195,10 @@ def _is_folder(path: Path) -> bool:
 
 def _refuse_containers(suffix: str, number: int, where: str) -> None:
     if suffix in CONTAINERS:
-        raise UsageError(f"the {number:,} {suffix} files of {where} hold many samples each: they are packed already")
+        raise UsageError(
+            f"the {number:,} {suffix} files of {where} hold many samples each: they are packed "
+            "already"
+        )
 
 
 def suffix_of(name: str) -> str:

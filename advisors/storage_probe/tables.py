@@ -12,7 +12,8 @@ import numpy as np
 
 from .layout import Layout, Read
 
-# Rows are kept together in groups of about this size, so that one read brings many: the unit of sequential reading.
+# Rows are kept together in groups of about this size, so that one read brings many: the unit of
+# sequential reading.
 GROUP_BYTES = 4_000_000
 
 
@@ -51,7 +52,11 @@ class Arrow(Layout):
         """Write the rows that wait; the last of them is number `end` - 1."""
         pyarrow = import_module("pyarrow")
         self.starts.append(end - len(self.waiting))
-        self.sink.write(pyarrow.record_batch([pyarrow.array(self.waiting, pyarrow.binary())], schema=self.schema))
+        self.sink.write(
+            pyarrow.record_batch(
+                [pyarrow.array(self.waiting, pyarrow.binary())], schema=self.schema
+            )
+        )
         self.waiting, self.waiting_bytes = [], 0
 
     def finish(self) -> None:
@@ -68,7 +73,9 @@ class Arrow(Layout):
     def reading(self) -> Iterator[Read]:
         with import_module("pyarrow").memory_map(str(self.path)) as source:
             opened = import_module("pyarrow.ipc").open_file(source)
-            columns = [opened.get_batch(group).column(0) for group in range(opened.num_record_batches)]
+            columns = [
+                opened.get_batch(group).column(0) for group in range(opened.num_record_batches)
+            ]
             yield lambda order: self._read(columns, order)
 
     def _read(self, columns: Sequence[Any], order: Sequence[int]) -> Iterator[bytes]:

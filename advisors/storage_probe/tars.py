@@ -72,11 +72,14 @@ class Shards(Tar):
         super().store(sample)
 
     def _read(self, order: Sequence[int]) -> Iterator[bytes]:
-        # The stages of webdataset's own pipeline that read; those around them divide shards among ranks and workers,
-        # and leave files open that were not read to their end.
+        # The stages of webdataset's own pipeline that read; those around them divide shards among
+        # ranks and workers, and leave files open that were not read to their end.
         stages = import_module("webdataset.tariterators")
         with ExitStack() as opened:
-            streams = ({"url": str(path), "stream": opened.enter_context(path.open("rb"))} for path in self.paths())
+            streams = (
+                {"url": str(path), "stream": opened.enter_context(path.open("rb"))}
+                for path in self.paths()
+            )
             rows = stages.group_by_keys(stages.tar_file_expander(streams))
             for row in islice(rows, len(order)):
                 yield row["bin"]

@@ -19,11 +19,13 @@ from .decoders import Decoder
 from .layout import Layout, Read
 from .page_cache import make_cold
 
-# Rounds that count. Fewer than the first only where time ends; the spread shown is that of all of them.
+# Rounds that count. Fewer than the first only where time ends; the spread shown is that of all of
+# them.
 MAX_ROUNDS = 7
 PLANNED_ROUNDS = 5
 
-# A first round, which does not count, checks what is read and tells how many samples a pass can afford.
+# A first round, which does not count, checks what is read and tells how many samples a pass can
+# afford.
 PILOT_SAMPLES = 32
 MIN_PASS_SAMPLES = 8
 
@@ -53,9 +55,14 @@ class Timed:
 
 
 def time_layouts(
-    layouts: Sequence[Layout], converted: Converted, decoder: Decoder | None, seed: int, deadline: float
+    layouts: Sequence[Layout],
+    converted: Converted,
+    decoder: Decoder | None,
+    seed: int,
+    deadline: float,
 ) -> Timed:
-    """Passes over each layout that has no `reason`, until the deadline. The first layout is the files as they are.
+    """Passes over each layout that has no `reason`, until the deadline. The first layout is the
+    files as they are.
 
     A layout that gives other samples than were put in gets a reason instead of figures.
     """
@@ -78,7 +85,9 @@ class _Trial:
         self.timed = Timed([Lane(layout) for layout in layouts if layout.reason is None])
         self.converted, self.rng, self.deadline = converted, rng, deadline
         self.decoder = decoder if converted.decoded else None
-        self.costs: dict[str, float] = {}  # seconds a sample: both passes of a layout by its name, and "decode"
+        self.costs: dict[
+            str, float
+        ] = {}  # seconds a sample: both passes of a layout by its name, and "decode"
         self.decode_samples = min(PILOT_SAMPLES, converted.decoded)
 
     def run(self) -> Timed:
@@ -101,16 +110,22 @@ class _Trial:
         return timed
 
     def plan(self, number: int) -> None:
-        """How many samples each reads in this round, from what they cost last time: all get as much of the time."""
+        """How many samples each reads in this round, from what they cost last time: all get as much
+        of the time."""
         left = SAFETY * (self.deadline - time.monotonic())
         share = left / max(1, PLANNED_ROUNDS - number) / (len(self.costs) or 1)
         for lane in self.timed.lanes:
-            lane.samples = lane.layout.pass_samples(_affordable(share, self.costs[lane.layout.name]))
+            lane.samples = lane.layout.pass_samples(
+                _affordable(share, self.costs[lane.layout.name])
+            )
         if self.decoder is not None:
-            self.decode_samples = min(_affordable(share, self.costs["decode"]), self.converted.decoded)
+            self.decode_samples = min(
+                _affordable(share, self.costs["decode"]), self.converted.decoded
+            )
 
     def pilot(self) -> None:
-        """A first visit to each, which tells what they cost; drops layouts that return something else."""
+        """A first visit to each, which tells what they cost; drops layouts that return something
+        else."""
         for lane in list(self.timed.lanes):
             layout = lane.layout
             order = self.order(layout, layout.pass_samples(PILOT_SAMPLES))
@@ -124,7 +139,11 @@ class _Trial:
 
     def wrong(self, layout: Layout, order: Sequence[int]) -> str | None:
         """Why this layout cannot be trusted to give back what was put in; None where it does."""
-        checks = self.converted.encoded_checks if layout.form == "encoded" else self.converted.decoded_checks
+        checks = (
+            self.converted.encoded_checks
+            if layout.form == "encoded"
+            else self.converted.decoded_checks
+        )
         try:
             with layout.reading() as read:
                 got = [check(sample) for sample in self.until_deadline(read(order))]
@@ -132,7 +151,11 @@ class _Trial:
             raise
         except Exception as error:
             return f"reading it failed ({type(error).__name__}: {clean(error, 160)})"
-        return None if got == [checks[index] for index in order] else "it gave other samples than were stored"
+        return (
+            None
+            if got == [checks[index] for index in order]
+            else "it gave other samples than were stored"
+        )
 
     def round(self, number: int) -> None:
         lanes = self.timed.lanes
@@ -143,11 +166,14 @@ class _Trial:
             self.timed.decode_s.append(self.decoding())
 
     def visit(self, lane: Lane, order: Sequence[int], *, counted: bool) -> None:
-        """A pass that finds nothing in the page cache, if that can be had, and the same once more."""
+        """A pass that finds nothing in the page cache, if that can be had, and the same once
+        more."""
         layout, begun = lane.layout, time.perf_counter()
         why = self.timed.cold_reason or make_cold(layout.paths())
         if lane is self.timed.lanes[0] and not counted:
-            self.timed.cold_reason = why  # where the files cannot be made cold, there is nothing to compare with
+            self.timed.cold_reason = (
+                why  # where the files cannot be made cold, there is nothing to compare with
+            )
         with layout.reading() as read:
             cold_s = self.one_pass(read, order)
             warm_s = self.one_pass(read, order)
@@ -179,7 +205,8 @@ class _Trial:
         return self.costs["decode"]
 
     def order(self, layout: Layout, number: int) -> list[int]:
-        """So many samples as a shuffled sampler asks for them; for a layout read in sequence, its first."""
+        """So many samples as a shuffled sampler asks for them; for a layout read in sequence, its
+        first."""
         if layout.order == "in sequence":
             return list(range(number))
         return self.rng.sample(range(layout.count), number)

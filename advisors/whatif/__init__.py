@@ -1,4 +1,5 @@
-"""The what-if model: a simulation of the DataLoader, fed with measured times, that predicts what a change would do."""
+"""The what-if model: a simulation of the DataLoader, fed with measured times, that predicts what a
+change would do."""
 
 from .predict import WhatIf
 from .workload import TooLittle, Workload, workload_of

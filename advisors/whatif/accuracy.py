@@ -1,4 +1,5 @@
-"""How far predictions may be off: the model's own error a kind of change, and the range that follows.
+"""How far predictions may be off: the model's own error a kind of change, and the range that
+follows.
 
 `benchmarks/prediction.py --calibrate` prints MODEL_ERROR anew from what it measures.
 """
@@ -24,33 +25,39 @@ MODEL_ERROR: dict[str, tuple[float, float]] = {
     "stage": (0.03, 0.15),
     "cpus": (0.06, 0.20),
     "together": (0.03, 0.15),
-    # Main computes with several threads beside more or fewer workers: on busy cores each parallel region may wait for
-    # a thread that was put aside, which is not simulated (docs/causes.md, "Waiting for a core").
+    # Main computes with several threads beside more or fewer workers: on busy cores each parallel
+    # region may wait for a thread that was put aside, which is not simulated (docs/causes.md,
+    # "Waiting for a core").
     "intra_op": (0.30, 0.30),
-    # Handing batches over is most of a step, before or after: wake-ups and descriptors sent between processes, whose
-    # cost differs between machines, and on one of them from one second to the next.
+    # Handing batches over is most of a step, before or after: wake-ups and descriptors sent between
+    # processes, whose cost differs between machines, and on one of them from one second to the
+    # next.
     "hand-over": (0.30, 0.10),
-    # Workers that share cores with other programs: which of them, the scheduler decides (SHARED_CORE in predict.py).
+    # Workers that share cores with other programs: which of them, the scheduler decides
+    # (SHARED_CORE in predict.py).
     "others": (0.20, 0.05),
 }
-# A loop that gains more than this with free loading hardly computes: what it does beside loading may take this part of
-# the time it took, once short batches leave it the caches and the cores.
+# A loop that gains more than this with free loading hardly computes: what it does beside loading
+# may take this part of the time it took, once short batches leave it the caches and the cores.
 HARDLY_COMPUTES, LEFT_AT_LEAST = 5.0, 0.6
-# A loop without workers that becomes many times as fast was found to become faster still: what is left has caches and
-# branch predictors to itself. Beyond a factor of e, by this power of the rest: the slope of least absolute deviations
-# of ln(true / predicted) over 45 generated cases that judge nothing (`benchmarks/known_residuals.py` prints it anew).
+# A loop without workers that becomes many times as fast was found to become faster still: what is
+# left has caches and branch predictors to itself. Beyond a factor of e, by this power of the rest:
+# the slope of least absolute deviations of ln(true / predicted) over 45 generated cases that judge
+# nothing (`benchmarks/known_residuals.py` prints it anew).
 LEFT_SHORTER, LEFT_FROM = 0.115, math.e
 # Four in five of a normal distribution lie within so many standard deviations.
 FOUR_IN_FIVE = 1.28
-# Where the simulated loop, unchanged, is off by ln x, a changed one is not if it is limited by something else: its
-# middle is moved by half of that, by less where the factor is below FULL_MISFIT and the limit is likely the same.
+# Where the simulated loop, unchanged, is off by ln x, a changed one is not if it is limited by
+# something else: its middle is moved by half of that, by less where the factor is below FULL_MISFIT
+# and the limit is likely the same.
 MISFIT_SHARE = 0.5
 FULL_MISFIT = math.log(2)
 WIDEST = math.log(20)
 
 
 def ratio_error(base: Floats, changed: Floats) -> float:
-    """Relative standard error of Σ base / Σ changed, from the spread between blocks of the same batches."""
+    """Relative standard error of Σ base / Σ changed, from the spread between blocks of the same
+    batches."""
     blocks = min(len(base), len(changed))
     if blocks < 2:
         return 0.5
@@ -59,17 +66,20 @@ def ratio_error(base: Floats, changed: Floats) -> float:
 
 
 def moved(simulated: float, misfit: float, share: float = MISFIT_SHARE) -> float:
-    """The predicted factor: as simulated, moved by what the unchanged loop's simulation is off (see `ranged`)."""
+    """The predicted factor: as simulated, moved by what the unchanged loop's simulation is off (see
+    `ranged`)."""
     return simulated * math.exp(_off(simulated, misfit, share))
 
 
 def less_sure(free: float) -> float:
-    """The most that a gain may be, where free loading would bring this factor by what was measured."""
+    """The most that a gain may be, where free loading would bring this factor by what was
+    measured."""
     return free / LEFT_AT_LEAST if free > HARDLY_COMPUTES else free
 
 
 def left_shorter(found: Range) -> Range:
-    """The range of a large gain, as far as what is left is shorter than the parts that were measured."""
+    """The range of a large gain, as far as what is left is shorter than the parts that were
+    measured."""
     more = max(1.0, found.mid / LEFT_FROM) ** LEFT_SHORTER
     return Range(found.low * more, found.mid * more, found.high * more)
 
@@ -79,11 +89,13 @@ def _off(factor: float, misfit: float, share: float = MISFIT_SHARE) -> float:
     return share * math.log(misfit) * min(1.0, same)
 
 
-def ranged(low: float, mid: float, high: float, kinds: frozenset[str], relative_error: float, misfit: float) -> Range:
+def ranged(
+    low: float, mid: float, high: float, kinds: frozenset[str], relative_error: float, misfit: float
+) -> Range:
     """A range around `mid` (and around `low` and `high`, the change's own worst and best case).
 
-    `relative_error` is of the measurements; `misfit` the factor by which the unchanged loop, simulated, is faster than
-    it was.
+    `relative_error` is of the measurements; `misfit` the factor by which the unchanged loop,
+    simulated, is faster than it was.
     """
     squares = (FOUR_IN_FIVE * relative_error) ** 2 + _off(mid, misfit) ** 2
     for kind in kinds:

@@ -1,4 +1,5 @@
-"""The changes a prediction can be asked for, checked, and the plan of a loop they make of a workload."""
+"""The changes a prediction can be asked for, checked, and the plan of a loop they make of a
+workload."""
 
 from __future__ import annotations
 
@@ -25,9 +26,20 @@ ARGUMENTS = (
 )
 # How the program and the device work together.
 TOGETHER = ("non_blocking", "synchronous", "copy_stream")
-# Factors on a stage's time; `transfer` is pack, hand-over and unpack together, `draw` what is drawn once an epoch (as
-# much as `index` where nothing is said of it).
-STAGES = ("index", "draw", "fetch", "collate", "transfer", "unpack", "pin", "h2d", "compute", "startup")
+# Factors on a stage's time; `transfer` is pack, hand-over and unpack together, `draw` what is drawn
+# once an epoch (as much as `index` where nothing is said of it).
+STAGES = (
+    "index",
+    "draw",
+    "fetch",
+    "collate",
+    "transfer",
+    "unpack",
+    "pin",
+    "h2d",
+    "compute",
+    "startup",
+)
 # A stage's new mean time a batch, in µs.
 TIMES = {"index_us": "index", "fetch_us": "fetch", "collate_us": "collate"}
 NAMES = (*ARGUMENTS, *TOGETHER, *STAGES, *TIMES, "cpus")
@@ -40,8 +52,8 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class Plan:
-    """A loop to simulate: the DataLoader's arguments, a factor on each stage's time (1.0: as measured), and, for stages
-    that took no time at all, a constant time in ns a batch."""
+    """A loop to simulate: the DataLoader's arguments, a factor on each stage's time (1.0: as
+    measured), and, for stages that took no time at all, a constant time in ns a batch."""
 
     num_workers: int
     prefetch_factor: int
@@ -63,8 +75,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Plans:
-    """What a change may come to: its best, middle and worst case (all one where nothing is uncertain in itself), and
-    which kinds of change were made (names of `accuracy.MODEL_ERROR`)."""
+    """What a change may come to: its best, middle and worst case (all one where nothing is
+    uncertain in itself), and which kinds of change were made (names of `accuracy.MODEL_ERROR`)."""
 
     best: Plan
     middle: Plan
@@ -87,10 +99,11 @@ def as_measured(workload: Workload) -> Plan:
 
 
 def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0) -> Plans:
-    """The plans for these changes. Raises UsageError for an unknown name or a value that cannot be meant.
+    """The plans for these changes. Raises UsageError for an unknown name or a value that cannot be
+    meant.
 
-    `idle_kept` is the share of idle time in fetch and collate that is no waiting for a core: new mean times are meant
-    without such waiting.
+    `idle_kept` is the share of idle time in fetch and collate that is no waiting for a core: new
+    mean times are meant without such waiting.
     """
     base = as_measured(workload)
     made = base
@@ -131,7 +144,9 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
         kinds.add("stage")
 
     def of(chosen: Mapping[str, Pair], which: int) -> dict[str, float]:
-        return {stage: (low, _middle(low, high), high)[which] for stage, (low, high) in chosen.items()}
+        return {
+            stage: (low, _middle(low, high), high)[which] for stage, (low, high) in chosen.items()
+        }
 
     best, middle, worst = (
         replace(made, factors=of(pairs, which), constants_ns=of(constants, which), cpus=cores)
@@ -141,8 +156,8 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
 
 
 def _middle(low: float, high: float) -> float:
-    """The middle of a range of times: their geometric mean, as the gain is a ratio. Of a range that reaches down to
-    next to nothing, a tenth of its upper end stands for the lower."""
+    """The middle of a range of times: their geometric mean, as the gain is a ratio. Of a range that
+    reaches down to next to nothing, a tenth of its upper end stands for the lower."""
     return math.sqrt(max(low, high / 10) * high)
 
 
@@ -154,14 +169,19 @@ def _with_argument(plan: Plan, name: str, value: Any, workload: Workload) -> Pla
         return replace(plan, prefetch_factor=ahead)
     if name == "multiprocessing_context":
         if value not in START_METHODS:
-            raise UsageError(f"multiprocessing_context must be one of {', '.join(START_METHODS)}, not {_shown(value)}")
+            raise UsageError(
+                f"multiprocessing_context must be one of {', '.join(START_METHODS)}, not "
+                f"{_shown(value)}"
+            )
         return replace(plan, start_method=cast("StartMethod", value))
     value = _truth(name, value)
     if name == "in_order":
         return replace(plan, in_order=value)
     if name == "persistent_workers":
         return replace(plan, persistent_workers=value)
-    return replace(plan, pin_memory=value and workload.device)  # torch pins nothing where there is no device
+    return replace(
+        plan, pin_memory=value and workload.device
+    )  # torch pins nothing where there is no device
 
 
 def _with_device(base: Plan, made: Plan, asked: Mapping[str, bool]) -> Plan:
@@ -191,7 +211,13 @@ def _kinds(base: Plan, made: Plan) -> set[str]:
     """Which arguments changed, as far as they mean anything with that many workers."""
     kinds = set()
     if made.num_workers != base.num_workers:
-        away = "to_workers" if not base.num_workers else "from_workers" if not made.num_workers else "num_workers"
+        away = (
+            "to_workers"
+            if not base.num_workers
+            else "from_workers"
+            if not made.num_workers
+            else "num_workers"
+        )
         kinds.add(away)
     if made.pin_memory != base.pin_memory:
         kinds.add("pin_memory" if base.together is None else "together")
@@ -208,7 +234,8 @@ def _kinds(base: Plan, made: Plan) -> set[str]:
 
 
 def _stage_kinds(workload: Workload, made: Plan, pairs: Mapping[str, Pair]) -> set[str]:
-    """ "stage" where a factor touches time that is there at all: what takes no time cannot take less."""
+    """ "stage" where a factor touches time that is there at all: what takes no time cannot take
+    less."""
     for stage, pair in pairs.items():
         if pair == (1.0, 1.0):
             continue
@@ -234,16 +261,21 @@ def _mean_ns(workload: Workload, stage: str, idle_kept: float = 1.0) -> float:
 
 def _whole(name: str, value: Any, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise UsageError(f"{name} must be a whole number from {least} to {most}, not {_shown(value)}")
+        raise UsageError(
+            f"{name} must be a whole number from {least} to {most}, not {_shown(value)}"
+        )
     return value
 
 
 def _pair(name: str, value: Any, least: float = 0.0) -> Pair:
-    """A number, or (low, high): ordered here, so that rules need not know which end is the better one."""
+    """A number, or (low, high): ordered here, so that rules need not know which end is the better
+    one."""
     values = value if isinstance(value, tuple | list) else (value, value)
     if len(values) != 2 or not all(_number(v) and v >= least for v in values):
         meant = "a positive number" if least else "a number from 0"
-        raise UsageError(f"{name} must be {meant}, or a pair (low, high) of such, not {_shown(value)}")
+        raise UsageError(
+            f"{name} must be {meant}, or a pair (low, high) of such, not {_shown(value)}"
+        )
     return float(min(values)), float(max(values))
 
 

@@ -1,4 +1,5 @@
-"""What a device does of a loop, and how the program and the device wait for each other, as far as that was measured."""
+"""What a device does of a loop, and how the program and the device wait for each other, as far as
+that was measured."""
 
 from __future__ import annotations
 
@@ -11,18 +12,19 @@ from ...profiler.store.run.run import LoaderRun
 
 Floats = npt.NDArray[np.float64]
 
-# Of a batch's copies, those that must be waited for, or issued elsewhere, for the loop to count as such a one.
+# Of a batch's copies, those that must be waited for, or issued elsewhere, for the loop to count as
+# such a one.
 MOST = 0.5
-# Issuing takes as long each time: where a call seems to take longer beside its copy, the device was further behind than
-# is known.
+# Issuing takes as long each time: where a call seems to take longer beside its copy, the device was
+# further behind than is known.
 LEAST = 0.1
 
 
 @dataclass(frozen=True)
 class Together:
-    """How the program and the device work together. `blocking`: it waits for the copies; `asked_blocking`: it would
-    from page-locked memory, too. `synchronous`: it waits for the end of each step. `aside`: copies go to a stream of
-    their own, beside computing."""
+    """How the program and the device work together. `blocking`: it waits for the copies;
+    `asked_blocking`: it would from page-locked memory, too. `synchronous`: it waits for the end of
+    each step. `aside`: copies go to a stream of their own, beside computing."""
 
     blocking: bool
     asked_blocking: bool
@@ -30,14 +32,16 @@ class Together:
     aside: bool
 
     def pinned(self, on: bool) -> Together:
-        """As it is with page-locked batches, or without: copies out of ordinary memory are always waited for."""
+        """As it is with page-locked batches, or without: copies out of ordinary memory are always
+        waited for."""
         return replace(self, blocking=self.asked_blocking if on else True)
 
 
 @dataclass(frozen=True)
 class DeviceWork:
-    """A value a steady batch, ns: `copy` and `kernel` are the device's time, `issue` the program's own in a step, less
-    what it waited for the device; `call` is what of `issue` are the calls that copy."""
+    """A value a steady batch, ns: `copy` and `kernel` are the device's time, `issue` the program's
+    own in a step, less what it waited for the device; `call` is what of `issue` are the calls that
+    copy."""
 
     together: Together
     copy_ns: Floats = field(repr=False)
@@ -47,7 +51,8 @@ class DeviceWork:
     step_ns: float  # mean, by the device: from one hand-over to the next
 
     def free_ns(self, together: Together, copy: float, kernel: float) -> float:
-        """Mean of a step if batches were there at once, with these factors on copying and on computing."""
+        """Mean of a step if batches were there at once, with these factors on copying and on
+        computing."""
         copying, issue = self.copy_ns * copy, self.issue_ns - self.call_ns * (1 - min(1.0, copy))
         kernels = self.kernel_ns * kernel
         device = np.maximum(copying, kernels) if together.aside else copying + kernels
@@ -58,12 +63,22 @@ def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork 
     """Of these rows of the loader's batches; None where the device was not timed."""
     c = {
         name: loader.batches[name][steady].astype(np.float64)
-        for name in ("compute_ns", "compute_device_ns", "stall_ns", "h2d_ns", "h2d_host_ns",
-                     "h2d_copies", "h2d_pinned", "h2d_blocking")
-    }  # fmt: skip
+        for name in (
+            "compute_ns",
+            "compute_device_ns",
+            "stall_ns",
+            "h2d_ns",
+            "h2d_host_ns",
+            "h2d_copies",
+            "h2d_pinned",
+            "h2d_blocking",
+        )
+    }
     if not np.any(c["compute_device_ns"] >= 0):
         return None
-    device, copy, host = (_filled(c[name]) for name in ("compute_device_ns", "h2d_ns", "h2d_host_ns"))
+    device, copy, host = (
+        _filled(c[name]) for name in ("compute_device_ns", "h2d_ns", "h2d_host_ns")
+    )
     copies = c["h2d_copies"].clip(0).sum()
     steps = loader.device_steps
     aside = steps is not None and (steps.aside_share or 0.0) > MOST
@@ -71,7 +86,9 @@ def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork 
     pinned = c["h2d_pinned"] >= 0
     ordinary = bool(pinned.any()) and _share(c["h2d_pinned"], copies) < MOST
     blocking = bool(copies and (asked or ordinary))
-    waited = sum(wait.mean_ns * wait.a_step for wait in steps.every_step) if steps is not None else 0.0
+    waited = (
+        sum(wait.mean_ns * wait.a_step for wait in steps.every_step) if steps is not None else 0.0
+    )
     calls = host
     issue = c["compute_ns"] - waited
     if blocking:
@@ -85,7 +102,8 @@ def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork 
     return DeviceWork(
         together=Together(blocking, asked, waited > 0, aside),
         copy_ns=copy,
-        # What the calls take beside a copy that they wait for, the device stands still between two copies.
+        # What the calls take beside a copy that they wait for, the device stands still between two
+        # copies.
         kernel_ns=device if aside else (device - copy - calls * blocking).clip(0),
         issue_ns=issue,
         call_ns=np.minimum(calls, issue),
@@ -105,9 +123,12 @@ def _share(values: Floats, copies: float) -> float:
 
 
 def _behind(loader: LoaderRun) -> Floats:
-    """How much the device still had to do of earlier steps when each batch was handed over: it does one after another,
-    none before it was given. Of all batches, as it is in the first ones that a device falls behind."""
-    t, wait, took = (loader.batches[name].astype(np.float64) for name in ("t_ns", "wait_ns", "compute_device_ns"))
+    """How much the device still had to do of earlier steps when each batch was handed over: it does
+    one after another, none before it was given. Of all batches, as it is in the first ones that a
+    device falls behind."""
+    t, wait, took = (
+        loader.batches[name].astype(np.float64) for name in ("t_ns", "wait_ns", "compute_device_ns")
+    )
     handed, took = t + wait.clip(0), _filled(took)
     before = np.concatenate(([0.0], np.cumsum(took)[:-1]))
     begun = np.maximum.accumulate(handed - before) + before

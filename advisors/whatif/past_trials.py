@@ -1,8 +1,9 @@
-"""What tuning measured on this host before, beside what had been predicted; and what predictions learn from it.
+"""What tuning measured on this host before, beside what had been predicted; and what predictions
+learn from it.
 
-Of a prediction, the logarithm of the factor is multiplied by `scale`, and the width of its range by `width`: no change
-stays no change. Both are 1 without trials, and stay near 1 while there are few: as if PRIOR trials of an ordinary gain
-had come out as the model says.
+Of a prediction, the logarithm of the factor is multiplied by `scale`, and the width of its range by
+`width`: no change stays no change. Both are 1 without trials, and stay near 1 while there are few:
+as if PRIOR trials of an ordinary gain had come out as the model says.
 """
 
 from __future__ import annotations
@@ -80,9 +81,14 @@ class Correction:
         return Range(low, mid, mid * (found.high / found.mid) ** self.width)
 
     def __str__(self) -> str:
-        gains = "as the model says" if abs(self.scale - 1) < 0.02 else f"to the power of {self.scale:.2f}"
+        gains = (
+            "as the model says"
+            if abs(self.scale - 1) < 0.02
+            else f"to the power of {self.scale:.2f}"
+        )
         return (
-            f"predictions of DataLoader settings are corrected by {self.trials} earlier trials on this host "
+            f"predictions of DataLoader settings are corrected by {self.trials} earlier trials on "
+            "this host "
             f"(factors {gains}, ranges {self.width:.2f} times as wide)"
         )
 
@@ -104,8 +110,8 @@ def correction_from(outcomes: Iterable[Outcome]) -> Correction | None:
 
 @lru_cache(maxsize=64)
 def correction_for(run: Path, host: str | None) -> Correction | None:
-    """For a run's predictions, from those of the runs in its folder that began before it on the same host; None where
-    there are too few."""
+    """For a run's predictions, from those of the runs in its folder that began before it on the
+    same host; None where there are too few."""
     if host is None or not ID.fullmatch(run.name):
         return None
     try:
@@ -117,13 +123,14 @@ def correction_for(run: Path, host: str | None) -> Correction | None:
 
 
 def outcomes_of(runs: Sequence[Path]) -> Iterator[Outcome]:
-    """The trials of these runs whose effect was predicted and measured well enough. Never raises for what a run
-    contains."""
+    """The trials of these runs whose effect was predicted and measured well enough. Never raises
+    for what a run contains."""
     return (each for each in predicted_trials(runs) if each.sure)
 
 
 def predicted_trials(runs: Sequence[Path]) -> Iterator[Outcome]:
-    """All of which the effect was predicted and measured at all. Never raises for what a run contains."""
+    """All of which the effect was predicted and measured at all. Never raises for what a run
+    contains."""
     for run in runs:
         changed = 0
         for file in run.glob("p*/tune*.json"):  # a run that goes on is read again
@@ -149,12 +156,16 @@ def _of_run(run: Path, changed_ns: int) -> tuple[Outcome, ...]:
             predicted, measured = _range(trial.predicted), _range(trial.measured)
             if predicted is not None and measured is not None:
                 changed = _changed(tuned.own, trial)
-                found.append(Outcome(clean(run.name), host, changed, predicted, measured, *tuned.corrected))
+                found.append(
+                    Outcome(clean(run.name), host, changed, predicted, measured, *tuned.corrected)
+                )
     return tuple(found)
 
 
 def _range(ends: Three | None) -> Range | None:
-    return Range(*ends) if ends is not None and ends[0] > FACTORS[0] and ends[2] < FACTORS[1] else None
+    return (
+        Range(*ends) if ends is not None and ends[0] > FACTORS[0] and ends[2] < FACTORS[1] else None
+    )
 
 
 def _changed(own: Mapping[str, Scalar], trial: Tried) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""What would happen to the training loop if something were changed: a prediction from what was measured."""
+"""What would happen to the training loop if something were changed: a prediction from what was
+measured."""
 
 from __future__ import annotations
 
@@ -20,20 +21,24 @@ from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, released, ru
 from .widths import CROWDED_FROM, stretched
 from .workload import Floats, TooLittle, Workload, workload_of
 
-# Waiting for a core is found by trying: the share of idle time that makes the simulated work as long as the measured.
+# Waiting for a core is found by trying: the share of idle time that makes the simulated work as
+# long as the measured.
 TRIES = 5
 CLOSE = 0.02
-# Loading cannot be faster than free: a prediction is held below that, but for what the loop's own spread allows.
+# Loading cannot be faster than free: a prediction is held below that, but for what the loop's own
+# spread allows.
 OVER_FREE = 1.02
 # Below this part of a step, computing hardly matters.
 COMPUTES = 0.2
-# Main busy with taking batches from workers for more than this part of the time: that is what limits the loop.
+# Main busy with taking batches from workers for more than this part of the time: that is what
+# limits the loop.
 MOSTLY_HAND_OVER = 0.4
 # Changes after which that costs something else than was measured.
 OF_WORKERS = frozenset({"to_workers", "from_workers", "num_workers", "prefetch_factor"})
-# What workers bring is less by so much of the share of the cores that other programs keep busy: who shares a core with
-# another program has half of it, and is seldom moved to a free one within so short a wait (measured on two cores with
-# one of them busy: 0.75 of the gain on free ones, 0.6 to 1.0, for batches of 0.5 to 60 ms).
+# What workers bring is less by so much of the share of the cores that other programs keep busy: who
+# shares a core with another program has half of it, and is seldom moved to a free one within so
+# short a wait (measured on two cores with one of them busy: 0.75 of the gain on free ones, 0.6 to
+# 1.0, for batches of 0.5 to 60 ms).
 SHARED_CORE = 0.5
 # Above this they are no noise.
 OTHERS_FROM = 0.1
@@ -42,7 +47,8 @@ SEVERAL_THREADS = 1.2
 
 
 class WhatIf:
-    """Predictions for one loader. Deterministic: the same workload and changes give the same range."""
+    """Predictions for one loader. Deterministic: the same workload and changes give the same
+    range."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -54,22 +60,30 @@ class WhatIf:
         return 1e9 / max(1.0, self.workload.measured_batch_ns)
 
     def predict(self, **changes: Any) -> Range:
-        """The factor on batches a second of the whole loop, epoch starts included; 1.0 is no change.
+        """The factor on batches a second of the whole loop, epoch starts included; 1.0 is no
+        change.
 
-        DataLoader arguments by their names (`num_workers=4`, `multiprocessing_context="spawn"`), factors on stages
-        (`fetch=0.5`: half the time), `fetch_us`, `collate_us` and `index_us` as a new mean time a batch, and `cpus`,
-        cores. On a device: `non_blocking` copies, copies on a stream of their own (`copy_stream`), and whether the end
-        of each step is waited for (`synchronous`). A pair (low, high) says that the change's own effect is uncertain. A
-        stage that takes no time in this run changes nothing. Raises UsageError for an unknown name or a value that
-        cannot be meant.
+        DataLoader arguments by their names (`num_workers=4`, `multiprocessing_context="spawn"`),
+        factors on stages (`fetch=0.5`: half the time), `fetch_us`, `collate_us` and `index_us` as a
+        new mean time a batch, and `cpus`, cores. On a device: `non_blocking` copies, copies on a
+        stream of their own (`copy_stream`), and whether the end of each step is waited for
+        (`synchronous`). A pair (low, high) says that the change's own effect is uncertain. A stage
+        that takes no time in this run changes nothing. Raises UsageError for an unknown name or a
+        value that cannot be meant.
         """
         asked = plans(self.workload, changes, self._fitted[0].fetch)
         if not asked.kinds:
             return Range(1.0, 1.0, 1.0)
         middle = self._run(asked.middle)
         mid = self._factor(asked.middle, middle)
-        low = mid if asked.worst == asked.middle else self._factor(asked.worst, self._run(asked.worst))
-        high = mid if asked.best == asked.middle else self._factor(asked.best, self._run(asked.best))
+        low = (
+            mid
+            if asked.worst == asked.middle
+            else self._factor(asked.worst, self._run(asked.worst))
+        )
+        high = (
+            mid if asked.best == asked.middle else self._factor(asked.best, self._run(asked.best))
+        )
         error = ratio_error(self._baseline.blocks_ns, middle.blocks_ns)
         kinds = asked.kinds | self._of_threads(asked.middle)
         if self._beside_others(asked.middle):
@@ -95,22 +109,26 @@ class WhatIf:
 
     @property
     def crowded(self) -> bool:
-        """Whether the loop waits for cores, or other programs keep some busy, so that its times are less sure."""
+        """Whether the loop waits for cores, or other programs keep some busy, so that its times are
+        less sure."""
         return self.workload.core_wait >= CROWDED_FROM or self.busy_beside > 0
 
     @property
     def busy_beside(self) -> float:
-        """Cores that other programs keep busy while this loop runs without workers; 0 where that is hardly anything."""
+        """Cores that other programs keep busy while this loop runs without workers; 0 where that is
+        hardly anything."""
         w = self.workload
         return w.others * w.cpus if w.others > OTHERS_FROM else 0.0
 
     def stretched(self, found: Range, rule: str | None = None) -> Range:
-        """A predicted range as wide as measured cases have shown to be needed: of this rule's, on such machines."""
+        """A predicted range as wide as measured cases have shown to be needed: of this rule's, on
+        such machines."""
         return stretched(found, rule, self.crowded)
 
     @property
     def released_share(self) -> float:
-        """Of a step, what the loop computes only because its batches come from workers: it goes with them."""
+        """Of a step, what the loop computes only because its batches come from workers: it goes
+        with them."""
         w = self.workload
         if not w.num_workers:
             return 0.0
@@ -119,11 +137,14 @@ class WhatIf:
 
     @property
     def cold_share(self) -> float:
-        """Of a step, what the loop computes longer only because long loading before it has emptied the caches."""
+        """Of a step, what the loop computes longer only because long loading before it has emptied
+        the caches."""
         w = self.workload
         if w.on_device is not None or not w.cold_lines_ns:
             return 0.0
-        return float((self._computing_ns - self._computing_warm_ns).mean()) / max(1.0, float(w.step_ns.mean()))
+        return float((self._computing_ns - self._computing_warm_ns).mean()) / max(
+            1.0, float(w.step_ns.mean())
+        )
 
     @property
     def _computing_ns(self) -> Floats:
@@ -132,13 +153,20 @@ class WhatIf:
 
     @property
     def _computing_warm_ns(self) -> Floats:
-        return warmed(self._computing_ns, costs.COLD_COMPUTE * self.workload.cold_lines_ns, costs.WARM_COMPUTE)
+        return warmed(
+            self._computing_ns, costs.COLD_COMPUTE * self.workload.cold_lines_ns, costs.WARM_COMPUTE
+        )
 
     def _factor(self, plan: Plan, changed: Outcome) -> float:
-        # What the model did not find in the hand-over goes with it: no half of it can be left without workers.
+        # What the model did not find in the hand-over goes with it: no half of it can be left
+        # without workers.
         share = 1.0 if self.workload.num_workers and not plan.num_workers else MISFIT_SHARE
         found = moved(self._baseline.batch_ns / max(1e-3, changed.batch_ns), self.misfit, share)
-        return found * (1.0 - SHARED_CORE * self.workload.others) if self._beside_others(plan) else found
+        return (
+            found * (1.0 - SHARED_CORE * self.workload.others)
+            if self._beside_others(plan)
+            else found
+        )
 
     def _beside_others(self, plan: Plan) -> bool:
         """Whether there would be workers, which share cores with other programs."""
@@ -146,7 +174,8 @@ class WhatIf:
 
     def _of_threads(self, plan: Plan) -> frozenset[str]:
         w = self.workload
-        # What threads of the fetching used in main counts as computing's: where that is short, nothing is known of it.
+        # What threads of the fetching used in main counts as computing's: where that is short,
+        # nothing is known of it.
         computing = float(w.compute_ns.mean()) / max(1.0, float(w.step_ns.mean()))
         several = (w.compute_cores or 1.0) > SEVERAL_THREADS and computing > COMPUTES
         return frozenset({"intra_op"} if several and plan.num_workers != w.num_workers else ())
@@ -166,10 +195,14 @@ class WhatIf:
             free = w.on_device.free_ns(plan.together, plan.factor("h2d"), plan.factor("compute"))
             return OVER_FREE * w.measured_batch_ns / free if free > 0 else math.inf
         computing = self._computing_ns if plan.num_workers else self._computing_warm_ns
-        compute = float((computing + w.compute_ns * w.compute_idle_share * contention.compute).mean())
+        compute = float(
+            (computing + w.compute_ns * w.compute_idle_share * contention.compute).mean()
+        )
         compute -= float(w.h2d_ns.mean()) * max(0.0, 1 - plan.factor("h2d"))
         compute *= plan.factor("compute") * released(w, plan)[0]
-        measured = max(w.measured_batch_ns, w.measured_inner_ns)  # computing is known of all epochs, not of the last
+        measured = max(
+            w.measured_batch_ns, w.measured_inner_ns
+        )  # computing is known of all epochs, not of the last
         return OVER_FREE * measured / compute if compute > 0 else math.inf
 
     @property
@@ -178,7 +211,8 @@ class WhatIf:
 
     @cached_property
     def _fitted(self) -> tuple[Contention, Outcome]:
-        """The contention that makes the simulated work and computing as long as measured, and the unchanged loop."""
+        """The contention that makes the simulated work and computing as long as measured, and the
+        unchanged loop."""
         w, rows, plan = self.workload, self._rows, as_measured(self.workload)
         contention = Contention()
         found = run_plan(w, plan, rows, contention)
@@ -194,7 +228,8 @@ class WhatIf:
             if over_work <= CLOSE * work and over_compute <= CLOSE * compute:
                 break
             better = Contention(
-                _less(contention.fetch, over_work, idle), _less(contention.compute, over_compute, compute_idle)
+                _less(contention.fetch, over_work, idle),
+                _less(contention.compute, over_compute, compute_idle),
             )
             if better == contention:
                 break
@@ -208,16 +243,19 @@ def _less(share: float, over_ns: float, idle_ns: float) -> float:
     return min(1.0, max(0.0, share - over_ns / idle_ns)) if idle_ns > 0 else share
 
 
-def predict(run: Run | str | os.PathLike[str], loader: int | str | None = None, **changes: Any) -> Range:
+def predict(
+    run: Run | str | os.PathLike[str], loader: int | str | None = None, **changes: Any
+) -> Range:
     """What these changes would do to a recorded loop: a factor on its batches a second, end to end.
 
         loaderscope.predict("latest", num_workers=4)
         loaderscope.predict(run, loader="train", fetch=0.5)
 
-    `run` is a `Run`, or anything `open_run` takes. `loader` is a loader's name or its place in `run.loaders`; without
-    it, the loader with the most batches. `changes` are those of `WhatIf.predict`. The true factor should lie between
-    `low` and `high` four times in five. Raises UsageError for a change or loader that cannot be meant, and where too
-    little was measured; RunNotFound and RunUnreadable as `open_run` does.
+    `run` is a `Run`, or anything `open_run` takes. `loader` is a loader's name or its place in
+    `run.loaders`; without it, the loader with the most batches. `changes` are those of
+    `WhatIf.predict`. The true factor should lie between `low` and `high` four times in five. Raises
+    UsageError for a change or loader that cannot be meant, and where too little was measured;
+    RunNotFound and RunUnreadable as `open_run` does.
     """
     opened = run if isinstance(run, Run) else open_run(run)
     process, chosen = _chosen(opened, loader)

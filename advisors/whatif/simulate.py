@@ -1,10 +1,12 @@
-"""A DataLoader's epoch, event by event: tasks, workers, the queue, the pin thread and the loop, sharing some cores.
+"""A DataLoader's epoch, event by event: tasks, workers, the queue, the pin thread and the loop,
+sharing some cores.
 
-It follows torch/utils/data/dataloader.py: `prefetch_factor` × workers tasks are sent at the start, and one more each
-time a batch is handed over, to the workers in turn (with `in_order=False`: to the next with room); a batch that is not
-the one awaited is set aside; the loop takes what it awaits, then computes. CPU work shares the cores equally (processor
-sharing), which virtual time makes cheap: all jobs run at speed min(1, cores / jobs), so the next to end is the one with
-the least work left at its start plus the work done by anyone since.
+It follows torch/utils/data/dataloader.py: `prefetch_factor` × workers tasks are sent at the start,
+and one more each time a batch is handed over, to the workers in turn (with `in_order=False`: to the
+next with room); a batch that is not the one awaited is set aside; the loop takes what it awaits,
+then computes. CPU work shares the cores equally (processor sharing), which virtual time makes
+cheap: all jobs run at speed min(1, cores / jobs), so the next to end is the one with the least work
+left at its start plus the work done by anyone since.
 """
 
 from __future__ import annotations
@@ -21,12 +23,15 @@ WORKER_IDLE, WORKER_CPU, ARRIVE, PIN_CPU, RECEIVE, LOOP_IDLE, LOOP_CPU, TASK, LO
 
 @dataclass(frozen=True)
 class Times:
-    """A batch's work in ns, one value a batch in the order of tasks. Lists, not arrays: read one at a time."""
+    """A batch's work in ns, one value a batch in the order of tasks. Lists, not arrays: read one at
+    a time."""
 
     work_cpu: Sequence[float]  # fetch, collate, and what of packing the worker itself must do
     work_idle: Sequence[float]
     send: Sequence[float]  # from the end of that work until main can take the batch
-    receive: Sequence[float]  # main: taking the message, unpacking (without a pin thread), sending the next task
+    receive: Sequence[
+        float
+    ]  # main: taking the message, unpacking (without a pin thread), sending the next task
     pin_cpu: Sequence[float]  # pin thread: unpacking and copying
     draw: Sequence[float]  # main: drawing the indices, for the tasks sent at the start
     compute_cpu: Sequence[float]
@@ -37,7 +42,8 @@ class Times:
 
 @dataclass(frozen=True)
 class Epoch:
-    """One simulated epoch, ns. `ends` is when each step was over, on the device too, from `iter()`."""
+    """One simulated epoch, ns. `ends` is when each step was over, on the device too, from
+    `iter()`."""
 
     ends: list[float]
     work_ns: float  # Σ over tasks worked on, from fetch's beginning to its end
@@ -70,7 +76,8 @@ class _Device:
         self._link = self.done = 0.0
 
     def given(self, row: int, t: float) -> float:
-        """A batch was handed over at `t`: its copies and kernels are issued. When the program goes on."""
+        """A batch was handed over at `t`: its copies and kernels are issued. When the program goes
+        on."""
         together = self._together
         if together is None:
             return t
@@ -88,7 +95,8 @@ class _Device:
 
 
 def alone(times: Times, setting: Setting, first: int, count: int) -> Epoch:
-    """No workers: one batch after another in main (`receive`: all of loading, `compute_*`: the rest)."""
+    """No workers: one batch after another in main (`receive`: all of loading, `compute_*`: the
+    rest)."""
     slow = max(1.0, 1.0 / setting.cpus)
     slow_compute = max(1.0, setting.compute_weight / setting.cpus)
     t, computing, ends = setting.start_ns, 0.0, []
@@ -103,10 +111,16 @@ def alone(times: Times, setting: Setting, first: int, count: int) -> Epoch:
 
 
 def epoch(times: Times, setting: Setting, first: int, count: int) -> Epoch:
-    """`count` batches of one epoch, from row `first` on; with `more_tasks` rows wrap around for those beyond."""
+    """`count` batches of one epoch, from row `first` on; with `more_tasks` rows wrap around for
+    those beyond."""
     if not setting.workers:
         return alone(times, setting, first, count)
-    workers, prefetch, in_order, pin = setting.workers, setting.prefetch, setting.in_order, setting.pin
+    workers, prefetch, in_order, pin = (
+        setting.workers,
+        setting.prefetch,
+        setting.in_order,
+        setting.pin,
+    )
     cpus, weight_of_compute = setting.cpus, setting.compute_weight
     work_cpu, work_idle, send, receive = times.work_cpu, times.work_idle, times.send, times.receive
     pin_cpu, compute_cpu, compute_idle = times.pin_cpu, times.compute_cpu, times.compute_idle

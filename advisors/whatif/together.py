@@ -1,4 +1,5 @@
-"""Several changes made together: what the model is asked then, and which cannot be made together."""
+"""Several changes made together: what the model is asked then, and which cannot be made
+together."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ class Excluded(Exception):
 def together(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Both changes, as `WhatIf.predict` takes them.
 
-    Factors on one stage multiply: each acts on what the other leaves. A new time of a stage stands for all of its work,
-    so that nothing is left for another change of that stage. Raises Excluded.
+    Factors on one stage multiply: each acts on what the other leaves. A new time of a stage stands
+    for all of its work, so that nothing is left for another change of that stage. Raises Excluded.
     """
     found = dict(first)
     for name, value in second.items():

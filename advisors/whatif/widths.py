@@ -1,10 +1,12 @@
-"""How wide ranges must be for four truths in five to lie inside: learnt from cases whose gain was measured.
+"""How wide ranges must be for four truths in five to lie inside: learnt from cases whose gain was
+measured.
 
-`benchmarks/known_residuals.py` writes widths.json: it takes generated cases, of seeds that judge nothing, whose first
-advice was executed and timed, and asks by what factor the range predicted for each would have to be stretched, on the
-side of the truth, to hold it. The quantile of those factors that makes SHARE of ranges hold (counted as in split
-conformal prediction, so that few cases make it larger) is what a range is stretched by: that of all cases, or of those
-on machines as crowded as this one, and of the rule, as far as it has cases of its own (SHRINK).
+`benchmarks/known_residuals.py` writes widths.json: it takes generated cases, of seeds that judge
+nothing, whose first advice was executed and timed, and asks by what factor the range predicted for
+each would have to be stretched, on the side of the truth, to hold it. The quantile of those factors
+that makes SHARE of ranges hold (counted as in split conformal prediction, so that few cases make it
+larger) is what a range is stretched by: that of all cases, or of those on machines as crowded as
+this one, and of the rule, as far as it has cases of its own (SHRINK).
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ NARROWEST, WIDEST = 0.5, 4.0
 
 
 def stretched(found: Range, rule: str | None, crowded: bool) -> Range:
-    """The range, as wide as the cases of this rule, on such machines, have shown to be needed. What the model is sure
-    is a gain, or a loss, stays one: an end that comes nearer to no change goes half the way at most."""
+    """The range, as wide as the cases of this rule, on such machines, have shown to be needed. What
+    the model is sure is a gain, or a loss, stays one: an end that comes nearer to no change goes
+    half the way at most."""
     factor = _factor(_table(), rule, crowded)
     mid = max(1e-9, found.mid)
     down, up = math.log(mid / max(1e-9, found.low)), math.log(max(1e-9, found.high) / mid)
@@ -42,28 +45,40 @@ def stretched(found: Range, rule: str | None, crowded: bool) -> Range:
 
 
 def needed(low: float, mid: float, high: float, true: float) -> float:
-    """The factor by which this range would have to be stretched to hold the truth, which is on one side of it."""
+    """The factor by which this range would have to be stretched to hold the truth, which is on one
+    side of it."""
     side = math.log(mid / low) if true < mid else math.log(high / mid)
     return abs(math.log(true / mid)) / max(1e-3, side)
 
 
 def learnt(residuals: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The table from residuals: each with its `rule`, whether it was `crowded`, and what stretching was `needed`."""
+    """The table from residuals: each with its `rule`, whether it was `crowded`, and what stretching
+    was `needed`."""
     every = list(residuals)
     whole = quantile([each["needed"] for each in every])
     found: dict[str, Any] = {"all": whole}
     for crowded, name in ((True, "crowded"), (False, "free")):
-        found[name] = _shrunk([each["needed"] for each in every if each["crowded"] == crowded], whole)
+        found[name] = _shrunk(
+            [each["needed"] for each in every if each["crowded"] == crowded], whole
+        )
     found["rules"] = {
         # Relative to what is usual on such machines: the two multiply.
-        rule: _shrunk([each["needed"] / _of(found, each["crowded"]) for each in every if each["rule"] == rule], 1.0)
+        rule: _shrunk(
+            [
+                each["needed"] / _of(found, each["crowded"])
+                for each in every
+                if each["rule"] == rule
+            ],
+            1.0,
+        )
         for rule in sorted({each["rule"] for each in every})
     }
     return found
 
 
 def quantile(values: list[float]) -> float:
-    """The value below which SHARE of new ones will lie, of values drawn alike; 1 where there are none."""
+    """The value below which SHARE of new ones will lie, of values drawn alike; 1 where there are
+    none."""
     if not values:
         return 1.0
     place = math.ceil(SHARE * (len(values) + 1))

@@ -1,5 +1,5 @@
-"""Copies that cost too much: out of ordinary memory, waited for, many and small, in a type too wide, in the way of
-computing."""
+"""Copies that cost too much: out of ordinary memory, waited for, many and small, in a type too
+wide, in the way of computing."""
 
 from __future__ import annotations
 
@@ -33,11 +33,21 @@ def pageable_large(pinned: bool = False) -> Training:
 
 
 def pageable_workers(
-    pinned: bool = False, megabytes: float = 4.0, spin_ms: float = 3.0, load_ms: float = 8.0, num_workers: int = 2
+    pinned: bool = False,
+    megabytes: float = 4.0,
+    spin_ms: float = 3.0,
+    load_ms: float = 8.0,
+    num_workers: int = 2,
 ) -> Training:
-    """Two workers load faster than the device takes the batches, one as fast: there, pinning gains nothing."""
+    """Two workers load faster than the device takes the batches, one as fast: there, pinning gains
+    nothing."""
     return pageable(
-        pinned, megabytes=megabytes, spin_ms=spin_ms, load_ms=load_ms, num_workers=num_workers, persistent_workers=True
+        pinned,
+        megabytes=megabytes,
+        spin_ms=spin_ms,
+        load_ms=load_ms,
+        num_workers=num_workers,
+        persistent_workers=True,
     )
 
 
@@ -49,8 +59,12 @@ def pageable_workers_more(pinned: bool = False) -> Training:
     return pageable_workers(pinned, megabytes=3.0, spin_ms=2.0, load_ms=9.0, num_workers=3)
 
 
-def blocking(waited: bool = True, megabytes: float = 4.0, spin_ms: float = 5.0, load_ms: float = 7.0) -> Training:
-    return training(floats(megabytes), sending(spin_ms, non_blocking=not waited), load_ms, pin_memory=True)
+def blocking(
+    waited: bool = True, megabytes: float = 4.0, spin_ms: float = 5.0, load_ms: float = 7.0
+) -> Training:
+    return training(
+        floats(megabytes), sending(spin_ms, non_blocking=not waited), load_ms, pin_memory=True
+    )
 
 
 def blocking_large(waited: bool = True) -> Training:
@@ -114,11 +128,18 @@ def wide_large(as_bytes: bool = False) -> Training:
 
 
 def in_the_way(
-    aside: bool = False, megabytes: float = 8.0, spin_ms: float = 6.0, load_ms: float = 1.0, **options: Any
+    aside: bool = False,
+    megabytes: float = 8.0,
+    spin_ms: float = 6.0,
+    load_ms: float = 1.0,
+    **options: Any,
 ) -> Training:
-    """Copied by the stream that computes; `aside`: on one of its own, under the kernels of the batch before."""
+    """Copied by the stream that computes; `aside`: on one of its own, under the kernels of the
+    batch before."""
     module = device()
-    made = training(floats(megabytes), lambda batch: module.spin(spin_ms), load_ms, pin_memory=True, **options)
+    made = training(
+        floats(megabytes), lambda batch: module.spin(spin_ms), load_ms, pin_memory=True, **options
+    )
     side = module.Stream()
 
     def block(loader: Any) -> Any:

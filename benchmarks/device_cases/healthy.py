@@ -34,18 +34,28 @@ def few_tensors() -> Training:
             tensor.to("standin", non_blocking=True)
         module.spin(10.0)
 
-    return training(lambda k: {name: torch.rand(16, 1000) for name in "abcd"}, step, 1.0, pin_memory=True)
+    return training(
+        lambda k: {name: torch.rand(16, 1000) for name in "abcd"}, step, 1.0, pin_memory=True
+    )
 
 
 def workers() -> Training:
     return training(
-        floats(0.5), sending(10.0, non_blocking=True), 3.0, pin_memory=True, num_workers=1, persistent_workers=True
+        floats(0.5),
+        sending(10.0, non_blocking=True),
+        3.0,
+        pin_memory=True,
+        num_workers=1,
+        persistent_workers=True,
     )
 
 
-def far_ahead(batches: int = 600, spin_ms: float = 1.0, load_ms: float = 0.3, every: int = 0) -> Training:
-    """The program waits for nothing until the device's queue is full, or the epoch ends: it spends its time in next(),
-    of which the device knows nothing. `every`: or until a loss is read, every so many steps."""
+def far_ahead(
+    batches: int = 600, spin_ms: float = 1.0, load_ms: float = 0.3, every: int = 0
+) -> Training:
+    """The program waits for nothing until the device's queue is full, or the epoch ends: it spends
+    its time in next(), of which the device knows nothing. `every`: or until a loss is read, every
+    so many steps."""
     module, steps = device(), [0]
     sent = sending(spin_ms, non_blocking=True)
 
@@ -67,9 +77,20 @@ CASES = (
     healthy("overlapped-long", "the same, longer", partial(overlapped, 100.0, 8.0), held_out=True),
     healthy("small-pageable", "100 kB a batch out of ordinary memory", small_pageable),
     healthy("smaller-pageable", "20 kB a batch", partial(small_pageable, 0.02), held_out=True),
-    healthy("synchronous", "a loss read each step, of batches that are there at once", partial(item, 1, 8.0, 0.0)),
-    healthy("logged", "a loss read now and then", partial(item, NOW_AND_THEN, 8.0, 3.0), quick=True),
-    healthy("prefetched", "copied ahead on a side stream", partial(in_the_way, True, 4.0, 8.0), quick=True),
+    healthy(
+        "synchronous",
+        "a loss read each step, of batches that are there at once",
+        partial(item, 1, 8.0, 0.0),
+    ),
+    healthy(
+        "logged", "a loss read now and then", partial(item, NOW_AND_THEN, 8.0, 3.0), quick=True
+    ),
+    healthy(
+        "prefetched",
+        "copied ahead on a side stream",
+        partial(in_the_way, True, 4.0, 8.0),
+        quick=True,
+    ),
     healthy("workers", "made by a worker, page-locked by a thread", workers, own_time=False),
     healthy("few-tensors", "four tensors a batch", few_tensors, held_out=True),
     healthy(
@@ -97,7 +118,12 @@ CASES = (
         verdict=DEVICE_BOUND,
         quick=True,
     ),
-    healthy("far-ahead-full", "until the device takes no more", partial(far_ahead, 1500), verdict=DEVICE_BOUND),
+    healthy(
+        "far-ahead-full",
+        "until the device takes no more",
+        partial(far_ahead, 1500),
+        verdict=DEVICE_BOUND,
+    ),
     healthy(
         "far-ahead-read",
         "until a loss is read, every 400 steps",

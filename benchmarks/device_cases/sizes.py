@@ -1,4 +1,5 @@
-"""Where the size of a batch decides: pinning that costs more than it saves, batches too small for the device."""
+"""Where the size of a batch decides: pinning that costs more than it saves, batches too small for
+the device."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def tiny(batch_size: int = 2, width: int = 256, spin_ms: float = 0.05) -> Traini
         batch[0].to("standin", non_blocking=True)
         module.spin(spin_ms)
 
-    return Training(DataLoader(data, batch_size=batch_size), step, size=batch_size, block=until_done)
+    return Training(
+        DataLoader(data, batch_size=batch_size), step, size=batch_size, block=until_done
+    )
 
 
 def less_tiny(batch_size: int = 4) -> Training:

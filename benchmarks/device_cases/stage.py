@@ -1,4 +1,5 @@
-"""What all cases on the stand-in share: the device, a data set that costs what it is told to, and the step."""
+"""What all cases on the stand-in share: the device, a data set that costs what it is told to, and
+the step."""
 
 from __future__ import annotations
 
@@ -19,7 +20,14 @@ import standin_device
 
 # Slow enough for what Python takes to issue work to be small beside it.
 SPEC = standin_device.Spec(
-    link_gb_s=2.0, pageable_gb_s=0.8, copy_us=20.0, kernel_us=20.0, pin_us=50.0, pin_gb_s=8.0, lock_us=1000.0, lend=True
+    link_gb_s=2.0,
+    pageable_gb_s=0.8,
+    copy_us=20.0,
+    kernel_us=20.0,
+    pin_us=50.0,
+    pin_gb_s=8.0,
+    lock_us=1000.0,
+    lend=True,
 )
 BATCHES = 60
 
@@ -37,7 +45,8 @@ def device(spec: standin_device.Spec = SPEC) -> Any:
 
 
 def load(milliseconds: float) -> None:
-    """Making a batch takes so long: computing, in the process's own time; else waiting, which takes nobody's core."""
+    """Making a batch takes so long: computing, in the process's own time; else waiting, which takes
+    nobody's core."""
     if clock is not None:
         clock.compute(milliseconds)
     elif milliseconds:

@@ -1,4 +1,5 @@
-"""Programs that wait for the device each step: they load and compute in turn, and never at the same time."""
+"""Programs that wait for the device each step: they load and compute in turn, and never at the same
+time."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from .stage import device, floats, training
 NOW_AND_THEN = 20
 
 
-def item(every: int = 1, spin_ms: float = 6.0, load_ms: float = 5.0, megabytes: float = 0.5) -> Training:
+def item(
+    every: int = 1, spin_ms: float = 6.0, load_ms: float = 5.0, megabytes: float = 0.5
+) -> Training:
     module, steps = device(), [0]
 
     def step(batch: torch.Tensor) -> None:
@@ -47,7 +50,8 @@ def printed(every: int = 1) -> Training:
 
 
 def validation(every: int = 1, spin_ms: float = 3.0, load_ms: float = 3.0) -> Training:
-    """Right answers, counted on the CPU batch by batch: the device waits for each next batch to be loaded."""
+    """Right answers, counted on the CPU batch by batch: the device waits for each next batch to be
+    loaded."""
     module = device()
     made = training(floats(1.0), lambda batch: None, load_ms, pin_memory=True)
 

@@ -44,7 +44,11 @@ class Named(Dataset):
         return len(self.labels)
 
     def __getitem__(self, idx: Any) -> dict[str, torch.Tensor]:
-        return {"features": self.features[idx], "weight": self.weights[idx], "label": self.labels[idx]}
+        return {
+            "features": self.features[idx],
+            "weight": self.weights[idx],
+            "label": self.labels[idx],
+        }
 
 
 class Arrays(Dataset):
@@ -185,7 +189,9 @@ def subset_of_points(fast: bool = False) -> Training:
 def joined(fast: bool = False) -> Training:
     first, second = tensors(), tensors()
     together = TensorDataset(*(torch.cat(pair) for pair in zip(first, second, strict=True)))
-    return per_sample(ConcatDataset([TensorDataset(*first), TensorDataset(*second)]), fast, together)
+    return per_sample(
+        ConcatDataset([TensorDataset(*first), TensorDataset(*second)]), fast, together
+    )
 
 
 def case(name: str, about: str, build: Any, quick: bool = False) -> Case:
@@ -195,7 +201,12 @@ def case(name: str, about: str, build: Any, quick: bool = False) -> Case:
 CASES = (
     case("points", "two tensors, one row at a time, no workers", points, quick=True),
     case("points-beside-computing", "the same with a step of 0.6 ms", points_beside_computing),
-    case("points-two-workers", "the same with two workers: slower still", points_two_workers, quick=True),
+    case(
+        "points-two-workers",
+        "the same with two workers: slower still",
+        points_two_workers,
+        quick=True,
+    ),
     case("points-deep-queue", "the same with prefetch_factor=100 as well", points_deep_queue),
     case("named-fields", "a dict of three tensors", named),
     case("numpy-rows", "NumPy arrays, converted one by one", arrays),

@@ -1,4 +1,5 @@
-"""What a case of the known-answer benchmark is: a loop with one planted cause, the fix, and what must not be said."""
+"""What a case of the known-answer benchmark is: a loop with one planted cause, the fix, and what
+must not be said."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ ANY = "any advice at all"
 WORKER_OPTIONS = ("prefetch_factor", "persistent_workers", "in_order")
 # Advice about speed that is given by habit. Where it would not help, it must not be given.
 HABITS = ("prefetch-factor", "pin-memory", "storage-format", "in-order", "page-cache")
-# Without workers, or with long epochs; for short epochs of workers it is right, if seldom what matters most.
+# Without workers, or with long epochs; for short epochs of workers it is right, if seldom what
+# matters most.
 RESTARTS = ("persistent-workers",)
 
 
@@ -22,10 +24,11 @@ def ignore(batch: Any) -> None:
 
 @dataclass
 class Training:
-    """A training loop. `block` yields the batches of one measured block; the time between two of them is the step's.
+    """A training loop. `block` yields the batches of one measured block; the time between two of
+    them is the step's.
 
-    `size` is the number of useful samples a batch: throughput is compared in samples, so that a fix may change the
-    batch size or stop reading samples twice.
+    `size` is the number of useful samples a batch: throughput is compared in samples, so that a fix
+    may change the batch size or stop reading samples twice.
     """
 
     loader: Any
@@ -59,12 +62,14 @@ def new_iterator_each_step(steps: int) -> Callable[[Iterable[Any]], Iterator[Any
 
 @dataclass(frozen=True)
 class Case:
-    """One case. `build()` makes the loop as found, `build(**fix)` as a good engineer would leave it.
+    """One case. `build()` makes the loop as found, `build(**fix)` as a good engineer would leave
+    it.
 
-    `causes` are the rules one of which must be the first recommendation; none for a healthy loader, of which nothing
-    may be said. `forbidden` are rules that must not recommend anything here (ANY: no rule may). `world` is the number
-    of ranks; each does `least_blocks` blocks, while a single process goes on for `record_s` seconds. Where `measurable`
-    is false, the fix changes what is learnt or what survives, not the speed.
+    `causes` are the rules one of which must be the first recommendation; none for a healthy loader,
+    of which nothing may be said. `forbidden` are rules that must not recommend anything here (ANY:
+    no rule may). `world` is the number of ranks; each does `least_blocks` blocks, while a single
+    process goes on for `record_s` seconds. Where `measurable` is false, the fix changes what is
+    learnt or what survives, not the speed.
     """
 
     name: str
@@ -87,10 +92,13 @@ class Case:
         return not self.causes
 
     def accepts(self, params: Mapping[str, Any]) -> bool:
-        """Whether the loop can be built with these DataLoader arguments instead of the engineer's fix."""
+        """Whether the loop can be built with these DataLoader arguments instead of the engineer's
+        fix."""
         told = inspect.signature(self.build).parameters
         open_ended = any(each.kind is each.VAR_KEYWORD for each in told.values())
-        return bool(params) and all(name in told or (open_ended and name in WORKER_OPTIONS) for name in params)
+        return bool(params) and all(
+            name in told or (open_ended and name in WORKER_OPTIONS) for name in params
+        )
 
     def allowed(self, rule: str) -> bool:
         return not (ANY in self.forbidden or rule in self.forbidden)

@@ -39,7 +39,12 @@ def whole_set_each(sharded: bool = False) -> Training:
     rank, world = ranks()
     dataset = Batched(32 * 60)
     if not sharded:
-        return Training(DataLoader(dataset, batch_size=32, shuffle=True, collate_fn=as_is), takes(3), size=32, epochs=2)
+        return Training(
+            DataLoader(dataset, batch_size=32, shuffle=True, collate_fn=as_is),
+            takes(3),
+            size=32,
+            epochs=2,
+        )
     sampler: Sampler = DistributedSampler(dataset, world, rank)
     loader = DataLoader(dataset, batch_size=32, sampler=sampler, collate_fn=as_is)
     return Training(loader, takes(3), size=32, epochs=4, begin_epoch=sampler.set_epoch)  # type: ignore[attr-defined]
@@ -73,7 +78,9 @@ class Dealt(Sampler):
 
     def __init__(self, length: int, rank: int, world: int, in_turn: bool) -> None:
         part = length // world
-        self.indices = list(range(rank, length, world) if in_turn else range(rank * part, (rank + 1) * part))
+        self.indices = list(
+            range(rank, length, world) if in_turn else range(rank * part, (rank + 1) * part)
+        )
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -86,7 +93,9 @@ def uneven(in_turn: bool = False) -> Training:
     rank, world = ranks()
     dataset = Uneven(8 * 60 * world)
     sampler = Dealt(len(dataset), rank, world, in_turn)
-    return Training(DataLoader(dataset, batch_size=8, sampler=sampler, num_workers=1), together(1), size=8)
+    return Training(
+        DataLoader(dataset, batch_size=8, sampler=sampler, num_workers=1), together(1), size=8
+    )
 
 
 class Stream(IterableDataset):
@@ -116,10 +125,20 @@ class WholeStream(IterableDataset):
 def stream(shared: bool = False) -> Training:
     dataset = Stream() if shared else WholeStream()
     loader = DataLoader(dataset, batch_size=32, num_workers=2)
-    return Training(loader, takes(2), size=32 if shared else 16)  # every sample comes twice: half of them are useful
+    return Training(
+        loader, takes(2), size=32 if shared else 16
+    )  # every sample comes twice: half of them are useful
 
 
-SPEED = (*HABITS, "batched-getitems", "num-workers", "collate", "worker-transfer", "sampler", "batch-size")
+SPEED = (
+    *HABITS,
+    "batched-getitems",
+    "num-workers",
+    "collate",
+    "worker-transfer",
+    "sampler",
+    "batch-size",
+)
 CASES = (
     Case("whole-set-each", "two ranks, each over the whole set", whole_set_each, ("distributed-sampler",),
          {"sharded": True}, SPEED, world=2, measurable=False),

@@ -20,15 +20,24 @@ def short_epochs(**arguments: Any) -> Training:
 
 
 def short_epochs_spawned(**arguments: Any) -> Training:
-    loader = DataLoader(Remote(40 * 4, 1.0), batch_size=4, num_workers=1, multiprocessing_context="spawn", **arguments)
+    loader = DataLoader(
+        Remote(40 * 4, 1.0),
+        batch_size=4,
+        num_workers=1,
+        multiprocessing_context="spawn",
+        **arguments,
+    )
     return Training(loader, takes(2), size=4, epochs=3)
 
 
 class Listed(Dataset):
-    """Names and boxes of a large data set as Python objects: all of it is pickled for every spawned worker."""
+    """Names and boxes of a large data set as Python objects: all of it is pickled for every spawned
+    worker."""
 
     def __init__(self, entries: int) -> None:
-        self.entries = [{"name": f"picture{n:08}.jpg", "box": [n, n + 1, n + 2, n + 3]} for n in range(entries)]
+        self.entries = [
+            {"name": f"picture{n:08}.jpg", "box": [n, n + 1, n + 2, n + 3]} for n in range(entries)
+        ]
 
     def __len__(self) -> int:
         return 50 * 8
@@ -39,13 +48,17 @@ class Listed(Dataset):
 
 
 def spawned_with_list(entries: int = 400_000, **arguments: Any) -> Training:
-    loader = DataLoader(Listed(entries), batch_size=8, num_workers=2, multiprocessing_context="spawn", **arguments)
+    loader = DataLoader(
+        Listed(entries), batch_size=8, num_workers=2, multiprocessing_context="spawn", **arguments
+    )
     return Training(loader, takes(4), size=8)
 
 
 def iterator_each_step(again: bool = True) -> Training:
     loader = DataLoader(Decoding(200 * 4, 250), batch_size=4, shuffle=True, num_workers=2)
-    return Training(loader, takes(3), size=4, block=new_iterator_each_step(25) if again else first_batches(25))
+    return Training(
+        loader, takes(3), size=4, block=new_iterator_each_step(25) if again else first_batches(25)
+    )
 
 
 def first_batches(steps: int) -> Any:
@@ -62,7 +75,9 @@ def first_batches(steps: int) -> Any:
 def iterator_each_step_alone(again: bool = True) -> Training:
     """Without workers the mistake is a permutation of the whole set each step."""
     loader = DataLoader(Batched(300_000), batch_size=64, shuffle=True, collate_fn=as_is)
-    return Training(loader, takes(1), size=64, block=new_iterator_each_step(40) if again else first_batches(40))
+    return Training(
+        loader, takes(1), size=64, block=new_iterator_each_step(40) if again else first_batches(40)
+    )
 
 
 class Weighted(Sampler):
@@ -78,20 +93,26 @@ class Weighted(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         if self.at_once:
-            yield from np.random.choice(self.length, size=self.length, p=self.probabilities).tolist()
+            yield from np.random.choice(
+                self.length, size=self.length, p=self.probabilities
+            ).tolist()
         else:
             for _ in range(self.length):
                 yield int(np.random.choice(self.length, p=self.probabilities))
 
 
 def drawn_one_by_one(at_once: bool = False) -> Training:
-    loader = DataLoader(Batched(6400), batch_size=64, sampler=Weighted(6400, at_once), collate_fn=as_is)
+    loader = DataLoader(
+        Batched(6400), batch_size=64, sampler=Weighted(6400, at_once), collate_fn=as_is
+    )
     return Training(loader, takes(1), size=64)
 
 
 def drawn_for_workers(at_once: bool = False) -> Training:
     """Workers wait for indices that the training process draws."""
-    loader = DataLoader(Remote(6400, 0.02), batch_size=64, sampler=Weighted(6400, at_once), num_workers=2)
+    loader = DataLoader(
+        Remote(6400, 0.02), batch_size=64, sampler=Weighted(6400, at_once), num_workers=2
+    )
     return Training(loader, takes(1), size=64)
 
 
@@ -119,12 +140,21 @@ def compiled_for(size: int) -> Any:
 
 
 def odd_last_batch(drop_last: bool = False) -> Training:
-    loader = DataLoader(Batched(64 * 40 + 7), batch_size=64, shuffle=True, drop_last=drop_last, collate_fn=as_is)
+    loader = DataLoader(
+        Batched(64 * 40 + 7), batch_size=64, shuffle=True, drop_last=drop_last, collate_fn=as_is
+    )
     return Training(loader, compiled_for(64), size=64)
 
 
 KEEP = {"persistent_workers": True}
-LOADING = ("batched-getitems", "collate", "worker-transfer", "storage-format", "page-cache", "prefetch-factor")
+LOADING = (
+    "batched-getitems",
+    "collate",
+    "worker-transfer",
+    "storage-format",
+    "page-cache",
+    "prefetch-factor",
+)
 CASES = (
     Case("short-epochs", "workers started anew for every dozen batches", short_epochs, ("persistent-workers",), KEEP,
          LOADING, quick=True, record_s=1.0, least_blocks=1),

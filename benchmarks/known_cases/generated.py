@@ -1,6 +1,8 @@
-"""Cases that nobody chose: causes × sizes × steps × settings, drawn from a seed. No constant may be fitted on them.
+"""Cases that nobody chose: causes × sizes × steps × settings, drawn from a seed. No constant may be
+fitted on them.
 
-The same seed and number give the same case in every process: its name ("generated-7-12") is all that is handed over.
+The same seed and number give the same case in every process: its name ("generated-7-12") is all
+that is handed over.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ from .generated_data import (
 from .materials import BatchIndices, as_is, matmuls, takes, whole_batches
 
 PREFIX = "generated-"
-# Seeds that judge, each once: nothing is looked at before, nothing is learnt from them. 20261201 to 20261208 have, on
-# 2026-11-23; widths have been learnt since from all but the first, which judge nothing any more.
+# Seeds that judge, each once: nothing is looked at before, nothing is learnt from them. 20261201 to
+# 20261208 have, on 2026-11-23; widths have been learnt since from all but the first, which judge
+# nothing any more.
 JUDGES = frozenset({20261201, *range(20261209, 20261301)})
 Drawn = Callable[[random.Random], dict[str, Any]]
 
@@ -48,11 +51,19 @@ def whole(rng: random.Random, low: int, high: int) -> int:
 def step(rng: random.Random, most_ms: float = 2.0) -> Callable[[Any], Any]:
     """The training step: nothing, waiting for a device, or computing on this CPU."""
     kind, milliseconds = rng.choice(("none", "device", "cpu")), around(rng, 0.05, most_ms)
-    return {"none": ignore, "device": takes(milliseconds), "cpu": matmuls(max(1, round(milliseconds)), 128)}[kind]
+    return {
+        "none": ignore,
+        "device": takes(milliseconds),
+        "cpu": matmuls(max(1, round(milliseconds)), 128),
+    }[kind]
 
 
 def loader(dataset: Any, size: int, **arguments: Any) -> DataLoader:
-    workers = {} if arguments.get("num_workers") else {"prefetch_factor": None, "persistent_workers": False}
+    workers = (
+        {}
+        if arguments.get("num_workers")
+        else {"prefetch_factor": None, "persistent_workers": False}
+    )
     return DataLoader(dataset, batch_size=size, shuffle=True, **{**arguments, **workers})
 
 
@@ -68,7 +79,11 @@ def beside_workers(given: dict[str, Any], cause: str) -> tuple[str, ...]:
     """The planted cause, or what workers cost beside it: which gains more, sizes decide."""
     if not given["num_workers"]:
         return (cause,)
-    return (cause, "num-workers") if given["persistent_workers"] else (cause, "num-workers", "persistent-workers")
+    return (
+        (cause, "num-workers")
+        if given["persistent_workers"]
+        else (cause, "num-workers", "persistent-workers")
+    )
 
 
 def rows(rng: random.Random) -> dict[str, Any]:
@@ -78,19 +93,26 @@ def rows(rng: random.Random) -> dict[str, Any]:
 
     def build(fast: bool = False) -> Training:
         data = Rows(length, width)
-        return Training(whole_batches(data, size) if fast else loader(data, size, **given), does, size)
+        return Training(
+            whole_batches(data, size) if fast else loader(data, size, **given), does, size
+        )
 
     return {"build": build, "causes": beside_workers(given, "batched-getitems")}
 
 
 def elements(rng: random.Random) -> dict[str, Any]:
-    """A tensor or an array read element by element, in one of the forms in which people write it."""
+    """A tensor or an array read element by element, in one of the forms in which people write
+    it."""
     form, numpy = rng.choice(sorted(ELEMENT_FORMS)), rng.random() < 0.25
     width, size = whole(rng, 20, 400), whole(rng, 4, 32)
     does, given = step(rng), settings(rng, (0, 0, 1))
 
     def build(fast: bool = False) -> Training:
-        return Training(loader(Elements(600, width, "whole" if fast else form, numpy), size, **given), does, size)
+        return Training(
+            loader(Elements(600, width, "whole" if fast else form, numpy), size, **given),
+            does,
+            size,
+        )
 
     # Short rows may be kept, all of them, as well.
     causes = (*beside_workers(given, "hot-function"), "batched-getitems")
@@ -103,9 +125,16 @@ def frame(rng: random.Random) -> dict[str, Any]:
     size, does, given = whole(rng, 8, 128), step(rng), settings(rng, (0, 0, 1, 2))
 
     def build(fast: bool = False) -> Training:
-        return Training(loader(Frame(4_000, columns, texts, None if fast else form), size, **given), does, size)
+        return Training(
+            loader(Frame(4_000, columns, texts, None if fast else form), size, **given), does, size
+        )
 
-    return {"build": build, "causes": beside_workers(given, "hot-function"), "record_s": 8.0, "needs": ("pandas",)}
+    return {
+        "build": build,
+        "causes": beside_workers(given, "hot-function"),
+        "record_s": 8.0,
+        "needs": ("pandas",),
+    }
 
 
 def computing(rng: random.Random) -> dict[str, Any]:
@@ -116,7 +145,11 @@ def computing(rng: random.Random) -> dict[str, Any]:
 
     def build(num_workers: int = 0, **more: Any) -> Training:
         data = Computing(max(400, 60 * size), kilobytes)
-        return Training(loader(data, size, num_workers=num_workers, persistent_workers=num_workers > 0), does, size)
+        return Training(
+            loader(data, size, num_workers=num_workers, persistent_workers=num_workers > 0),
+            does,
+            size,
+        )
 
     return {"build": build, "causes": ("num-workers",), "fix": {"num_workers": 1}}
 
@@ -128,7 +161,11 @@ def waiting(rng: random.Random) -> dict[str, Any]:
 
     def build(num_workers: int = now, **more: Any) -> Training:
         data = Waiting(60 * size, milliseconds)
-        return Training(loader(data, size, num_workers=num_workers, persistent_workers=num_workers > 0), does, size)
+        return Training(
+            loader(data, size, num_workers=num_workers, persistent_workers=num_workers > 0),
+            does,
+            size,
+        )
 
     return {"build": build, "causes": ("num-workers",), "fix": {"num_workers": 8}}
 
@@ -145,7 +182,8 @@ def collating(rng: random.Random) -> dict[str, Any]:
 
 
 def handing_over(rng: random.Random) -> dict[str, Any]:
-    """Batches made in a moment and handed over at length: many small tensors, or many bytes of an array."""
+    """Batches made in a moment and handed over at length: many small tensors, or many bytes of an
+    array."""
     if rng.random() < 0.5:
         fields, size = whole(rng, 20, 200), 16
 
@@ -166,7 +204,11 @@ def handing_over(rng: random.Random) -> dict[str, Any]:
         made = {**given, "num_workers": num_workers}
         return Training(loader(data(), size, collate_fn=collate, **made), ignore, size)
 
-    return {"build": build, "causes": ("num-workers", "worker-transfer", "batched-getitems"), "fix": {"num_workers": 0}}
+    return {
+        "build": build,
+        "causes": ("num-workers", "worker-transfer", "batched-getitems"),
+        "fix": {"num_workers": 0},
+    }
 
 
 def restarting(rng: random.Random) -> dict[str, Any]:
@@ -176,7 +218,9 @@ def restarting(rng: random.Random) -> dict[str, Any]:
 
     def build(persistent_workers: bool = False, **more: Any) -> Training:
         own = {"num_workers": workers, "persistent_workers": persistent_workers}
-        return Training(loader(Computing(length, kilobytes), size, **own), takes(1.0), size, epochs=6)
+        return Training(
+            loader(Computing(length, kilobytes), size, **own), takes(1.0), size, epochs=6
+        )
 
     causes = ("persistent-workers", "num-workers", "loader-rebuilt", "worker-startup")
     return {"build": build, "causes": causes, "fix": {"persistent_workers": True}}
@@ -192,7 +236,9 @@ def drawing(rng: random.Random) -> dict[str, Any]:
         data = Batches(length, 0)
         if fast:
             order = BatchIndices(length, size)
-            return Training(DataLoader(data, batch_size=None, sampler=order, collate_fn=as_is), ignore, size)
+            return Training(
+                DataLoader(data, batch_size=None, sampler=order, collate_fn=as_is), ignore, size
+            )
         drawn = {"shuffle": True} if own is None else {"sampler": own}
         return Training(DataLoader(data, batch_size=size, collate_fn=as_is, **drawn), ignore, size)
 

@@ -72,7 +72,11 @@ class Batches(Sized):
         self.fields = fields
 
     def __getitems__(self, indices: list[int]) -> Any:
-        return [torch.full((8,), float(n)) for n in range(self.fields)] if self.fields else torch.zeros(1)
+        return (
+            [torch.full((8,), float(n)) for n in range(self.fields)]
+            if self.fields
+            else torch.zeros(1)
+        )
 
     def __getitem__(self, index: Any) -> Any:
         return torch.zeros(1)
@@ -112,7 +116,8 @@ class OwnOrder(Sampler[int]):
 
 
 class Elements(Sized):
-    """Values of a row, read one by one and limited; `form` is a class below, "whole" the engineer's."""
+    """Values of a row, read one by one and limited; `form` is a class below, "whole" the
+    engineer's."""
 
     def __new__(cls, length: int, width: int, form: str, numpy: bool) -> Any:
         return object.__new__(ELEMENT_FORMS.get(form, Whole))
@@ -131,7 +136,9 @@ class Whole(Elements):
 
 class Chained(Elements):
     def __getitem__(self, index: int) -> Any:
-        return torch.tensor([min(max(float(self.values[index][j]), 0.25), 0.75) for j in range(self.width)])
+        return torch.tensor(
+            [min(max(float(self.values[index][j]), 0.25), 0.75) for j in range(self.width)]
+        )
 
 
 class Comma(Elements):
@@ -153,7 +160,9 @@ class Over(Elements):
         return torch.tensor([min(max(float(x), 0.25), 0.75) for x in self.values[index]])
 
 
-ELEMENT_FORMS: dict[str, type[Elements]] = {each.__name__: each for each in (Chained, Comma, Local, Over)}
+ELEMENT_FORMS: dict[str, type[Elements]] = {
+    each.__name__: each for each in (Chained, Comma, Local, Over)
+}
 
 
 class Frame(Sized):
@@ -201,7 +210,11 @@ class ToNumpy(Frame):
 
 class Cells(Frame):
     def __getitem__(self, index: int) -> Any:
-        return torch.tensor([self.frame.iloc[index, 0], self.frame.iloc[index, 1]]), int(self.frame["label"][index])
+        return torch.tensor([self.frame.iloc[index, 0], self.frame.iloc[index, 1]]), int(
+            self.frame["label"][index]
+        )
 
 
-ROW_FORMS: dict[str, type[Frame]] = {each.__name__: each for each in (ByName, ByAttribute, ToNumpy, Cells)}
+ROW_FORMS: dict[str, type[Frame]] = {
+    each.__name__: each for each in (ByName, ByAttribute, ToNumpy, Cells)
+}

@@ -44,7 +44,9 @@ class Sentences(Dataset):
 
     def __init__(self) -> None:
         rng = np.random.default_rng(0)
-        self.tokens = [torch.from_numpy(rng.integers(1, 30_000, n)) for n in rng.integers(40, 90, 1600)]
+        self.tokens = [
+            torch.from_numpy(rng.integers(1, 30_000, n)) for n in rng.integers(40, 90, 1600)
+        ]
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -72,7 +74,9 @@ def padding(collate_fn: Any = padded_by_hand) -> Training:
 
 
 def padding_in_worker(collate_fn: Any = padded_by_hand) -> Training:
-    loader = DataLoader(Sentences(), batch_size=32, shuffle=True, num_workers=2, collate_fn=collate_fn)
+    loader = DataLoader(
+        Sentences(), batch_size=32, shuffle=True, num_workers=2, collate_fn=collate_fn
+    )
     return Training(loader, takes(1), size=32)
 
 
@@ -94,7 +98,9 @@ class Waited(Dataset):
         if self.kind == "arrays":
             return [np.zeros(1_500_000, dtype=np.float32) for _ in range(2)]
         if self.kind == "objects":
-            return [{"id": n, "text": f"token {n}", "box": (n, n + 1.5, n + 2.5)} for n in range(12_000)]
+            return [
+                {"id": n, "text": f"token {n}", "box": (n, n + 1.5, n + 2.5)} for n in range(12_000)
+            ]
         if self.kind == "columns":
             return torch.zeros(12_000, 4)
         return [torch.zeros(1_500_000) for _ in range(2)]
@@ -105,7 +111,12 @@ def passed(batch: Any) -> Any:
 
 
 def handed(kind: str, milliseconds: float, length: int, num_workers: int = 4) -> Training:
-    loader = DataLoader(Waited(kind, milliseconds, length), batch_size=None, num_workers=num_workers, collate_fn=passed)
+    loader = DataLoader(
+        Waited(kind, milliseconds, length),
+        batch_size=None,
+        num_workers=num_workers,
+        collate_fn=passed,
+    )
     return Training(loader)
 
 

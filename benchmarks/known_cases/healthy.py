@@ -22,7 +22,9 @@ def decoding_beside_much_computing() -> Training:
 
 
 def rows_beside_matmuls() -> Training:
-    return Training(DataLoader(Points(), batch_size=100, shuffle=True), matmuls(24), size=100, block=part_of(80))
+    return Training(
+        DataLoader(Points(), batch_size=100, shuffle=True), matmuls(24), size=100, block=part_of(80)
+    )
 
 
 def part_of(batches: int) -> Any:
@@ -43,7 +45,9 @@ def latency_hidden() -> Training:
 
 
 def decoding_hidden() -> Training:
-    return Training(DataLoader(Decoding(350 * 4, 200), batch_size=4, num_workers=2), takes(9), size=4)
+    return Training(
+        DataLoader(Decoding(350 * 4, 200), batch_size=4, num_workers=2), takes(9), size=4
+    )
 
 
 def batched_already() -> Training:
@@ -56,26 +60,38 @@ def sliced() -> Training:
 
 
 def persistent_long_epochs() -> Training:
-    loader = DataLoader(Decoding(160 * 4, 100), batch_size=4, num_workers=2, persistent_workers=True)
+    loader = DataLoader(
+        Decoding(160 * 4, 100), batch_size=4, num_workers=2, persistent_workers=True
+    )
     return Training(loader, takes(6), size=4)
 
 
 def forked_each_long_epoch() -> Training:
     """Workers are started anew each epoch, which costs next to nothing of it."""
-    return Training(DataLoader(Decoding(400 * 4, 60), batch_size=4, num_workers=1), takes(8), size=4)
+    return Training(
+        DataLoader(Decoding(400 * 4, 60), batch_size=4, num_workers=1), takes(8), size=4
+    )
 
 
 def stream_shared() -> Training:
     packed(12)
-    return Training(DataLoader(Streamed(12_800, 12), batch_size=32, num_workers=2), takes(8), size=32)
+    return Training(
+        DataLoader(Streamed(12_800, 12), batch_size=32, num_workers=2), takes(8), size=32
+    )
 
 
 def one_sample_much_computing() -> Training:
-    return Training(DataLoader(Batched(150), batch_size=1, shuffle=True, collate_fn=as_is), takes(12))
+    return Training(
+        DataLoader(Batched(150), batch_size=1, shuffle=True, collate_fn=as_is), takes(12)
+    )
 
 
 def short_last_batch() -> Training:
-    return Training(DataLoader(Batched(64 * 60 + 5), batch_size=64, shuffle=True, collate_fn=as_is), takes(4), size=64)
+    return Training(
+        DataLoader(Batched(64 * 60 + 5), batch_size=64, shuffle=True, collate_fn=as_is),
+        takes(4),
+        size=64,
+    )
 
 
 def ranks_in_order() -> Training:
@@ -89,13 +105,20 @@ def ranks_in_order() -> Training:
 def padded_text() -> Training:
     from .handover import Sentences, padded
 
-    return Training(DataLoader(Sentences(), batch_size=32, shuffle=True, collate_fn=padded), takes(12), size=32)
+    return Training(
+        DataLoader(Sentences(), batch_size=32, shuffle=True, collate_fn=padded), takes(12), size=32
+    )
 
 
 def saturated() -> Training:
-    """Every core makes features: no setting of the loader makes it faster. The habits would change nothing."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    loader = DataLoader(Spectra(200 * 12), batch_size=12, num_workers=cores, persistent_workers=True)
+    """Every core makes features: no setting of the loader makes it faster. The habits would change
+    nothing."""
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    loader = DataLoader(
+        Spectra(200 * 12), batch_size=12, num_workers=cores, persistent_workers=True
+    )
     return Training(loader, takes(0.2), size=12)
 
 

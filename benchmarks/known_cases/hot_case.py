@@ -1,4 +1,5 @@
-"""What a case of a planted hot function is: the loop, its better alternative, and how the function must be named."""
+"""What a case of a planted hot function is: the loop, its better alternative, and how the function
+must be named."""
 
 from __future__ import annotations
 
@@ -12,16 +13,17 @@ from loaderscope.advisors.schema.report_model import CodeStage, HotSpot, LoaderR
 from .case import Case
 
 RULE = "hot-function"
-# A planted function dominates its stage: it must be among the first few by its own samples, or hold at least this part
-# with what it calls.
+# A planted function dominates its stage: it must be among the first few by its own samples, or hold
+# at least this part with what it calls.
 FIRST = 3
 DOMINANT = 0.4
 
 
 @dataclass(frozen=True)
 class Spot:
-    """Where the samples must lie: in one of `functions` (any, where there are none) of one of `libraries`; or, where
-    compiled code is called straight from the user's own, at a line of it that contains `line`."""
+    """Where the samples must lie: in one of `functions` (any, where there are none) of one of
+    `libraries`; or, where compiled code is called straight from the user's own, at a line of it
+    that contains `line`."""
 
     libraries: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
@@ -30,7 +32,11 @@ class Spot:
     def matches(self, found: HotSpot) -> bool:
         name = found.function.rpartition(".")[2]
         if found.own:
-            source = linecache.getline(found.file, found.line) if found.file is not None and found.line else ""
+            source = (
+                linecache.getline(found.file, found.line)
+                if found.file is not None and found.line
+                else ""
+            )
             return name in self.functions or (self.line is not None and self.line in source)
         return found.library in self.libraries and (not self.functions or name in self.functions)
 
@@ -45,12 +51,13 @@ class Spot:
 
 @dataclass(frozen=True, kw_only=True)
 class Hot(Case):
-    """One case. `build(folder=…)` makes the loop as found with its files below that folder, `better=True` the loop with
-    the better alternative.
+    """One case. `build(folder=…)` makes the loop as found with its files below that folder,
+    `better=True` the loop with the better alternative.
 
-    `spot` is where the report must see the time, `words` what the rule must say of it (one of them). Where `known` is
-    false no better alternative can be known to an advisor, and naming the place is all that is asked. `tolerance` is
-    the greatest mean difference of the values of two equal samples, None where only shapes and types are the same.
+    `spot` is where the report must see the time, `words` what the rule must say of it (one of
+    them). Where `known` is false no better alternative can be known to an advisor, and naming the
+    place is all that is asked. `tolerance` is the greatest mean difference of the values of two
+    equal samples, None where only shapes and types are the same.
     """
 
     fix: Mapping[str, Any] = field(default_factory=lambda: {"better": True})
@@ -66,7 +73,9 @@ class Hot(Case):
         seen = self.spot.is_named(stage)
         told = any(word.lower() in text.lower() for word in self.words)
         return {
-            "reason": None if loader.code is not None and stage is not None else why_no_code(loader),
+            "reason": None
+            if loader.code is not None and stage is not None
+            else why_no_code(loader),
             "samples": stage.samples if stage is not None else 0,
             "hot": [spoken(each) for each in stage.hot[:5]] if stage is not None else [],
             "lines": [spoken(each) for each in stage.lines[:3]] if stage is not None else [],
@@ -86,7 +95,11 @@ def outcome_of(loader: LoaderReport, rule: str) -> tuple[str, str, dict[str, flo
         for each in said:
             if each.rule == rule:
                 evidence = "; ".join(f"{name}: {value}" for name, value in each.evidence.items())
-                ends = {"low": each.predicted.low, "mid": each.predicted.mid, "high": each.predicted.high}
+                ends = {
+                    "low": each.predicted.low,
+                    "mid": each.predicted.mid,
+                    "high": each.predicted.high,
+                }
                 return outcome, f"{each.title}. {each.why} {evidence}", ends
     if rule in loader.unmeasured:
         return "unmeasured", loader.unmeasured[rule], None
@@ -96,10 +109,20 @@ def outcome_of(loader: LoaderReport, rule: str) -> tuple[str, str, dict[str, flo
 def why_no_code(loader: LoaderReport) -> str:
     if loader.code is None:
         return "no stacks in the report"
-    return loader.code.reason or f"no samples of fetch, only of {', '.join(loader.code.stages) or 'nothing'}"
+    return (
+        loader.code.reason
+        or f"no samples of fetch, only of {', '.join(loader.code.stages) or 'nothing'}"
+    )
 
 
 def spoken(found: HotSpot) -> str:
     where = "own" if found.own else found.library or "?"
-    source = f" [{linecache.getline(found.file, found.line).strip()[:50]}]" if found.own and found.file else ""
-    return f"{where}:{found.function}:{found.line} {found.share:.0%} of {found.total_share:.0%}{source}"
+    source = (
+        f" [{linecache.getline(found.file, found.line).strip()[:50]}]"
+        if found.own and found.file
+        else ""
+    )
+    return (
+        f"{where}:{found.function}:{found.line} {found.share:.0%} of "
+        f"{found.total_share:.0%}{source}"
+    )

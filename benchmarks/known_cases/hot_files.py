@@ -1,4 +1,5 @@
-"""Files opened, and folders listed, for every sample: what a first version of a data set does, as people write it."""
+"""Files opened, and folders listed, for every sample: what a first version of a data set does, as
+people write it."""
 
 # ruff: noqa: PTH118, PTH120, PTH208
 
@@ -39,7 +40,9 @@ class Listed(Dataset):
         return SAMPLES
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        names = self.names or sorted(name for name in os.listdir(self.folder) if name.endswith(".npy"))
+        names = self.names or sorted(
+            name for name in os.listdir(self.folder) if name.endswith(".npy")
+        )
         return torch.from_numpy(np.load(os.path.join(self.folder, names[index % LISTED])))
 
 
@@ -52,7 +55,9 @@ class WholeFile(Dataset):
 
     def __init__(self, folder: str, better: bool) -> None:
         def make(target: Path) -> None:
-            np.save(target / "rows.npy", np.random.default_rng(0).random((2_000, 128), dtype=np.float32))
+            np.save(
+                target / "rows.npy", np.random.default_rng(0).random((2_000, 128), dtype=np.float32)
+            )
 
         self.path = str(made(folder, "whole", make) / "rows.npy")
         self.rows = np.load(self.path, mmap_mode="c") if better else None

@@ -51,7 +51,8 @@ class Thumbnails(Paths):
 
 
 class Drafts(Thumbnails):
-    """The decoder itself leaves out what is not needed: JPEG scales by powers of two while decoding."""
+    """The decoder itself leaves out what is not needed: JPEG scales by powers of two while
+    decoding."""
 
     draft = True
 
@@ -96,7 +97,12 @@ class Recordings(Dataset):
 def png(folder: str, better: bool = False, workers: int = 0) -> Training:
     samples = MANY_SAMPLES if workers else SAMPLES
     found = Pictures(files(folder, "pictures", ".png", write_picture(256, 256)), samples)
-    return looped(Stored(folder, found) if better else found, 3 if workers else 5, 16 if workers else 8, workers)
+    return looped(
+        Stored(folder, found) if better else found,
+        3 if workers else 5,
+        16 if workers else 8,
+        workers,
+    )
 
 
 def png_two_workers(folder: str, better: bool = False) -> Training:

@@ -20,7 +20,11 @@ class Templates(Dataset):
     """A nested template, copied for every sample though only one value changes."""
 
     def __init__(self, better: bool) -> None:
-        self.template = {"boxes": [[n, n + 1, n + 2, n + 3] for n in range(200)], "label": 0, "name": "picture"}
+        self.template = {
+            "boxes": [[n, n + 1, n + 2, n + 3] for n in range(200)],
+            "label": 0,
+            "name": "picture",
+        }
         self.better = better
 
     def __len__(self) -> int:
@@ -67,7 +71,8 @@ class Noisy(Dataset):
 
 
 class Shared(Dataset):
-    """Reads a table under a lock that a thread beside it, which updates the table, holds most of the time."""
+    """Reads a table under a lock that a thread beside it, which updates the table, holds most of
+    the time."""
 
     def __init__(self, better: bool) -> None:
         self.table = np.random.default_rng(0).random(12_000)

@@ -55,7 +55,9 @@ class Rows(Dataset):
 
         def make(target: Path) -> None:
             rows = np.random.default_rng(0).normal(size=(8_000, 16)).astype(np.float32)
-            Table.from_dict({"values": list(rows), "label": list(range(8_000))}).save_to_disk(str(target / "table"))
+            Table.from_dict({"values": list(rows), "label": list(range(8_000))}).save_to_disk(
+                str(target / "table")
+            )
 
         self.table = load_from_disk(str(made(folder, "rows", make) / "table"))
         if better:
@@ -122,7 +124,8 @@ class Pickled(Dataset):
 
 
 class Chunked(Dataset):
-    """A row of an HDF5 file a sample. Chunks of 2 MB do not fit the chunk cache: each row is a chunk decompressed."""
+    """A row of an HDF5 file a sample. Chunks of 2 MB do not fit the chunk cache: each row is a
+    chunk decompressed."""
 
     def __init__(self, folder: str, rows_a_chunk: int, samples: int = 400) -> None:
         import h5py
@@ -130,7 +133,9 @@ class Chunked(Dataset):
         def make(target: Path) -> None:
             with h5py.File(target / "rows.h5", "w") as file:
                 rows = values(0, LENGTH * WIDTH).reshape(LENGTH, WIDTH)
-                file.create_dataset("rows", data=rows, chunks=(rows_a_chunk, WIDTH), compression="gzip")
+                file.create_dataset(
+                    "rows", data=rows, chunks=(rows_a_chunk, WIDTH), compression="gzip"
+                )
 
         self.path = str(made(folder, f"chunks-of-{rows_a_chunk}", make) / "rows.h5")
         self.samples = samples
@@ -155,9 +160,13 @@ def hf(folder: str, better: bool = False) -> Training:
     return looped(Rows(folder, better), 2, size=100)
 
 
-def unpacked(dataset: Any, suffix: str, write: Any, step_ms: float, size: int = 8, workers: int = 0) -> Any:
+def unpacked(
+    dataset: Any, suffix: str, write: Any, step_ms: float, size: int = 8, workers: int = 0
+) -> Any:
     def build(folder: str, better: bool = False) -> Training:
-        found = dataset(files(folder, "archives", suffix, write), MANY_SAMPLES if workers else SAMPLES)
+        found = dataset(
+            files(folder, "archives", suffix, write), MANY_SAMPLES if workers else SAMPLES
+        )
         return looped(Stored(folder, found) if better else found, step_ms, size, workers)
 
     return build

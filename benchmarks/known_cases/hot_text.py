@@ -28,14 +28,21 @@ def points(number: int) -> np.ndarray[Any, Any]:
 
 
 def write_ply(path: Path, number: int) -> None:
-    header = ["ply", "format ascii 1.0", f"element vertex {ROWS}", *(f"property float {c}" for c in COLUMNS)]
+    header = [
+        "ply",
+        "format ascii 1.0",
+        f"element vertex {ROWS}",
+        *(f"property float {c}" for c in COLUMNS),
+    ]
     with path.open("w") as file:
         file.write("\n".join([*header, "end_header", ""]))
         np.savetxt(file, points(number), fmt="%.4f")
 
 
 def write_table(path: Path, number: int) -> None:
-    np.savetxt(path, points(number), fmt="%.4f", delimiter=",", header=",".join(COLUMNS), comments="")
+    np.savetxt(
+        path, points(number), fmt="%.4f", delimiter=",", header=",".join(COLUMNS), comments=""
+    )
 
 
 class Clouds(Paths):
@@ -62,7 +69,9 @@ class ReaderTables(Paths):
 
 class LoadedTables(Paths):
     def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.from_numpy(np.loadtxt(self.paths[index], delimiter=",", skiprows=1, dtype=np.float32))
+        return torch.from_numpy(
+            np.loadtxt(self.paths[index], delimiter=",", skiprows=1, dtype=np.float32)
+        )
 
 
 class FrameTables(Paths):
@@ -97,7 +106,11 @@ class Records(Dataset):
 def record(number: int, boxes: int) -> dict[str, Any]:
     rng = np.random.default_rng(number)
     note = [f"object {n} of {number}" for n in range(boxes)]
-    return {"name": f"picture{number:05}.jpg", "boxes": rng.normal(size=(boxes, 4)).round(3).tolist(), "notes": note}
+    return {
+        "name": f"picture{number:05}.jpg",
+        "boxes": rng.normal(size=(boxes, 4)).round(3).tolist(),
+        "notes": note,
+    }
 
 
 class Texts(Dataset):
@@ -107,8 +120,13 @@ class Texts(Dataset):
 
     def __init__(self) -> None:
         rng = np.random.default_rng(0)
-        self.words = ["".join(map(chr, rng.integers(97, 123, length))) for length in rng.integers(2, 9, 3000)]
-        self.texts = [" ".join(self.words[n] for n in rng.integers(0, 3000, 4000)) + "." for _ in range(DISTINCT)]
+        self.words = [
+            "".join(map(chr, rng.integers(97, 123, length))) for length in rng.integers(2, 9, 3000)
+        ]
+        self.texts = [
+            " ".join(self.words[n] for n in rng.integers(0, 3000, 4000)) + "."
+            for _ in range(DISTINCT)
+        ]
         self.ids = {word: number for number, word in enumerate(self.words)}
 
     def __len__(self) -> int:
@@ -136,7 +154,9 @@ class Annotations(Paths):
         return torch.tensor([int(value.text or 0) for value in first])
 
 
-def parsed(dataset: Any, suffix: str, write: Any, step_ms: float, size: int = 8, workers: int = 0) -> Any:
+def parsed(
+    dataset: Any, suffix: str, write: Any, step_ms: float, size: int = 8, workers: int = 0
+) -> Any:
     """The case's loop: files that are parsed, or what parsing gives, stored once."""
 
     def build(folder: str, better: bool = False) -> Training:
@@ -153,7 +173,10 @@ def records(kind: str, boxes: int, step_ms: float, size: int = 8, workers: int =
 
             texts = [yaml.safe_dump(record(number, boxes)) for number in range(DISTINCT)]
         else:
-            texts = [(json.dumps if kind == "json" else repr)(record(number, boxes)) for number in range(DISTINCT)]
+            texts = [
+                (json.dumps if kind == "json" else repr)(record(number, boxes))
+                for number in range(DISTINCT)
+            ]
         found = Records(texts, kind, MANY_SAMPLES if workers else SAMPLES)
         return looped(Stored(folder, found) if better else found, step_ms, size, workers)
 

@@ -57,7 +57,9 @@ class Decoding(Dataset):
 class Remote(Dataset):
     """Every sample is waited for, as from a store across the network: latency is the limit."""
 
-    def __init__(self, length: int, milliseconds: float, slow_every: int = 0, slow_ms: float = 0.0) -> None:
+    def __init__(
+        self, length: int, milliseconds: float, slow_every: int = 0, slow_ms: float = 0.0
+    ) -> None:
         self.length, self.milliseconds = length, milliseconds
         self.slow_every, self.slow_ms = slow_every, slow_ms
 
@@ -107,4 +109,6 @@ def as_is(batch: Any) -> Any:
 
 def whole_batches(dataset: Any, size: int) -> DataLoader:
     """A DataLoader that indexes the data set once a batch."""
-    return DataLoader(dataset, batch_size=None, sampler=BatchIndices(len(dataset), size), collate_fn=as_is)
+    return DataLoader(
+        dataset, batch_size=None, sampler=BatchIndices(len(dataset), size), collate_fn=as_is
+    )

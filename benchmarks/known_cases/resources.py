@@ -1,4 +1,5 @@
-"""What a machine runs out of: threads that fight for cores, memory, descriptors; and a table read row by row."""
+"""What a machine runs out of: threads that fight for cores, memory, descriptors; and a table read
+row by row."""
 
 from __future__ import annotations
 
@@ -102,7 +103,9 @@ def kept_batches(keep: bool = True) -> Training:
     """Batches of workers are kept, and with each of their tensors a descriptor."""
     import resource
 
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    )
     kept: deque[Any] = deque(maxlen=440 if keep else 1)
     wait = takes(6)
 

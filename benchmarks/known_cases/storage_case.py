@@ -1,4 +1,5 @@
-"""What a case of a planted storage layout is: the loop, what the report must name, and which rules may speak."""
+"""What a case of a planted storage layout is: the loop, what the report must name, and which rules
+may speak."""
 
 from __future__ import annotations
 
@@ -18,12 +19,13 @@ ABOUT = 0.25  # a count a sample may be this far off: batches at an epoch's end 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout(Case):
-    """One case. `build(folder=…)` makes the loop as found with its files below that folder; where there is a `fix`,
-    `better=True` makes the loop with the layout a good engineer would choose.
+    """One case. `build(folder=…)` makes the loop as found with its files below that folder; where
+    there is a `fix`, `better=True` makes the loop with the layout a good engineer would choose.
 
-    One of `names` must be in the report: a suffix with its dot among the files opened, anything else among the
-    containers. One of `causes` must be recommended, none of `forbidden` may be, and `rejected` must be said not to
-    help. One of `words` must be in what the causes, or the rejected rules, say.
+    One of `names` must be in the report: a suffix with its dot among the files opened, anything
+    else among the containers. One of `causes` must be recommended, none of `forbidden` may be, and
+    `rejected` must be said not to help. One of `words` must be in what the causes, or the rejected
+    rules, say.
     """
 
     names: tuple[str, ...] = ()
@@ -38,24 +40,38 @@ class Layout(Case):
         """What the report says of the planted layout, and what is wrong with that."""
         said = {rule: outcome_of(loader, rule) for rule in RULES}
         storage = loader.storage
-        unseen = ["no storage summary in the report"] if storage is None else list(self._unseen(storage))
+        unseen = (
+            ["no storage summary in the report"] if storage is None else list(self._unseen(storage))
+        )
         unsaid = list(self._unsaid(said))
         return {
             "seen": not unseen,
             "wrong": [*unseen, *unsaid],
             "storage": described(storage),
-            "said": {rule: f"{outcome}: {text}" for rule, (outcome, text, _) in said.items() if text},
-            "outcome": ", ".join(f"{rule} {outcome}" for rule, (outcome, _, _) in said.items() if outcome != "silent"),
-            "predicted": next((said[rule][2] for rule in self.causes if said[rule][0] == "recommended"), None),
+            "said": {
+                rule: f"{outcome}: {text}" for rule, (outcome, text, _) in said.items() if text
+            },
+            "outcome": ", ".join(
+                f"{rule} {outcome}" for rule, (outcome, _, _) in said.items() if outcome != "silent"
+            ),
+            "predicted": next(
+                (said[rule][2] for rule in self.causes if said[rule][0] == "recommended"), None
+            ),
             "ok": not unseen and not unsaid,
         }
 
     def _unseen(self, storage: StorageSummary) -> Iterator[str]:
         there = {kind.suffix for kind in storage.kinds} | {each.kind for each in storage.containers}
         if self.names and not there.intersection(self.names):
-            yield f"none of {', '.join(self.names)} is named, only {', '.join(sorted(there)) or 'nothing'}"
+            yield (
+                f"none of {', '.join(self.names)} is named, only "
+                f"{', '.join(sorted(there)) or 'nothing'}"
+            )
         if self.mount is not None and self.mount not in {each.kind for each in storage.mounts}:
-            yield f"no mount is called {self.mount}, only {', '.join(each.kind for each in storage.mounts) or 'none'}"
+            yield (
+                f"no mount is called {self.mount}, only "
+                f"{', '.join(each.kind for each in storage.mounts) or 'none'}"
+            )
         if self.opens is not None and not self._about(storage.opens_per_sample):
             yield f"{storage.opens_per_sample} opens a sample instead of {self.opens}"
         if self.reopened is not None:
@@ -65,7 +81,9 @@ class Layout(Case):
         # What waits for a core, on a machine that does other things as well, is neither.
         shares = {"reading": storage.reading_share, "decoding": storage.decoding_share}
         known = {name: share for name, share in shares.items() if share is not None}
-        if self.mostly is not None and (not known or max(known, key=lambda name: known[name]) != self.mostly):
+        if self.mostly is not None and (
+            not known or max(known, key=lambda name: known[name]) != self.mostly
+        ):
             yield f"fetch is said not to be {self.mostly}: {known}"
 
     def _about(self, count: float | None) -> bool:
@@ -82,7 +100,9 @@ class Layout(Case):
         for rule in self.rejected:
             if said[rule][0] != "rejected":
                 yield f"{rule} is not rejected but {said[rule][0]}"
-        text = " ".join(said[rule][1] for rule in (*self.causes, *self.rejected) if rule in said).lower()
+        text = " ".join(
+            said[rule][1] for rule in (*self.causes, *self.rejected) if rule in said
+        ).lower()
         if text and self.words and not any(word.lower() in text for word in self.words):
             yield f"none of the words {', '.join(self.words)} is said"
 

@@ -24,7 +24,8 @@ ROWS, WIDTH, GROUP = 20_000, 64, 2_000
 
 
 class Contained(Dataset):
-    """Samples in one file at `path`. `reopened` at every access; otherwise opened at the first, in each worker."""
+    """Samples in one file at `path`. `reopened` at every access; otherwise opened at the first, in
+    each worker."""
 
     def __init__(self, path: Path, length: int, reopened: bool = False) -> None:
         self.path, self.length, self.reopened = str(path), length, reopened
@@ -43,7 +44,9 @@ class Lmdb(Contained):
         import lmdb
 
         if self.handle is None:
-            self.handle = lmdb.open(self.path, subdir=False, readonly=True, lock=False, readahead=False)
+            self.handle = lmdb.open(
+                self.path, subdir=False, readonly=True, lock=False, readahead=False
+            )
         with self.handle.begin() as transaction:
             return as_tensor(transaction.get(f"{index % MEMBERS:08}".encode()))
 
@@ -99,7 +102,9 @@ class Database(Contained):
     def __getitem__(self, index: int) -> torch.Tensor:
         if self.handle is None:
             self.handle = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)
-        (raw,) = self.handle.execute("SELECT raw FROM samples WHERE id = ?", (index % MEMBERS,)).fetchone()
+        (raw,) = self.handle.execute(
+            "SELECT raw FROM samples WHERE id = ?", (index % MEMBERS,)
+        ).fetchone()
         return as_tensor(raw)
 
 
@@ -108,7 +113,10 @@ def lmdb_file(folder: str) -> Training:
         import lmdb
 
         path = str(target / "data.mdb")
-        with lmdb.open(path, subdir=False, map_size=64 << 20) as stored, stored.begin(write=True) as transaction:
+        with (
+            lmdb.open(path, subdir=False, map_size=64 << 20) as stored,
+            stored.begin(write=True) as transaction,
+        ):
             for number in range(MEMBERS):
                 transaction.put(f"{number:08}".encode(), noise(number, 48))
 
@@ -124,7 +132,9 @@ def tar(folder: str, better: bool = False) -> Training:
                 entry.size = len(raw)
                 archive.addfile(entry, io.BytesIO(raw))
 
-    return looped(Tar(made(folder, "tar", make) / "samples.tar", MEMBERS, reopened=not better), 4, size=4)
+    return looped(
+        Tar(made(folder, "tar", make) / "samples.tar", MEMBERS, reopened=not better), 4, size=4
+    )
 
 
 def zipped(folder: str, better: bool = False) -> Training:
@@ -133,7 +143,9 @@ def zipped(folder: str, better: bool = False) -> Training:
             for number in range(MEMBERS):
                 archive.writestr(f"{number:05}.bin", noise(number))
 
-    return looped(Zip(made(folder, "zip", make) / "samples.zip", 2 * MEMBERS, reopened=not better), 3, size=8)
+    return looped(
+        Zip(made(folder, "zip", make) / "samples.zip", 2 * MEMBERS, reopened=not better), 3, size=8
+    )
 
 
 def parquet(folder: str, better: bool = False) -> Training:
@@ -160,7 +172,9 @@ def sqlite(folder: str) -> Training:
             database.executemany("INSERT INTO samples VALUES (?, ?)", rows)
         database.close()
 
-    return looped(Database(made(folder, "sqlite", make) / "samples.sqlite", 10 * MEMBERS), 1, size=16)
+    return looped(
+        Database(made(folder, "sqlite", make) / "samples.sqlite", 10 * MEMBERS), 1, size=16
+    )
 
 
 def chunked(rows_a_chunk: int, step_ms: float, samples: int = 400) -> Any:

@@ -119,7 +119,9 @@ class Cut(Dataset):
         return self.rows
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        row = np.fromfile(self.path, dtype=np.uint8, count=self.width, offset=128 + index * self.width)
+        row = np.fromfile(
+            self.path, dtype=np.uint8, count=self.width, offset=128 + index * self.width
+        )
         return torch.from_numpy(row)
 
 
@@ -148,7 +150,9 @@ def small_cold(folder: str, better: bool = False) -> Training:
 
 
 def small_warm(folder: str) -> Training:
-    return looped(Raw(files(folder, "raw", ".bin", write_raw, MANY), 8_000), 0.5, size=32, workers=2)
+    return looped(
+        Raw(files(folder, "raw", ".bin", write_raw, MANY), 8_000), 0.5, size=32, workers=2
+    )
 
 
 def small_in_memory(folder: str) -> Training:
@@ -178,7 +182,10 @@ def npz(folder: str) -> Training:
 
 def memory_mapped(folder: str) -> Training:
     def make(target: Path) -> None:
-        np.save(target / "rows.npy", np.random.default_rng(0).normal(size=(20_000, 256)).astype(np.float32))
+        np.save(
+            target / "rows.npy",
+            np.random.default_rng(0).normal(size=(20_000, 256)).astype(np.float32),
+        )
 
     return looped(Mapped(made(folder, "mapped", make) / "rows.npy"), 1, size=64)
 
@@ -190,7 +197,10 @@ def reopened(folder: str, better: bool = False) -> Training:
 def json_lines(folder: str) -> Training:
     def make(target: Path) -> None:
         rng = np.random.default_rng(0)
-        lines = (json.dumps({"name": f"{n:05}", "values": rng.normal(size=600).round(4).tolist()}) for n in range(1500))
+        lines = (
+            json.dumps({"name": f"{n:05}", "values": rng.normal(size=600).round(4).tolist()})
+            for n in range(1500)
+        )
         (target / "rows.jsonl").write_text("\n".join(lines) + "\n")
 
     return looped(Lines(made(folder, "lines", make) / "rows.jsonl"), 2, size=16)

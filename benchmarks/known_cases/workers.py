@@ -24,7 +24,9 @@ def decoding(num_workers: int = 0) -> Training:
 def decoding_alone(num_workers: int = 1) -> Training:
     """Nothing to overlap with: one worker computes, one core idles."""
     dataset = Decoding(100 * 8, 350)
-    return Training(DataLoader(dataset, batch_size=8, shuffle=True, num_workers=num_workers), takes(1), size=8)
+    return Training(
+        DataLoader(dataset, batch_size=8, shuffle=True, num_workers=num_workers), takes(1), size=8
+    )
 
 
 class Spectra(Dataset):
@@ -45,7 +47,11 @@ class Spectra(Dataset):
 
 
 def spectra(num_workers: int = 0) -> Training:
-    return Training(DataLoader(Spectra(), batch_size=12, shuffle=True, num_workers=num_workers), takes(3), size=12)
+    return Training(
+        DataLoader(Spectra(), batch_size=12, shuffle=True, num_workers=num_workers),
+        takes(3),
+        size=12,
+    )
 
 
 def remote(num_workers: int = 0) -> Training:
@@ -60,7 +66,9 @@ def remote_two_workers(num_workers: int = 2) -> Training:
 
 
 def batched_with_workers(num_workers: int = 4) -> Training:
-    loader = DataLoader(Batched(60_000), batch_size=100, shuffle=True, num_workers=num_workers, collate_fn=passed)
+    loader = DataLoader(
+        Batched(60_000), batch_size=100, shuffle=True, num_workers=num_workers, collate_fn=passed
+    )
     return Training(loader, size=100)
 
 
@@ -103,7 +111,8 @@ def streamed(num_workers: int = 0) -> Training:
 
 
 def bursts(**arguments: Any) -> Training:
-    """Every 120th sample is slow, and the queue too shallow for it; on average there is plenty of time."""
+    """Every 120th sample is slow, and the queue too shallow for it; on average there is plenty of
+    time."""
     dataset = Remote(180 * 4, 0.4, slow_every=120, slow_ms=80)
     return Training(DataLoader(dataset, batch_size=4, num_workers=2, **arguments), takes(5), size=4)
 
@@ -122,7 +131,8 @@ def crowded(num_workers: int = 8) -> Training:
 
 
 MORE = ("num-workers",)
-# Where samples are decompressed the same way each time, storing them decoded is as right, once stacks have shown it.
+# Where samples are decompressed the same way each time, storing them decoded is as right, once
+# stacks have shown it.
 DECODES = ("num-workers", "hot-function")
 CASES = (
     Case("decoding", "decoding in the training process, cores idle", decoding, DECODES,

@@ -5,4 +5,6 @@ from __future__ import annotations
 from . import healthy, looked_at, unseen
 from .loop import Loop
 
-LOOPS: dict[str, Loop] = {loop.name: loop for module in (looked_at, unseen, healthy) for loop in module.LOOPS}
+LOOPS: dict[str, Loop] = {
+    loop.name: loop for module in (looked_at, unseen, healthy) for loop in module.LOOPS
+}

@@ -28,7 +28,9 @@ class Records(Dataset):
 
         if Records.reading is None:
             Records.reading = lmdb.open(str(records() / "store"), readonly=True, lock=False).begin()
-        return torch.from_numpy(np.load(io.BytesIO(Records.reading.get(f"{index % 2000}".encode())))), index
+        return torch.from_numpy(
+            np.load(io.BytesIO(Records.reading.get(f"{index % 2000}".encode())))
+        ), index
 
 
 def rows() -> TensorDataset:

@@ -20,7 +20,8 @@ from .materials import FILES, ROWS, Made, made, patches, photographs, recordings
 
 
 class Landmarks(Dataset):
-    """After the data tutorial of PyTorch: a CSV file of pictures and points, rescaled and cropped."""
+    """After the data tutorial of PyTorch: a CSV file of pictures and points, rescaled and
+    cropped."""
 
     def __init__(self) -> None:
         import pandas as pd
@@ -63,7 +64,11 @@ def spoken(index: int) -> tuple[torch.Tensor]:
     with wave.open(str(recordings() / f"{index % FILES}.wav")) as file:
         samples = np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32)
     frames = np.lib.stride_tricks.sliding_window_view(samples, 400)[::160]
-    return (torch.from_numpy(np.log1p(np.abs(np.fft.rfft(frames * np.hanning(400)))).astype(np.float32)),)
+    return (
+        torch.from_numpy(
+            np.log1p(np.abs(np.fft.rfft(frames * np.hanning(400)))).astype(np.float32)
+        ),
+    )
 
 
 class Frame(Dataset):
@@ -131,7 +136,9 @@ def padded(samples: list[Any]) -> tuple[torch.Tensor, torch.Tensor]:
 
 def arrays() -> TensorDataset:
     """Tensors in memory, the commonest data set of all."""
-    values = torch.rand(MANY, 16, generator=torch.Generator().manual_seed(0))  # nothing of the training's own stream
+    values = torch.rand(
+        MANY, 16, generator=torch.Generator().manual_seed(0)
+    )  # nothing of the training's own stream
     return TensorDataset(values, torch.arange(MANY))
 
 

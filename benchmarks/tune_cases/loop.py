@@ -1,4 +1,5 @@
-"""What a loader of the tuning benchmark is: a data set, what the user gave DataLoader(), and a training step."""
+"""What a loader of the tuning benchmark is: a data set, what the user gave DataLoader(), and a
+training step."""
 
 from __future__ import annotations
 
@@ -14,10 +15,12 @@ OF_WORKERS = ("prefetch_factor", "persistent_workers")
 
 @dataclass(frozen=True)
 class Loop:
-    """The last part of a batch is the numbers of its samples, as labels are, so that order can be checked.
+    """The last part of a batch is the numbers of its samples, as labels are, so that order can be
+    checked.
 
-    `own` is what the user's code says of workers. `order` makes the arguments that say which samples come when; without
-    it they are shuffled. `held_out` loops are judged, and nothing was chosen by them.
+    `own` is what the user's code says of workers. `order` makes the arguments that say which
+    samples come when; without it they are shuffled. `held_out` loops are judged, and nothing was
+    chosen by them.
     """
 
     name: str
@@ -40,5 +43,7 @@ class Loop:
             given = {name: value for name, value in given.items() if name not in OF_WORKERS}
         data = self.data()
         order = {"shuffle": True} if self.order is None else self.order(data)
-        size = {} if "batch_sampler" in order else {"batch_size": self.batch_size, "drop_last": True}
+        size = (
+            {} if "batch_sampler" in order else {"batch_size": self.batch_size, "drop_last": True}
+        )
         return DataLoader(data, collate_fn=self.collate, **size, **order, **given)

@@ -40,7 +40,8 @@ def made(sample: Callable[[int], Any], length: int = LENGTH) -> Callable[[], Mad
 
 
 def once(make: Callable[[Path], Any]) -> Callable[[], Path]:
-    """A folder whose files are made by the first who asks, in one process of a run; others find them."""
+    """A folder whose files are made by the first who asks, in one process of a run; others find
+    them."""
 
     @cache
     def folder() -> Path:
@@ -93,14 +94,18 @@ def patches(place: Path) -> None:
         for name, size in (("input", 32), ("label", 64)):
             shape = (2000, 3, size, size)
             values = rng.integers(0, 32, shape, dtype=np.uint8)
-            file.create_dataset(name, data=values, chunks=(1, *shape[1:]), compression="gzip", compression_opts=1)
+            file.create_dataset(
+                name, data=values, chunks=(1, *shape[1:]), compression="gzip", compression_opts=1
+            )
 
 
 @once
 def volumes(place: Path) -> None:
     rng = np.random.default_rng(3)
     for number in range(FILES):
-        np.savez_compressed(place / f"{number}.npz", x=rng.integers(0, 16, (24, 48, 48)).astype(np.int16))
+        np.savez_compressed(
+            place / f"{number}.npz", x=rng.integers(0, 16, (24, 48, 48)).astype(np.int16)
+        )
 
 
 @once
@@ -128,7 +133,10 @@ def records(place: Path) -> None:
     import lmdb
 
     rng = np.random.default_rng(6)
-    with lmdb.open(str(place / "store"), map_size=1 << 28) as store, store.begin(write=True) as writing:
+    with (
+        lmdb.open(str(place / "store"), map_size=1 << 28) as store,
+        store.begin(write=True) as writing,
+    ):
         for number in range(2000):
             buffer = io.BytesIO()
             np.save(buffer, rng.random(256, dtype=np.float32))

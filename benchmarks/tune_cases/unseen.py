@@ -1,4 +1,5 @@
-"""Loops that were not looked at while tuning was made; `folder` was, once it had shown something."""
+"""Loops that were not looked at while tuning was made; `folder` was, once it had shown
+something."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def augmented(index: int) -> tuple[torch.Tensor]:
     values = np.stack([NOISE * (1 + index % 5)] * 3)
     values = np.rot90(values[:, :, ::-1], index % 4, (1, 2))[:, 8:88, 8:88]
     values = np.clip(values * 1.1 + 0.05, 0, 1) ** 0.9
-    values = (values - values.mean((1, 2), keepdims=True)) / (values.std((1, 2), keepdims=True) + 1e-6)
+    values = (values - values.mean((1, 2), keepdims=True)) / (
+        values.std((1, 2), keepdims=True) + 1e-6
+    )
     return (torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)),)
 
 

@@ -1,1 +1,2 @@
-"""What every room may use: the clock, errors, the schema of records, liveness of processes, atomic writes, mounts."""
+"""What every room may use: the clock, errors, the schema of records, liveness of processes, atomic
+writes, mounts."""

@@ -7,11 +7,14 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
-    """Replace `path` in one step: a reader sees the old text or the new, never a part. Who may read it: `mode`."""
+    """Replace `path` in one step: a reader sees the old text or the new, never a part. Who may read
+    it: `mode`."""
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.getpid()}")
     data = memoryview(text.encode())
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), mode)
+    fd = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), mode
+    )
     try:
         while data:
             data = data[os.write(fd, data) :]

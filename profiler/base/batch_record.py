@@ -1,7 +1,7 @@
 """How a record's fields become bytes: nothing else knows a struct format or an offset of one.
 
-The compiled form of the hot path is told where the fields lie (`native/form.py`); everything in Python asks here, by
-the names in `schema`.
+The compiled form of the hot path is told where the fields lie (`native/form.py`); everything in
+Python asks here, by the names in `schema`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ class Part:
         self._struct = struct.Struct("@" + "".join(field.code for field in fields))
         end = schema.offset(fields[-1].name) + struct.calcsize("@" + fields[-1].code)
         if self._at + self._struct.size != end or any(field.count > 1 for field in fields):
-            raise ValueError(f"{first} to {last} of a {schema.name} record do not lie as one struct does")
-        # Of fields at the record's beginning, what every batch calls: no function of ours in between.
+            raise ValueError(
+                f"{first} to {last} of a {schema.name} record do not lie as one struct does"
+            )
+        # Of fields at the record's beginning, what every batch calls: no function of ours in
+        # between.
         self.put = self._put if self._at else self._struct.pack_into
 
     def _put(self, buffer: Buffer, record: int, *values: float) -> None:
@@ -49,7 +52,8 @@ class Part:
 HEAD = Part(BATCH, "seq", "epoch")
 # All of a batch that came from a worker, in one call.
 RECEIVED = Part(BATCH, "seq", "sample_max_ns")
-# Of a batch made in this process and looked at in detail: CPU times, size, own cost, single samples.
+# Of a batch made in this process and looked at in detail: CPU times, size, own cost, single
+# samples.
 DETAIL = Part(BATCH, "fetch_cpu_ns", "sample_max_ns")
 
 WAIT, INDEX, COMPUTE = Part(BATCH, "wait_ns"), Part(BATCH, "index_ns"), Part(BATCH, "compute_ns")
@@ -62,4 +66,6 @@ COPIES_WAYS = Part(BATCH, "h2d_pinned", "h2d_blocking")
 ON_DEVICE = Part(BATCH, "compute_device_ns", "stall_ns")
 
 # Of an iteration's row, what becomes known later.
-FIRST, END, BATCHES, HOW = (Part(EPOCH, name) for name in ("t_first_ns", "t_end_ns", "batches", "how"))
+FIRST, END, BATCHES, HOW = (
+    Part(EPOCH, name) for name in ("t_first_ns", "t_end_ns", "batches", "how")
+)

@@ -1,4 +1,5 @@
-"""Threads end before the interpreter does. One that it finds at work in C++ ends the process: "terminate called"."""
+"""Threads end before the interpreter does. One that it finds at work in C++ ends the process:
+"terminate called"."""
 
 from __future__ import annotations
 
@@ -34,5 +35,7 @@ class EndableThread(threading.Thread):
         deadline = time.monotonic() + PATIENCE_S
         while self.is_alive() and time.monotonic() < deadline:
             assert self.ident is not None
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), ctypes.py_object(GivenUp))
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(self.ident), ctypes.py_object(GivenUp)
+            )
             self.join(AGAIN_S)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 
 class LoaderscopeError(Exception):
-    """Base of every error raised to the user: its text is one sentence that says what is wrong and the mend."""
+    """Base of every error raised to the user: its text is one sentence that says what is wrong and
+    the mend."""
 
 
 class RunNotFound(LoaderscopeError):

@@ -1,6 +1,8 @@
-"""What runs, processes and hosts say of themselves, as it stands in `run.json`, `process.json` and `host.json`.
+"""What runs, processes and hosts say of themselves, as it stands in `run.json`, `process.json` and
+`host.json`.
 
-The recording side writes these types and every reader gets them back (see `tolerant`); None is what is not known.
+The recording side writes these types and every reader gets them back (see `tolerant`); None is what
+is not known.
 """
 
 from __future__ import annotations
@@ -48,11 +50,15 @@ class ProcessFacts(Struct, frozen=True, kw_only=True):
     local_rank: int | None = None
     world_size: int | None = None
     local_world_size: int | None = None
-    rank_source: Text | None = None  # who told the rank: "torch.distributed", "sampler", or a launcher
+    rank_source: Text | None = (
+        None  # who told the rank: "torch.distributed", "sampler", or a launcher
+    )
     python: Text | None = None
     torch: Text | None = None
     start_method: Text | None = None
-    affinity: int | Annotated[tuple[int, ...], Meta(min_length=1)] | None = None  # how many cores, or which
+    affinity: int | Annotated[tuple[int, ...], Meta(min_length=1)] | None = (
+        None  # how many cores, or which
+    )
     cpus: str | None = None
     torch_threads: int | None = None
     fd_limit: int | None = None  # open files it may hold
@@ -80,7 +86,8 @@ class EndedProcess(ProcessFacts, frozen=True, kw_only=True):
 
 
 class GpuFacts(Struct, frozen=True):
-    """One GPU as NVML or sysfs describes it. PCIe generation and width are the greatest that card and slot agree on."""
+    """One GPU as NVML or sysfs describes it. PCIe generation and width are the greatest that card
+    and slot agree on."""
 
     index: int = 0
     name: Text = "GPU"

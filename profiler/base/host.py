@@ -19,7 +19,8 @@ def host_name() -> str:
 
 
 def boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str | None:
-    """What tells this boot of this machine from any other; None where the platform has no such thing."""
+    """What tells this boot of this machine from any other; None where the platform has no such
+    thing."""
     try:
         return path.read_text(encoding="ascii").strip() or None
     except (OSError, ValueError):
@@ -27,7 +28,8 @@ def boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str | None:
 
 
 def both_clocks() -> dict[str, int]:
-    """The run's clock and the wall clock at one moment, ns; of several tries the one with the least between them."""
+    """The run's clock and the wall clock at one moment, ns; of several tries the one with the least
+    between them."""
     best = None
     for _ in range(5):
         before, unix, after = now_ns(), time.time_ns(), now_ns()

@@ -19,7 +19,8 @@ CREATE_TIME_TOLERANCE_S = 2.0
 
 
 def created(pid: int) -> float | None:
-    """When the process of this id was created, seconds since 1970; None where there is none (zombies included)."""
+    """When the process of this id was created, seconds since 1970; None where there is none
+    (zombies included)."""
     import psutil
 
     try:
@@ -42,12 +43,17 @@ class Liveness:
     created: Callable[[int], float | None] = created
 
     def state(
-        self, host: str | None, boot: str | None, pid: int | None, begun: float | None, exact: bool = True
+        self,
+        host: str | None,
+        boot: str | None,
+        pid: int | None,
+        begun: float | None,
+        exact: bool = True,
     ) -> State:
         """The state of a process that has not said it ended; `begun` is its creation time.
 
-        With `exact=False`, `begun` is only a time at which it was already running. Another boot of the same host means
-        "crashed"; another host means "unknown".
+        With `exact=False`, `begun` is only a time at which it was already running. Another boot of
+        the same host means "crashed"; another host means "unknown".
         """
         if host is None or host != self.host:
             return "unknown"

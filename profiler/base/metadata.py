@@ -1,7 +1,8 @@
 """Reading the JSON files of a run directory: bounded, typed, and clean enough to print.
 
-Nothing in a run directory is trusted: it may come from another machine, be torn by a crash, or have been written by
-someone who wishes the reader ill. Texts lose their control characters, sizes are capped, numbers are checked.
+Nothing in a run directory is trusted: it may come from another machine, be torn by a crash, or have
+been written by someone who wishes the reader ill. Texts lose their control characters, sizes are
+capped, numbers are checked.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ Scalar = str | int | float | bool | None
 
 
 def clean(text: object, limit: int = MAX_TEXT) -> str:
-    """One printable line: control, format and unpaired characters are replaced, what is too long is cut."""
+    """One printable line: control, format and unpaired characters are replaced, what is too long is
+    cut."""
     line = str(text)[: limit + 1]
     if not line.isprintable():
         spaced = line.replace("\n", " ").replace("\t", " ").replace("\r", " ")
@@ -35,20 +37,26 @@ def clean(text: object, limit: int = MAX_TEXT) -> str:
 
 
 def read_json(path: Path, notes: list[str] | None = None) -> dict[str, Any]:
-    """The object in a JSON file, cleaned; raises RunUnreadable, with FileNotFoundError as cause where there is none.
+    """The object in a JSON file, cleaned; raises RunUnreadable, with FileNotFoundError as cause
+    where there is none.
 
     A number that cannot be is None, and `notes` says which those were.
     """
     disbelieved: dict[str, None] = {}
-    cleaned: dict[str, Any] = _bounded(read_object(path, MAX_JSON_BYTES), MAX_DEPTH, "", disbelieved)
+    cleaned: dict[str, Any] = _bounded(
+        read_object(path, MAX_JSON_BYTES), MAX_DEPTH, "", disbelieved
+    )
     if disbelieved and notes is not None:
         names = ", ".join(list(disbelieved)[:MAX_NAMED])
-        notes.append(f"{clean(path.name)} holds numbers that cannot be ({names}): they count as not known")
+        notes.append(
+            f"{clean(path.name)} holds numbers that cannot be ({names}): they count as not known"
+        )
     return cleaned
 
 
 def read_object(path: Path, max_bytes: int) -> dict[str, Any]:
-    """The object in a JSON file, as it stands there: whoever uses it bounds and cleans it. Raises as `read_json`."""
+    """The object in a JSON file, as it stands there: whoever uses it bounds and cleans it. Raises
+    as `read_json`."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a FIFO would wait for ever
             raise RunUnreadable(f"{clean(path)} is not a file")
@@ -68,7 +76,8 @@ def read_object(path: Path, max_bytes: int) -> dict[str, Any]:
 
 
 def _bounded(value: Any, depth: int, key: str, disbelieved: dict[str, None]) -> Any:
-    """The value of this key, or inside it, without what cannot be; `disbelieved` gathers the keys of that."""
+    """The value of this key, or inside it, without what cannot be; `disbelieved` gathers the keys
+    of that."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, bool) or value is None:
@@ -93,7 +102,11 @@ def text(data: Mapping[str, Any], key: str) -> str | None:
 
 def integer(data: Mapping[str, Any], key: str) -> int | None:
     value = data.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and believable(key, value) else None
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and believable(key, value)
+        else None
+    )
 
 
 def number(data: Mapping[str, Any], key: str) -> float | None:

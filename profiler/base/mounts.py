@@ -1,4 +1,5 @@
-"""The kernel's table of mounts, and which file system a directory lies on. The only reader of that table."""
+"""The kernel's table of mounts, and which file system a directory lies on. The only reader of that
+table."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class MountPoint(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One line of the table. `root` is which folder of the file system hangs there; `options` are the file system's."""
+    """One line of the table. `root` is which folder of the file system hangs there; `options` are
+    the file system's."""
 
     path: str
     type: str
@@ -29,7 +31,8 @@ class Entry(NamedTuple):
 
 
 class Mounts:
-    """The mounts of this process, read when first asked for, and again where a later one must be missing."""
+    """The mounts of this process, read when first asked for, and again where a later one must be
+    missing."""
 
     def __init__(self, source: str = MOUNTINFO) -> None:
         self._source = source
@@ -38,7 +41,9 @@ class Mounts:
     def of(self, directory: str) -> MountPoint | None:
         """The mount this absolute directory lies on; None where the platform does not tell."""
         found = self._look_up(directory)
-        if found is None or found.type == "autofs":  # mounted when first used: the table read before lacks it
+        if (
+            found is None or found.type == "autofs"
+        ):  # mounted when first used: the table read before lacks it
             self._types = _read(self._source)
             found = self._look_up(directory)
         return found
@@ -64,12 +69,14 @@ def _read(source: str) -> dict[str, str]:
 def table(source: str | os.PathLike[str] = MOUNTINFO) -> Iterator[Entry]:
     """The mounts in a mountinfo file, in its order; none where there is no such file.
 
-    The kernel writes blanks, newlines and backslashes in names as octal numbers and all else as it is: a name may
-    hold any byte, and is given as `os.fsdecode` has it.
+    The kernel writes blanks, newlines and backslashes in names as octal numbers and all else as it
+    is: a name may hold any byte, and is given as `os.fsdecode` has it.
     """
     try:
         with open(source, "rb") as file:
-            lines = file.read(MAX_BYTES).split(b"\n")  # splitlines would end a name at a carriage return
+            lines = file.read(MAX_BYTES).split(
+                b"\n"
+            )  # splitlines would end a name at a carriage return
     except OSError:
         return
     for line in lines:

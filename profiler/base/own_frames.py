@@ -6,11 +6,15 @@ import os
 from types import TracebackType
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # of what records
-OWN = (HERE, os.path.join(os.path.dirname(HERE.rstrip(os.sep)), "tuning") + os.sep)  # of what stands in a loop's calls
+OWN = (
+    HERE,
+    os.path.join(os.path.dirname(HERE.rstrip(os.sep)), "tuning") + os.sep,
+)  # of what stands in a loop's calls
 
 
 def drop_inner_frames(error: BaseException) -> None:
-    """Unlink our frames from the middle of a traceback (the outermost one cannot be: it is still running)."""
+    """Unlink our frames from the middle of a traceback (the outermost one cannot be: it is still
+    running)."""
     entry: TracebackType | None = error.__traceback__
     while entry is not None:
         inner = entry.tb_next

@@ -1,8 +1,10 @@
-"""What the numbers of a run directory can be: what lies outside was not measured but made by damage.
+"""What the numbers of a run directory can be: what lies outside was not measured but made by
+damage.
 
-One table for all that is read: columns of lanes, totals, JSON files. Readers take what cannot be believed as not
-measured and say so, so that nothing above them meets infinite, negative or astronomic figures. Limits lie far above
-whatever a machine does; names end in their unit, and that is what most limits go by.
+One table for all that is read: columns of lanes, totals, JSON files. Readers take what cannot be
+believed as not measured and say so, so that nothing above them meets infinite, negative or
+astronomic figures. Limits lie far above whatever a machine does; names end in their unit, and that
+is what most limits go by.
 """
 
 from __future__ import annotations
@@ -22,22 +24,51 @@ _MOST_OF_ANY = 1 << 62
 
 # Single names, of columns and of JSON keys.
 _NAMED: dict[str, float] = {
-    "created_unix_ns": 1 << 62, "unix_ns": 1 << 62, "ended_unix_ns": 1 << 62, "create_time": 1e11,
-    "hook_ns": 1e9, "own_ns": 1e12, "cpu_quota": 1 << 16, "cgroup_cpu_quota": 1 << 16, "load_1m": 1e7,
-    "cores_logical": 1 << 16, "cores_physical": 1 << 16, "affinity": 1 << 16, "torch_threads": 1 << 20,
-    "rank": 1 << 24, "local_rank": 1 << 24, "world_size": 1 << 24, "local_world_size": 1 << 24,
-    "pid": (1 << 31) - 1, "owner": (1 << 31) - 1, "worker_pid": (1 << 31) - 1, "owner_pid": (1 << 31) - 1,
-    "num_workers": 1 << 15, "prefetch_factor": 1 << 20, "batch_size": 1 << 31, "batches": 1 << 50, "samples": 1 << 50,
-    "instance": 1 << 24, "padding_share": 1, "rate_hz": 1e6, "power_mw": 1e8, "digest": math.inf, "index": 1 << 24,
-    "dataset_len": 1 << 53, "length": 1 << 53,
-}  # fmt: skip
+    "created_unix_ns": 1 << 62,
+    "unix_ns": 1 << 62,
+    "ended_unix_ns": 1 << 62,
+    "create_time": 1e11,
+    "hook_ns": 1e9,
+    "own_ns": 1e12,
+    "cpu_quota": 1 << 16,
+    "cgroup_cpu_quota": 1 << 16,
+    "load_1m": 1e7,
+    "cores_logical": 1 << 16,
+    "cores_physical": 1 << 16,
+    "affinity": 1 << 16,
+    "torch_threads": 1 << 20,
+    "rank": 1 << 24,
+    "local_rank": 1 << 24,
+    "world_size": 1 << 24,
+    "local_world_size": 1 << 24,
+    "pid": (1 << 31) - 1,
+    "owner": (1 << 31) - 1,
+    "worker_pid": (1 << 31) - 1,
+    "owner_pid": (1 << 31) - 1,
+    "num_workers": 1 << 15,
+    "prefetch_factor": 1 << 20,
+    "batch_size": 1 << 31,
+    "batches": 1 << 50,
+    "samples": 1 << 50,
+    "instance": 1 << 24,
+    "padding_share": 1,
+    "rate_hz": 1e6,
+    "power_mw": 1e8,
+    "digest": math.inf,
+    "index": 1 << 24,
+    "dataset_len": 1 << 53,
+    "length": 1 << 53,
+}
 # CPU time and the like since a process or a machine began: of all its cores.
-_SINCE_NS = frozenset({"cpu_user_ns", "cpu_system_ns", "run_delay_ns", "cgroup_throttled_ns", "sampler_cpu_ns"})
+_SINCE_NS = frozenset(
+    {"cpu_user_ns", "cpu_system_ns", "run_delay_ns", "cgroup_throttled_ns", "sampler_cpu_ns"}
+)
 
 
 @cache
 def limit(name: str) -> float | None:
-    """The largest number that a column or key of this name can hold, the smallest being 0; None for other names."""
+    """The largest number that a column or key of this name can hold, the smallest being 0; None for
+    other names."""
     if name in _NAMED:
         return _NAMED[name]
     if name in _SINCE_NS:
@@ -52,9 +83,12 @@ def limit(name: str) -> float | None:
 
 
 def believable(name: str, value: float) -> bool:
-    """Whether a key of this name can have this value. Of other names, any finite number that fits in 63 bits."""
+    """Whether a key of this name can have this value. Of other names, any finite number that fits
+    in 63 bits."""
     most = limit(name)
-    return 0 <= value <= most if most is not None else abs(value) < _MOST_OF_ANY  # both false of NaN
+    return (
+        0 <= value <= most if most is not None else abs(value) < _MOST_OF_ANY
+    )  # both false of NaN
 
 
 def believed(records: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int]:
@@ -70,7 +104,9 @@ def believed(records: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int]:
         if name == "seq" or not values.size:
             continue
         whole = values.dtype.kind == "i"
-        if values.max() <= most and values.min() >= (-1 if whole else 0):  # false where there is a NaN
+        if values.max() <= most and values.min() >= (
+            -1 if whole else 0
+        ):  # false where there is a NaN
             continue
         beyond = values > most
         wrong = beyond | (values < (-1 if whole else 0))

@@ -1,8 +1,8 @@
 """The records of every lane: names, types, units and how to read them.
 
-A field's struct code is native and naturally aligned ('q' int64, 'i' int32, 'h' int16, 'f' float32). Integer fields
-that were not measured hold -1, float fields hold NaN; never 0. The first field of every record is `seq`, its 1-based
-number in the lane.
+A field's struct code is native and naturally aligned ('q' int64, 'i' int32, 'h' int16, 'f'
+float32). Integer fields that were not measured hold -1, float fields hold NaN; never 0. The first
+field of every record is `seq`, its 1-based number in the lane.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Field:
-    """One column of a lane. `code` is a struct code, `count` > 1 makes it an array of that length."""
+    """One column of a lane. `code` is a struct code, `count` > 1 makes it an array of that
+    length."""
 
     name: str
     code: str
@@ -61,7 +62,9 @@ class Schema:
     @cached_property
     def described(self) -> bytes:
         """The schema as JSON, for a segment's header."""
-        return json.dumps([self.name, self.version, self.describe()], separators=(",", ":")).encode()
+        return json.dumps(
+            [self.name, self.version, self.describe()], separators=(",", ":")
+        ).encode()
 
     def describe(self) -> list[list[object]]:
         """What a segment's header stores: [name, code, count, offset] a field."""
@@ -81,17 +84,29 @@ BATCH = Schema(
         Field("collate_ns", "q", "collate_fn(samples), in the worker or in main"),
         Field("samples", "i", "indices in the batch (batch_size, less in a short last batch)"),
         Field("epoch", "i", "which iteration over the loader, from 0"),
-        # Patched when the loop comes back, only for the last batch of an epoch; otherwise it follows from t_ns.
-        Field("compute_ns", "q", "hand-over to the next next(); -1 here means: derive it from the next record"),
+        # Patched when the loop comes back, only for the last batch of an epoch; otherwise it
+        # follows from t_ns.
+        Field(
+            "compute_ns",
+            "q",
+            "hand-over to the next next(); -1 here means: derive it from the next record",
+        ),
         # Written when the batch came from a worker.
         Field("t_fetch_ns", "q", "when the worker began to fetch"),
         Field(
-            "pack_ns", "q", "serialising the batch for the queue, copies into shared memory included, until it is sent"
+            "pack_ns",
+            "q",
+            "serialising the batch for the queue, copies into shared memory included, until it is "
+            "sent",
         ),
         Field("queued_ns", "q", "finished in the worker, not yet taken by main"),
         Field("unpack_ns", "q", "rebuilding the batch from the queue"),
         Field("pin_ns", "q", "copying to page-locked memory"),
-        Field("pickled_bytes", "q", "bytes that crossed the pipe (tensor data in shared memory not counted)"),
+        Field(
+            "pickled_bytes",
+            "q",
+            "bytes that crossed the pipe (tensor data in shared memory not counted)",
+        ),
         Field("task", "i", "number of the batch in the order it was asked for, from 0"),
         Field("worker_pid", "i", "process id of the worker"),
         Field("worker", "h", "worker id"),
@@ -112,15 +127,24 @@ BATCH = Schema(
         Field("h2d_ns", "q", "those copies, by device events"),
         Field("h2d_host_ns", "q", "host time inside those copy calls"),
         Field("h2d_bytes", "q", "bytes copied"),
-        Field("compute_device_ns", "q", "device time from hand-over to the next next(), by device events"),
-        Field("stall_ns", "q", "part of wait during which the device had nothing to do, by device events"),
+        Field(
+            "compute_device_ns",
+            "q",
+            "device time from hand-over to the next next(), by device events",
+        ),
+        Field(
+            "stall_ns",
+            "q",
+            "part of wait during which the device had nothing to do, by device events",
+        ),
         Field("h2d_pinned", "i", "copies that came from page-locked memory"),
         Field("h2d_blocking", "i", "copies issued without non_blocking=True"),
         # Written for the first batches of an epoch only.
         Field(
             "digest",
             "q",
-            "63-bit hash: of the batch's indices (map-style), of its contents (iterable data sets); equal digests at "
+            "63-bit hash: of the batch's indices (map-style), of its contents (iterable data "
+            "sets); equal digests at "
             "the same place of two epochs, ranks or workers mean the same data",
         ),
     ),
@@ -139,7 +163,11 @@ EPOCH = Schema(
         Field("t_end_ns", "q", "when the iteration ended, as far as it is known"),
         Field("batches", "q", "batches handed over"),
         Field("epoch", "i", "which iteration over the loader, from 0"),
-        Field("instance", "i", "which object this loader was, from 0: more than one means it was built again"),
+        Field(
+            "instance",
+            "i",
+            "which object this loader was, from 0: more than one means it was built again",
+        ),
         Field("num_workers", "i", "workers of this iteration"),
         Field("how", "i", "-1 running or left early, 1 exhausted, 3 ended by an exception"),
     ),
@@ -179,11 +207,19 @@ MACHINE = Schema(
         Field("cgroup_throttled_ns", "q", "time the container was throttled, since it began"),
         Field("cgroup_nr_throttled", "q", "periods in which it was throttled, since it began"),
         Field("context_switches", "q", "context switches since boot"),
-        Field("sampler_cpu_ns", "q", "CPU time the sampler itself has used, with the py-spies it ran to their end"),
+        Field(
+            "sampler_cpu_ns",
+            "q",
+            "CPU time the sampler itself has used, with the py-spies it ran to their end",
+        ),
         Field("sampler_rss_bytes", "q", "resident memory of the sampler itself"),
         Field("cpu_user_pct", "f", "user time since the last sample, 100 = all cores"),
         Field("cpu_system_pct", "f", "system time since the last sample, 100 = all cores"),
-        Field("cpu_iowait_pct", "f", "idle with I/O outstanding since the last sample, 100 = all cores"),
+        Field(
+            "cpu_iowait_pct",
+            "f",
+            "idle with I/O outstanding since the last sample, 100 = all cores",
+        ),
         Field("cpu_idle_pct", "f", "idle since the last sample, 100 = all cores"),
         Field("cgroup_cpu_quota", "f", "cores the container may use"),
         Field("load_1m", "f", "runnable and waiting tasks, one-minute average"),
@@ -201,7 +237,12 @@ def core_schema(cores: int) -> Schema:
         (
             Field("seq", "q", "number of the sample"),
             Field("t_ns", "q", "when the sample was taken"),
-            Field("busy_pct", "f", "busy since the last sample, a core", count=max(1, min(cores, MAX_CORES))),
+            Field(
+                "busy_pct",
+                "f",
+                "busy since the last sample, a core",
+                count=max(1, min(cores, MAX_CORES)),
+            ),
         ),
     )
 
@@ -219,16 +260,28 @@ PROCESS = Schema(
         Field("pss_bytes", "q", "memory with shared pages divided among their users"),
         Field("minor_faults", "q", "page faults served without I/O, since the process began"),
         Field("major_faults", "q", "page faults that needed I/O, since the process began"),
-        Field("ctx_voluntary", "q", "voluntary context switches (waiting); on Linux, of the main thread"),
+        Field(
+            "ctx_voluntary",
+            "q",
+            "voluntary context switches (waiting); on Linux, of the main thread",
+        ),
         Field(
             "ctx_involuntary",
             "q",
             "involuntary context switches (lost the core); on Linux, of the main thread",
         ),
-        Field("read_disk_bytes", "q", "bytes this process, and children it has reaped, made the storage layer read"),
-        Field("read_all_bytes", "q", "bytes read by system calls, from disk and from the page cache"),
+        Field(
+            "read_disk_bytes",
+            "q",
+            "bytes this process, and children it has reaped, made the storage layer read",
+        ),
+        Field(
+            "read_all_bytes", "q", "bytes read by system calls, from disk and from the page cache"
+        ),
         Field("pid", "i", "process id"),
-        Field("owner_pid", "i", "the training process it belongs to (itself for a training process)"),
+        Field(
+            "owner_pid", "i", "the training process it belongs to (itself for a training process)"
+        ),
         Field("role", "i", "0 training process, 1 worker"),
         Field("worker", "i", "worker id"),
         Field("loader", "i", "number of the loader in its process"),
@@ -238,7 +291,8 @@ PROCESS = Schema(
         Field(
             "run_delay_ns",
             "q",
-            "time its main thread was ready to run but had no core, since it began (Linux with schedstat)",
+            "time its main thread was ready to run but had no core, since it began (Linux with "
+            "schedstat)",
         ),
     ),
 )
@@ -256,7 +310,11 @@ GPU = Schema(
         Field("power_mw", "i", "power draw, milliwatts"),
         Field("sm_clock_mhz", "i", "SM clock"),
         Field("mem_clock_mhz", "i", "memory clock"),
-        Field("util_pct", "i", "share of the time in which any kernel ran; 100 does not mean well used"),
+        Field(
+            "util_pct",
+            "i",
+            "share of the time in which any kernel ran; 100 does not mean well used",
+        ),
         Field("mem_util_pct", "i", "share of the time in which memory was read or written"),
         Field("gpu", "i", "NVML index of the device"),
     ),

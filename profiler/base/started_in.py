@@ -1,7 +1,9 @@
-"""The folder that the program was started in, as far as can be told: it may change its folder later, as Hydra does.
+"""The folder that the program was started in, as far as can be told: it may change its folder
+later, as Hydra does.
 
-It is noted when this package is imported, and multiprocessing, where that was imported earlier, has noted it too. In
-children that multiprocessing starts anew it hands on what it noted in their parent, whose folder they begin in.
+It is noted when this package is imported, and multiprocessing, where that was imported earlier, has
+noted it too. In children that multiprocessing starts anew it hands on what it noted in their
+parent, whose folder they begin in.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Run files as the `msgspec` types that they are written from, read with tolerance.
 
-A run directory may be torn by a crash, come from another version or machine, or have been written to harm its reader.
-So no value is refused as a whole: a field that is missing, or does not fit its type, has its default; an item that does
-not fit is left out; what is longer than its type's `max_length` is cut. A list of numbers is whole or nothing, since
-each one's place has a meaning.
+A run directory may be torn by a crash, come from another version or machine, or have been written
+to harm its reader. So no value is refused as a whole: a field that is missing, or does not fit its
+type, has its default; an item that does not fit is left out; what is longer than its type's
+`max_length` is cut. A list of numbers is whole or nothing, since each one's place has a meaning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 def read_as(kind: type[S], path: Path, notes: list[str] | None = None) -> S:
-    """The object in a JSON file, see `fitted`. Raises RunUnreadable as `read_json`, of which `notes` is too."""
+    """The object in a JSON file, see `fitted`. Raises RunUnreadable as `read_json`, of which
+    `notes` is too."""
     return fitted(read_json(path, notes), kind)
 
 
@@ -56,10 +57,19 @@ def _fit(value: Any, kind: Any) -> Any:
         return next((found for each in args if (found := _fit(value, each)) is not UNSET), UNSET)
     if isinstance(kind, type) and issubclass(kind, Struct):
         return _fit_struct(value, kind)
-    if origin is tuple and args[1:] == (...,) and isinstance(value, list) and not _is_number(args[0]):
+    if (
+        origin is tuple
+        and args[1:] == (...,)
+        and isinstance(value, list)
+        and not _is_number(args[0])
+    ):
         return tuple(found for each in value if (found := _fit(each, args[0])) is not UNSET)
     if origin in (dict, Mapping) and isinstance(value, dict):
-        return {name: found for name, each in value.items() if (found := _fit(each, args[1])) is not UNSET}
+        return {
+            name: found
+            for name, each in value.items()
+            if (found := _fit(each, args[1])) is not UNSET
+        }
     return UNSET
 
 
@@ -84,7 +94,10 @@ def _fit_struct(value: Any, kind: type[Struct]) -> Any:
     found = {field.name: _fit(value.get(field.encode_name, UNSET), field.type) for field in fields}
     try:
         return kind(**{name: each for name, each in found.items() if each is not UNSET})
-    except (ValueError, TypeError):  # a field without a default is missing, or fields contradict each other
+    except (
+        ValueError,
+        TypeError,
+    ):  # a field without a default is missing, or fields contradict each other
         return UNSET
 
 
@@ -94,6 +107,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def as_json(value: Struct) -> dict[str, Any]:
-    """As `json.dumps` takes it. (msgspec's own encoder refuses texts that are no UTF-8, and writes NaN as null.)"""
+    """As `json.dumps` takes it. (msgspec's own encoder refuses texts that are no UTF-8, and writes
+    NaN as null.)"""
     told: dict[str, Any] = msgspec.to_builtins(value)
     return told

@@ -1,8 +1,10 @@
-"""What torch and torchdata call the parts that measuring holds on to: each is looked up here, by its role.
+"""What torch and torchdata call the parts that measuring holds on to: each is looked up here, by
+its role.
 
-None of these names is promised to anybody. A torch that calls a part otherwise is found out before the part is used:
-`missing_*` say in words what is not where it was in every torch tried, and what depends on it is then left bare. The
-attributes of iterators that `iterators` and the compiled form read once a batch are named there, and checked from here.
+None of these names is promised to anybody. A torch that calls a part otherwise is found out before
+the part is used: `missing_*` say in words what is not where it was in every torch tried, and what
+depends on it is then left bare. The attributes of iterators that `iterators` and the compiled form
+read once a batch are named there, and checked from here.
 
 Nothing of torch is imported before a part is asked for: see `worker_target`.
 """
@@ -61,27 +63,51 @@ _FETCHERS = ("_MapDatasetFetcher", "_IterableDatasetFetcher")
 
 # What the hooks of an iterator take the place of, and what they and the fetching hooks read.
 _METHODS = ("__next__", "_next_index", "_next_data")
-_SINGLE = ("_sampler_iter", "_dataset_fetcher", "_auto_collation", "_dataset", "_num_yielded", "_pin_memory")
+_SINGLE = (
+    "_sampler_iter",
+    "_dataset_fetcher",
+    "_auto_collation",
+    "_dataset",
+    "_num_yielded",
+    "_pin_memory",
+)
 _MULTI_METHODS = ("_process_data", "_reset")
 _MULTI = (
-    "_send_idx", "_rcvd_idx", "_tasks_outstanding", "_worker_result_queue", "_workers", "_num_workers",
-    "_auto_collation", "_pin_memory",
-)  # fmt: skip
+    "_send_idx",
+    "_rcvd_idx",
+    "_tasks_outstanding",
+    "_worker_result_queue",
+    "_workers",
+    "_num_workers",
+    "_auto_collation",
+    "_pin_memory",
+)
 
 
 # What changing an iterator for another in mid-epoch reads and calls, of the one with workers.
 _SWITCH = (
-    "_task_info", "_index_queues", "_workers_done_event", "_worker_pids_set", "_mark_worker_as_unavailable",
-    "_shutdown_workers", "_try_put_index", "_prefetch_factor", "_persistent_workers", "_shutdown", "_set_worker_pids",
-    "_remove_worker_pids", "multiprocessing_context", "_send_idx",
-)  # fmt: skip
+    "_task_info",
+    "_index_queues",
+    "_workers_done_event",
+    "_worker_pids_set",
+    "_mark_worker_as_unavailable",
+    "_shutdown_workers",
+    "_try_put_index",
+    "_prefetch_factor",
+    "_persistent_workers",
+    "_shutdown",
+    "_set_worker_pids",
+    "_remove_worker_pids",
+    "multiprocessing_context",
+    "_send_idx",
+)
 
 
 class LoopRoles(NamedTuple):
     """At which places of a worker loop's arguments its parts are.
 
-    The data set is not among them: some torch hands it over, some in a list that the loop empties. The fetcher that the
-    loop makes has it under one name in all of them, see `dataset_of`.
+    The data set is not among them: some torch hands it over, some in a list that the loop empties.
+    The fetcher that the loop makes has it under one name in all of them, see `dataset_of`.
     """
 
     index_queue: int
@@ -94,16 +120,21 @@ _LOOP = {"index_queue": "index_queue", "result_queue": "data_queue", "worker": "
 
 
 def loop_roles(loop: Callable[..., None]) -> LoopRoles:
-    """The roles of this worker loop's arguments. Raises LookupError, in words, where one is not there."""
+    """The roles of this worker loop's arguments. Raises LookupError, in words, where one is not
+    there."""
     names = list(inspect.signature(loop).parameters)
     for name in _LOOP.values():
         if name not in names:
             raise LookupError(f"its worker loop has no {name!r}")
-    return LoopRoles(**{role: names.index(name) for role, name in _LOOP.items()}, stateful="worker_state" in names)
+    return LoopRoles(
+        **{role: names.index(name) for role, name in _LOOP.items()},
+        stateful="worker_state" in names,
+    )
 
 
 def worker_loop(kind: Kind) -> Callable[..., None]:
-    """What a worker of this kind of loader runs. ImportError or AttributeError where it is elsewhere."""
+    """What a worker of this kind of loader runs. ImportError or AttributeError where it is
+    elsewhere."""
     found: Callable[..., None] = getattr(import_module(kind.worker_module), kind.worker_names[-1])
     return found
 
@@ -177,8 +208,8 @@ def go_on(iterator: Any, order: Iterator[Any]) -> None:
 
 
 def has_room(iterator: Any) -> bool:
-    """Whether an iterator with workers may be given another task. A batch that came before its turn is under way too:
-    torch asks for another one as it gives it."""
+    """Whether an iterator with workers may be given another task. A batch that came before its turn
+    is under way too: torch asks for another one as it gives it."""
     return bool(under_way(iterator) < iterator._prefetch_factor * iterator._num_workers)
 
 
@@ -188,19 +219,26 @@ def put_task(iterator: Any) -> None:
 
 
 def take_one(iterator: Any, index: Iterator[Any]) -> None:
-    """An iterator with workers that is at work for nobody is given the task to make the batch of this index."""
+    """An iterator with workers that is at work for nobody is given the task to make the batch of
+    this index."""
     iterator._sampler_iter = index
     iterator._try_put_index()
 
 
 def finished(iterator: Any) -> bool:
     """Whether all that was asked for is made, or never will be: one of the workers has ended."""
-    queues = [getattr(iterator, name) for name in ("_worker_result_queue", "_data_queue") if hasattr(iterator, name)]
+    queues = [
+        getattr(iterator, name)
+        for name in ("_worker_result_queue", "_data_queue")
+        if hasattr(iterator, name)
+    ]
     try:
         waiting = sum(queue.qsize() for queue in {id(queue): queue for queue in queues}.values())
     except NotImplementedError:  # macOS does not count
         return True
-    return waiting >= iterator._tasks_outstanding or not all(worker.is_alive() for worker in iterator._workers)
+    return waiting >= iterator._tasks_outstanding or not all(
+        worker.is_alive() for worker in iterator._workers
+    )
 
 
 def fetcher_of(loader: Any) -> Any:
@@ -227,14 +265,16 @@ def check_number_of_workers(loader: Any) -> None:
 
 
 def kill_if_stuck(iterator: Any, error: BaseException) -> None:
-    """Workers that torch has waited for in vain, as long as `timeout` says: it would wait for their end, too."""
+    """Workers that torch has waited for in vain, as long as `timeout` says: it would wait for their
+    end, too."""
     if str(error).startswith("DataLoader timed out after"):
         for worker in getattr(iterator, "_workers", ()):
             worker.terminate()
 
 
 def dismiss(iterator: Any) -> None:
-    """Tell the workers of an iterator that has nothing under way to end; `dismissed` says when they have."""
+    """Tell the workers of an iterator that has nothing under way to end; `dismissed` says when they
+    have."""
     if hasattr(iterator, "_pin_memory_thread"):
         iterator._pin_memory_thread_done_event.set()
         iterator._worker_result_queue.put((None, None))
@@ -249,23 +289,26 @@ def dismissed(iterator: Any) -> bool:
 
 
 def let_die(iterator: Any) -> None:
-    """A worker that dies is an error of this iterator's next batch, and none in the midst of whatever code runs."""
+    """A worker that dies is an error of this iterator's next batch, and none in the midst of
+    whatever code runs."""
     if getattr(iterator, "_worker_pids_set", False):
         import_module("torch.utils.data._utils.signal_handling")._remove_worker_pids(id(iterator))
         iterator._worker_pids_set = False
 
 
 def watch_over(iterator: Any) -> None:
-    """Torch looks after these workers from now on: they have started after their iterator was made."""
+    """Torch looks after these workers from now on: they have started after their iterator was
+    made."""
     signals = import_module("torch.utils.data._utils.signal_handling")
     signals._set_worker_pids(id(iterator), tuple(worker.pid for worker in iterator._workers))
     iterator._worker_pids_set = True
 
 
 def start_feeding(iterator: Any) -> None:
-    """Start what feeds the queues of workers that have had no task yet. Left to the end, torch starts it then, to tell
-    them; of an iterator that is garbage, Python would have closed the queue's pipe by itself too: a thread that fails,
-    and whoever has been given that descriptor since would lose it."""
+    """Start what feeds the queues of workers that have had no task yet. Left to the end, torch
+    starts it then, to tell them; of an iterator that is garbage, Python would have closed the
+    queue's pipe by itself too: a thread that fails, and whoever has been given that descriptor
+    since would lose it."""
     for queue in iterator._index_queues:
         with queue._notempty:
             if queue._thread is None:
@@ -302,16 +345,21 @@ def missing_of_worker(kind: Kind) -> tuple[str, ...]:
             missing.append("it starts its workers in another way")
         loop = worker_loop(kind)
         loop_roles(loop)
-        if "create_fetcher" not in names_used([[loop]]) or not hasattr(fetcher_maker(), "create_fetcher"):
+        if "create_fetcher" not in names_used([[loop]]) or not hasattr(
+            fetcher_maker(), "create_fetcher"
+        ):
             missing.append("its worker loop makes its fetcher in another way")
         worker_signals()
     except (LookupError, ImportError, AttributeError) as error:
-        missing.append(str(error) if type(error) is LookupError else f"a part is elsewhere ({error})")
+        missing.append(
+            str(error) if type(error) is LookupError else f"a part is elsewhere ({error})"
+        )
     return (*missing, *_missing_of_fetchers())
 
 
 def _missing_of_fetchers() -> list[str]:
-    """Between fetching and collating a fetcher looks up its `collate_fn`: without that the two cannot be told apart."""
+    """Between fetching and collating a fetcher looks up its `collate_fn`: without that the two
+    cannot be told apart."""
     found = import_module("torch.utils.data._utils.fetch")
     missing = []
     for name in _FETCHERS:
@@ -354,7 +402,8 @@ def version_of(package: str) -> str:
 
 
 def untried(version: str | None) -> str | None:
-    """A sentence where this is a torch that was never tried; None for one that was, or of which nothing is known."""
+    """A sentence where this is a torch that was never tried; None for one that was, or of which
+    nothing is known."""
     numbers = re.match(r"(\d+\.\d+)", version or "")
     if numbers is None or numbers[1] in TRIED:
         return None

@@ -1,7 +1,9 @@
-"""The system sampler: a small process beside the training that records CPU, memory, I/O and GPU a few times a second.
+"""The system sampler: a small process beside the training that records CPU, memory, I/O and GPU a
+few times a second.
 
-It is a process and not a thread, so that it takes no share of the training's interpreter lock; it imports neither torch
-nor NumPy, and it ends by itself when the training has ended, however that ended.
+It is a process and not a thread, so that it takes no share of the training's interpreter lock; it
+imports neither torch nor NumPy, and it ends by itself when the training has ended, however that
+ended.
 
     loop.py        what it does, tick by tick, and when it ends
     detach.py      letting go of the terminal and of everything it inherited

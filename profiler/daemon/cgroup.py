@@ -1,7 +1,8 @@
 """The container's limits and use: cgroup version 1 and 2, and the two mixed.
 
-A process is in one group a controller, and every group above it limits it too: the tightest limit on the way to the
-root counts, and throttling is accounted where the limit is. Source: the kernel's cgroup-v1 and cgroup-v2 documents.
+A process is in one group a controller, and every group above it limits it too: the tightest limit
+on the way to the root counts, and throttling is accounted where the limit is. Source: the kernel's
+cgroup-v1 and cgroup-v2 documents.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Cgroup:
-    """Limits that bind this process, and where to read its use. `version` is None where there is no cgroup."""
+    """Limits that bind this process, and where to read its use. `version` is None where there is no
+    cgroup."""
 
     version: int | None = None
     cpu_quota: float | None = None
@@ -35,11 +37,14 @@ class Cgroup:
     memory: tuple[int, Path] | None = None
 
     def throttled(self) -> tuple[int, int]:
-        """(ns throttled, periods throttled) since the group was made; -1 each where it is not told."""
+        """(ns throttled, periods throttled) since the group was made; -1 each where it is not
+        told."""
         if self.cpu is None:
             return -1, -1
         version, folder = self.cpu
-        told = dict(line.split()[:2] for line in _text(f"{folder}/cpu.stat").splitlines() if " " in line)
+        told = dict(
+            line.split()[:2] for line in _text(f"{folder}/cpu.stat").splitlines() if " " in line
+        )
         periods = int(told.get("nr_throttled", -1))
         if version == 2:
             micros = int(told.get("throttled_usec", -1))
@@ -51,18 +56,27 @@ class Cgroup:
         if self.memory is None:
             return -1
         version, folder = self.memory
-        return _number(_text(f"{folder}/memory.current" if version == 2 else f"{folder}/memory.usage_in_bytes"))
+        return _number(
+            _text(f"{folder}/memory.current" if version == 2 else f"{folder}/memory.usage_in_bytes")
+        )
 
     def cached_bytes(self) -> int:
         """Of that, page cache that is given up where memory is short; -1 where it is not told."""
         if self.memory is None:
             return -1
-        told = dict(line.split()[:2] for line in _text(f"{self.memory[1]}/memory.stat").splitlines() if " " in line)
-        return _number(told.get("inactive_file" if self.memory[0] == 2 else "total_inactive_file", ""))
+        told = dict(
+            line.split()[:2]
+            for line in _text(f"{self.memory[1]}/memory.stat").splitlines()
+            if " " in line
+        )
+        return _number(
+            told.get("inactive_file" if self.memory[0] == 2 else "total_inactive_file", "")
+        )
 
 
 def find(root: Path = Path("/"), pid: int | str = "self") -> Cgroup:
-    """The cgroup of process `pid` as seen below `root`. Never raises: what cannot be read is None."""
+    """The cgroup of process `pid` as seen below `root`. Never raises: what cannot be read is
+    None."""
     cpu, memory = controller("cpu", root, pid), controller("memory", root, pid)
     versions = [group.version for group in (cpu, memory) if group is not None]
     quota, cpu_at = _cpu_quota(cpu) if cpu else (None, None)
@@ -77,7 +91,8 @@ def find(root: Path = Path("/"), pid: int | str = "self") -> Cgroup:
 
 
 def controller(name: str, root: Path, pid: int | str) -> Group | None:
-    """Where the controller `name` keeps this process, None where it is not in use or not mounted."""
+    """Where the controller `name` keeps this process, None where it is not in use or not
+    mounted."""
     paths: dict[str, str] = {}
     for line in _text(root / "proc" / str(pid) / "cgroup").split("\n"):
         number, _, rest = line.partition(":")
@@ -98,15 +113,22 @@ def _mounts(mountinfo: Path) -> dict[str, tuple[str, str]]:
     """Controller ('0' for version 2) to (folder of the hierarchy that is mounted, mount point)."""
     found: dict[str, tuple[str, str]] = {}
     for entry in table(mountinfo):
-        keys = ("0",) if entry.type == "cgroup2" else entry.options if entry.type == "cgroup" else ()
+        keys = (
+            ("0",) if entry.type == "cgroup2" else entry.options if entry.type == "cgroup" else ()
+        )
         for key in keys:
             found.setdefault(key, (entry.root, entry.path))
     return found
 
 
 def _walk(point: Path, mount_root: str, path: str) -> tuple[Path, ...]:
-    # Seen from inside a container the path may lie outside of what is mounted: then the mount is the container's own.
-    inside = path[len(mount_root.rstrip("/")) :] if (path + "/").startswith(mount_root.rstrip("/") + "/") else ""
+    # Seen from inside a container the path may lie outside of what is mounted: then the mount is
+    # the container's own.
+    inside = (
+        path[len(mount_root.rstrip("/")) :]
+        if (path + "/").startswith(mount_root.rstrip("/") + "/")
+        else ""
+    )
     parts = [part for part in inside.split("/") if part]
     if ".." in parts:
         parts = []
@@ -127,7 +149,10 @@ def _cpu_quota(group: Group) -> tuple[float | None, Path | None]:
         if group.version == 2:
             quota_text, _, period_text = _text(folder / "cpu.max").partition(" ")
         else:
-            quota_text, period_text = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
+            quota_text, period_text = (
+                _text(folder / "cpu.cfs_quota_us"),
+                _text(folder / "cpu.cfs_period_us"),
+            )
         quota, period = _number(quota_text), _number(period_text)
         if quota > 0 and period > 0 and (best is None or quota / period < best):
             best, at = quota / period, folder
@@ -137,7 +162,9 @@ def _cpu_quota(group: Group) -> tuple[float | None, Path | None]:
 def _mem_limit(group: Group) -> tuple[int | None, Path | None]:
     best, at = None, None
     for folder in group.folders:
-        limit = _number(_text(folder / ("memory.max" if group.version == 2 else "memory.limit_in_bytes")))
+        limit = _number(
+            _text(folder / ("memory.max" if group.version == 2 else "memory.limit_in_bytes"))
+        )
         if 0 <= limit < NO_LIMIT_BYTES and (best is None or limit < best):
             best, at = limit, folder
     return best, at or (group.folders[0] if group.folders else None)

@@ -1,4 +1,5 @@
-"""Letting go: no terminal, no inherited files, no working directory, no claim on a core another could use."""
+"""Letting go: no terminal, no inherited files, no working directory, no claim on a core another
+could use."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ NICENESS = 5
 
 
 def detach(kept_fd: int | None = None) -> None:
-    """Make this process nobody's: a session of its own, in the root folder, with no file open but /dev/null
-    and `kept_fd`.
+    """Make this process nobody's: a session of its own, in the root folder, with no file open but
+    /dev/null and `kept_fd`.
 
-    SIGINT and SIGHUP are ignored (Ctrl-C is for the training, and its end is what ends the sampler); SIGTERM raises
-    SystemExit(0). Never raises.
+    SIGINT and SIGHUP are ignored (Ctrl-C is for the training, and its end is what ends the
+    sampler); SIGTERM raises SystemExit(0). Never raises.
     """
     if hasattr(os, "setsid"):
         with suppress(OSError):  # already the leader of a session

@@ -1,4 +1,5 @@
-"""NVIDIA devices through NVML: use, memory, power, clocks, PCIe. What a device does not tell is asked only once."""
+"""NVIDIA devices through NVML: use, memory, power, clocks, PCIe. What a device does not tell is
+asked only once."""
 
 from __future__ import annotations
 
@@ -14,9 +15,11 @@ from .pace import Pace
 from .reasons import Reasons, said
 from .sysfs_gpu import SysfsGpus
 
-# The driver's calls are cheap on most machines and dear on some (many devices, no persistence mode).
+# The driver's calls are cheap on most machines and dear on some (many devices, no persistence
+# mode).
 SHARE = 0.004
-# The driver measures PCIe throughput over 20 ms and blocks for it, once a direction (NVML API reference).
+# The driver measures PCIe throughput over 20 ms and blocks for it, once a direction (NVML API
+# reference).
 PCIE_EVERY_S = 1.0
 
 # Of the NVML API: nvmlClockType_t and nvmlPcieUtilCounter_t.
@@ -42,8 +45,11 @@ class Devices(Protocol):
     def close(self) -> None: ...
 
 
-def open_gpus(root: Path, reasons: Reasons, load: Callable[[str], Any] = importlib.import_module) -> Devices | None:
-    """The machine's devices, NVIDIA's first; None, with a reason, where there are none. Never raises."""
+def open_gpus(
+    root: Path, reasons: Reasons, load: Callable[[str], Any] = importlib.import_module
+) -> Devices | None:
+    """The machine's devices, NVIDIA's first; None, with a reason, where there are none. Never
+    raises."""
     nvidia = _open_nvidia(root, reasons, load)
     if nvidia is not None:
         return nvidia
@@ -76,7 +82,8 @@ def _open_nvidia(root: Path, reasons: Reasons, load: Callable[[str], Any]) -> Gp
 
 
 class Gpus:
-    """Every device NVML shows. Rows come from the sampler's thread, PCIe throughput from a thread of its own."""
+    """Every device NVML shows. Rows come from the sampler's thread, PCIe throughput from a thread
+    of its own."""
 
     def __init__(self, nvml: Any, reasons: Reasons) -> None:
         """`nvml` is the module pynvml, initialised, or one that stands in for it."""
@@ -105,7 +112,8 @@ class Gpus:
                     "name": _text(self._plain("nvmlDeviceGetName", handle)),
                     "uuid": _text(self._plain("nvmlDeviceGetUUID", handle)),
                     "mem_total_bytes": None if memory is None else int(memory.total),
-                    # The greatest the card and the slot agree on: the present one drops while the device idles.
+                    # The greatest the card and the slot agree on: the present one drops while the
+                    # device idles.
                     "pcie_gen": self._plain("nvmlDeviceGetMaxPcieLinkGeneration", handle),
                     "pcie_width": self._plain("nvmlDeviceGetMaxPcieLinkWidth", handle),
                     "driver": _text(driver),
@@ -114,7 +122,8 @@ class Gpus:
         return found
 
     def rows(self, now_ns: int) -> list[tuple[int, ...]]:
-        """The fields of `gpu` after t_ns, a device; empty when it is too early after a dear reading. Never raises."""
+        """The fields of `gpu` after t_ns, a device; empty when it is too early after a dear
+        reading. Never raises."""
         if not self._pace.due(now_ns):
             return []
         begun = time.thread_time_ns()
@@ -153,7 +162,9 @@ class Gpus:
             told = [self.measure_pcie(gpu, handle) for gpu, handle in self.handles.items()]
             if not any(told):
                 return
-            wait_s = max(PCIE_EVERY_S - (time.monotonic() - begun), (time.thread_time() - cpu) / SHARE, 0.05)
+            wait_s = max(
+                PCIE_EVERY_S - (time.monotonic() - begun), (time.thread_time() - cpu) / SHARE, 0.05
+            )
 
     def measure_pcie(self, gpu: int, handle: Any) -> bool:
         """One measurement, about 40 ms; False once it is known that the device does not tell."""
@@ -166,7 +177,8 @@ class Gpus:
         return not {(gpu, "pcie_rx_bytes_s"), (gpu, "pcie_tx_bytes_s")} <= self._silent
 
     def _ask(self, gpu: int, metric: str, function: str, *args: object) -> Any:
-        """What the NVML function gives, None where it fails; what a device can never tell is not asked again."""
+        """What the NVML function gives, None where it fails; what a device can never tell is not
+        asked again."""
         if (gpu, metric) in self._silent:
             return None
         try:
@@ -178,11 +190,19 @@ class Gpus:
                 divided = " while it is divided by MIG" if mig is not None and mig[0] == 1 else ""
                 sentence = f"GPU {gpu} does not tell it{divided}"
             elif kind.endswith("NoPermission"):
-                sentence = f"GPU {gpu} tells it to administrators only: run as root, or ask for access to its counters"
+                sentence = (
+                    f"GPU {gpu} tells it to administrators only: run as root, or ask for "
+                    "access to its counters"
+                )
             elif isinstance(error, AttributeError):
-                sentence = "the installed nvidia-ml-py does not know this figure: pip install -U nvidia-ml-py"
+                sentence = (
+                    "the installed nvidia-ml-py does not know this figure: pip install -U "
+                    "nvidia-ml-py"
+                )
             else:
-                self._reasons.add(f"NVML failed at least once for GPU {gpu} ({said(error)})", metric)
+                self._reasons.add(
+                    f"NVML failed at least once for GPU {gpu} ({said(error)})", metric
+                )
                 return None
             self._silent.add((gpu, metric))
             self._reasons.add(sentence, metric)

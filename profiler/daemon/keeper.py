@@ -1,4 +1,5 @@
-"""Keeping what the training processes of this host record: their memory is mapped here too, and copied to their files.
+"""Keeping what the training processes of this host record: their memory is mapped here too, and
+copied to their files.
 
 A training process that is killed loses nothing: the last round comes after its end. See `..block`.
 """

@@ -1,4 +1,5 @@
-"""Reading a lane while it is being written, without NumPy: each call gives the records that are new."""
+"""Reading a lane while it is being written, without NumPy: each call gives the records that are
+new."""
 
 from __future__ import annotations
 
@@ -11,9 +12,12 @@ from ..store.lanes.segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAG
 
 
 class LaneTail:
-    """Follows the segments of one lane. A file that is no such lane gives nothing; a damaged one, nothing more."""
+    """Follows the segments of one lane. A file that is no such lane gives nothing; a damaged one,
+    nothing more."""
 
-    def __init__(self, directory: Path, name: str, schema: Schema, at_most: int | None = None) -> None:
+    def __init__(
+        self, directory: Path, name: str, schema: Schema, at_most: int | None = None
+    ) -> None:
         """`at_most`: of more new records in a segment than this, only the latest are taken."""
         self.directory = directory
         self.name = name
@@ -24,7 +28,8 @@ class LaneTail:
         self._taken = 0  # records taken from it
 
     def new(self) -> list[tuple[float, ...]]:
-        """The records committed since the last call, in order, each with all fields of the schema. Never raises."""
+        """The records committed since the last call, in order, each with all fields of the schema.
+        Never raises."""
         found: list[tuple[float, ...]] = []
         while self.given_up is None:
             try:
@@ -46,18 +51,30 @@ class LaneTail:
         return found
 
     def _take(self, found: list[tuple[float, ...]]) -> bool:
-        """Adds what is new in the present segment; True when the segment is full and read to its end."""
+        """Adds what is new in the present segment; True when the segment is full and read to its
+        end."""
         schema = self.schema
-        fd = os.open(f"{self.directory}/{self.name}-{self._number:06d}.seg", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        fd = os.open(
+            f"{self.directory}/{self.name}-{self._number:06d}.seg",
+            os.O_RDONLY | getattr(os, "O_CLOEXEC", 0),
+        )
         try:
             # The count is read before the records it counts: what it covers is whole.
             header = os.read(fd, HEADER.size)
             if len(header) < HEADER.size:
                 return False
-            magic, version, header_bytes, record_bytes, capacity, first, committed, _ = HEADER.unpack(header)
-            known = (magic, version, header_bytes, record_bytes) == (MAGIC, FORMAT_VERSION, HEADER_BYTES, schema.size)
+            magic, version, header_bytes, record_bytes, capacity, first, committed, _ = (
+                HEADER.unpack(header)
+            )
+            known = (magic, version, header_bytes, record_bytes) == (
+                MAGIC,
+                FORMAT_VERSION,
+                HEADER_BYTES,
+                schema.size,
+            )
             if not known or not capacity:
-                return False  # its header is being written; or it is not such a lane, and never gives anything
+                # its header is being written; or it is not such a lane, and never gives anything
+                return False
             fresh = min(committed, capacity) - self._taken
             if self.at_most is not None and fresh > self.at_most:
                 self._taken += fresh - self.at_most
@@ -81,7 +98,11 @@ class LaneTail:
             names = os.listdir(self.directory)
         except OSError:
             return []
-        numbers = (name[len(prefix) : -4] for name in names if name.startswith(prefix) and name.endswith(".seg"))
+        numbers = (
+            name[len(prefix) : -4]
+            for name in names
+            if name.startswith(prefix) and name.endswith(".seg")
+        )
         return sorted(int(number) for number in numbers if number.isdigit())
 
     def _first(self) -> int | None:
@@ -89,8 +110,11 @@ class LaneTail:
         return numbers[0] if numbers else None
 
     def _skip(self) -> bool:
-        """The segment is not there: not made yet (False), or folded away and later ones exist (True)."""
-        later = [number for number in self._numbers() if self._number is None or number > self._number]
+        """The segment is not there: not made yet (False), or folded away and later ones exist
+        (True)."""
+        later = [
+            number for number in self._numbers() if self._number is None or number > self._number
+        ]
         if not later:
             return False
         self._number, self._taken = later[0], 0

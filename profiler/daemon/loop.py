@@ -1,4 +1,5 @@
-"""The sampler's life: let go of everything, say who it is, sample tick by tick, end when the training has ended."""
+"""The sampler's life: let go of everything, say who it is, sample tick by tick, end when the
+training has ended."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ INTERVAL_S = 0.2
 NOBODY_NS = 10_000_000_000  # how long it waits for the first process to register
 SCAN_NS = 1_000_000_000
 SLOW_NS = 1_000_000_000
-KEEPING_NS = 500_000_000  # should training process and sampler be killed together, no more than this is lost
+KEEPING_NS = (
+    500_000_000  # should training process and sampler be killed together, no more than this is lost
+)
 LANES_BYTES = 24_000_000
 CPU_SHARE = 0.014  # of one core; the promise is 0.015
 CPU_BURST_NS = 400_000_000
@@ -75,7 +78,9 @@ def _arguments(argv: list[str]) -> tuple[Path, Path, float, int | None]:
     interval_s = INTERVAL_S if interval_s is None else interval_s
     keeper_fd = _taken_from(argv, "--keeper", int, "the number of a descriptor")
     if len(argv) != 2 or not 0.01 <= interval_s <= 3600:
-        raise ValueError("usage: RUN_DIR SYSTEM_DIR [--interval SECONDS], between 0.01 and 3600 seconds")
+        raise ValueError(
+            "usage: RUN_DIR SYSTEM_DIR [--interval SECONDS], between 0.01 and 3600 seconds"
+        )
     return Path(argv[0]).absolute(), Path(argv[1]).absolute(), interval_s, keeper_fd
 
 
@@ -92,10 +97,16 @@ def _taken_from(argv: list[str], option: str, kind: Callable[[str], N], what: st
 
 
 class Sampler:
-    """Owns the system directory: `sampler.json`, `host.json`, the lanes machine, core, process and gpu, and bursts."""
+    """Owns the system directory: `sampler.json`, `host.json`, the lanes machine, core, process and
+    gpu, and bursts."""
 
     def __init__(
-        self, run: Path, system: Path, interval_s: float, root: Path = Path("/"), keeper_fd: int | None = None
+        self,
+        run: Path,
+        system: Path,
+        interval_s: float,
+        root: Path = Path("/"),
+        keeper_fd: int | None = None,
     ) -> None:
         """Writes both JSON files. Raises OSError where it cannot."""
         self.system = system
@@ -114,7 +125,9 @@ class Sampler:
         explain(container, self.reasons)
         self.gpus = open_gpus(root, self.reasons)
         self.machine = Machine(root, self.reasons, container)
-        self.registry = Registry(run, host_name(), boot_id(root / "proc/sys/kernel/random/boot_id"), self._probe)
+        self.registry = Registry(
+            run, host_name(), boot_id(root / "proc/sys/kernel/random/boot_id"), self._probe
+        )
         self._host = host.facts(root, container, self.gpus)
         self.bursts = Bursts(run, system, self.reasons, _cores(container.cpu_quota), root)
         self._tell_host()
@@ -143,7 +156,9 @@ class Sampler:
                 return
             due += allowance.wait_ns(self.interval_ns, LONGEST_NS, now_ns(), time.process_time_ns())
             late = now_ns() - due
-            if late > 0:  # the machine slept, or had no core for it: missed ticks are not made up for
+            if (
+                late > 0
+            ):  # the machine slept, or had no core for it: missed ticks are not made up for
                 due += late
             while (left := due - now_ns()) > KEEPING_NS:  # ticks may be made rare, keeping may not
                 time.sleep(KEEPING_NS / 1e9)
@@ -176,7 +191,8 @@ class Sampler:
         return not any(lane.stopped for lane in self._lanes())
 
     def close(self) -> None:
-        """Keep what is left, end a burst at work, seal the lanes and say that it has ended. Never raises."""
+        """Keep what is left, end a burst at work, seal the lanes and say that it has ended. Never
+        raises."""
         self.keeper.close()
         self.bursts.close()
         if self.reasons.changed:
@@ -190,8 +206,9 @@ class Sampler:
             self._tell("sampler.json", {**self._identity, "ended_clock_ns": now_ns()})
 
     def _over(self) -> bool:
-        # Whoever registers looks for a living sampler afterwards. So it says first that it ends, and looks once more:
-        # either it sees the newcomer here, or the newcomer sees that a new sampler is needed.
+        # Whoever registers looks for a living sampler afterwards. So it says first that it ends,
+        # and looks once more: either it sees the newcomer here, or the newcomer sees that a new
+        # sampler is needed.
         try:
             self._tell("sampler.json", {**self._identity, "ended_clock_ns": now_ns()})
             self.registry.scan()
@@ -226,9 +243,14 @@ class Sampler:
         chosen = self._turns.choose([(one, usage.rss_bytes) for one, _, _, _, usage in rows])
         for one, t_ns, owner, kind, usage in rows:
             if self._turns.too_big(usage.rss_bytes):
-                sentence = "a process is so large that walking its page tables would slow the training down"
+                sentence = (
+                    "a process is so large that walking its page tables would slow the "
+                    "training down"
+                )
                 self.reasons.add(sentence, "uss_bytes", "pss_bytes")
-            uss, pss = self._turns.read(one, usage.rss_bytes, one.detail) if one is chosen else (-1, -1)
+            uss, pss = (
+                self._turns.read(one, usage.rss_bytes, one.detail) if one is chosen else (-1, -1)
+            )
             fds, cores = one.slow() if slow else (-1, -1)
             role, number, loader = (0, -1, -1) if kind is None else (1, kind.worker, kind.loader)
             *measured, delay, threads = usage
@@ -242,7 +264,9 @@ class Sampler:
         return probe(pid, self.reasons)
 
     def _lane(self, name: str, kind: schema.Schema) -> Lane:
-        return Lane(self.system, name, kind, self.budget, lambda why: None, Compactor(self.system, name))
+        return Lane(
+            self.system, name, kind, self.budget, lambda why: None, Compactor(self.system, name)
+        )
 
     def _lanes(self) -> tuple[Lane, ...]:
         return self.machine_lane, self.core_lane, self.process_lane, self.gpu_lane

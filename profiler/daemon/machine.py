@@ -1,4 +1,5 @@
-"""The use of the machine and of the container, one sample at a time: from /proc where there is one, else by psutil."""
+"""The use of the machine and of the container, one sample at a time: from /proc where there is one,
+else by psutil."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ CGROUP_EVERY_NS = 5_000_000_000
 
 
 class Machine:
-    """Remembers the last sample's CPU times, from which shares are computed; the first sample has none."""
+    """Remembers the last sample's CPU times, from which shares are computed; the first sample has
+    none."""
 
     def __init__(self, root: Path, reasons: Reasons, container: cgroup.Cgroup) -> None:
         self._root = root
@@ -44,7 +46,18 @@ class Machine:
         shm_total, shm_used = self._shm()
         throttled_ns, throttled, charged = self._cgroup(now_ns)
         machine = (
-            *(total, available, swap, cached, disk_read, disk_write, received, sent, shm_total, shm_used),
+            *(
+                total,
+                available,
+                swap,
+                cached,
+                disk_read,
+                disk_write,
+                received,
+                sent,
+                shm_total,
+                shm_used,
+            ),
             -1 if self._container.mem_limit_bytes is None else self._container.mem_limit_bytes,
             *(charged, throttled_ns, throttled, switches, _own_cpu_ns(), self._own_rss()),
             *cpu,
@@ -56,7 +69,9 @@ class Machine:
     def _highest_core(self) -> int:
         try:
             names = [line.split(b" ", 1)[0] for line in read_all(self._proc + "/stat").splitlines()]
-            return max(int(name[3:]) for name in names if name.startswith(b"cpu") and name != b"cpu")
+            return max(
+                int(name[3:]) for name in names if name.startswith(b"cpu") and name != b"cpu"
+            )
         except (OSError, ValueError):
             return (os.cpu_count() or 1) - 1
 
@@ -69,7 +84,9 @@ class Machine:
                 times = _psutil_cpu()
                 switches = psutil.cpu_stats().ctx_switches
         except (OSError, ValueError, IndexError, psutil.Error) as error:
-            self._reasons.add(f"CPU times cannot be read ({said(error)})", "cpu_user_pct", "busy_pct")
+            self._reasons.add(
+                f"CPU times cannot be read ({said(error)})", "cpu_user_pct", "busy_pct"
+            )
             return (NAN, NAN, NAN, NAN), (NAN,) * self.cores, -1
         before, self._times = self._times, times
         parts = shares(before.get(-1), times.get(-1))
@@ -84,15 +101,25 @@ class Machine:
         try:
             if self._linux:
                 text = read_all(self._proc + "/meminfo")
-                total, available = number_after(text, b"MemTotal:"), number_after(text, b"\nMemAvailable:")
+                total, available = (
+                    number_after(text, b"MemTotal:"),
+                    number_after(text, b"\nMemAvailable:"),
+                )
                 swap = number_after(text, b"\nSwapTotal:") - number_after(text, b"\nSwapFree:")
-                # Shared memory is counted in with the page cache; batches in /dev/shm are no cache of files.
+                # Shared memory is counted in with the page cache; batches in /dev/shm are no cache
+                # of files.
                 cached = number_after(text, b"\nCached:") - max(0, number_after(text, b"\nShmem:"))
                 return total << 10, available << 10, max(0, swap) << 10, max(0, cached) << 10
             memory, swapped = psutil.virtual_memory(), psutil.swap_memory()
         except (OSError, ValueError, IndexError, psutil.Error) as error:
             sentence = f"the system does not tell its memory ({said(error)})"
-            self._reasons.add(sentence, "mem_total_bytes", "mem_available_bytes", "swap_used_bytes", "page_cache_bytes")
+            self._reasons.add(
+                sentence,
+                "mem_total_bytes",
+                "mem_available_bytes",
+                "swap_used_bytes",
+                "page_cache_bytes",
+            )
             return -1, -1, -1, -1
         self._reasons.add(f"{sys.platform} does not tell its page cache", "page_cache_bytes")
         return memory.total, memory.available, swapped.used, -1
@@ -109,11 +136,14 @@ class Machine:
         return (counters.read_bytes, counters.write_bytes) if counters else (-1, -1)
 
     def _linux_disks(self) -> tuple[int, int]:
-        # Only hardware: partitions, RAID and LVM would count the same bytes again, loop devices bytes of files.
+        # Only hardware: partitions, RAID and LVM would count the same bytes again, loop devices
+        # bytes of files.
         rows = [line.split() for line in read_all(self._proc + "/diskstats").splitlines()]
         disks = [row for row in rows if self._hardware("block", row[2].decode())]
         if not disks:
-            sentence = "no disk is visible here: a container that hides them, or only network storage"
+            sentence = (
+                "no disk is visible here: a container that hides them, or only network storage"
+            )
             self._reasons.add(sentence, "disk_read_bytes", "disk_write_bytes")
             return -1, -1
         return (
@@ -124,16 +154,24 @@ class Machine:
     def _network(self) -> tuple[int, int]:
         try:
             if self._linux:
-                rows = [line.rpartition(b":") for line in read_all(self._proc + "/self/net/dev").splitlines()[2:]]
+                rows = [
+                    line.rpartition(b":")
+                    for line in read_all(self._proc + "/self/net/dev").splitlines()[2:]
+                ]
                 numbers = {row[0].strip().decode(): row[2].split() for row in rows}
                 counts = {name: (int(n[0]), int(n[8])) for name, n in numbers.items()}
             else:
                 found = psutil.net_io_counters(pernic=True)
                 counts = {name: (nic.bytes_recv, nic.bytes_sent) for name, nic in found.items()}
         except (OSError, ValueError, IndexError, psutil.Error) as error:
-            self._reasons.add(f"network counters cannot be read ({said(error)})", "net_recv_bytes", "net_sent_bytes")
+            self._reasons.add(
+                f"network counters cannot be read ({said(error)})",
+                "net_recv_bytes",
+                "net_sent_bytes",
+            )
             return -1, -1
-        # Bridges and bonds would count the cards' bytes again; a container sees no card, only one end of a pair.
+        # Bridges and bonds would count the cards' bytes again; a container sees no card, only one
+        # end of a pair.
         outward = [name for name in counts if not name.startswith("lo")]
         chosen = [name for name in outward if self._hardware("class/net", name)] or outward
         return sum(counts[name][0] for name in chosen), sum(counts[name][1] for name in chosen)
@@ -148,7 +186,9 @@ class Machine:
         try:
             shm = os.statvfs(self._shm_path)
         except (OSError, AttributeError) as error:
-            self._reasons.add(f"there is no /dev/shm ({said(error)})", "shm_total_bytes", "shm_used_bytes")
+            self._reasons.add(
+                f"there is no /dev/shm ({said(error)})", "shm_total_bytes", "shm_used_bytes"
+            )
             return -1, -1
         return shm.f_blocks * shm.f_frsize, (shm.f_blocks - shm.f_bfree) * shm.f_frsize
 
@@ -160,7 +200,11 @@ class Machine:
                 explain(self._container, self._reasons)
             return *self._container.throttled(), self._container.memory_bytes()
         except (OSError, ValueError) as error:
-            self._reasons.add(f"the cgroup cannot be read ({said(error)})", "cgroup_throttled_ns", "cgroup_mem_bytes")
+            self._reasons.add(
+                f"the cgroup cannot be read ({said(error)})",
+                "cgroup_throttled_ns",
+                "cgroup_mem_bytes",
+            )
             return -1, -1, -1
 
     def _own_rss(self) -> int:
@@ -198,9 +242,11 @@ def explain(container: cgroup.Cgroup, reasons: Reasons) -> None:
 
 
 def parse_cpu(data: bytes) -> tuple[dict[int, tuple[int, ...]], int]:
-    """/proc/stat as (core to (user, system, iowait, idle, other) in ticks, context switches since boot).
+    """/proc/stat as (core to (user, system, iowait, idle, other) in ticks, context switches since
+    boot).
 
-    Core -1 is all of them together. Time stolen by the hypervisor is `other`: it is neither used nor to be had.
+    Core -1 is all of them together. Time stolen by the hypervisor is `other`: it is neither used
+    nor to be had.
     """
     times: dict[int, tuple[int, ...]] = {}
     for line in data.splitlines():
@@ -216,13 +262,22 @@ def parse_cpu(data: bytes) -> tuple[dict[int, tuple[int, ...]], int]:
 def _psutil_cpu() -> dict[int, tuple[int, ...]]:
     times = {}
     for core, cpu in enumerate([psutil.cpu_times(), *psutil.cpu_times(percpu=True)], start=-1):
-        parts = (cpu.user + getattr(cpu, "nice", 0.0), cpu.system, getattr(cpu, "iowait", 0.0), cpu.idle, 0.0)
+        parts = (
+            cpu.user + getattr(cpu, "nice", 0.0),
+            cpu.system,
+            getattr(cpu, "iowait", 0.0),
+            cpu.idle,
+            0.0,
+        )
         times[core] = tuple(int(part * TICKS) for part in parts)
     return times
 
 
-def shares(before: tuple[int, ...] | None, now: tuple[int, ...] | None) -> tuple[float, float, float, float]:
-    """(user, system, iowait, idle) in percent of the time between two readings; NaN where there is none."""
+def shares(
+    before: tuple[int, ...] | None, now: tuple[int, ...] | None
+) -> tuple[float, float, float, float]:
+    """(user, system, iowait, idle) in percent of the time between two readings; NaN where there is
+    none."""
     if before is None or now is None:
         return NAN, NAN, NAN, NAN
     # The kernel's idle and iowait may step back by a tick or two.
@@ -230,7 +285,12 @@ def shares(before: tuple[int, ...] | None, now: tuple[int, ...] | None) -> tuple
     whole = sum(gone)
     if not whole:
         return NAN, NAN, NAN, NAN
-    return 100 * gone[0] / whole, 100 * gone[1] / whole, 100 * gone[2] / whole, 100 * gone[3] / whole
+    return (
+        100 * gone[0] / whole,
+        100 * gone[1] / whole,
+        100 * gone[2] / whole,
+        100 * gone[3] / whole,
+    )
 
 
 def _own_cpu_ns() -> int:

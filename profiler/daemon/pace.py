@@ -1,10 +1,12 @@
-"""Bounds on what sampling may cost: one for a reading that is sometimes dear, one for the whole process."""
+"""Bounds on what sampling may cost: one for a reading that is sometimes dear, one for the whole
+process."""
 
 from __future__ import annotations
 
 
 class Pace:
-    """When a reading may be repeated: after `least_ns`, and so rarely that its cost stays below `share` of a core."""
+    """When a reading may be repeated: after `least_ns`, and so rarely that its cost stays below
+    `share` of a core."""
 
     def __init__(self, least_ns: int, share: float) -> None:
         self.least_ns = least_ns
@@ -20,9 +22,11 @@ class Pace:
 
 
 class Allowance:
-    """Keeps the sampler's CPU time below `share` of a core on average, by waiting longer between ticks.
+    """Keeps the sampler's CPU time below `share` of a core on average, by waiting longer between
+    ticks.
 
-    What a cheap stretch did not use is kept, up to `burst_ns`, for a rare dear moment (importing NumPy to fold a lane).
+    What a cheap stretch did not use is kept, up to `burst_ns`, for a rare dear moment (importing
+    NumPy to fold a lane).
     """
 
     def __init__(self, share: float, burst_ns: int, now_ns: int, cpu_ns: int) -> None:
@@ -39,4 +43,6 @@ class Allowance:
         self._now_ns, self._cpu_ns = now_ns, cpu_ns
         if self.credit_ns >= 0:
             return interval_ns
-        return min(max(interval_ns, int(-self.credit_ns / self.share)), max(interval_ns, longest_ns))
+        return min(
+            max(interval_ns, int(-self.credit_ns / self.share)), max(interval_ns, longest_ns)
+        )

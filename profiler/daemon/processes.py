@@ -1,4 +1,5 @@
-"""The use of one process: CPU, memory, faults, switches, reads. From /proc where there is one, by psutil elsewhere."""
+"""The use of one process: CPU, memory, faults, switches, reads. From /proc where there is one, by
+psutil elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from .reasons import Reasons, said
 
 
 class Usage(NamedTuple):
-    """One reading; -1 for what was not measured. Names and units as in the schema of the lane `process`."""
+    """One reading; -1 for what was not measured. Names and units as in the schema of the lane
+    `process`."""
 
     cpu_user_ns: int = -1
     cpu_system_ns: int = -1
@@ -48,7 +50,8 @@ class Probe(Protocol):
 
 
 class LinuxProbe:
-    """Reads /proc/PID. What tells a process from a later one of the same number is its start time."""
+    """Reads /proc/PID. What tells a process from a later one of the same number is its start
+    time."""
 
     def __init__(self, pid: int, reasons: Reasons) -> None:
         """Raises OSError, ValueError or psutil.Error where there is no such process."""
@@ -80,14 +83,17 @@ class LinuxProbe:
                 voluntary = number_after(status, b"\nvoluntary_ctxt_switches:")
                 involuntary = number_after(status, b"\nnonvoluntary_ctxt_switches:")
             except (OSError, ValueError, IndexError):
-                self._status = self._gone("the kernel does not tell its context switches", "ctx_voluntary")
+                self._status = self._gone(
+                    "the kernel does not tell its context switches", "ctx_voluntary"
+                )
         if self._io:
             try:
                 io = read(self._folder + "/io")
                 disk, everything = number_after(io, b"\nread_bytes:"), number_after(io, b"rchar:")
             except (OSError, ValueError, IndexError) as error:
                 self._io = self._gone(
-                    f"/proc/PID/io cannot be read ({said(error)}): run as the user who trains, and in a container "
+                    f"/proc/PID/io cannot be read ({said(error)}): run as the user who trains, and "
+                    "in a container "
                     "with the capability SYS_PTRACE if the training changes its user",
                     "read_disk_bytes",
                     "read_all_bytes",
@@ -96,7 +102,9 @@ class LinuxProbe:
             try:
                 delay = int(read(self._folder + "/schedstat").split()[1])
             except (OSError, ValueError, IndexError):
-                self._schedstat = self._gone("this kernel keeps no schedstat of a process", "run_delay_ns")
+                self._schedstat = self._gone(
+                    "this kernel keeps no schedstat of a process", "run_delay_ns"
+                )
         return Usage(
             stat.user * TICK_NS,
             stat.system * TICK_NS,
@@ -112,7 +120,8 @@ class LinuxProbe:
         )
 
     def _gone(self, sentence: str, *metrics: str) -> bool:
-        """Whether to try again: a process that is ending gives errors too, and says nothing about the metric."""
+        """Whether to try again: a process that is ending gives errors too, and says nothing about
+        the metric."""
         if os.path.exists(self._folder + "/stat"):
             self._reasons.add(sentence, *metrics)
             return False
@@ -123,7 +132,9 @@ class LinuxProbe:
         try:
             fds = len(os.listdir(self._folder + "/fd"))
         except OSError as error:
-            self._gone(f"/proc/PID/fd cannot be read ({said(error)}): run as the user who trains", "fds")
+            self._gone(
+                f"/proc/PID/fd cannot be read ({said(error)}): run as the user who trains", "fds"
+            )
         try:
             cores = len(os.sched_getaffinity(self.pid))
         except OSError as error:
@@ -138,7 +149,8 @@ class LinuxProbe:
             pss = number_after(text, b"\nPss:")
         except (OSError, ValueError, IndexError) as error:
             self._gone(
-                f"/proc/PID/smaps_rollup cannot be read ({said(error)}): it needs Linux 4.14 and the user who trains",
+                f"/proc/PID/smaps_rollup cannot be read ({said(error)}): it needs Linux 4.14 and "
+                "the user who trains",
                 "uss_bytes",
                 "pss_bytes",
             )
@@ -168,7 +180,9 @@ class PortableProbe:
         except psutil.NoSuchProcess:
             return None
         except (psutil.Error, OSError, ValueError) as error:
-            self._reasons.add(f"the system does not let a process be measured ({said(error)})", "process")
+            self._reasons.add(
+                f"the system does not let a process be measured ({said(error)})", "process"
+            )
             return Usage()
         self._reasons.add(
             f"{sys.platform} does not count it a process",

@@ -1,7 +1,7 @@
 """Reading the kernel's /proc: one open, as few reads as can be, no decoding of what is not used.
 
-psutil gives the same figures at three times the cost (115 µs a process instead of 33), because each of its calls opens
-files of its own. Where there is no /proc, psutil is what is used.
+psutil gives the same figures at three times the cost (115 µs a process instead of 33), because each
+of its calls opens files of its own. Where there is no /proc, psutil is what is used.
 """
 
 from __future__ import annotations
@@ -53,13 +53,25 @@ class Stat(NamedTuple):
 
 
 def parse_stat(data: bytes) -> Stat:
-    """Raises ValueError or IndexError for anything else. The name in parentheses may hold any character."""
+    """Raises ValueError or IndexError for anything else. The name in parentheses may hold any
+    character."""
     f = data[data.rindex(b")") + 2 :].split()
-    return Stat(f[0], int(f[1]), int(f[7]), int(f[9]), int(f[11]), int(f[12]), int(f[17]), int(f[19]), int(f[21]))
+    return Stat(
+        f[0],
+        int(f[1]),
+        int(f[7]),
+        int(f[9]),
+        int(f[11]),
+        int(f[12]),
+        int(f[17]),
+        int(f[19]),
+        int(f[21]),
+    )
 
 
 def number_after(data: bytes, key: bytes) -> int:
-    """The number that follows `key` in a file of `key: number` lines; -1 if there is no such line."""
+    """The number that follows `key` in a file of `key: number` lines; -1 if there is no such
+    line."""
     at = data.find(key)
     if at < 0:
         return -1

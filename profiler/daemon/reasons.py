@@ -4,14 +4,16 @@ from __future__ import annotations
 
 
 class Reasons:
-    """The first reason given for a metric stands; `changed` says that `host.json` is out of date."""
+    """The first reason given for a metric stands; `changed` says that `host.json` is out of
+    date."""
 
     def __init__(self) -> None:
         self.sentences: dict[str, str] = {}
         self.changed = False
 
     def add(self, sentence: str, *metrics: str) -> None:
-        """These fields of a lane (or a whole lane, by its name) cannot be measured, because of `sentence`."""
+        """These fields of a lane (or a whole lane, by its name) cannot be measured, because of
+        `sentence`."""
         for metric in metrics:
             if metric not in self.sentences:
                 self.sentences[metric] = sentence

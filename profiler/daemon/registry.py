@@ -1,4 +1,5 @@
-"""Which processes to sample: the training processes registered in the run directory, and the workers they started."""
+"""Which processes to sample: the training processes registered in the run directory, and the
+workers they started."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from ..base.schema import WORKER
 from .lane_tail import LaneTail
 from .processes import Probe
 
-# psutil computes a creation time from the time of boot, which moves by as much as the wall clock is corrected.
+# psutil computes a creation time from the time of boot, which moves by as much as the wall clock is
+# corrected.
 SAME_CREATION_S = 2.0
 # A worker's row is written after it was started; start times have a resolution of 10 ms.
 LATE_START_NS = 1_000_000_000
@@ -43,7 +45,8 @@ class Main:
 
 
 class Registry:
-    """Follows a run directory. A number that the system has given to another process is not taken for the old."""
+    """Follows a run directory. A number that the system has given to another process is not taken
+    for the old."""
 
     def __init__(self, run: Path, host: str, boot_id: str | None, open_probe: OpenProbe) -> None:
         self.run = run
@@ -75,7 +78,8 @@ class Registry:
                 self._meet(name)
 
     def update(self) -> None:
-        """Take in what the known processes have told since: their end, and new workers. Never raises."""
+        """Take in what the known processes have told since: their end, and new workers. Never
+        raises."""
         for main in self.living:
             self._reread(main)
             for row in main.tail.new() if not main.ended else ():
@@ -102,7 +106,11 @@ class Registry:
         self.mains[name] = main
         pid, created = told.get("pid"), told.get("create_time")
         main.probe = self._open_probe(pid) if isinstance(pid, int) else None
-        if main.probe is None or told.get("ended_clock_ns") is not None or not _same(main.probe, created):
+        if (
+            main.probe is None
+            or told.get("ended_clock_ns") is not None
+            or not _same(main.probe, created)
+        ):
             self.drop(main)
 
     def _reread(self, main: Main) -> None:
@@ -134,7 +142,9 @@ class Registry:
 
 def _same(probe: Probe, created: object) -> bool:
     """Whether the process was made when it says; one that does not say is believed."""
-    return not isinstance(created, (int, float)) or abs(probe.create_time - created) <= SAME_CREATION_S
+    return (
+        not isinstance(created, (int, float)) or abs(probe.create_time - created) <= SAME_CREATION_S
+    )
 
 
 def _read_json(path: Path) -> dict[str, object] | None:

@@ -1,8 +1,9 @@
 """Memory of a process in detail (USS, PSS): read as rarely as it is dear.
 
-The kernel walks the page tables for it and holds the process's memory map meanwhile, so on a process of many GB it
-would cost the sampler its share of a core and could hold the training up. Hence: one process a tick at most, each not
-more often than every 2 s, all together below 0.3 % of a core, and none whose walk is expected to take a quarter second.
+The kernel walks the page tables for it and holds the process's memory map meanwhile, so on a
+process of many GB it would cost the sampler its share of a core and could hold the training up.
+Hence: one process a tick at most, each not more often than every 2 s, all together below 0.3 % of a
+core, and none whose walk is expected to take a quarter second.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ NS_A_PAGE = 50.0
 
 
 class Turns:
-    """Decides whose turn it is, with the clocks passed in. A process is known by any hashable identity."""
+    """Decides whose turn it is, with the clocks passed in. A process is known by any hashable
+    identity."""
 
     def __init__(self, wall_ns: Callable[[], int], cost_ns: Callable[[], int]) -> None:
         self._wall_ns = wall_ns
@@ -30,7 +32,8 @@ class Turns:
         self.ns_a_page = NS_A_PAGE
 
     def choose(self, candidates: list[tuple[object, int]]) -> object | None:
-        """Of [(identity, resident bytes)] the one that has waited longest and may be read now; None for none."""
+        """Of [(identity, resident bytes)] the one that has waited longest and may be read now; None
+        for none."""
         self._last = {who: self._last[who] for who, _ in candidates if who in self._last}
         now = self._wall_ns()
         if not self._all.due(now):
@@ -46,8 +49,11 @@ class Turns:
         """Whether the walk is expected to take so long that it is left out."""
         return rss_bytes / PAGE_BYTES * self.ns_a_page > LONGEST_NS
 
-    def read(self, who: object, rss_bytes: int, walk: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """(USS, PSS) in bytes from `walk()`, charged to `who`; what it raises passes through, charged as well."""
+    def read(
+        self, who: object, rss_bytes: int, walk: Callable[[], tuple[int, int]]
+    ) -> tuple[int, int]:
+        """(USS, PSS) in bytes from `walk()`, charged to `who`; what it raises passes through,
+        charged as well."""
         begun, cost = self._wall_ns(), self._cost_ns()
         try:
             return walk()

@@ -1,13 +1,16 @@
-"""AMD and Intel devices from sysfs: use, memory, power, clocks, as far as their kernel drivers tell without a library.
+"""AMD and Intel devices from sysfs: use, memory, power, clocks, as far as their kernel drivers tell
+without a library.
 
     /sys/class/drm/card0/device/vendor                  0x1002 (AMD) or 0x8086 (Intel)
     device/gpu_busy_percent, mem_busy_percent           amdgpu: share of time in which anything ran
     device/mem_info_vram_used, mem_info_vram_total      amdgpu: bytes
-    device/hwmon/hwmon*/power1_average, power1_input    amdgpu: microwatts; freq1_input, freq2_input: Hz
+    device/hwmon/hwmon*/power1_average, power1_input    amdgpu: microwatts
+    device/hwmon/hwmon*/freq1_input, freq2_input        amdgpu: Hz
     gt/gt0/rc6_residency_ms, rps_act_freq_mhz           i915: how long it was idle in all, and MHz
     device/tile0/gt0/gtidle/idle_residency_ms           xe: the same; freq0/act_freq: MHz
 
-What a driver does not tell is -1, with the reason. A card that sleeps is not asked: that could wake it.
+What a driver does not tell is -1, with the reason. A card that sleeps is not asked: that could wake
+it.
 """
 
 from __future__ import annotations
@@ -29,13 +32,24 @@ PLACES = {
     "mhz": ("gt/gt0/rps_act_freq_mhz", "gt_act_freq_mhz", "device/tile0/gt0/freq0/act_freq"),
     "memory_hz": ("device/hwmon/hwmon*/freq2_input",),
     "busy": ("device/gpu_busy_percent",),
-    "idle_ms": ("gt/gt0/rc6_residency_ms", "power/rc6_residency_ms", "device/tile0/gt0/gtidle/idle_residency_ms"),
+    "idle_ms": (
+        "gt/gt0/rc6_residency_ms",
+        "power/rc6_residency_ms",
+        "device/tile0/gt0/gtidle/idle_residency_ms",
+    ),
     "memory_busy": ("device/mem_busy_percent",),
 }
 FIGURES = (
-    "mem_used_bytes", "mem_total_bytes", "pcie_rx_bytes_s", "pcie_tx_bytes_s", "power_mw", "sm_clock_mhz",
-    "mem_clock_mhz", "util_pct", "mem_util_pct",
-)  # fmt: skip
+    "mem_used_bytes",
+    "mem_total_bytes",
+    "pcie_rx_bytes_s",
+    "pcie_tx_bytes_s",
+    "power_mw",
+    "sm_clock_mhz",
+    "mem_clock_mhz",
+    "util_pct",
+    "mem_util_pct",
+)
 
 
 class Card:
@@ -44,13 +58,19 @@ class Card:
     def __init__(self, folder: Path, vendor: str) -> None:
         self.folder = folder
         self.vendor = vendor
-        found = {name: [p for place in places for p in sorted(folder.glob(place))] for name, places in PLACES.items()}
+        found = {
+            name: [p for place in places for p in sorted(folder.glob(place))]
+            for name, places in PLACES.items()
+        }
         self.files = {name: paths[0] for name, paths in found.items() if paths}
         self._idle: tuple[int, int] | None = None  # ns, idle ms in all: at the last reading
 
     def facts(self, index: int) -> dict[str, object]:
         device = self.folder / "device"
-        name = _text(device / "product_name") or f"{self.vendor} GPU {_text(device / 'device') or ''}".strip()
+        name = (
+            _text(device / "product_name")
+            or f"{self.vendor} GPU {_text(device / 'device') or ''}".strip()
+        )
         return {
             "index": index,
             "name": name,
@@ -82,10 +102,14 @@ class Card:
     def can_tell(self, figure: str) -> bool:
         """Whether there is a file for it at all."""
         needed = {
-            "mem_used_bytes": ("used",), "mem_total_bytes": ("total",), "power_mw": ("microwatts",),
-            "sm_clock_mhz": ("hz", "mhz"), "mem_clock_mhz": ("memory_hz",), "util_pct": ("busy", "idle_ms"),
+            "mem_used_bytes": ("used",),
+            "mem_total_bytes": ("total",),
+            "power_mw": ("microwatts",),
+            "sm_clock_mhz": ("hz", "mhz"),
+            "mem_clock_mhz": ("memory_hz",),
+            "util_pct": ("busy", "idle_ms"),
             "mem_util_pct": ("memory_busy",),
-        }  # fmt: skip
+        }
         return any(name in self.files for name in needed.get(figure, ()))
 
     def _used(self, now_ns: int) -> int | None:
@@ -117,7 +141,9 @@ class SysfsGpus:
                 self.cards.append(card)
         for card in self.cards:
             untold = [figure for figure in FIGURES if not card.can_tell(figure)]
-            reasons.add(f"the kernel's driver of {card.vendor} GPUs does not tell it in sysfs", *untold)
+            reasons.add(
+                f"the kernel's driver of {card.vendor} GPUs does not tell it in sysfs", *untold
+            )
 
     def facts(self) -> list[dict[str, object]]:
         """What does not change, a device. Never raises."""
@@ -160,5 +186,7 @@ def _integer(text: str | None) -> int | None:
 def _text(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:  # a card that is gone, a file this user may not read, a figure the driver has not got
+    except (
+        OSError
+    ):  # a card that is gone, a file this user may not read, a figure the driver has not got
         return None

@@ -1,1 +1,2 @@
-"""What keeps us harmless: whose an exception is, looking at the user's objects without running their code."""
+"""What keeps us harmless: whose an exception is, looking at the user's objects without running
+their code."""

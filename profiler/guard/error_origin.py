@@ -1,8 +1,9 @@
 """Whether an error is ours to keep from the loop, or the user's, which must arrive.
 
-Python runs the handlers of signals between any two instructions of the main thread, ours too: what a handler raises
-there (a time limit, a preemption) comes out of our code and is not ours. A handler's frame gives it away: it is called
-with the frame that it interrupts, and nothing of ours is ever given one.
+Python runs the handlers of signals between any two instructions of the main thread, ours too: what
+a handler raises there (a time limit, a preemption) comes out of our code and is not ours. A
+handler's frame gives it away: it is called with the frame that it interrupts, and nothing of ours
+is ever given one.
 """
 
 from __future__ import annotations
@@ -19,15 +20,24 @@ from ..base.own_frames import HERE, OWN, drop_inner_frames
 
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _PACKAGES = ("site-packages", "dist-packages")
-# What our code and that it calls may raise; an error of another kind was thrown in by somebody else.
-_KNOWN = {"builtins", __name__.partition(".")[0], "torch", "torchdata", "numpy", "psutil", *sys.stdlib_module_names}
+# What our code and that it calls may raise; an error of another kind was thrown in by somebody
+# else.
+_KNOWN = {
+    "builtins",
+    __name__.partition(".")[0],
+    "torch",
+    "torchdata",
+    "numpy",
+    "psutil",
+    *sys.stdlib_module_names,
+}
 
 _VARARGS = 0x04
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether this error, raised while our code was at work, is a failure of it. One that is the user's has its
-    traceback made as if we had not been there."""
+    """Whether this error, raised while our code was at work, is a failure of it. One that is the
+    user's has its traceback made as if we had not been there."""
     entry = _handler_in(error.__traceback__)
     if entry is not None:
         _skip_to(error, entry)
@@ -39,7 +49,8 @@ def is_ours(error: BaseException) -> bool:
 
 
 def without_own(error: BaseException) -> BaseException:
-    """The error less all frames of ours in its traceback: for one that C is about to raise, where none is running."""
+    """The error less all frames of ours in its traceback: for one that C is about to raise, where
+    none is running."""
     entry = error.__traceback__
     while entry is not None and _is_own(entry.tb_frame.f_code):
         entry = entry.tb_next
@@ -49,7 +60,8 @@ def without_own(error: BaseException) -> BaseException:
 
 
 def returning_errors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as C calls it: it returns what it would raise, and C raises that without a frame of ours."""
+    """The function as C calls it: it returns what it would raise, and C raises that without a frame
+    of ours."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -61,7 +73,8 @@ def returning_errors(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class forgiving(suppress):
-    """As `contextlib.suppress`, for our own failures: what a handler raises is never suppressed, whatever its kind."""
+    """As `contextlib.suppress`, for our own failures: what a handler raises is never suppressed,
+    whatever its kind."""
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
         return bool(super().__exit__(kind, error, trace)) and error is not None and is_ours(error)
@@ -121,7 +134,8 @@ def _codes_of_handlers() -> set[int]:
 
 
 def _skip_to(error: BaseException, entry: TracebackType) -> None:
-    """Leave out what lies between the outermost frame of ours, which is still running, and this entry."""
+    """Leave out what lies between the outermost frame of ours, which is still running, and this
+    entry."""
     before = error.__traceback__
     if before is entry:
         return
@@ -134,8 +148,8 @@ def _skip_to(error: BaseException, entry: TracebackType) -> None:
 
 
 def _thrown_in(error: BaseException) -> bool:
-    """Whether it is of a kind that no code of ours knows and no other's code was running: thrown by another thread, or
-    by a handler that has no frame."""
+    """Whether it is of a kind that no code of ours knows and no other's code was running: thrown by
+    another thread, or by a handler that has no frame."""
     module = type.__dict__["__module__"].__get__(type(error))
     if type(module) is not str or module.partition(".")[0] in _KNOWN:
         return False
@@ -145,4 +159,6 @@ def _thrown_in(error: BaseException) -> bool:
     file = entry.tb_frame.f_code.co_filename if entry is not None else HERE
     if file.startswith((*OWN, "<frozen ")):
         return True
-    return file.startswith(_STDLIB) and not any(f"{os.sep}{name}{os.sep}" in file for name in _PACKAGES)
+    return file.startswith(_STDLIB) and not any(
+        f"{os.sep}{name}{os.sep}" in file for name in _PACKAGES
+    )

@@ -1,8 +1,9 @@
 """Doing something where no signal's handler can interrupt it: in a thread of its own.
 
-Opening a run takes milliseconds of other people's code too (imports, files, a process started), which may take a
-handler's error for one of its own, or be left half done by it. Handlers run in the main thread only: it waits here, in
-one place, and what they raise there is raised when the work is done.
+Opening a run takes milliseconds of other people's code too (imports, files, a process started),
+which may take a handler's error for one of its own, or be left half done by it. Handlers run in the
+main thread only: it waits here, in one place, and what they raise there is raised when the work is
+done.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# The work is waited for no longer than this: it may hang on a file system, or on a lock of Python's imports that a
-# handler's error has left locked for all threads but the main one. Once interrupted, not even so long: whoever presses
-# Ctrl-C wants to be heard.
+# The work is waited for no longer than this: it may hang on a file system, or on a lock of Python's
+# imports that a handler's error has left locked for all threads but the main one. Once interrupted,
+# not even so long: whoever presses Ctrl-C wants to be heard.
 PATIENCE_S = 10.0
 PATIENCE_INTERRUPTED_S = 2.0
 _GONE_S = 0.01
@@ -29,8 +30,9 @@ _collecting = False  # whether garbage is to be collected again once the work is
 
 
 def apart(work: Callable[[], T]) -> T:
-    """What `work` returns or raises. Where a handler has raised meanwhile, that error, after the work. RuntimeError
-    where that takes too long; then nothing more is done so until it has come to its end after all."""
+    """What `work` returns or raises. Where a handler has raised meanwhile, that error, after the
+    work. RuntimeError where that takes too long; then nothing more is done so until it has come to
+    its end after all."""
     global _late
     if threading.get_ident() != threading.main_thread().ident:
         return work()
@@ -70,7 +72,9 @@ class _Task:
     def run(self) -> None:
         global _collecting
         self._thread = _thread.get_native_id() if hasattr(_thread, "get_native_id") else 0
-        if gc.isenabled():  # what the user's objects do when they go away, they do in threads of the user's
+        if (
+            gc.isenabled()
+        ):  # what the user's objects do when they go away, they do in threads of the user's
             _collecting = True
             gc.disable()
         try:
@@ -89,7 +93,9 @@ class _Task:
         while True:
             try:
                 if not self.over:
-                    self._done.acquire(timeout=PATIENCE_S if interruption is None else PATIENCE_INTERRUPTED_S)
+                    self._done.acquire(
+                        timeout=PATIENCE_S if interruption is None else PATIENCE_INTERRUPTED_S
+                    )
                 self._wait_until_gone()
                 return interruption
             except BaseException as error:

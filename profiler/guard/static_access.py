@@ -1,7 +1,9 @@
-"""Looking at objects without running code of theirs: no `__getattr__`, property, `__class__`, `__len__`, metaclass.
+"""Looking at objects without running code of theirs: no `__getattr__`, property, `__class__`,
+`__len__`, metaclass.
 
-Everything asked of an object goes to its type, and everything asked of a type to `type` itself, past whatever a class
-or a metaclass may have put in between. What cannot be had this way is not had.
+Everything asked of an object goes to its type, and everything asked of a type to `type` itself,
+past whatever a class or a metaclass may have put in between. What cannot be had this way is not
+had.
 """
 
 from __future__ import annotations
@@ -23,7 +25,12 @@ _qualname_of = vars(type)["__qualname__"].__get__
 _module_of = vars(type)["__module__"].__get__
 
 MAX_NAME = 200
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
+_FUNCTIONS = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)
 
 
 def mro(cls: type) -> tuple[type, ...]:
@@ -33,7 +40,8 @@ def mro(cls: type) -> tuple[type, ...]:
 
 
 def is_one_of(cls: Any, kinds: Iterable[Any]) -> bool:
-    """Whether this very class is among them: `in` would ask a metaclass's `__eq__`, a set its `__hash__`."""
+    """Whether this very class is among them: `in` would ask a metaclass's `__eq__`, a set its
+    `__hash__`."""
     for kind in kinds:  # noqa: SIM110  a generator for `any` costs more than the looking
         if cls is kind:
             return True
@@ -46,7 +54,8 @@ def inherits(cls: type, base: Any) -> bool:
 
 
 def in_class(cls: type, name: str) -> Any:
-    """What the class, or the first base that has it, holds under this name, unbound; None where none does."""
+    """What the class, or the first base that has it, holds under this name, unbound; None where
+    none does."""
     for base in mro(cls):
         held = _vars_of(base)
         if name in held:
@@ -55,8 +64,10 @@ def in_class(cls: type, name: str) -> Any:
 
 
 def instance_vars(value: Any) -> dict[str, Any]:
-    """A copy of the object's own attributes; empty for one with slots only or with a `__dict__` of its own making."""
-    # A property named `__dict__` would be the user's code; the interpreter's own is a descriptor written in C.
+    """A copy of the object's own attributes; empty for one with slots only or with a `__dict__` of
+    its own making."""
+    # A property named `__dict__` would be the user's code; the interpreter's own is a descriptor
+    # written in C.
     held = in_class(type(value), "__dict__")
     if type(held) is not types.GetSetDescriptorType:
         return {}
@@ -75,10 +86,15 @@ def class_name(cls: type) -> str:
 
 
 def defined_in(value: types.FunctionType | type) -> dict[str, str]:
-    """Where a class or function is defined: the file of its module, and its qualified name there; {} where it is not
-    known. Unlike its module's name, they are the same whether the module was imported or run as a script."""
+    """Where a class or function is defined: the file of its module, and its qualified name there;
+    {} where it is not known. Unlike its module's name, they are the same whether the module was
+    imported or run as a script."""
     function = type(value) is types.FunctionType
-    module, qualname = (value.__module__, value.__qualname__) if function else (_module_of(value), _qualname_of(value))
+    module, qualname = (
+        (value.__module__, value.__qualname__)
+        if function
+        else (_module_of(value), _qualname_of(value))
+    )
     file = loaded(module).get("__file__") if type(module) is str else None
     if function and type(file) is not str:
         file = value.__code__.co_filename  # type: ignore[union-attr]
@@ -96,7 +112,8 @@ def short_name(value: Any) -> str:
 
 
 def qualified_name(value: Any) -> str:
-    """As `class_name`, of a function or class itself and of anything else's class; 'partial(f)' for a partial."""
+    """As `class_name`, of a function or class itself and of anything else's class; 'partial(f)' for
+    a partial."""
     if type(value) is functools.partial:
         return f"partial({qualified_name(value.func)})"[:MAX_NAME]
     value = underlying(value)
@@ -106,7 +123,8 @@ def qualified_name(value: Any) -> str:
 
 
 def underlying(value: Any) -> Any:
-    """The function in a bound method, static method or partial; the value itself where it is none of them."""
+    """The function in a bound method, static method or partial; the value itself where it is none
+    of them."""
     for _ in range(8):
         kind = type(value)
         if kind is functools.partial:
@@ -124,7 +142,8 @@ def is_callable(value: Any) -> bool:
 
 
 def loaded(module: str) -> dict[str, Any]:
-    """What an imported module holds; {} where it is not imported. Nothing is ever imported for the sake of a look."""
+    """What an imported module holds; {} where it is not imported. Nothing is ever imported for the
+    sake of a look."""
     found = sys.modules.get(module)
     return vars(found) if found is not None and inherits(type(found), types.ModuleType) else {}
 
@@ -138,7 +157,8 @@ def _qualified(module: Any, qualname: Any) -> str:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Within, no TorchFunctionMode, TorchDispatchMode or tensor subclass sees what is asked of a tensor."""
+    """Within, no TorchFunctionMode, TorchDispatchMode or tensor subclass sees what is asked of a
+    tensor."""
     import torch
 
     with torch._C.DisableTorchFunction():
@@ -150,10 +170,13 @@ def unseen() -> Iterator[None]:
 
 
 def plain_tensor(value: Any) -> bool:
-    """Whether it is a tensor that answers by itself: torch's own class, or a subclass that keeps torch's dispatch."""
+    """Whether it is a tensor that answers by itself: torch's own class, or a subclass that keeps
+    torch's dispatch."""
     import torch
 
     if type(value) is torch.Tensor:
         return True
     name = "__torch_dispatch__"
-    return inherits(type(value), torch.Tensor) and in_class(type(value), name) is in_class(torch.Tensor, name)
+    return inherits(type(value), torch.Tensor) and in_class(type(value), name) is in_class(
+        torch.Tensor, name
+    )

@@ -16,8 +16,8 @@ _HEADING = "Traceback (most recent call last):\n"
 
 
 def without_own_frames(text: str) -> str:
-    """A formatted traceback less the frames of this package. What the user's message says stays as it is: an error
-    within is cut at its own line, which no frame's line looks like."""
+    """A formatted traceback less the frames of this package. What the user's message says stays as
+    it is: an error within is cut at its own line, which no frame's line looks like."""
     if HERE not in text:
         return text
     parts = []
@@ -34,7 +34,8 @@ def without_own_frames(text: str) -> str:
 
 
 def clean_wrapper(wrapper: Any) -> None:
-    """Take our frames out of a torch `ExceptionWrapper`, whose text becomes the message the user sees."""
+    """Take our frames out of a torch `ExceptionWrapper`, whose text becomes the message the user
+    sees."""
     if native is not None:
         return  # there are none
     text = getattr(wrapper, "exc_msg", None)

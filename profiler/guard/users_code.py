@@ -9,7 +9,11 @@ import sysconfig
 from ..base.own_frames import HERE
 
 _INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
-_STANDARD = tuple(os.path.join(p, "") for p in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")} if p)
+_STANDARD = tuple(
+    os.path.join(p, "")
+    for p in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    if p
+)
 _OURS = os.path.dirname(HERE.rstrip(os.sep)) + os.sep
 
 

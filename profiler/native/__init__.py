@@ -1,1 +1,2 @@
-"""What runs once a batch, in two forms: compiled (`src/`), and the Python that does the same a few times slower."""
+"""What runs once a batch, in two forms: compiled (`src/`), and the Python that does the same a few
+times slower."""

@@ -4,7 +4,13 @@ from typing import Any, TypeVar
 Marks = TypeVar("Marks", bound=StepMarks)
 
 def records(
-    header: int, record: int, fields: dict[str, tuple[str, int]], every: int, rarely: int, until: int, /
+    header: int,
+    record: int,
+    fields: dict[str, tuple[str, int]],
+    every: int,
+    rarely: int,
+    until: int,
+    /,
 ) -> None: ...
 def envelopes(
     times: str, sent: str, mark: bytes, seal: bytes, every: int, at_first: int, always_ns: int, /

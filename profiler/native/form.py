@@ -1,9 +1,11 @@
-"""The hottest path has two forms: compiled (`_native`), and the Python that does the same a few times slower.
+"""The hottest path has two forms: compiled (`_native`), and the Python that does the same a few
+times slower.
 
-They have the same names and signatures (`_native.pyi`; in Python `python_form`), and one of them is chosen here, once:
-`hooks`. The extension is an option: a wheel without it, another platform or a Python without a GIL get the Python form,
-and so does `LOADERSCOPE_PURE=1`. `BatchTimings` and `LaneState` are the types whose fields a form's hooks share with
-the rest of the recorder: compiled, these are C numbers that C reads and writes without making objects.
+They have the same names and signatures (`_native.pyi`; in Python `python_form`), and one of them is
+chosen here, once: `hooks`. The extension is an option: a wheel without it, another platform or a
+Python without a GIL get the Python form, and so does `LOADERSCOPE_PURE=1`. `BatchTimings` and
+`LaneState` are the types whose fields a form's hooks share with the rest of the recorder: compiled,
+these are C numbers that C reads and writes without making objects.
 """
 
 from __future__ import annotations
@@ -42,14 +44,30 @@ def load(environ: Mapping[str, str] = os.environ) -> tuple[Any, str]:
     return _native, ""
 
 
-def tell(extension: Any, record: Schema = BATCH, every: int = layout.SAMPLE_EVERY, mark: bytes = layout.MARK) -> None:
+def tell(
+    extension: Any,
+    record: Schema = BATCH,
+    every: int = layout.SAMPLE_EVERY,
+    mark: bytes = layout.MARK,
+) -> None:
     """Tell the extension what it writes; ValueError where it would write something else."""
-    fields = {field.name: (field.code, record.offset(field.name)) for field in record.fields if field.count == 1}
-    extension.records(WINDOW_AT, record.size, fields, every, layout.SAMPLE_RARELY, layout.OFTEN_UNTIL)
+    fields = {
+        field.name: (field.code, record.offset(field.name))
+        for field in record.fields
+        if field.count == 1
+    }
+    extension.records(
+        WINDOW_AT, record.size, fields, every, layout.SAMPLE_RARELY, layout.OFTEN_UNTIL
+    )
     extension.envelopes(
-        layout.TIMES.format, layout.SENT.format, mark, layout.SEAL,
-        layout.SAMPLE_EVERY, layout.ALWAYS_AT_FIRST, layout.ALWAYS_DETAILED_NS,
-    )  # fmt: skip
+        layout.TIMES.format,
+        layout.SENT.format,
+        mark,
+        layout.SEAL,
+        layout.SAMPLE_EVERY,
+        layout.ALWAYS_AT_FIRST,
+        layout.ALWAYS_DETAILED_NS,
+    )
 
 
 native, why_python = load()

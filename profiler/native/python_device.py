@@ -1,4 +1,5 @@
-"""What a device needs once a batch and once a copy, in Python: `src/step_marks.h` and `noticing.h` say it in C."""
+"""What a device needs once a batch and once a copy, in Python: `src/step_marks.h` and `noticing.h`
+say it in C."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from ..base.schema import RECORD_BYTES, WINDOW_AT
 class StepMarks:
     """Events of the device around each step, and the `log` of the steps that are not read yet.
 
-    `due()` is called where a batch is about to be drawn of whose step more is wanted: from number `until` on, or after
-    `until_ns`. While `looking`, `look(window, at, data)` gives what is to be kept of the batch handed over.
+    `due()` is called where a batch is about to be drawn of whose step more is wanted: from number
+    `until` on, or after `until_ns`. While `looking`, `look(window, at, data)` gives what is to be
+    kept of the batch handed over.
     """
 
     make: Any
@@ -96,9 +98,10 @@ class StepMarks:
         raise NotImplementedError
 
 
-# Stands in the place of a method of tensors: while `on`, and where a class or mode is `asked` about the call, `noticed`
-# is called instead. In sets and dictionaries the two methods are one: there subclasses look up what they are asked
-# about, be it the method itself or, for a module imported meanwhile, what stood for it. Has the method's documentation.
+# Stands in the place of a method of tensors: while `on`, and where a class or mode is `asked` about
+# the call, `noticed` is called instead. In sets and dictionaries the two methods are one: there
+# subclasses look up what they are asked about, be it the method itself or, for a module imported
+# meanwhile, what stood for it. Has the method's documentation.
 class Noticing:
     __slots__ = ("__doc__", "_asked", "_noticed", "_original", "on")
 

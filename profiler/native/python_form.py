@@ -1,8 +1,8 @@
 """The Python form of the hot path: what `_native` has, under the same names.
 
-Here are the types, as `src/batch_timings.h`, `lane_state.h`, `parcel.h`, `collate_mark.h` and `stamping.h` have them;
-the hooks are in `python_iterator` (the process that iterates) and `python_worker`, what a device needs in
-`python_device`.
+Here are the types, as `src/batch_timings.h`, `lane_state.h`, `parcel.h`, `collate_mark.h` and
+`stamping.h` have them; the hooks are in `python_iterator` (the process that iterates) and
+`python_worker`, what a device needs in `python_device`.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ __all__ = [
 class BatchTimings:
     """The clock readings of the batch being made, and what else each batch's record needs at hand.
 
-    `detailed` asks for CPU time and single samples too; `special` is set where a record needs more than its head.
-    `waiting` counts the batches that were finished when this one was taken.
+    `detailed` asks for CPU time and single samples too; `special` is set where a record needs more
+    than its head. `waiting` counts the batches that were finished when this one was taken.
     """
 
     __slots__ = (

@@ -1,8 +1,8 @@
-"""The hooks in the process that iterates, in Python: `src/stepping.h`, `local.h`, `received.h`, `main_side.h` and
-`making.h` say the same in C.
+"""The hooks in the process that iterates, in Python: `src/stepping.h`, `local.h`, `received.h`,
+`main_side.h` and `making.h` say the same in C.
 
-Every hook does something around a call to its `base`. Functions of the recorder that a hook calls, and that may fail on
-the user's account (`begin`, `done`, `before`), return what is to be raised.
+Every hook does something around a call to its `base`. Functions of the recorder that a hook calls,
+and that may fail on the user's account (`begin`, `done`, `before`), return what is to be raised.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ OnFailure = Callable[[Any, Any, BaseException], bool]
 
 
 def stepping(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
-    """`__next__` in the process that makes the batches itself. The hottest path there is: everything that not every
-    batch needs is behind `special`."""
+    """`__next__` in the process that makes the batches itself. The hottest path there is:
+    everything that not every batch needs is behind `special`."""
 
     def step(self: Any) -> Any:
         s = self._ls
@@ -49,9 +49,17 @@ def stepping(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
             if n >= lane.capacity:
                 n = lane.roll()
             _put_head(
-                lane.buf, WINDOW_AT + n * RECORD_BYTES, lane.first + n, t0, t1 - t0, s.t_fetch - s.t_index,
-                s.t_collate - s.t_fetch, s.t_collated - s.t_collate, s.samples, s.epoch,
-            )  # fmt: skip
+                lane.buf,
+                WINDOW_AT + n * RECORD_BYTES,
+                lane.first + n,
+                t0,
+                t1 - t0,
+                s.t_fetch - s.t_index,
+                s.t_collate - s.t_fetch,
+                s.t_collated - s.t_collate,
+                s.samples,
+                s.epoch,
+            )
             if s.special:
                 s.finish(lane, n, data, t1, t1 - t0, self._pin_memory)
             if s.device is not None:
@@ -96,23 +104,69 @@ def receiving(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
             if envelope is None:  # the worker sent none
                 _put_head(lane.buf, at, seq, t0, t1 - t0, -1, -1, -1, -1, s.epoch)
             else:
-                (task, t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, _own, tensors, pid, worker,
-                 fastest, median, slowest) = _unpack_times(envelope.times)  # fmt: skip
+                (
+                    task,
+                    t_fetch,
+                    fetch,
+                    collate,
+                    fetch_cpu,
+                    collate_cpu,
+                    size,
+                    _own,
+                    tensors,
+                    pid,
+                    worker,
+                    fastest,
+                    median,
+                    slowest,
+                ) = _unpack_times(envelope.times)
                 index_ns, samples = s.drawn.pop(task, (-1, -1))
                 outstanding, ready = self._tasks_outstanding, s.waiting
-                if ready >= 0 and getattr(self, "_in_order", True):  # some came too early, and were set aside
+                if ready >= 0 and getattr(
+                    self, "_in_order", True
+                ):  # some came too early, and were set aside
                     ready += max(0, self._send_idx - self._rcvd_idx - outstanding)
                 own = _NAN if n else lane.moved_ns or _NAN  # of moving on to this window
                 pack = queued = -1
                 if envelope.t_sent_ns > 0:
                     pack = envelope.pack_ns
-                    queued = max(0, s.taken - envelope.t_sent_ns - envelope.unpack_ns - max(0, envelope.pin_ns))
+                    queued = max(
+                        0,
+                        s.taken - envelope.t_sent_ns - envelope.unpack_ns - max(0, envelope.pin_ns),
+                    )
                 _put_received(
-                    lane.buf, at, seq, t0, t1 - t0, index_ns, fetch, collate, samples, s.epoch, -1,
-                    t_fetch, pack, queued, envelope.unpack_ns, envelope.pin_ns, envelope.pickled_bytes, task, pid,
-                    worker, min(outstanding, _MOST), min(ready, _MOST), -1,
-                    fetch_cpu, collate_cpu, size, tensors, own, fastest, median, slowest,
-                )  # fmt: skip
+                    lane.buf,
+                    at,
+                    seq,
+                    t0,
+                    t1 - t0,
+                    index_ns,
+                    fetch,
+                    collate,
+                    samples,
+                    s.epoch,
+                    -1,
+                    t_fetch,
+                    pack,
+                    queued,
+                    envelope.unpack_ns,
+                    envelope.pin_ns,
+                    envelope.pickled_bytes,
+                    task,
+                    pid,
+                    worker,
+                    min(outstanding, _MOST),
+                    min(ready, _MOST),
+                    -1,
+                    fetch_cpu,
+                    collate_cpu,
+                    size,
+                    tensors,
+                    own,
+                    fastest,
+                    median,
+                    slowest,
+                )
             if s.special:
                 s.finish_opened(lane, n, data, t1)
             if s.device is not None:
@@ -131,8 +185,8 @@ def receiving(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
 
 
 def making(base: Any, begin: Any, done: Any, /) -> Any:
-    """`_get_iterator(loader)`. `begin` gives (maker, step), or None for a loader that is not watched; `done` is told of
-    what the maker made (None where it raised) and gives the iterator."""
+    """`_get_iterator(loader)`. `begin` gives (maker, step), or None for a loader that is not
+    watched; `done` is told of what the maker made (None where it raised) and gives the iterator."""
 
     def _get_iterator(self: Any) -> Any:
         begun = begin(self)
@@ -219,7 +273,8 @@ def indexing(base: Any, /) -> Any:
 
 
 def processing(base: Any, envelope: Any, otherwise: Any, on_failure: OnFailure, /) -> Any:
-    """`_process_data(self, data, *rest)`: an envelope gives its batch; anything else goes to `otherwise`."""
+    """`_process_data(self, data, *rest)`: an envelope gives its batch; anything else goes to
+    `otherwise`."""
 
     def _process_data(self: Any, data: Any, *rest: Any) -> Any:
         if type(data) is not envelope:
@@ -234,7 +289,10 @@ def processing(base: Any, envelope: Any, otherwise: Any, on_failure: OnFailure, 
                 s.envelope = None
                 if not on_failure(self, s, error):
                     raise error
-        payload, data.payload = data.payload, None  # the envelope outlives the call; the batch is the loop's
+        payload, data.payload = (
+            data.payload,
+            None,
+        )  # the envelope outlives the call; the batch is the loop's
         return base(self, payload, *rest)
 
     return _instead_of(base, _process_data)
@@ -243,8 +301,9 @@ def processing(base: Any, envelope: Any, otherwise: Any, on_failure: OnFailure, 
 def _waiting_in_queues(iterator: Any) -> int:
     """Batches that are finished and wait in the queues; -1 where that is not known.
 
-    Asked as soon as a batch is taken: `_process_data` goes on to hand a worker its next task through a thread of this
-    process, and what the loop does after that keeps the thread from the GIL.
+    Asked as soon as a batch is taken: `_process_data` goes on to hand a worker its next task
+    through a thread of this process, and what the loop does after that keeps the thread from the
+    GIL.
     """
     waiting = _length(iterator._worker_result_queue)
     if waiting >= 0 and iterator._pin_memory:
@@ -254,7 +313,8 @@ def _waiting_in_queues(iterator: Any) -> int:
 
 
 def _length(queue: Any) -> int:
-    """Of a queue of multiprocessing or of queue, as `qsize` says it; -1 where that is not known (on macOS)."""
+    """Of a queue of multiprocessing or of queue, as `qsize` says it; -1 where that is not known (on
+    macOS)."""
     semaphore = getattr(queue, "_sem", None)
     try:
         if semaphore is None:

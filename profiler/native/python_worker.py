@@ -12,7 +12,8 @@ _TAIL = META_BYTES + 64
 
 
 def working(begin: Any, /) -> Any:
-    """What a worker process runs. `begin` gives (loop, its arguments, what to call when it has ended)."""
+    """What a worker process runs. `begin` gives (loop, its arguments, what to call when it has
+    ended)."""
 
     def work(*args: Any, **kwargs: Any) -> Any:
         begun = begin(*args, **kwargs)
@@ -52,13 +53,14 @@ def taking(get: Any, timings: Any, begin: Any, /) -> Any:
 
 
 def putting(put: Any, timings: Any, carefully: Any, who: tuple[Any, ...], /) -> Any:
-    """A batch leaves. C is quick with one that is not looked at in detail; in Python none is quicker than the careful
-    way."""
+    """A batch leaves. C is quick with one that is not looked at in detail; in Python none is
+    quicker than the careful way."""
     return carefully
 
 
 def sending(send: Any, empty_bytes: int, /) -> Any:
-    """`_send_bytes`, used by the queue's one feeder thread: fills in envelopes as they leave the worker."""
+    """`_send_bytes`, used by the queue's one feeder thread: fills in envelopes as they leave the
+    worker."""
     t_free = 0  # since when that thread has nothing else to do
 
     def send_filled(*args: Any, **kwargs: Any) -> Any:

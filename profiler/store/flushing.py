@@ -1,4 +1,5 @@
-"""A process that records registers here how its newest records reach their files, for readers in the same process."""
+"""A process that records registers here how its newest records reach their files, for readers in
+the same process."""
 
 from __future__ import annotations
 

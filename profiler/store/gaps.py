@@ -1,7 +1,8 @@
-"""What a torch that fits nothing known costs the figures: the parts left bare, and where that is written down.
+"""What a torch that fits nothing known costs the figures: the parts left bare, and where that is
+written down.
 
-Whatever is left bare works as it does without us; only its figures are missing. Which, and why, stands in the loader's
-reasons and in the process's, where a report finds its first lines.
+Whatever is left bare works as it does without us; only its figures are missing. Which, and why,
+stands in the loader's reasons and in the process's, where a report finds its first lines.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from ..base.errors import RunUnreadable
 from ..base.metadata import read_json, text
 from .rundir import FORMAT
 
-# Where a worker's fetch probe keeps its sums: (folder of the session, number of the loader, epoch); None: none.
+# Where a worker's fetch probe keeps its sums: (folder of the session, number of the loader, epoch);
+# None: none.
 Place = tuple[str, int, int] | None
 
 # What comes with a batch, in its envelope; the drawing of its indices is matched to it by that.
@@ -32,7 +34,8 @@ OTHER_LOADER = "loader: "  # those about a loader that is no DataLoader
 
 @dataclass(frozen=True)
 class Gap:
-    """Parts that are not where they were in every torch tried, and the figures that are missing for it."""
+    """Parts that are not where they were in every torch tried, and the figures that are missing for
+    it."""
 
     package: str
     where: str  # "loaders with workers"
@@ -47,7 +50,9 @@ class Gap:
     @property
     def reason(self) -> str:
         """Why a figure is missing."""
-        return f"{torch_parts.version_of(self.package)} fits nothing known: {'; '.join(self.missing)}"
+        return (
+            f"{torch_parts.version_of(self.package)} fits nothing known: {'; '.join(self.missing)}"
+        )
 
     @property
     def sentence(self) -> str:
@@ -85,7 +90,9 @@ def _file(folder: Path, loader: int) -> Path:
 
 def reasons_of_bare_worker(why: str | None) -> dict[str, Any]:
     """For the reasons of its loader."""
-    return dict.fromkeys(INSIDE_WORKERS, f"workers are not measured: {why}") if why is not None else {}
+    return (
+        dict.fromkeys(INSIDE_WORKERS, f"workers are not measured: {why}") if why is not None else {}
+    )
 
 
 def listed(figures: tuple[str, ...]) -> str:

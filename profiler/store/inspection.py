@@ -1,7 +1,9 @@
-"""What was seen of a loader's parts without running them: its data set, samplers, collate function, and a batch.
+"""What was seen of a loader's parts without running them: its data set, samplers, collate function,
+and a batch.
 
-`inspect_loader` makes it in the training process when the first loop begins, `LoaderRun.inspection` holds it.
-Everything may be missing: an older run, an orphaned iterator, a part that could not be looked at.
+`inspect_loader` makes it in the training process when the first loop begins, `LoaderRun.inspection`
+holds it. Everything may be missing: an older run, an orphaned iterator, a part that could not be
+looked at.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ MAX_DEPTH = 4
 class Attribute(Struct, frozen=True):
     """One attribute of a data set.
 
-    `kind`: "tensor", "ndarray", "memmap" (a memory-mapped ndarray), "dataframe" (pandas), "hdf5", "arrow" (table or
-    array of pyarrow), "hf" (datasets.Dataset), "lmdb", "zarr", "paths" (a sequence of texts that look like file names),
-    "texts", "numbers" (a list or tuple of ints or floats), "list", "dict", "dataset", "callable", "text", "scalar",
-    "none" or "other". Shapes, dtypes and bytes are those of arrays; `length` is of sequences and mappings; `suffix` is
-    the commonest file name suffix of "paths"; `items` names the type of the first item of "list" and "dict".
+    `kind`: "tensor", "ndarray", "memmap" (a memory-mapped ndarray), "dataframe" (pandas), "hdf5",
+    "arrow" (table or array of pyarrow), "hf" (datasets.Dataset), "lmdb", "zarr", "paths" (a
+    sequence of texts that look like file names), "texts", "numbers" (a list or tuple of ints or
+    floats), "list", "dict", "dataset", "callable", "text", "scalar", "none" or "other". Shapes,
+    dtypes and bytes are those of arrays; `length` is of sequences and mappings; `suffix` is the
+    commonest file name suffix of "paths"; `items` names the type of the first item of "list" and
+    "dict".
     """
 
     name: Text = "unknown"
@@ -43,14 +47,16 @@ class Attribute(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """An object that takes part: a data set (with the sets it wraps as `children`), a sampler, a function.
+    """An object that takes part: a data set (with the sets it wraps as `children`), a sampler, a
+    function.
 
-    `type` is its qualified name, `name` what code would call it (the class's or the function's own name), `bases` the
-    qualified names of its classes, itself first. `module_file` is the file of the module that defines it, `qualname`
-    its name there: the same class has both the same, whatever its module was called. `getitem`, `getitems`, `iter` and
-    `call` hold source lines, dedented, where the source could be read: of `__getitem__`, `__getitems__`, `__iter__`,
-    and of the function itself. `names` are the global and attribute names that code uses, functions of the same class
-    included.
+    `type` is its qualified name, `name` what code would call it (the class's or the function's own
+    name), `bases` the qualified names of its classes, itself first. `module_file` is the file of
+    the module that defines it, `qualname` its name there: the same class has both the same,
+    whatever its module was called. `getitem`, `getitems`, `iter` and `call` hold source lines,
+    dedented, where the source could be read: of `__getitem__`, `__getitems__`, `__iter__`, and of
+    the function itself. `names` are the global and attribute names that code uses, functions of the
+    same class included.
     """
 
     type: Text = "unknown"
@@ -70,8 +76,11 @@ class Part(Struct, frozen=True):
     children: Annotated[tuple[Part, ...], Meta(max_length=MAX_CHILDREN)] = ()
 
     def is_a(self, *names: str) -> bool:
-        """Whether one of its classes has this qualified name, or ends in it ('sampler.RandomSampler')."""
-        return any(base == name or base.endswith("." + name) for base in self.bases for name in names)
+        """Whether one of its classes has this qualified name, or ends in it
+        ('sampler.RandomSampler')."""
+        return any(
+            base == name or base.endswith("." + name) for base in self.bases for name in names
+        )
 
     def attribute(self, name: str) -> Attribute | None:
         """The attribute of this name."""
@@ -79,7 +88,8 @@ class Part(Struct, frozen=True):
 
 
 class Leaf(Struct, frozen=True):
-    """One leaf of a batch. `path` is how code reaches it ("[0]", "['image']", "" for a batch that is one tensor)."""
+    """One leaf of a batch. `path` is how code reaches it ("[0]", "['image']", "" for a batch that
+    is one tensor)."""
 
     path: str = ""
     kind: Text = "other"  # "tensor", "ndarray", "text", "number" or "other"
@@ -88,8 +98,12 @@ class Leaf(Struct, frozen=True):
     nbytes: int | None = None
     device: Text | None = None
     pinned: bool | None = None
-    whole_255ths: bool | None = None  # float values that are all k/255: uint8 would hold them. None: not looked at
-    padding_share: float | None = None  # part of the values that are trailing zeros or equal fillers
+    whole_255ths: bool | None = (
+        None  # float values that are all k/255: uint8 would hold them. None: not looked at
+    )
+    padding_share: float | None = (
+        None  # part of the values that are trailing zeros or equal fillers
+    )
 
 
 class Inspection(Struct, frozen=True):
@@ -105,7 +119,8 @@ class Inspection(Struct, frozen=True):
 
     @property
     def parts(self) -> list[Part]:
-        """The data set and the sets it wraps, the outermost first; none where it was not looked at."""
+        """The data set and the sets it wraps, the outermost first; none where it was not looked
+        at."""
         found = [self.dataset] if self.dataset is not None else []
         for part in found:
             found += part.children

@@ -1,4 +1,5 @@
-"""The sampled fetches of one process, summed: what it writes as JSON, how several add up. Bounded in all directions.
+"""The sampled fetches of one process, summed: what it writes as JSON, how several add up. Bounded
+in all directions.
 
 looks-LOADER-wWORKER.json   of a worker; the next worker of that number goes on from it
 looks-LOADER-m.json         of the training process, where it makes the batches itself
@@ -35,12 +36,22 @@ FORMAT = 1
 MAX_CHARACTERS = 64_000
 OTHER = "other"  # suffixes beyond those that have a place
 
-SUMS = ("batches", "samples", "fetch_ns", "opens", "distinct", "reopened", "sequential",
-         "chain_samples", "chain_fetch_ns")  # fmt: skip
+SUMS = (
+    "batches",
+    "samples",
+    "fetch_ns",
+    "opens",
+    "distinct",
+    "reopened",
+    "sequential",
+    "chain_samples",
+    "chain_fetch_ns",
+)
 
 
 class ProbeTotals:
-    """As `SampledFetches` names them. No dataclass: making one would cost each training process milliseconds."""
+    """As `SampledFetches` names them. No dataclass: making one would cost each training process
+    milliseconds."""
 
     def __init__(self) -> None:
         self.batches = self.samples = self.fetch_ns = 0
@@ -51,19 +62,24 @@ class ProbeTotals:
         self.folders: dict[str, int] = {}  # → opens
         self.mounts: dict[tuple[str, str], int] = {}  # path, type → opens
         self.containers: dict[str, tuple[str, int | None]] = {}  # path → kind, bytes
-        self.moved: set[str] = set()  # open in the training process, and fetching moves the position
+        self.moved: set[str] = (
+            set()
+        )  # open in the training process, and fetching moves the position
         self.epochs: dict[int, list[int]] = {}  # → as EpochTotals
         self.chains: dict[tuple[str, int, str], list[int]] = {}  # chain, position, name → calls, ns
         self.reasons: dict[str, str] = {}
 
     def add_epoch(self, epoch: int, values: list[int]) -> None:
-        """One fetch or several of one epoch: values as `EpochTotals` has them after `epoch`; -1 where not measured."""
+        """One fetch or several of one epoch: values as `EpochTotals` has them after `epoch`; -1
+        where not measured."""
         epoch = min(epoch, MAX_EPOCHS - 1)
         held = self.epochs.get(epoch)
         if held is None:
             self.epochs[epoch] = list(values)
         else:
-            held[:] = [a + b if a >= 0 and b >= 0 else max(a, b) for a, b in zip(held, values, strict=True)]
+            held[:] = [
+                a + b if a >= 0 and b >= 0 else max(a, b) for a, b in zip(held, values, strict=True)
+            ]
 
     def add_suffix(self, suffix: str, opens: int, sized: int, size: int, largest: int) -> None:
         """Opens of files with this suffix."""
@@ -80,7 +96,9 @@ class ProbeTotals:
 
     def add_container(self, path: str, kind: str, size: int | None) -> None:
         """A container seen; its newest size counts."""
-        if len(path) <= MAX_PATH and (path in self.containers or len(self.containers) < MAX_CONTAINERS):
+        if len(path) <= MAX_PATH and (
+            path in self.containers or len(self.containers) < MAX_CONTAINERS
+        ):
             self.containers[path] = (kind, size)
 
     def add_moved(self, paths: Iterable[str]) -> None:
@@ -110,7 +128,9 @@ class ProbeTotals:
             self.add_container(held.path, held.kind, held.bytes)
         self.add_moved(other.moved)
         for epoch in other.epochs:
-            self.add_epoch(epoch.epoch, [getattr(epoch, name) for name in EpochTotals.__struct_fields__[1:]])
+            self.add_epoch(
+                epoch.epoch, [getattr(epoch, name) for name in EpochTotals.__struct_fields__[1:]]
+            )
         for step in other.chains:
             self.add_step(step.chain, step.position, step.name, step.calls, step.total_ns)
         for reason, sentence in other.reasons.items():
@@ -124,11 +144,19 @@ class ProbeTotals:
             directories=self.directories,
             suffixes={suffix: SuffixTotals(*numbers) for suffix, numbers in self.suffixes.items()},
             folders=self.most_used_folders(),
-            mounts=tuple(MountTotals(path, kind, opens) for (path, kind), opens in self.mounts.items()),
-            containers=tuple(ContainerFile(path, kind, size) for path, (kind, size) in self.containers.items()),
+            mounts=tuple(
+                MountTotals(path, kind, opens) for (path, kind), opens in self.mounts.items()
+            ),
+            containers=tuple(
+                ContainerFile(path, kind, size) for path, (kind, size) in self.containers.items()
+            ),
             moved=tuple(sorted(self.moved)),
-            epochs=tuple(EpochTotals(epoch, *values) for epoch, values in sorted(self.epochs.items())),
-            chains=tuple(ChainTotals(*key, *numbers) for key, numbers in sorted(self.chains.items())),
+            epochs=tuple(
+                EpochTotals(epoch, *values) for epoch, values in sorted(self.epochs.items())
+            ),
+            chains=tuple(
+                ChainTotals(*key, *numbers) for key, numbers in sorted(self.chains.items())
+            ),
             reasons=dict(self.reasons),
         )
 
@@ -138,7 +166,8 @@ class ProbeTotals:
         return dict(ranked[:MAX_FOLDERS])
 
     def to_json(self) -> str:
-        """As one file holds it, at most `MAX_CHARACTERS` long: what names most is left out first."""
+        """As one file holds it, at most `MAX_CHARACTERS` long: what names most is left out
+        first."""
         data = {"format": FORMAT, **as_json(self.fetches())}
         text = json.dumps(data)
         for name in ("folders", "containers", "moved", "chains", "mounts"):
@@ -150,7 +179,8 @@ class ProbeTotals:
 
 
 def read_fetches(path: Path) -> SampledFetches:
-    """What a process has written; nothing for a file that is missing, torn or of another format. Never raises."""
+    """What a process has written; nothing for a file that is missing, torn or of another format.
+    Never raises."""
     try:
         found = read_as(FetchesFile, path)
     except RunUnreadable:

@@ -25,9 +25,11 @@ FORMAT = 1  # of the JSON files of a run directory
 
 
 def runs_directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder that holds one folder a run: `LOADERSCOPE_DIR`, or `runs` in the platform's user state folder.
+    """The folder that holds one folder a run: `LOADERSCOPE_DIR`, or `runs` in the platform's user
+    state folder.
 
-    Nothing is created. An empty variable counts as unset; a relative folder is one of where the program started.
+    Nothing is created. An empty variable counts as unset; a relative folder is one of where the
+    program started.
     """
     chosen = environ.get(VARIABLE, "")
     if chosen:
@@ -72,7 +74,8 @@ def create_run(runs: Path, argv: list[str]) -> Path:
 
 
 def platform_name() -> str:
-    """'Linux-6.1.0-x86_64': as `platform.platform()`, which starts `uname` and reads the Python binary to say more."""
+    """'Linux-6.1.0-x86_64': as `platform.platform()`, which starts `uname` and reads the Python
+    binary to say more."""
     if hasattr(os, "uname"):
         told = os.uname()
         return f"{told.sysname}-{told.release}-{told.machine}"
@@ -106,8 +109,8 @@ def system_stem(host: str) -> str:
 
 
 def temporary_runs() -> Path:
-    """Where runs go that no other folder takes: a folder of this user's, made if need be. Raises OSError where somebody
-    else has made it."""
+    """Where runs go that no other folder takes: a folder of this user's, made if need be. Raises
+    OSError where somebody else has made it."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
     folder = Path(_temporary_folder()) / f"loaderscope-{user}"
     runs = folder / "runs"
@@ -118,7 +121,8 @@ def temporary_runs() -> Path:
 
 
 def _temporary_folder() -> str:
-    """What `tempfile` finds; the program may still decide otherwise for itself. Raises OSError where there is none."""
+    """What `tempfile` finds; the program may still decide otherwise for itself. Raises OSError
+    where there is none."""
     known = tempfile.tempdir
     try:
         return tempfile.gettempdir()

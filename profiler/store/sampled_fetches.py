@@ -1,7 +1,8 @@
-"""What was seen from inside the processes that fetch: the files they read, and the callables of a transform chain.
+"""What was seen from inside the processes that fetch: the files they read, and the callables of a
+transform chain.
 
-Taken on some batches only, kept as totals a process that fetches (a worker, or main without workers), read by
-`LoaderRun.looks`.
+Taken on some batches only, kept as totals a process that fetches (a worker, or main without
+workers), read by `LoaderRun.looks`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ Name = Annotated[str, Meta(max_length=200)]
 
 
 class SuffixTotals(Struct, frozen=True, array_like=True):
-    """Opens of files with one suffix. Of `sized` of them the size is known: `bytes` in all, `max_bytes` the most."""
+    """Opens of files with one suffix. Of `sized` of them the size is known: `bytes` in all,
+    `max_bytes` the most."""
 
     opens: Count
     sized: Count
@@ -44,8 +46,8 @@ class MountTotals(Struct, frozen=True, array_like=True):
 
 
 class ContainerFile(Struct, frozen=True, array_like=True):
-    """A file that holds many samples, seen open or mapped. `kind`: lmdb, hdf5, parquet, arrow, tar, zip, npz, npy,
-    memmap or sqlite. `bytes` is its size, None if unknown."""
+    """A file that holds many samples, seen open or mapped. `kind`: lmdb, hdf5, parquet, arrow, tar,
+    zip, npz, npy, memmap or sqlite. `bytes` is its size, None if unknown."""
 
     path: Annotated[str, Meta(max_length=MAX_PATH)]
     kind: Annotated[str, Meta(max_length=32)]
@@ -68,7 +70,8 @@ class EpochTotals(Struct, frozen=True, array_like=True):
 
 
 class ChainTotals(Struct, frozen=True, array_like=True):
-    """One callable of a chain. `chain` is where it hangs ("dataset.transform"), `position` its place in it."""
+    """One callable of a chain. `chain` is where it hangs ("dataset.transform"), `position` its
+    place in it."""
 
     chain: Name
     position: Count
@@ -78,28 +81,36 @@ class ChainTotals(Struct, frozen=True, array_like=True):
 
 
 class SampledFetches(Struct, frozen=True):
-    """All processes of one loader together. Paths are cleaned for printing. `samples` are the data set's, and their
-    fetch took `fetch_ns` in all; of `chain_samples` the chains were timed, and their fetch took `chain_fetch_ns`."""
+    """All processes of one loader together. Paths are cleaned for printing. `samples` are the data
+    set's, and their fetch took `fetch_ns` in all; of `chain_samples` the chains were timed, and
+    their fetch took `chain_fetch_ns`."""
 
     batches: Count = 0
     samples: Count = 0
     fetch_ns: Count = 0
     opens: Count = 0
     distinct: Count = 0  # paths, counted a process
-    reopened: Count = 0  # opens of a path the same process had opened before, during a sampled fetch
+    reopened: Count = (
+        0  # opens of a path the same process had opened before, during a sampled fetch
+    )
     sequential: Count = 0  # opens that follow the one before in the order of paths
     directories: Count = 0
     suffixes: Mapping[str, SuffixTotals] = {}
-    folders: Annotated[Mapping[str, Count], Meta(max_length=MAX_FOLDERS)] = {}  # the most used directories → opens
+    folders: Annotated[
+        Mapping[str, Count], Meta(max_length=MAX_FOLDERS)
+    ] = {}  # the most used directories → opens
     mounts: tuple[MountTotals, ...] = ()
     containers: tuple[ContainerFile, ...] = ()
-    # Open in the training process, and fetching there moves the position: processes forked later share it.
+    # Open in the training process, and fetching there moves the position: processes forked later
+    # share it.
     moved: tuple[str, ...] = ()
     epochs: tuple[EpochTotals, ...] = ()
     chains: tuple[ChainTotals, ...] = ()
     chain_samples: Count = 0
     chain_fetch_ns: Count = 0
-    reasons: Annotated[Mapping[str, str], Meta(max_length=MAX_REASONS)] = {}  # what could not be seen, and why
+    reasons: Annotated[
+        Mapping[str, str], Meta(max_length=MAX_REASONS)
+    ] = {}  # what could not be seen, and why
 
 
 class FetchesFile(SampledFetches, frozen=True):

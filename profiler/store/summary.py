@@ -1,5 +1,5 @@
-"""What a rank of a large job leaves beside its lanes when it ends: their totals, so that a report of a thousand ranks
-reads a small file of each, and lanes of the few it speaks of."""
+"""What a rank of a large job leaves beside its lanes when it ends: their totals, so that a report
+of a thousand ranks reads a small file of each, and lanes of the few it speaks of."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ..base.schema import BATCH
 from .rundir import FORMAT
 
 SUMMARY = "summary.json"
-# With fewer ranks all lanes are read anyway; with so many, each has little room, and its lanes are read in no time.
+# With fewer ranks all lanes are read anyway; with so many, each has little room, and its lanes are
+# read in no time.
 LEAST_RANKS = 8
 # What tells one loader of a process from another, and how many make its batches.
 FACTS = ("dataset", "phase", "place", "framework", "num_workers")
@@ -24,13 +25,18 @@ FACTS = ("dataset", "phase", "place", "framework", "num_workers")
 def write_summary(directory: Path) -> None:
     """Sum up the loaders of a process that has recorded into this folder. Raises OSError."""
     write_atomically(
-        directory / SUMMARY, json.dumps({"format": FORMAT, "loaders": list(map(_loader, _told(directory)))})
+        directory / SUMMARY,
+        json.dumps({"format": FORMAT, "loaders": list(map(_loader, _told(directory)))}),
     )
 
 
 def _told(directory: Path) -> list[tuple[Path, int]]:
-    found = ((path, re.fullmatch(r"loader(\d{1,9})\.json", path.name)) for path in directory.iterdir())
-    return sorted(((path, int(match[1])) for path, match in found if match), key=lambda each: each[1])
+    found = (
+        (path, re.fullmatch(r"loader(\d{1,9})\.json", path.name)) for path in directory.iterdir()
+    )
+    return sorted(
+        ((path, int(match[1])) for path, match in found if match), key=lambda each: each[1]
+    )
 
 
 def _loader(told: tuple[Path, int]) -> dict[str, Any]:
@@ -56,6 +62,8 @@ def _loader(told: tuple[Path, int]) -> dict[str, Any]:
         "facts": {name: config.get(name) for name in FACTS},
         "batches": batches.rows + folded.records,
         "steady": steady,
-        "columns": {name: [each.count, each.total, each.low, each.high, sorted(each.bins.items())]
-                    for name, each in columns.items()},
-    }  # fmt: skip
+        "columns": {
+            name: [each.count, each.total, each.low, each.high, sorted(each.bins.items())]
+            for name, each in columns.items()
+        },
+    }

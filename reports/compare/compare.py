@@ -1,8 +1,9 @@
-"""Two runs side by side: what became faster or slower, how sure that is, and what was configured differently.
+"""Two runs side by side: what became faster or slower, how sure that is, and what was configured
+differently.
 
-The uncertainty of each figure is taken between blocks of consecutive steady batches, as the verdict's is: a loop's
-steps come in runs of alike batches. It covers the variation within the two runs, not what differs from one run to
-the next (a warm page cache, another user on the machine).
+The uncertainty of each figure is taken between blocks of consecutive steady batches, as the
+verdict's is: a loop's steps come in runs of alike batches. It covers the variation within the two
+runs, not what differs from one run to the next (a warm page cache, another user on the machine).
 """
 
 from __future__ import annotations
@@ -17,14 +18,35 @@ from ...advisors.stage_model.verdict import MINIMUM_BATCHES
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.matching import recorded
 from .compare_blocks import Side, quantile
-from .compare_model import SCHEMA, Comparison, Difference, LoaderComparison, Setting, ShareDifference, StageDifference
+from .compare_model import (
+    SCHEMA,
+    Comparison,
+    Difference,
+    LoaderComparison,
+    Setting,
+    ShareDifference,
+    StageDifference,
+)
 
 # Smaller differences are real at times, but nobody acts on them; clocks and rounding make as much.
 SMALLEST = 0.01
-# One figure decides on throughput: 19 times in 20. Of a dozen stages one in 20 would differ by chance: 99 in 100.
+# One figure decides on throughput: 19 times in 20. Of a dozen stages one in 20 would differ by
+# chance: 99 in 100.
 _Z_ONE, _Z_MANY = 1.960, 2.576
 
-STAGES = ("wait", "compute", "index", "fetch", "collate", "pack", "queued", "unpack", "pin", "h2d", "compute_device")
+STAGES = (
+    "wait",
+    "compute",
+    "index",
+    "fetch",
+    "collate",
+    "pack",
+    "queued",
+    "unpack",
+    "pin",
+    "h2d",
+    "compute_device",
+)
 
 
 def compare(before: Report, before_run: Run, after: Report, after_run: Run) -> Comparison:
@@ -32,11 +54,19 @@ def compare(before: Report, before_run: Run, after: Report, after_run: Run) -> C
     rank alone had them, by rank, those left over by their order."""
     first = list(zip(before.loaders, recorded(before, before_run), strict=True))
     second = list(zip(after.loaders, recorded(after, after_run), strict=True))
-    pairs, only_before, only_after = _paired([each for each, _ in first], [each for each, _ in second])
+    pairs, only_before, only_after = _paired(
+        [each for each, _ in first], [each for each, _ in second]
+    )
     with np.errstate(all="ignore"):  # damaged columns may hold any number
-        loaders = [_loader(first[i][0], _columns(first[i][1]), second[j][0], _columns(second[j][1])) for i, j in pairs]
-    notes = [f"the {word} run is {report.run.state}" for word, report in (("first", before), ("second", after))
-             if report.run.state in ("live", "crashed")]  # fmt: skip
+        loaders = [
+            _loader(first[i][0], _columns(first[i][1]), second[j][0], _columns(second[j][1]))
+            for i, j in pairs
+        ]
+    notes = [
+        f"the {word} run is {report.run.state}"
+        for word, report in (("first", before), ("second", after))
+        if report.run.state in ("live", "crashed")
+    ]
     return Comparison(
         schema=SCHEMA,
         before=before.run.id,
@@ -50,7 +80,8 @@ def compare(before: Report, before_run: Run, after: Report, after_run: Run) -> C
 
 
 def slowest_factor(comparison: Comparison) -> tuple[LoaderComparison, float] | None:
-    """The loader whose throughput fell most, with its factor; one without a real difference counts as 1.0.
+    """The loader whose throughput fell most, with its factor; one without a real difference counts
+    as 1.0.
 
     None where no throughput could be compared.
     """
@@ -72,7 +103,10 @@ def _paired(
     left = list(range(len(second)))
     pairs, unpaired = [], []
     for i, each in enumerate(first):
-        same = next((j for j in left if (second[j].name, _rank(second[j])) == (each.name, _rank(each))), None)
+        same = next(
+            (j for j in left if (second[j].name, _rank(second[j])) == (each.name, _rank(each))),
+            None,
+        )
         if same is None:
             unpaired.append(i)
         else:
@@ -94,8 +128,9 @@ def _rank(loader: LoaderReport) -> int | None:
     return None if loader.ranks is not None else loader.rank
 
 
-def _loader(before: LoaderReport, columns: LoaderRun | None, after: LoaderReport, others: LoaderRun | None
-            ) -> LoaderComparison:  # fmt: skip
+def _loader(
+    before: LoaderReport, columns: LoaderRun | None, after: LoaderReport, others: LoaderRun | None
+) -> LoaderComparison:
     sides = [Side(each) if each is not None else None for each in (columns, others)]
     a, b = sides
     sizes = [side.samples_per_batch for side in sides if side is not None]
@@ -128,7 +163,10 @@ def _throughput(before: Side | None, after: Side | None, of_samples: bool) -> Di
         return _unknown("the run's columns are not at hand")
     a, b = (side.mean(side.lost.step, of_samples) for side in (before, after))
     if a is None or b is None or a.value <= 0 or b.value <= 0:
-        return _unknown(f"fewer than {MINIMUM_BATCHES} steady batches were recorded (the first of an epoch is not one)")
+        return _unknown(
+            f"fewer than {MINIMUM_BATCHES} steady batches were recorded (the first of an epoch is "
+            "not one)"
+        )
     errors = (a.error / a.value, b.error / b.value)
     spread = quantile(_Z_ONE, errors, (a.freedom, b.freedom)) * math.hypot(*errors)
     factor = a.value / b.value
@@ -140,13 +178,17 @@ def _throughput(before: Side | None, after: Side | None, of_samples: bool) -> Di
 def _stall(before: LoaderReport, after: LoaderReport) -> ShareDifference:
     a, b = before.basis, after.basis
     if a.stall_share is None or b.stall_share is None:
-        return ShareDifference(a.stall_share, b.stall_share, None, None, None, None, "too short to say")
+        return ShareDifference(
+            a.stall_share, b.stall_share, None, None, None, None, "too short to say"
+        )
     if a.lost != b.lost:
         why = "measured by device events in one run only"
         return ShareDifference(a.stall_share, b.stall_share, None, None, None, None, why)
     change, spread = b.stall_share - a.stall_share, math.hypot(_half_range(a), _half_range(b))
     real = abs(change) > spread and abs(change) >= SMALLEST
-    return ShareDifference(a.stall_share, b.stall_share, change, change - spread, change + spread, real)
+    return ShareDifference(
+        a.stall_share, b.stall_share, change, change - spread, change + spread, real
+    )
 
 
 def _half_range(basis: Basis) -> float:
@@ -174,8 +216,17 @@ def _stages(before: Side, after: Side, by_sample: bool) -> Iterator[tuple[str, S
         errors = (a.error, b.error)
         spread = quantile(_Z_MANY, errors, (a.freedom, b.freedom)) * math.hypot(*errors)
         real = abs(change) > spread and abs(change) >= SMALLEST * max(a.value, b.value)
-        yield name, StageDifference(a.value / 1e3, b.value / 1e3, change / 1e3, (change - spread) / 1e3,
-                                    (change + spread) / 1e3, real)  # fmt: skip
+        yield (
+            name,
+            StageDifference(
+                a.value / 1e3,
+                b.value / 1e3,
+                change / 1e3,
+                (change - spread) / 1e3,
+                (change + spread) / 1e3,
+                real,
+            ),
+        )
 
 
 def _unknown(reason: str) -> Difference:

@@ -1,4 +1,5 @@
-"""Means of a loader's steady batches with their uncertainty, from the spread between blocks of consecutive batches."""
+"""Means of a loader's steady batches with their uncertainty, from the spread between blocks of
+consecutive batches."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from ...profiler.store.run.run import LoaderRun
 
 @dataclass(frozen=True)
 class Mean:
-    """A ratio of sums with its standard error between blocks, and the blocks' degrees of freedom."""
+    """A ratio of sums with its standard error between blocks, and the blocks' degrees of
+    freedom."""
 
     value: float
     error: float
@@ -36,8 +38,11 @@ class Side:
     def samples_per_batch(self) -> float | None:
         return float(self.samples[self.steady].mean()) if self.samples is not None else None
 
-    def mean(self, values: Floats, by_sample: bool, where: npt.NDArray[np.bool_] | None = None) -> Mean | None:
-        """Σ values / Σ batches (or samples) over the steady rows; None where there are too few of them."""
+    def mean(
+        self, values: Floats, by_sample: bool, where: npt.NDArray[np.bool_] | None = None
+    ) -> Mean | None:
+        """Σ values / Σ batches (or samples) over the steady rows; None where there are too few of
+        them."""
         rows = self.steady if where is None else self.steady & where
         top = values[rows]
         if len(top) < MINIMUM_BATCHES:
@@ -49,9 +54,11 @@ class Side:
 
 
 def quantile(z: float, errors: tuple[float, float], freedom: tuple[int, int]) -> float:
-    """Student's t for the normal quantile `z`, with the degrees of freedom of two means (Welch and Satterthwaite).
+    """Student's t for the normal quantile `z`, with the degrees of freedom of two means (Welch and
+    Satterthwaite).
 
-    The expansion is Abramowitz and Stegun's 26.7.5; from three degrees on it is within a percent or two.
+    The expansion is Abramowitz and Stegun's 26.7.5; from three degrees on it is within a percent or
+    two.
     """
     squares = [error**2 for error in errors]
     below = sum(square**2 / n for square, n in zip(squares, freedom, strict=True))

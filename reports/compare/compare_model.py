@@ -14,7 +14,8 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Difference:
-    """The throughput of both runs. `factor` is after over before, and lies in [low, high] but for chance.
+    """The throughput of both runs. `factor` is after over before, and lies in [low, high] but for
+    chance.
 
     `real` is None where it cannot be said, and `reason` says why.
     """
@@ -30,7 +31,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class ShareDifference:
-    """A share of the time in both runs; `change` is after less before, and lies in [low, high] but for chance.
+    """A share of the time in both runs; `change` is after less before, and lies in [low, high] but
+    for chance.
 
     `real` is None where it cannot be said, and `reason` says why.
     """
@@ -46,7 +48,8 @@ class ShareDifference:
 
 @dataclass(frozen=True)
 class StageDifference:
-    """One stage's mean time, in microseconds a batch or a sample; `change_us` is after less before."""
+    """One stage's mean time, in microseconds a batch or a sample; `change_us` is after less
+    before."""
 
     before_us: float | None
     after_us: float | None
@@ -67,7 +70,8 @@ class Setting:
 
 @dataclass(frozen=True)
 class LoaderComparison:
-    """One loader in both runs. Times are `per` batch, or per sample where the batches are of different sizes."""
+    """One loader in both runs. Times are `per` batch, or per sample where the batches are of
+    different sizes."""
 
     name: str
     rank: int | None
@@ -84,7 +88,8 @@ class LoaderComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs, loader by loader. `only_before` and `only_after` name loaders that the other run lacks."""
+    """Two runs, loader by loader. `only_before` and `only_after` name loaders that the other run
+    lacks."""
 
     schema: int
     before: str

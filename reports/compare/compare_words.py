@@ -12,7 +12,8 @@ from ..words.units import UNKNOWN, micros, percent, rate
 from .compare_model import Comparison, LoaderComparison, Setting, StageDifference
 
 CAVEAT = (
-    "The ranges come from the variation within each run. Runs also differ from one to the next (a warm page cache, "
+    "The ranges come from the variation within each run. Runs also differ from one to the next (a "
+    "warm page cache, "
     "other work on the machine): before relying on a small difference, record both twice."
 )
 NO_DIFFERENCE = "no real difference"
@@ -20,7 +21,8 @@ NO_DIFFERENCE = "no real difference"
 
 @dataclass(frozen=True)
 class DifferenceRow:
-    """One figure of both runs in words; `judgement` is 'faster', 'slower', 'no real difference', or why not known."""
+    """One figure of both runs in words; `judgement` is 'faster', 'slower', 'no real difference', or
+    why not known."""
 
     name: str
     before: str
@@ -30,11 +32,15 @@ class DifferenceRow:
 
 
 def headline(loader: LoaderComparison) -> str:
-    """'Faster: 1.5 times the throughput (1.47 to 1.53, 19 times in 20).', or that there is no real difference."""
+    """'Faster: 1.5 times the throughput (1.47 to 1.53, 19 times in 20).', or that there is no real
+    difference."""
     found = loader.throughput
     if found.factor is None or found.low is None or found.high is None:
         return f"The throughput cannot be compared: {found.reason}."
-    spread = f"{found.factor:.3g} times the throughput ({found.low:.3g} to {found.high:.3g}, 19 times in 20)"
+    spread = (
+        f"{found.factor:.3g} times the throughput ({found.low:.3g} to {found.high:.3g}, 19 "
+        "times in 20)"
+    )
     if not found.real:
         return f"No real difference: {spread}."
     return f"{'Faster' if found.factor > 1 else 'Slower'}: {spread}."
@@ -47,14 +53,30 @@ def difference_rows(loader: LoaderComparison) -> list[DifferenceRow]:
     if through.factor is not None and through.low is not None and through.high is not None:
         spread = predicted_text(Range(through.low, through.factor, through.high))
     rows = [
-        DifferenceRow(loader.unit, rate(through.before), rate(through.after), spread,
-                      _judged(through.real, (through.factor or 1) > 1) or clean(through.reason or UNKNOWN, 120)),
-        DifferenceRow("lost to loading", percent(stall.before), percent(stall.after), _points(loader),
-                      _judged(stall.real, (stall.change or 0) < 0, "less", "more")
-                      or clean(stall.reason or UNKNOWN, 120)),
-        DifferenceRow("verdict", loader.verdict_before, loader.verdict_after, "",
-                      "" if loader.verdict_before == loader.verdict_after else "changed"),
-    ]  # fmt: skip
+        DifferenceRow(
+            loader.unit,
+            rate(through.before),
+            rate(through.after),
+            spread,
+            _judged(through.real, (through.factor or 1) > 1)
+            or clean(through.reason or UNKNOWN, 120),
+        ),
+        DifferenceRow(
+            "lost to loading",
+            percent(stall.before),
+            percent(stall.after),
+            _points(loader),
+            _judged(stall.real, (stall.change or 0) < 0, "less", "more")
+            or clean(stall.reason or UNKNOWN, 120),
+        ),
+        DifferenceRow(
+            "verdict",
+            loader.verdict_before,
+            loader.verdict_after,
+            "",
+            "" if loader.verdict_before == loader.verdict_after else "changed",
+        ),
+    ]
     return rows + [_stage_row(name, stage) for name, stage in loader.stages.items()]
 
 
@@ -62,14 +84,18 @@ def _points(loader: LoaderComparison) -> str:
     stall = loader.stall_share
     if stall.change is None or stall.low is None or stall.high is None:
         return UNKNOWN
-    low, mid, high = (f"{value * 100:+.1f}".replace("-", "−") for value in (stall.low, stall.change, stall.high))
+    low, mid, high = (
+        f"{value * 100:+.1f}".replace("-", "−") for value in (stall.low, stall.change, stall.high)
+    )
     return f"{mid} points ({low} to {high})"
 
 
 def _stage_row(name: str, stage: StageDifference) -> DifferenceRow:
     label = label_of(name)
     if stage.change_us is None or stage.low_us is None or stage.high_us is None:
-        return DifferenceRow(label, micros(stage.before_us), micros(stage.after_us), UNKNOWN, "in one run only")
+        return DifferenceRow(
+            label, micros(stage.before_us), micros(stage.after_us), UNKNOWN, "in one run only"
+        )
     change = f"{_signed(stage.change_us)} ({_signed(stage.low_us)} to {_signed(stage.high_us)})"
     judged = _judged(stage.real, stage.change_us < 0, "less", "more") or UNKNOWN
     if name == "queued" and stage.real:
@@ -98,7 +124,11 @@ def _value(value: object) -> str:
 
 def name_of(loader: LoaderComparison) -> str:
     """The loader's name, with its rank if it has one."""
-    return clean(loader.name, 80) if loader.rank is None else f"{clean(loader.name, 80)} (rank {loader.rank})"
+    return (
+        clean(loader.name, 80)
+        if loader.rank is None
+        else f"{clean(loader.name, 80)} (rank {loader.rank})"
+    )
 
 
 def notes_of(comparison: Comparison) -> list[str]:

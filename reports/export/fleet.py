@@ -1,4 +1,5 @@
-"""Many runs as one table, a row a loader and run, for DuckDB, Polars or a spreadsheet to answer a team's questions."""
+"""Many runs as one table, a row a loader and run, for DuckDB, Polars or a spreadsheet to answer a
+team's questions."""
 
 from __future__ import annotations
 
@@ -15,11 +16,13 @@ from ..words.ranks import slowest_place
 
 @dataclass(frozen=True)
 class FleetRow:
-    """One loader of one run; of a run without one, or that cannot be read, what is known of the run.
+    """One loader of one run; of a run without one, or that cannot be read, what is known of the
+    run.
 
-    `lost_share` is the part of the loop's time that loading cost, epoch starts included. `lost_loop_hours` is that of
-    all its ranks together, `lost_gpu_hours` the same where they trained on a device. `predicted_*` are the factors on
-    batches a second that the first advice promises.
+    `lost_share` is the part of the loop's time that loading cost, epoch starts included.
+    `lost_loop_hours` is that of all its ranks together, `lost_gpu_hours` the same where they
+    trained on a device. `predicted_*` are the factors on batches a second that the first advice
+    promises.
     """
 
     run: str
@@ -67,15 +70,24 @@ class FleetRow:
 def fleet_rows(entry: RunEntry, report: Report | str) -> Iterator[FleetRow]:
     """The rows of one run; instead of its report, why it has none."""
     known: dict[str, Any] = {
-        "run": entry.id, "path": os.fsencode(entry.path).decode(errors="replace"), "state": entry.state,
-        "created_unix_ns": entry.created_unix_ns, "command": shlex.join(entry.argv),
-    }  # fmt: skip
+        "run": entry.id,
+        "path": os.fsencode(entry.path).decode(errors="replace"),
+        "state": entry.state,
+        "created_unix_ns": entry.created_unix_ns,
+        "command": shlex.join(entry.argv),
+    }
     if isinstance(report, str):
         yield FleetRow(**known, problem=report)
         return
     run = report.run
-    known.update(host=run.host, torch=run.torch, python=run.python, loaderscope=run.loaderscope,
-                 device=", ".join(run.devices) or None, ranks=run.world_size)  # fmt: skip
+    known.update(
+        host=run.host,
+        torch=run.torch,
+        python=run.python,
+        loaderscope=run.loaderscope,
+        device=", ".join(run.devices) or None,
+        ranks=run.world_size,
+    )
     for loader in report.loaders:
         yield FleetRow(**{**known, **_loader(loader, bool(run.devices))})
     if not report.loaders:
@@ -84,10 +96,14 @@ def fleet_rows(entry: RunEntry, report: Report | str) -> Iterator[FleetRow]:
 
 def _loader(loader: LoaderReport, device: bool) -> dict[str, Any]:
     config = loader.config
-    texts = {name: value if isinstance(value := config.get(name), str) else None
-             for name in ("phase", "place", "framework", "dataset")}  # fmt: skip
-    numbers = {name: value if type(value := config.get(name)) is int else None
-               for name in ("batch_size", "num_workers")}  # fmt: skip
+    texts = {
+        name: value if isinstance(value := config.get(name), str) else None
+        for name in ("phase", "place", "framework", "dataset")
+    }
+    numbers = {
+        name: value if type(value := config.get(name)) is int else None
+        for name in ("batch_size", "num_workers")
+    }
     first = loader.recommendations[0] if loader.recommendations else None
     slowest = loader.ranks.slowest if loader.ranks is not None else None
     share = loader.lost_share if loader.verdict != "too-short" else None
@@ -98,8 +114,18 @@ def _loader(loader: LoaderReport, device: bool) -> dict[str, Any]:
         "loader": loader.name,
         "ranks": len(loader.ranks.each) if loader.ranks is not None else 1,
         "hosts": loader.ranks.hosts if loader.ranks is not None else 1,
-        **{name: getattr(loader, name) for name in
-           ("batches", "samples", "epochs", "wall_s", "batches_per_s", "samples_per_s", "verdict")},
+        **{
+            name: getattr(loader, name)
+            for name in (
+                "batches",
+                "samples",
+                "epochs",
+                "wall_s",
+                "batches_per_s",
+                "samples_per_s",
+                "verdict",
+            )
+        },
         "confidence": loader.basis.confidence,
         "wait_share": loader.basis.stall_share,
         "lost_share": share,
@@ -107,16 +133,19 @@ def _loader(loader: LoaderReport, device: bool) -> dict[str, Any]:
         "lost_gpu_hours": hours if device else None,
         "first_rule": first.rule if first is not None else None,
         "first_advice": first.title if first is not None else None,
-        **{f"predicted_{name}": getattr(first.predicted, name) if first is not None else None
-           for name in ("low", "mid", "high")},
+        **{
+            f"predicted_{name}": getattr(first.predicted, name) if first is not None else None
+            for name in ("low", "mid", "high")
+        },
         "slowest_rank": slowest.rank if slowest is not None else None,
         "slowest_cause": slowest.cause if slowest is not None else None,
         "slowest_place": slowest_place(slowest) or None if slowest is not None else None,
-    }  # fmt: skip
+    }
 
 
 def _lost_hours(loader: LoaderReport, share: float | None) -> float | None:
-    """Of all ranks: those that step together lose what the slowest does, others what each waits itself."""
+    """Of all ranks: those that step together lose what the slowest does, others what each waits
+    itself."""
     if share is None or loader.wall_s is None:
         return None
     own = share * loader.wall_s / 3600
@@ -125,5 +154,8 @@ def _lost_hours(loader: LoaderReport, share: float | None) -> float | None:
     slowest = loader.ranks.slowest
     if slowest is None or slowest.held_up:
         return own * len(loader.ranks.each)
-    lost = [each.mean_us.get("stall", each.mean_us.get("wait", 0.0)) * each.batches for each in loader.ranks.each]
+    lost = [
+        each.mean_us.get("stall", each.mean_us.get("wait", 0.0)) * each.batches
+        for each in loader.ranks.each
+    ]
     return sum(lost) / 3.6e9

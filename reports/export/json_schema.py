@@ -1,6 +1,7 @@
 """The JSON schema of a report, from the dataclasses themselves.
 
-To renew the published one:  python -m loaderscope.reports.export.json_schema docs/report-schema.json
+To renew the published one:  python -m loaderscope.reports.export.json_schema
+docs/report-schema.json
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def report_schema() -> dict[str, Any]:
     """The schema (draft 2020-12) of what `Report.to_json` writes.
 
-    Unknown keys are allowed, as reading allows them: a newer version may add some. Fields with a default need not be
-    there.
+    Unknown keys are allowed, as reading allows them: a newer version may add some. Fields with a
+    default need not be there.
     """
     made = msgspec.json.schema(Report)
     definitions = dict(sorted(made["$defs"].items()))

@@ -1,4 +1,5 @@
-"""What was recorded as Parquet tables, for pandas, polars or DuckDB: a row a batch, a sample, a hot function."""
+"""What was recorded as Parquet tables, for pandas, polars or DuckDB: a row a batch, a sample, a hot
+function."""
 
 from __future__ import annotations
 
@@ -38,23 +39,32 @@ def need_pyarrow() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
-        raise UsageError("the parquet format needs pyarrow: pip install 'loaderscope[parquet]'") from error
+        raise UsageError(
+            "the parquet format needs pyarrow: pip install 'loaderscope[parquet]'"
+        ) from error
 
 
 def render_parquet(report: Report, run: Run) -> dict[str, bytes]:
-    """File name → content: `batches`, `epochs`, `machine`, `process`, `gpu`, each with its rows' meaning; `functions`.
+    """File name → content: `batches`, `epochs`, `machine`, `process`, `gpu`, each with its rows'
+    meaning; `functions`.
 
-    Columns are named and measured as in its schema; what was not measured is null. Tables without a row have
-    their columns all the same. The whole report is in each file's metadata, under `loaderscope.report`, as JSON.
-    Raises UsageError where pyarrow is not installed.
+    Columns are named and measured as in its schema; what was not measured is null. Tables without a
+    row have their columns all the same. The whole report is in each file's metadata, under
+    `loaderscope.report`, as JSON. Raises UsageError where pyarrow is not installed.
     """
     need_pyarrow()
     about = report.to_json(None)
-    keys = [{"loader_name": each.name, "loader": each.index, "pid": each.pid, "rank": each.rank}
-            for each in run.loaders]  # fmt: skip
+    keys = [
+        {"loader_name": each.name, "loader": each.index, "pid": each.pid, "rank": each.rank}
+        for each in run.loaders
+    ]
     tables = {
-        "batches": _table(schema.BATCH, _LOADER_KEYS, keys, [each.batches for each in run.loaders], about),
-        "epochs": _table(schema.EPOCH, _LOADER_KEYS, keys, [each.epochs for each in run.loaders], about),
+        "batches": _table(
+            schema.BATCH, _LOADER_KEYS, keys, [each.batches for each in run.loaders], about
+        ),
+        "epochs": _table(
+            schema.EPOCH, _LOADER_KEYS, keys, [each.epochs for each in run.loaders], about
+        ),
     }
     hosts: list[dict[str, Any]] = [{"host": system.host} for system in run.systems]
     for name, schema_ in _SYSTEM_TABLES.items():
@@ -65,49 +75,84 @@ def render_parquet(report: Report, run: Run) -> dict[str, bytes]:
 
 
 def _functions(report: Report, run: Run, about: str) -> bytes:
-    """A row a hot function, and one a line of the user's own: `HotSpot` with its loader and stage."""
+    """A row a hot function, and one a line of the user's own: `HotSpot` with its loader and
+    stage."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-    spots = [pa.field(f.name, types[str(f.type).split(" ")[0]]) for f in dataclasses.fields(HotSpot)]
-    keys = [pa.field("loader_name", pa.string()), pa.field("loader", pa.int32()), pa.field("pid", pa.int64()),
-            pa.field("rank", pa.int64()), pa.field("stage", pa.string()), pa.field("samples", pa.int64()),
-            pa.field("kind", pa.string())]  # fmt: skip
+    spots = [
+        pa.field(f.name, types[str(f.type).split(" ")[0]]) for f in dataclasses.fields(HotSpot)
+    ]
+    keys = [
+        pa.field("loader_name", pa.string()),
+        pa.field("loader", pa.int32()),
+        pa.field("pid", pa.int64()),
+        pa.field("rank", pa.int64()),
+        pa.field("stage", pa.string()),
+        pa.field("samples", pa.int64()),
+        pa.field("kind", pa.string()),
+    ]
     told = {(each.pid, each.index, each.rank): each.code for each in report.loaders}
-    # A report shows one rank's section of a loader: what the others do is seen in their stacks all the same.
+    # A report shows one rank's section of a loader: what the others do is seen in their stacks all
+    # the same.
     codes = [
         (
             loader,
-            told[key] if (key := (loader.pid, loader.index, loader.rank)) in told else code_of(run, process, loader),
+            told[key]
+            if (key := (loader.pid, loader.index, loader.rank)) in told
+            else code_of(run, process, loader),
         )
         for process in run.processes
         for loader in process.loaders
     ]
     rows = [
-        {"loader_name": loader.name, "loader": loader.index, "pid": loader.pid, "rank": loader.rank, "stage": name,
-         "samples": stage.samples, "kind": kind, **dataclasses.asdict(spot)}
+        {
+            "loader_name": loader.name,
+            "loader": loader.index,
+            "pid": loader.pid,
+            "rank": loader.rank,
+            "stage": name,
+            "samples": stage.samples,
+            "kind": kind,
+            **dataclasses.asdict(spot),
+        }
         for loader, code in codes
         for name, stage in code_stages(code)
         for kind, found in (("function", stage.hot), ("line", stage.lines))
         for spot in found
-    ]  # fmt: skip
-    described = pa.schema([*keys, *spots], metadata={"loaderscope.report": about, "loaderscope.table": "functions"})
+    ]
+    described = pa.schema(
+        [*keys, *spots], metadata={"loaderscope.report": about, "loaderscope.table": "functions"}
+    )
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, described), sink, compression="zstd")
     return sink.getvalue()
 
 
 def _table(
-    schema_: Schema, keys: tuple[Field, ...], values: list[dict[str, Any]], parts: list[Columns], about: str
+    schema_: Schema,
+    keys: tuple[Field, ...],
+    values: list[dict[str, Any]],
+    parts: list[Columns],
+    about: str,
 ) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types = {"s": pa.dictionary(pa.int32(), pa.string()), "q": pa.int64(), "i": pa.int32(), "h": pa.int16(),
-             "f": pa.float32()}  # fmt: skip
-    fields = [pa.field(f.name, types[f.code], metadata={"doc": f.doc}) for f in (*keys, *schema_.fields)]
-    described = pa.schema(fields, metadata={"loaderscope.report": about, "loaderscope.table": schema_.name})
+    types = {
+        "s": pa.dictionary(pa.int32(), pa.string()),
+        "q": pa.int64(),
+        "i": pa.int32(),
+        "h": pa.int16(),
+        "f": pa.float32(),
+    }
+    fields = [
+        pa.field(f.name, types[f.code], metadata={"doc": f.doc}) for f in (*keys, *schema_.fields)
+    ]
+    described = pa.schema(
+        fields, metadata={"loaderscope.report": about, "loaderscope.table": schema_.name}
+    )
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, described, compression="zstd") as writer:
         for own, columns in zip(values, parts, strict=True):
@@ -122,7 +167,12 @@ def _chunks(rows: int) -> Iterator[slice]:
 
 
 def _record_batch(
-    described: Any, keys: tuple[Field, ...], own: Mapping[str, Any], schema_: Schema, columns: Columns, rows: slice
+    described: Any,
+    keys: tuple[Field, ...],
+    own: Mapping[str, Any],
+    schema_: Schema,
+    columns: Columns,
+    rows: slice,
 ) -> Any:
     import pyarrow as pa
 
@@ -132,7 +182,9 @@ def _record_batch(
         type_ = described.field(f.name).type
         if f.code == "s":
             index = pa.array([0 if own[f.name] is not None else None] * count, pa.int32())
-            arrays.append(pa.DictionaryArray.from_arrays(index, pa.array([own[f.name] or ""], pa.string())))
+            arrays.append(
+                pa.DictionaryArray.from_arrays(index, pa.array([own[f.name] or ""], pa.string()))
+            )
         else:
             arrays.append(pa.array([own[f.name]] * count, type_))
     for f in schema_.fields:

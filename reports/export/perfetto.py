@@ -1,6 +1,7 @@
 """The newest batches as a trace in Chrome's JSON format: opens in ui.perfetto.dev and in chrome://tracing.
 
-The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU ("Trace Event Format").
+The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU ("Trace
+Event Format").
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from ..words.glosses import label_of
 from ..words.timeline import Track, Window
 from ..words.uses import use_of
 
-# 2,000 batches of one loader are some 25,000 events, 4 MB; a viewer takes more, a browser tab not much more.
+# 2,000 batches of one loader are some 25,000 events, 4 MB; a viewer takes more, a browser tab not
+# much more.
 BATCHES = 2_000
 MAX_LOADERS = 64
 MAX_SAMPLES = 5_000
@@ -32,12 +34,13 @@ Ints = npt.NDArray[np.int64]
 
 
 def render_perfetto(report: Report, run: Run, batches: int = BATCHES) -> str:
-    """The trace as JSON text: the newest `batches` of each loader, and the system's samples around them.
+    """The trace as JSON text: the newest `batches` of each loader, and the system's samples around
+    them.
 
-    Each loader is a "process" of the trace, with a thread each for the training loop, the workers, their queues, the
-    pin thread and the device. Of the last two only lengths are known: their places are the likely ones, and the
-    slices say so. Times are microseconds from the first event on the clock of the host; hosts are aligned by the
-    calendar.
+    Each loader is a "process" of the trace, with a thread each for the training loop, the workers,
+    their queues, the pin thread and the device. Of the last two only lengths are known: their
+    places are the likely ones, and the slices say so. Times are microseconds from the first event
+    on the clock of the host; hosts are aligned by the calendar.
     """
     clock = _Clock(run)
     events: list[Event] = []
@@ -48,19 +51,33 @@ def render_perfetto(report: Report, run: Run, batches: int = BATCHES) -> str:
         if not len(window.rows):
             continue
         shift = clock.shift(process.boot_id)
-        title = [clean(columns.name, 80), use_of(columns), f"rank {columns.rank}" if columns.rank is not None else None]
+        title = [
+            clean(columns.name, 80),
+            use_of(columns),
+            f"rank {columns.rank}" if columns.rank is not None else None,
+        ]
         name = ", ".join(filter(None, [*title, f"process {columns.pid}"]))
         events += _loader(number, name, columns, process, window, shift)
-        spans.append((int(window.start.min()) + shift, int((window.handed + window.compute.clip(0)).max()) + shift))
+        spans.append(
+            (
+                int(window.start.min()) + shift,
+                int((window.handed + window.compute.clip(0)).max()) + shift,
+            )
+        )
     for number, system in enumerate(run.systems, _FIRST_HOST):
         shift_ = clock.shift_if_known(system.boot_id)
         if shift_ is not None and spans:
-            events += _system(number, system, shift_, min(a for a, _ in spans), max(b for _, b in spans))
+            events += _system(
+                number, system, shift_, min(a for a, _ in spans), max(b for _, b in spans)
+            )
     return json.dumps(
         {
             "traceEvents": _from_zero(events),
             "displayTimeUnit": "ms",
-            "otherData": {"run": clean(report.run.id, 100), "loaderscope": clean(report.run.loaderscope or "", 40)},
+            "otherData": {
+                "run": clean(report.run.id, 100),
+                "loaderscope": clean(report.run.loaderscope or "", 40),
+            },
         },
         allow_nan=False,
         separators=(",", ":"),
@@ -98,14 +115,22 @@ def _from_zero(events: list[Event]) -> list[Event]:
     return sorted(events, key=lambda event: (event.get("ts", -1.0), -event.get("dur", 0.0)))
 
 
-def _loader(pid: int, name: str, loader: LoaderRun, process: ProcessRun, window: Window, shift: int) -> Iterator[Event]:
+def _loader(
+    pid: int, name: str, loader: LoaderRun, process: ProcessRun, window: Window, shift: int
+) -> Iterator[Event]:
     yield _meta(pid, 0, "process_name", name=name)
     yield _meta(pid, 0, "process_sort_index", sort_index=pid)
     facts = _facts(loader, window)
-    sent: dict[int, tuple[int, int]] = {}  # row → thread, and when the worker had done its last with it
+    sent: dict[
+        int, tuple[int, int]
+    ] = {}  # row → thread, and when the worker had done its last with it
     waited: dict[int, tuple[int, int]] = {}
     for tid, track in enumerate(window.tracks(), 1):
-        label = f"{track.name} ({clean(process.device or 'unknown', 60)})" if track.kind == "device" else track.name
+        label = (
+            f"{track.name} ({clean(process.device or 'unknown', 60)})"
+            if track.kind == "device"
+            else track.name
+        )
         yield _meta(pid, tid, "thread_name", name=label)
         yield _meta(pid, tid, "thread_sort_index", sort_index=tid)
         yield from _track(pid, tid, track, shift, facts)
@@ -124,7 +149,10 @@ def _loader(pid: int, name: str, loader: LoaderRun, process: ProcessRun, window:
 
 def _facts(loader: LoaderRun, window: Window) -> dict[int, dict[str, int]]:
     """Row → what its slices say of the batch."""
-    columns = {name: window.column(name).tolist() for name in ("epoch", "task", "samples", "worker", "worker_pid")}
+    columns = {
+        name: window.column(name).tolist()
+        for name in ("epoch", "task", "samples", "worker", "worker_pid")
+    }
     found = {}
     for at, row in enumerate(window.rows.tolist()):
         known = {name: values[at] for name, values in columns.items() if values[at] >= 0}
@@ -132,27 +160,47 @@ def _facts(loader: LoaderRun, window: Window) -> dict[int, dict[str, int]]:
     return found
 
 
-def _track(pid: int, tid: int, track: Track, shift: int, facts: dict[int, dict[str, int]]) -> Iterator[Event]:
+def _track(
+    pid: int, tid: int, track: Track, shift: int, facts: dict[int, dict[str, int]]
+) -> Iterator[Event]:
     approximate = {} if track.exact else {"place": "likely: only the length was measured"}
     for slices in track.slices:
         name = label_of(slices.stage)
-        rows = zip(slices.start_ns.tolist(), slices.length_ns.tolist(), slices.row.tolist(), strict=True)
+        rows = zip(
+            slices.start_ns.tolist(), slices.length_ns.tolist(), slices.row.tolist(), strict=True
+        )
         for start, length, row in rows:
-            yield {"ph": "X", "pid": pid, "tid": tid, "name": name, "cat": slices.stage, "ts": start + shift,
-                   "dur": length, "args": {**facts[row], **approximate}}  # fmt: skip
+            yield {
+                "ph": "X",
+                "pid": pid,
+                "tid": tid,
+                "name": name,
+                "cat": slices.stage,
+                "ts": start + shift,
+                "dur": length,
+                "args": {**facts[row], **approximate},
+            }
 
 
 def _ends(tid: int, track: Track, stages: tuple[str, ...]) -> dict[int, tuple[int, int]]:
-    """Row → (thread, the last nanosecond inside the slice); of several stages the last one listed."""
+    """Row → (thread, the last nanosecond inside the slice); of several stages the last one
+    listed."""
     found = {}
     for slices in track.slices:
         if slices.stage in stages:
             inside = slices.start_ns + (slices.length_ns - 1).clip(0)
-            found.update({row: (tid, end) for row, end in zip(slices.row.tolist(), inside.tolist(), strict=True)})
+            found.update(
+                {
+                    row: (tid, end)
+                    for row, end in zip(slices.row.tolist(), inside.tolist(), strict=True)
+                }
+            )
     return found
 
 
-def _arrow(id_: str, pid: int, begin: tuple[int, int], end: tuple[int, int], shift: int) -> Iterator[Event]:
+def _arrow(
+    id_: str, pid: int, begin: tuple[int, int], end: tuple[int, int], shift: int
+) -> Iterator[Event]:
     """From the slice in which the worker made or sent the batch to the wait that it ended."""
     common = {"cat": "batch", "name": "hand-over", "id": id_, "pid": pid}
     yield {"ph": "s", "tid": begin[0], "ts": min(begin[1], end[1]) + shift, **common}
@@ -163,12 +211,18 @@ def _system(pid: int, system: SystemRun, shift: int, begin: int, end: int) -> It
     yield _meta(pid, 0, "process_name", name=f"system of {clean(system.host or 'this host', 60)}")
     yield _meta(pid, 0, "process_sort_index", sort_index=pid)
     machine = _within(system.machine, begin - shift, end - shift)
-    idle, iowait = (system.machine.floats(f"cpu_{name}_pct")[machine] for name in ("idle", "iowait"))
+    idle, iowait = (
+        system.machine.floats(f"cpu_{name}_pct")[machine] for name in ("idle", "iowait")
+    )
     busy = 100 - idle - np.nan_to_num(iowait)
-    yield from _curve(pid, "CPU busy (100 = all cores)", "percent", system.machine, machine, busy, shift)
-    for name, label, unit in (("mem_available_bytes", "memory available", "bytes"),
-                              ("shm_used_bytes", "/dev/shm used", "bytes"),
-                              ("cgroup_mem_bytes", "container memory", "bytes")):  # fmt: skip
+    yield from _curve(
+        pid, "CPU busy (100 = all cores)", "percent", system.machine, machine, busy, shift
+    )
+    for name, label, unit in (
+        ("mem_available_bytes", "memory available", "bytes"),
+        ("shm_used_bytes", "/dev/shm used", "bytes"),
+        ("cgroup_mem_bytes", "container memory", "bytes"),
+    ):
         values = system.machine.floats(name)[machine]
         yield from _curve(pid, label, unit, system.machine, machine, values, shift)
     for index in np.unique(system.gpu["gpu"]).tolist()[:64]:
@@ -183,16 +237,22 @@ def _system(pid: int, system: SystemRun, shift: int, begin: int, end: int) -> It
 
 
 def _within(columns: Columns, begin: int, end: int) -> npt.NDArray[np.intp]:
-    """Rows of samples from one before `begin` to one after `end`, thinned where there are too many."""
+    """Rows of samples from one before `begin` to one after `end`, thinned where there are too
+    many."""
     t = columns["t_ns"]
     rows = np.flatnonzero((t >= begin - 2 * 10**9) & (t <= end + 2 * 10**9))
     return rows[:: max(1, -(-len(rows) // MAX_SAMPLES))]
 
 
 def _curve(
-    pid: int, name: str, unit: str, columns: Columns, rows: npt.NDArray[np.intp],
-    values: npt.NDArray[np.float64], shift: int,
-) -> Iterator[Event]:  # fmt: skip
+    pid: int,
+    name: str,
+    unit: str,
+    columns: Columns,
+    rows: npt.NDArray[np.intp],
+    values: npt.NDArray[np.float64],
+    shift: int,
+) -> Iterator[Event]:
     for at, value in zip(columns["t_ns"][rows].tolist(), values.tolist(), strict=True):
         if np.isfinite(value):
             yield _counter(pid, name, at + shift, {unit: round(value, 3)})

@@ -1,4 +1,5 @@
-"""Recorded stacks as a speedscope file: opens in https://www.speedscope.app, which keeps it in the browser, or offline.
+"""Recorded stacks as a speedscope file: opens in https://www.speedscope.app, which keeps it in the
+browser, or offline.
 
 The format: https://www.speedscope.app/file-format-schema.json, "sampled" profiles.
 """
@@ -24,9 +25,11 @@ Key = tuple[str, int, int]  # stage, host, process id
 
 
 def render_speedscope(report: Report, run: Run) -> str:
-    """The stacks of all bursts as JSON text: a profile a stage and process, fetch first, the longest first.
+    """The stacks of all bursts as JSON text: a profile a stage and process, fetch first, the
+    longest first.
 
-    Weights are seconds: samples over the rate at which they were taken. Raises UsageError where there are no stacks.
+    Weights are seconds: samples over the rate at which they were taken. Raises UsageError where
+    there are no stacks.
     """
     frames = _Frames()
     samples: dict[Key, dict[tuple[int, ...], float]] = {}
@@ -36,17 +39,25 @@ def render_speedscope(report: Report, run: Run) -> str:
     if not samples:
         raise UsageError(f"this run holds no stacks: {why_no_stacks(report, run)}")
     names = _process_names(run)
-    order = sorted(samples, key=lambda key: (_stage_order(key[0]), -sum(samples[key].values()), key))[:MAX_PROFILES]
+    order = sorted(
+        samples, key=lambda key: (_stage_order(key[0]), -sum(samples[key].values()), key)
+    )[:MAX_PROFILES]
     several = len(run.systems) > 1
     profiles = []
     for stage, host, pid in order:
         stacks = samples[stage, host, pid]
         where = f" on {clean(run.systems[host].host or 'another host', 60)}" if several else ""
-        profiles.append({
-            "type": "sampled", "name": f"{clean(stage, 40)}: {names.get(pid, f'process {pid}')}{where}",
-            "unit": "seconds", "startValue": 0, "endValue": sum(stacks.values()),
-            "samples": [list(stack) for stack in stacks], "weights": list(stacks.values()),
-        })  # fmt: skip
+        profiles.append(
+            {
+                "type": "sampled",
+                "name": f"{clean(stage, 40)}: {names.get(pid, f'process {pid}')}{where}",
+                "unit": "seconds",
+                "startValue": 0,
+                "endValue": sum(stacks.values()),
+                "samples": [list(stack) for stack in stacks],
+                "weights": list(stacks.values()),
+            }
+        )
     return json.dumps(
         {
             "$schema": SCHEMA_URL,
@@ -82,8 +93,14 @@ class _Frames:
         return at
 
 
-def _add(samples: dict[Key, dict[tuple[int, ...], float]], frames: _Frames, host: int, burst: StackCapture) -> None:
-    """The stacks of one burst, equal ones together. Stacks without a frame (idle threads) show nothing."""
+def _add(
+    samples: dict[Key, dict[tuple[int, ...], float]],
+    frames: _Frames,
+    host: int,
+    burst: StackCapture,
+) -> None:
+    """The stacks of one burst, equal ones together. Stacks without a frame (idle threads) show
+    nothing."""
     if not burst.rate_hz >= LEAST_HZ:
         return
     for stack in burst.stacks:

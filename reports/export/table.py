@@ -13,10 +13,13 @@ from .parquet import need_pyarrow
 
 
 def render_table(format_: str, kind: type[Any], rows: Iterable[Any]) -> str | bytes:
-    """Rows of this dataclass as "json" (an array of objects), "csv" or "parquet". Raises UsageError where pyarrow is
-    missing."""
+    """Rows of this dataclass as "json" (an array of objects), "csv" or "parquet". Raises UsageError
+    where pyarrow is missing."""
     if format_ == "json":
-        return json.dumps([dataclasses.asdict(row) for row in rows], indent=2, ensure_ascii=False) + "\n"
+        return (
+            json.dumps([dataclasses.asdict(row) for row in rows], indent=2, ensure_ascii=False)
+            + "\n"
+        )
     if format_ == "csv":
         sink = io.StringIO()
         writer = csv.writer(sink, lineterminator="\n")
@@ -32,7 +35,13 @@ def _parquet(kind: type[Any], rows: Iterable[Any]) -> bytes:
     import pyarrow.parquet as pq
 
     types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
-    described = pa.schema([pa.field(f.name, types[str(f.type).split(" ")[0]]) for f in dataclasses.fields(kind)])
+    described = pa.schema(
+        [pa.field(f.name, types[str(f.type).split(" ")[0]]) for f in dataclasses.fields(kind)]
+    )
     sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist([dataclasses.asdict(row) for row in rows], described), sink, compression="zstd")
+    pq.write_table(
+        pa.Table.from_pylist([dataclasses.asdict(row) for row in rows], described),
+        sink,
+        compression="zstd",
+    )
     return sink.getvalue()

@@ -1,7 +1,8 @@
-"""What a notebook shows of a report: the first screen of the HTML report, as a piece of somebody else's page.
+"""What a notebook shows of a report: the first screen of the HTML report, as a piece of somebody
+else's page.
 
-No script, nothing fetched, every text escaped; the styles are those of the report, nested under one class, so that they
-reach nothing else of the page.
+No script, nothing fetched, every text escaped; the styles are those of the report, nested under one
+class, so that they reach nothing else of the page.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def _view(loader: LoaderReport, several: bool) -> dict[str, object]:
 
 
 def _nested(style: str) -> str:
-    """The style sheet for what has the class alone: the page's root and body become the element that has it."""
+    """The style sheet for what has the class alone: the page's root and body become the element
+    that has it."""
     style = re.sub(r"(?m)^@page .*$\n", "", style)
     style = re.sub(r"(?m)^(\s*)(?::root|body) \{", r"\1& {", style)
     return f".{CLASS} {{\n{style}section:first-of-type h2 {{ margin-top: 0; border-top: 0; }}\n}}\n"

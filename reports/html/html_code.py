@@ -1,4 +1,5 @@
-"""Where the time goes inside each stage, for the HTML report: a flame graph with a stage switch, and tables."""
+"""Where the time goes inside each stage, for the HTML report: a flame graph with a stage switch,
+and tables."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ from typing import Any
 from ...advisors.schema.report_model import Code, CodeStage, FlameNode, LoaderReport
 from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import place_of
-from ..words.inside import basis_text, code_stages, hot_row, hot_rows, inside_notes, own_lines, transform_rows
+from ..words.inside import (
+    basis_text,
+    code_stages,
+    hot_row,
+    hot_rows,
+    inside_notes,
+    own_lines,
+    transform_rows,
+)
 from ..words.storage_words import container_rows, epoch_rows, kind_rows, mount_rows, storage_rows
 from ..words.units import count, percent
 from .html_plot import Figure, layout, plain
@@ -22,8 +31,8 @@ HOT_SHOWN = 10
 LEAST_SHARE, LEAST_LINE_SHARE = 0.005, 0.01
 OWN_SHOWN = 6
 
-# Node kind → (colour, pattern, its colour): they differ in shape too. style.css has the same for the legend. A pattern
-# keeps 4.5:1 to the text over it.
+# Node kind → (colour, pattern, its colour): they differ in shape too. style.css has the same for
+# the legend. A pattern keeps 4.5:1 to the text over it.
 _KINDS = {
     "yours": ("#e8ab4a", "/", "#c98a24"),
     "library": ("#8fb4e3", "", "#8fb4e3"),
@@ -51,7 +60,9 @@ def inside_view(key: str, loader: LoaderReport, room: Room) -> dict[str, Any]:
     stages = []
     for name, stage in code_stages(loader.code)[:MAX_STAGES]:
         functions = hot_rows(stage, LEAST_SHARE)[:HOT_SHOWN]
-        own = [row for row in own_lines(stage, functions) if row.fraction >= LEAST_LINE_SHARE][:OWN_SHOWN]
+        own = [row for row in own_lines(stage, functions) if row.fraction >= LEAST_LINE_SHARE][
+            :OWN_SHOWN
+        ]
         if loader.code is not None and (functions or own):
             stages.append((clean(name, 40), basis_text(loader.code, stage), functions, own))
     s = loader.storage
@@ -70,7 +81,8 @@ def inside_view(key: str, loader: LoaderReport, room: Room) -> dict[str, Any]:
 
 
 def flame_figure(key: str, code: Code, room: Room) -> Figure | None:
-    """A trace a stage, of which the first is shown; None where there is nothing to draw, or no room left."""
+    """A trace a stage, of which the first is shown; None where there is nothing to draw, or no room
+    left."""
     traces: list[dict[str, Any]] = []
     told, labels, deepest = [], [], 1
     for name, stage in code_stages(code)[:MAX_STAGES]:
@@ -83,22 +95,31 @@ def flame_figure(key: str, code: Code, room: Room) -> Figure | None:
         labels.append(clean(name, 40))
         hottest = max(stage.hot, key=lambda spot: spot.share, default=None)
         if hottest is not None:
-            told.append(f"{clean(name, 40)}: {percent(hottest.share)} in {hot_row(hottest).name} itself")
+            told.append(
+                f"{clean(name, 40)}: {percent(hottest.share)} in {hot_row(hottest).name} itself"
+            )
     if not traces:
         return None
     made = layout(
-        _PATHBAR_PX + 4 + _ROW_PX * min(deepest, 26), "", "", margin={"l": 4, "r": 4, "t": _PATHBAR_PX, "b": 4}
+        _PATHBAR_PX + 4 + _ROW_PX * min(deepest, 26),
+        "",
+        "",
+        margin={"l": 4, "r": 4, "t": _PATHBAR_PX, "b": 4},
     )
     del made["xaxis"], made["yaxis"], made["legend"]
     summary = (
-        f"Each box was called by the one above it; its width is the share of the stage’s samples. {'; '.join(told)}. "
+        "Each box was called by the one above it; its width is the share of the stage’s samples. "
+        f"{'; '.join(told)}. "
         "Click a box to look into it, the bar above to come back; the table below has the figures."
     )
-    return Figure(f"{key}-flame", "Flame graph: what called what", summary, traces, made, switch=tuple(labels))
+    return Figure(
+        f"{key}-flame", "Flame graph: what called what", summary, traces, made, switch=tuple(labels)
+    )
 
 
 def kept(nodes: Sequence[FlameNode], limit: int) -> list[FlameNode]:
-    """The `limit` nodes with most samples, with parents renumbered; what hangs below nothing known is left out.
+    """The `limit` nodes with most samples, with parents renumbered; what hangs below nothing known
+    is left out.
 
     A node never has fewer samples than those below it together: plotly would draw nothing at all.
     """
@@ -119,18 +140,25 @@ def kept(nodes: Sequence[FlameNode], limit: int) -> list[FlameNode]:
     return found
 
 
-def _trace(name: str, stage: CodeStage, nodes: list[FlameNode], visible: bool) -> tuple[dict[str, Any], int]:
+def _trace(
+    name: str, stage: CodeStage, nodes: list[FlameNode], visible: bool
+) -> tuple[dict[str, Any], int]:
     """The trace and its depth. Its outermost box is the stage itself, with all its samples."""
     whole = max(stage.samples, sum(node.samples for node in nodes if node.parent < 0))
     depth = [1] * len(nodes)
     kinds = ["yours" if node.own else "compiled" if node.native else "library" for node in nodes]
     for n, node in enumerate(nodes):
         depth[n] = 1 + (depth[node.parent] if node.parent >= 0 else 1)
-    told = [[_where(node), percent(node.samples / whole), count(node.samples), kind]
-            for node, kind in zip(nodes, kinds, strict=True)]  # fmt: skip
+    told = [
+        [_where(node), percent(node.samples / whole), count(node.samples), kind]
+        for node, kind in zip(nodes, kinds, strict=True)
+    ]
     colors = [_WHOLE, *(_KINDS[kind][0] for kind in kinds)]
     trace = {
-        "type": "icicle", "name": plain(name), "visible": visible, "branchvalues": "total",
+        "type": "icicle",
+        "name": plain(name),
+        "visible": visible,
+        "branchvalues": "total",
         "ids": ["r", *(str(n) for n in range(len(nodes)))],
         "parents": ["", *("r" if node.parent < 0 else str(node.parent) for node in nodes)],
         "labels": [plain(name), *(plain(node.function) for node in nodes)],
@@ -139,17 +167,27 @@ def _trace(name: str, stage: CodeStage, nodes: list[FlameNode], visible: bool) -
         "marker": {
             "colors": colors,
             "line": {"width": 1, "color": "#ffffff"},
-            "pattern": {"shape": ["", *(_KINDS[kind][1] for kind in kinds)], "size": 7, "solidity": 0.25,
-                        "fgcolor": [_WHOLE, *(_KINDS[kind][2] for kind in kinds)], "bgcolor": colors,
-                        "fillmode": "replace"},
+            "pattern": {
+                "shape": ["", *(_KINDS[kind][1] for kind in kinds)],
+                "size": 7,
+                "solidity": 0.25,
+                "fgcolor": [_WHOLE, *(_KINDS[kind][2] for kind in kinds)],
+                "bgcolor": colors,
+                "fillmode": "replace",
+            },
         },
         "leaf": {"opacity": 1},
-        "tiling": {"orientation": "v", "pad": 0}, "pathbar": {"thickness": _PATHBAR_PX - 8, "side": "top"},
-        "sort": False, "textposition": "middle left", "textinfo": "label", "insidetextfont": {"color": "#14171b"},
+        "tiling": {"orientation": "v", "pad": 0},
+        "pathbar": {"thickness": _PATHBAR_PX - 8, "side": "top"},
+        "sort": False,
+        "textposition": "middle left",
+        "textinfo": "label",
+        "insidetextfont": {"color": "#14171b"},
         "outsidetextfont": {"color": "#14171b"},
-        "hovertemplate": "%{label}<br>%{customdata[0]}<br>%{customdata[1]} of the stage, %{customdata[2]} samples"
-                         "<br>%{customdata[3]}<extra></extra>",
-    }  # fmt: skip
+        "hovertemplate": "%{label}<br>%{customdata[0]}<br>%{customdata[1]} of the stage, "
+        "%{customdata[2]} samples"
+        "<br>%{customdata[3]}<extra></extra>",
+    }
     return trace, max(depth, default=1)
 
 

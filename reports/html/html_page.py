@@ -1,7 +1,8 @@
 """Fills the templates: escaping, inlined style and scripts, and a policy that lets nothing else in.
 
-Every text is escaped by Jinja. Should one slip through all the same, the page's own Content-Security-Policy allows only
-the scripts whose hashes it names, and no connection to anywhere.
+Every text is escaped by Jinja. Should one slip through all the same, the page's own
+Content-Security-Policy allows only the scripts whose hashes it names, and no connection to
+anywhere.
 """
 
 from __future__ import annotations
@@ -26,14 +27,18 @@ _MEND = "the HTML report needs {}: pip install 'loaderscope[html]'"
 
 
 def fill(template: str, plots: Sequence[Figure] = (), **values: Any) -> str:
-    """The page of this template. `plots` are drawn by plotly.js, which is inlined only if there are any.
+    """The page of this template. `plots` are drawn by plotly.js, which is inlined only if there are
+    any.
 
     Raises UsageError where jinja2 or plotly is not installed.
     """
     environment = escaping()
     from markupsafe import Markup
 
-    scripts = [*([_plotly()] if plots else []), (TEMPLATES / "report.js").read_text(encoding="utf-8")]
+    scripts = [
+        *([_plotly()] if plots else []),
+        (TEMPLATES / "report.js").read_text(encoding="utf-8"),
+    ]
     return environment.get_template(template).render(
         **values,
         style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
@@ -70,7 +75,8 @@ def _plotly() -> str:
 
 def _policy(scripts: Sequence[str]) -> str:
     hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in scripts
     )
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -82,8 +88,10 @@ def _json(plots: Sequence[Figure], markup: type[Markup]) -> Markup:
     """The plots as JSON that no HTML parser can end or begin anything in."""
     text = json.dumps(
         {each.id: {"data": each.data, "layout": each.layout} for each in plots},
-        allow_nan=False, separators=(",", ":"), ensure_ascii=True,
-    )  # fmt: skip
+        allow_nan=False,
+        separators=(",", ":"),
+        ensure_ascii=True,
+    )
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return markup(text)

@@ -1,6 +1,8 @@
-"""What every plot of the HTML report has in common. A figure is plain data for plotly.js, without code or markup.
+"""What every plot of the HTML report has in common. A figure is plain data for plotly.js, without
+code or markup.
 
-Colours and fonts that depend on light or dark are set in the browser (`templates/report.js`), which knows which it is.
+Colours and fonts that depend on light or dark are set in the browser (`templates/report.js`), which
+knows which it is.
 """
 
 from __future__ import annotations
@@ -14,12 +16,37 @@ from ...profiler.base.metadata import clean
 
 # Middle tones: at least 3:1 against white and against the dark background (WCAG 1.4.11).
 COLORS = {
-    "wait": "#d1495b", "stall": "#d1495b", "compute": "#2e8b57", "compute_device": "#2e8b57", "fetch": "#3b7dd8",
-    "collate": "#b565c4", "index": "#838b94", "pack": "#c2700c", "hand-over": "#c2700c", "queued": "#7c8b99",
-    "queue": "#7c8b99", "unpack": "#178a99", "pin": "#8f7a1c", "h2d": "#6a78d1", "startup": "#a8623a",
-    "workers-busy": "#d1495b", "other": "#838b94", "unknown": "#838b94",
-}  # fmt: skip
-SERIES = ("#3b7dd8", "#c2700c", "#2e8b57", "#b565c4", "#d1495b", "#178a99", "#8f7a1c", "#6a78d1", "#a8623a", "#838b94")
+    "wait": "#d1495b",
+    "stall": "#d1495b",
+    "compute": "#2e8b57",
+    "compute_device": "#2e8b57",
+    "fetch": "#3b7dd8",
+    "collate": "#b565c4",
+    "index": "#838b94",
+    "pack": "#c2700c",
+    "hand-over": "#c2700c",
+    "queued": "#7c8b99",
+    "queue": "#7c8b99",
+    "unpack": "#178a99",
+    "pin": "#8f7a1c",
+    "h2d": "#6a78d1",
+    "startup": "#a8623a",
+    "workers-busy": "#d1495b",
+    "other": "#838b94",
+    "unknown": "#838b94",
+}
+SERIES = (
+    "#3b7dd8",
+    "#c2700c",
+    "#2e8b57",
+    "#b565c4",
+    "#d1495b",
+    "#178a99",
+    "#8f7a1c",
+    "#6a78d1",
+    "#a8623a",
+    "#838b94",
+)
 
 # Plotly reads a few tags and entities in every text it draws.
 _MARKUP = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;"})
@@ -45,13 +72,20 @@ class Figure:
 
 
 def layout(height: int, x: str, y: str, **more: Any) -> dict[str, Any]:
-    """A layout with axis titles `x` and `y`; keyword arguments named `xaxis` and `yaxis` are merged into the axes."""
+    """A layout with axis titles `x` and `y`; keyword arguments named `xaxis` and `yaxis` are merged
+    into the axes."""
     made: dict[str, Any] = {
         "height": height,
         "margin": {"l": 60, "r": 12, "t": 8, "b": 48},
         "xaxis": {"title": {"text": x}, "automargin": True, **more.pop("xaxis", {})},
         "yaxis": {"title": {"text": y}, "automargin": True, **more.pop("yaxis", {})},
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
+        "legend": {
+            "orientation": "h",
+            "y": 1.02,
+            "yanchor": "bottom",
+            "x": 0,
+            "traceorder": "normal",
+        },
         "hoverlabel": {"align": "left"},
         **more,
     }
@@ -69,7 +103,8 @@ def figures(values: Iterable[float], digits: int = 5) -> list[float | None]:
 
 
 def time_unit(largest_s: float) -> tuple[str, float]:
-    """('ms', 1e3): the unit in which a time this large reads well, and how many of it make a second."""
+    """('ms', 1e3): the unit in which a time this large reads well, and how many of it make a
+    second."""
     for unit, scale, limit in (("µs", 1e6, 1e-3), ("ms", 1e3, 1.0)):
         if largest_s < limit:
             return unit, scale

@@ -30,45 +30,101 @@ def system_figures(run: Run) -> Iterator[Figure]:
     machine = system.machine
     t = _seconds(machine, begin)
     idle = machine.floats("cpu_idle_pct")
-    cpu: list[Curve] = [("busy", t, 100 - idle - np.nan_to_num(machine.floats("cpu_iowait_pct"))),
-                        ("idle with I/O outstanding", t, machine.floats("cpu_iowait_pct"))]  # fmt: skip
-    yield from _figure("cpu", "CPU", "% of all cores", cpu, "up to {}", lambda v: percent(v / 100), top=100)
+    cpu: list[Curve] = [
+        ("busy", t, 100 - idle - np.nan_to_num(machine.floats("cpu_iowait_pct"))),
+        ("idle with I/O outstanding", t, machine.floats("cpu_iowait_pct")),
+    ]
+    yield from _figure(
+        "cpu", "CPU", "% of all cores", cpu, "up to {}", lambda v: percent(v / 100), top=100
+    )
     cores = _processes(system, begin)
-    yield from _figure("processes", "CPU of the training processes", "cores", cores, "up to {} cores", "{:.2f}".format)
-    memory = [(label, t, machine.floats(name) / 1e9) for name, label in (
-        ("mem_available_bytes", "available"), ("page_cache_bytes", "page cache"),
-        ("cgroup_mem_bytes", "charged to the container"), ("shm_used_bytes", "/dev/shm used"))]  # fmt: skip
+    yield from _figure(
+        "processes",
+        "CPU of the training processes",
+        "cores",
+        cores,
+        "up to {} cores",
+        "{:.2f}".format,
+    )
+    memory = [
+        (label, t, machine.floats(name) / 1e9)
+        for name, label in (
+            ("mem_available_bytes", "available"),
+            ("page_cache_bytes", "page cache"),
+            ("cgroup_mem_bytes", "charged to the container"),
+            ("shm_used_bytes", "/dev/shm used"),
+        )
+    ]
     yield from _figure("memory", "Memory", "GB", memory, "up to {}", lambda v: size(v * 1e9))
-    traffic = [(label, *_rates(machine, name, begin)) for name, label in (
-        ("disk_read_bytes", "disk read"), ("disk_write_bytes", "disk written"),
-        ("net_recv_bytes", "network received"))]  # fmt: skip
+    traffic = [
+        (label, *_rates(machine, name, begin))
+        for name, label in (
+            ("disk_read_bytes", "disk read"),
+            ("disk_write_bytes", "disk written"),
+            ("net_recv_bytes", "network received"),
+        )
+    ]
     rates = [(label, seconds, values / 1e6) for label, seconds, values in traffic]
-    yield from _figure("io", "Disk and network", "MB/s", rates, "up to {}/s", lambda v: size(v * 1e6))
+    yield from _figure(
+        "io", "Disk and network", "MB/s", rates, "up to {}/s", lambda v: size(v * 1e6)
+    )
     util, used = _gpus(system, begin)
-    yield from _figure("gpu", "GPU: some kernel running", "% of the time", util, "up to {}",
-                       lambda v: percent(v / 100), top=100)  # fmt: skip
-    yield from _figure("gpu-memory", "GPU memory in use", "GB", used, "up to {}", lambda v: size(v * 1e9))
+    yield from _figure(
+        "gpu",
+        "GPU: some kernel running",
+        "% of the time",
+        util,
+        "up to {}",
+        lambda v: percent(v / 100),
+        top=100,
+    )
+    yield from _figure(
+        "gpu-memory", "GPU memory in use", "GB", used, "up to {}", lambda v: size(v * 1e9)
+    )
 
 
-def _figure(key: str, title: str, unit: str, curves: list[Curve], most: str, words: Any, top: float | None = None
-            ) -> Iterator[Figure]:  # fmt: skip
+def _figure(
+    key: str,
+    title: str,
+    unit: str,
+    curves: list[Curve],
+    most: str,
+    words: Any,
+    top: float | None = None,
+) -> Iterator[Figure]:
     data, told = [], []
     for number, (name, seconds, values) in enumerate(curves):
         known = np.isfinite(values)
         if not known.any():
             continue
         x, y = _thinned(seconds[known], values[known])
-        data.append({
-            "type": "scatter", "mode": "lines", "name": name, "x": figures(x), "y": figures(y),
-            "line": {"color": SERIES[number % len(SERIES)], "width": 1.6},
-        })  # fmt: skip
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": name,
+                "x": figures(x),
+                "y": figures(y),
+                "line": {"color": SERIES[number % len(SERIES)], "width": 1.6},
+            }
+        )
         told.append(f"{name} {most.format(words(float(values[known].max())))}")
     if data:
         axis = {"rangemode": "tozero", **({"range": [0, top]} if top is not None else {})}
         yield Figure(
-            f"system-{key}", title, f"{title} over the run: {'; '.join(told)}.", data,
-            layout(260, "seconds from the first sample", unit, hovermode="x unified", showlegend=True, yaxis=axis),
-        )  # fmt: skip
+            f"system-{key}",
+            title,
+            f"{title} over the run: {'; '.join(told)}.",
+            data,
+            layout(
+                260,
+                "seconds from the first sample",
+                unit,
+                hovermode="x unified",
+                showlegend=True,
+                yaxis=axis,
+            ),
+        )
 
 
 def _seconds(columns: Columns, begin: int) -> Floats:
@@ -90,7 +146,10 @@ def _processes(system: SystemRun, begin: int) -> list[Curve]:
     found: list[tuple[float, Curve]] = []
     for pid in np.unique(table["pid"]).tolist():
         rows = np.flatnonzero(table["pid"] == pid)
-        own = Columns({name: table[name][rows] for name in ("t_ns", "cpu_user_ns", "cpu_system_ns")}, len(rows))
+        own = Columns(
+            {name: table[name][rows] for name in ("t_ns", "cpu_user_ns", "cpu_system_ns")},
+            len(rows),
+        )
         t, user = _rates(own, "cpu_user_ns", begin)
         _, kernel = _rates(own, "cpu_system_ns", begin)
         if not len(t) or len(user) != len(kernel) or not np.isfinite(user + kernel).any():
@@ -110,7 +169,9 @@ def _gpus(system: SystemRun, begin: int) -> tuple[list[Curve], list[Curve]]:
     util, used = [], []
     for index in np.unique(table["gpu"]).tolist()[:MAX_GPUS]:
         rows = np.flatnonzero(table["gpu"] == index)
-        own = Columns({name: table[name][rows] for name in ("t_ns", "util_pct", "mem_used_bytes")}, len(rows))
+        own = Columns(
+            {name: table[name][rows] for name in ("t_ns", "util_pct", "mem_used_bytes")}, len(rows)
+        )
         label = f"GPU {index} {plain(names.get(index, ''), 40)}".strip()
         util.append((label, _seconds(own, begin), own.floats("util_pct")))
         used.append((label, _seconds(own, begin), own.floats("mem_used_bytes") / 1e9))

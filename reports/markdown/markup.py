@@ -13,10 +13,13 @@ _BEGINS_A_LIST = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=])(?=[-+=\s]|$)")
 
 
 def escaped(text: str) -> str:
-    """Text that reads as it is, wherever it stands: no tag, emphasis, link, mention, table border or list."""
+    """Text that reads as it is, wherever it stands: no tag, emphasis, link, mention, table border
+    or list."""
     line = _MEANT.sub(lambda match: "\\" + match[0], clean(text))
     line = "".join(ENTITIES.get(c, c) for c in line)
-    line = line.replace("\\\\", "&#92;").replace("://", "&#58;//").replace("www.", "www&#46;")  # bare links
+    line = (
+        line.replace("\\\\", "&#92;").replace("://", "&#58;//").replace("www.", "www&#46;")
+    )  # bare links
     return _BEGINS_A_LIST.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", line)
 
 
@@ -28,7 +31,8 @@ def fenced(code: str, language: str = "python") -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """A table; the cells are escaped here, the columns in `right` are aligned there. No rows: nothing."""
+    """A table; the cells are escaped here, the columns in `right` are aligned there. No rows:
+    nothing."""
     at_right = set(right)
     lines = [" | ".join(escaped(cell) for cell in row) for row in rows]
     if not lines:

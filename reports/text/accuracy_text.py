@@ -15,10 +15,14 @@ from .terminal import printed
 
 
 def render_accuracy(
-    rows: Sequence[AccuracyRow], width: int = 80, color: bool = False, unicode: bool = True, unsure: int = 0
+    rows: Sequence[AccuracyRow],
+    width: int = 80,
+    color: bool = False,
+    unicode: bool = True,
+    unsure: int = 0,
 ) -> str:
-    """A line a host and setting, then what the host's later predictions are corrected by. `unsure`: of so many further
-    trials the factor is not known well enough."""
+    """A line a host and setting, then what the host's later predictions are corrected by. `unsure`:
+    of so many further trials the factor is not known well enough."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("host", max_width=24)
     table.add_column("changed")
@@ -27,11 +31,19 @@ def render_accuracy(
     for row in rows:
         host = Text(clean(row.host or UNKNOWN, 60))
         said = (f"{row.trials:,}", percent(row.median_error), f"{row.median_bias * 100:+.0f} %")
-        table.add_row(host, clean(row.changed, 80), *said, percent(row.inside_share),
-                      style="bold" if row.changed == ALL else "")  # fmt: skip
+        table.add_row(
+            host,
+            clean(row.changed, 80),
+            *said,
+            percent(row.inside_share),
+            style="bold" if row.changed == ALL else "",
+        )
     parts: list[RenderableType] = [
         table,
-        Text("Measured by tuning, against what was predicted; four in five should be in the range.", "dim"),
+        Text(
+            "Measured by tuning, against what was predicted; four in five should be in the range.",
+            "dim",
+        ),
     ]
     if unsure:
         parts.append(Text(f"Left out: {unsure_trials(unsure)}.", "dim"))
@@ -41,6 +53,7 @@ def render_accuracy(
 
 def _learned(row: AccuracyRow) -> Text:
     return Text(
-        f"Later predictions on {clean(row.host or UNKNOWN, 60)}: factors to the power of {row.scale:.2f}, "
+        f"Later predictions on {clean(row.host or UNKNOWN, 60)}: factors to the power of "
+        f"{row.scale:.2f}, "
         f"ranges {row.width:.2f} times as wide."
     )

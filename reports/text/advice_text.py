@@ -1,4 +1,5 @@
-"""The advice of a report, as lines for a terminal: what to change, what would not help, what could not be judged."""
+"""The advice of a report, as lines for a terminal: what to change, what would not help, what could
+not be judged."""
 
 from __future__ import annotations
 
@@ -25,8 +26,11 @@ BODY = 5  # where text begins, after "  1. "
 MARKS = {"correctness": "bold red", "safety": "bold yellow"}
 
 
-def render_advice(report: Report, number: int, width: int = 80, color: bool = False, unicode: bool = True) -> str:
-    """One recommendation in full, of each loader that has so many. Raises UsageError where none has."""
+def render_advice(
+    report: Report, number: int, width: int = 80, color: bool = False, unicode: bool = True
+) -> str:
+    """One recommendation in full, of each loader that has so many. Raises UsageError where none
+    has."""
     parts: list[RenderableType] = []
     for loader in report.costliest:
         for row in plan_rows(loader):
@@ -34,12 +38,15 @@ def render_advice(report: Report, number: int, width: int = 80, color: bool = Fa
                 parts += [Text(clean(loader.name, 60), style="bold"), *advice_in_full(row)]
     if not parts:
         most = max((len(each.recommendations) for each in report.loaders), default=0)
-        raise UsageError(f"there is no advice {number}: " + (f"it has {most}" if most else "nothing is advised"))
+        raise UsageError(
+            f"there is no advice {number}: " + (f"it has {most}" if most else "nothing is advised")
+        )
     return printed(parts[:-1], fitting_width(width), color, unicode)
 
 
 def advice_lines(loader: LoaderReport) -> Iterator[RenderableType]:
-    """Everything the rules said of a loader, each part under its heading, an empty line after each."""
+    """Everything the rules said of a loader, each part under its heading, an empty line after
+    each."""
     if loader.recommendations:
         yield heading("What to change")
         for row in plan_rows(loader):
@@ -115,11 +122,19 @@ def _rejected(advice: Recommendation) -> Text:
 
 
 def _evidence(evidence: Mapping[str, str]) -> str:
-    shown = [f"{clean(name, 60)} {clean(value, 60)}" for name, value in list(evidence.items())[:EVIDENCE_SHOWN]]
+    shown = [
+        f"{clean(name, 60)} {clean(value, 60)}"
+        for name, value in list(evidence.items())[:EVIDENCE_SHOWN]
+    ]
     return " · ".join(shown)
 
 
 def code_block(code: str) -> Group:
-    """Code to paste: one line of it a line, whatever the width. (In a group, since rich joins texts printed alone.)"""
-    lines = (clean(line.expandtabs(4), MAX_CODE_LINE).rstrip() for line in code.strip("\n").split("\n"))
-    return Group(*(Text(" " * BODY + line, style="cyan", no_wrap=True, overflow="ignore") for line in lines))
+    """Code to paste: one line of it a line, whatever the width. (In a group, since rich joins texts
+    printed alone.)"""
+    lines = (
+        clean(line.expandtabs(4), MAX_CODE_LINE).rstrip() for line in code.strip("\n").split("\n")
+    )
+    return Group(
+        *(Text(" " * BODY + line, style="cyan", no_wrap=True, overflow="ignore") for line in lines)
+    )

@@ -1,5 +1,6 @@
-"""The report in ten seconds: the verdict, what to do first with its code, where the time went. It fits the lines it is
-given: first the table of stages gets shorter, then it goes; code that has no room even so is named instead of shown."""
+"""The report in ten seconds: the verdict, what to do first with its code, where the time went. It
+fits the lines it is given: first the table of stages gets shorter, then it goes; code that has no
+room even so is named instead of shown."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ _BLANK_LINES = re.compile(r"\n{3,}")  # one says as much as two
 
 @dataclass(frozen=True)
 class _Form:
-    """How much is told: the least share of a stage in the table, whether code is shown, and what goes with it."""
+    """How much is told: the least share of a stage in the table, whether code is shown, and what
+    goes with it."""
 
     least: float | None
     code: bool
@@ -67,7 +69,8 @@ def render_brief(
     most: int = MOST_LINES,
     tuned: bool = True,
 ) -> str:
-    """What matters of the report, in at most `most` lines and MORE_LINES for each further loader. See `render_text`.
+    """What matters of the report, in at most `most` lines and MORE_LINES for each further loader.
+    See `render_text`.
 
     It leads with what tuning found, unless that was told before (`tuned`).
     """
@@ -94,13 +97,23 @@ def _parts(report: Report, width: int, form: _Form, tuned: bool) -> Iterator[Ren
             yield from lead_lines(loader)
         yield from _further(loader, width, tuned) if number else _first(loader, width, form)
     if len(report.loaders) > MAX_LOADERS:
-        yield Text(f"… and {len(report.loaders) - MAX_LOADERS} more loaders: --format json has them all")
+        yield Text(
+            f"… and {len(report.loaders) - MAX_LOADERS} more loaders: --format json has them all"
+        )
     if not loaders:
         yield Text("Nothing to report: no loader was recorded.", style="bold")
-    told = (machine_line(report.system), overhead_line(report.overhead), *map(clean, report.notes[:NOTES]))
+    told = (
+        machine_line(report.system),
+        overhead_line(report.overhead),
+        *map(clean, report.notes[:NOTES]),
+    )
     yield from (one_line(line, width, "dim") for line in told if line)
     yield one_line(run_line(report.run), width, by=0)
-    one = " · one piece of advice: --advice 2" if any(len(each.recommendations) > 1 for each in loaders) else ""
+    one = (
+        " · one piece of advice: --advice 2"
+        if any(len(each.recommendations) > 1 for each in loaders)
+        else ""
+    )
     yield one_line(f"everything: loaderscope report --full{one}", width, "dim", by=0)
 
 
@@ -136,7 +149,9 @@ def _advice(loader: LoaderReport, width: int, form: _Form) -> Iterator[Renderabl
     shown = others if len(others) <= OTHERS_SHOWN else others[: OTHERS_SHOWN - 1]
     yield from (_step(row, width) for row in shown)
     if len(others) > len(shown):
-        yield one_line(f"… and {len(others) - len(shown)} more: loaderscope report --full", width, "dim", BODY)
+        yield one_line(
+            f"… and {len(others) - len(shown)} more: loaderscope report --full", width, "dim", BODY
+        )
     summary = plan_summary(loader)
     if summary:
         yield indented(summary, "bold")
@@ -151,9 +166,13 @@ def _step_in_full(row: PlanRow, width: int, form: _Form) -> Iterator[RenderableT
     lines = len(advice.change.code.strip().splitlines())
     if form.code and lines:
         code = advice.change.code
-        yield code_block(_without_blank_lines(code) if form.least is None else _BLANK_LINES.sub("\n\n", code))
+        yield code_block(
+            _without_blank_lines(code) if form.least is None else _BLANK_LINES.sub("\n\n", code)
+        )
     elif lines:
-        pointer = f"Its code, {plural(lines, 'line', 'lines')}: loaderscope report --advice {row.number}"
+        pointer = (
+            f"Its code, {plural(lines, 'line', 'lines')}: loaderscope report --advice {row.number}"
+        )
         yield one_line(pointer, width, "cyan", BODY)
     if advice.caveat and form.details:
         yield indented(f"But: {clean(advice.caveat)}", by=BODY)
@@ -185,6 +204,8 @@ def _further(loader: LoaderReport, width: int, tuned: bool) -> Iterator[Renderab
     rows = plan_rows(loader)
     yield from (_step(row, width) for row in rows[:shown])
     if len(rows) > shown:
-        yield one_line(f"… and {len(rows) - shown} more: loaderscope report --full", width, "dim", BODY)
+        yield one_line(
+            f"… and {len(rows) - shown} more: loaderscope report --full", width, "dim", BODY
+        )
     told = (plan_summary(loader) if rows else nothing_to_change(loader), waiting_line(loader))
     yield from (one_line(text, width) for text in told if text)

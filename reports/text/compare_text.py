@@ -1,4 +1,5 @@
-"""A comparison for a terminal: each loader with its figures, then what was configured differently."""
+"""A comparison for a terminal: each loader with its figures, then what was configured
+differently."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ from rich.text import Text
 
 from ...profiler.base.metadata import clean
 from ..compare.compare_model import Comparison, LoaderComparison
-from ..compare.compare_words import CAVEAT, NO_DIFFERENCE, difference_rows, headline, name_of, notes_of, setting_rows
+from ..compare.compare_words import (
+    CAVEAT,
+    NO_DIFFERENCE,
+    difference_rows,
+    headline,
+    name_of,
+    notes_of,
+    setting_rows,
+)
 from .layout import INDENT, bullets, indented
 from .terminal import fitting_width, printed
 
@@ -20,8 +29,11 @@ GAP = 2
 _STYLES = {"faster": "green", "slower": "red", "less": "green", "more": "red", NO_DIFFERENCE: "dim"}
 
 
-def render_compare_text(comparison: Comparison, width: int = 80, color: bool = False, unicode: bool = True) -> str:
-    """The comparison as text of at most `width` columns. Texts that come from a run are never read as markup."""
+def render_compare_text(
+    comparison: Comparison, width: int = 80, color: bool = False, unicode: bool = True
+) -> str:
+    """The comparison as text of at most `width` columns. Texts that come from a run are never read
+    as markup."""
     width = fitting_width(width, MAX_WIDTH)
     return printed(_parts(comparison, width), width, color, unicode)
 
@@ -56,7 +68,9 @@ def _loader(loader: LoaderComparison, width: int) -> Iterator[RenderableType]:
 def _figures(loader: LoaderComparison, width: int) -> Table:
     """Both runs and the judgement; the change with its range only where all of them have room."""
     found = difference_rows(loader)
-    rows = [(" " * INDENT + row.name, row.before, row.after, row.change, row.judgement) for row in found]
+    rows = [
+        (" " * INDENT + row.name, row.before, row.after, row.change, row.judgement) for row in found
+    ]
     sizes = [max(map(cell_len, column)) + GAP for column in zip(*rows, strict=True)]
     with_change = sum(sizes[:4]) + len(NO_DIFFERENCE) <= width
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")

@@ -14,8 +14,14 @@ def render_speedup(before: Report, after: Report) -> str:
     ratio = None
     if first.batches_per_s and second.batches_per_s:
         ratio = second.batches_per_s / first.batches_per_s
-    return f"before  {_line(first)}\nafter   {_line(second)}: {factor(ratio)} the throughput, measured\n"
+    return (
+        f"before  {_line(first)}\nafter   {_line(second)}: {factor(ratio)} the throughput, "
+        "measured\n"
+    )
 
 
 def _line(loader: LoaderReport) -> str:
-    return f"{rate(loader.samples_per_s)} samples/s, waiting {percent(loader.stages['wait'].share)} of the time"
+    return (
+        f"{rate(loader.samples_per_s)} samples/s, waiting "
+        f"{percent(loader.stages['wait'].share)} of the time"
+    )

@@ -1,4 +1,5 @@
-"""What goes on inside fetching, as lines for a terminal: a few functions, the transforms, where the bytes come from."""
+"""What goes on inside fetching, as lines for a terminal: a few functions, the transforms, where the
+bytes come from."""
 
 from __future__ import annotations
 
@@ -52,12 +53,20 @@ def inside_lines(loader: LoaderReport, width: int) -> Iterator[RenderableType]:
 
 def _worth_showing(loader: LoaderReport, code: Code) -> Iterator[tuple[str, CodeStage]]:
     """Fetch, and collate where it matters; another stage only if neither was seen."""
-    seen = [(name, stage) for name, stage in code_stages(code) if any(hottest(stage, LINES, OWN_LINES))]
-    times = {name: (s.total_s or 0.0) for name, s in loader.stages.items() if name in ("fetch", "collate")}
+    seen = [
+        (name, stage) for name, stage in code_stages(code) if any(hottest(stage, LINES, OWN_LINES))
+    ]
+    times = {
+        name: (s.total_s or 0.0)
+        for name, s in loader.stages.items()
+        if name in ("fetch", "collate")
+    }
     making = sum(times.values())
     shown = False
     for name, stage in seen:
-        if name == "fetch" or (name == "collate" and times.get("collate", 0.0) >= COLLATE_FROM * making):
+        if name == "fetch" or (
+            name == "collate" and times.get("collate", 0.0) >= COLLATE_FROM * making
+        ):
             shown = True
             yield name, stage
     if not shown and seen:
@@ -65,14 +74,17 @@ def _worth_showing(loader: LoaderReport, code: Code) -> Iterator[tuple[str, Code
 
 
 def hot_table(rows: list[HotRow], width: int) -> RenderableType:
-    """Share with its range, function, place, and the user's line that led there; the user's own are named as such."""
+    """Share with its range, function, place, and the user's line that led there; the user's own are
+    named as such."""
     came = "called from" if width >= FULL_WORDS_FROM else "from"
     table = _grid(("right", "left"))
     for row in rows:
         text = Text()
         if row.kind == "yours":
             text.append("yours ", style="yellow")
-        first, second = (row.where, row.code or f"in {row.name}") if row.line else (row.name, row.where)
+        first, second = (
+            (row.where, row.code or f"in {row.name}") if row.line else (row.name, row.where)
+        )
         text.append(first, style="bold")
         text.append(f"  {second}" if second else "")
         if row.caller and not row.line:

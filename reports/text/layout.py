@@ -24,8 +24,11 @@ def indented(text: str | Text, style: str = "", by: int = INDENT) -> Padding:
     return Padding(text if isinstance(text, Text) else Text(text, style=style), (0, 0, 0, by))
 
 
-def one_line(text: str | Text, width: int, style: str = "", by: int = INDENT, tail: Text | None = None) -> Text:
-    """A line of at most `width` columns; `text` ends in … where it has no room beside its `tail`, which is kept."""
+def one_line(
+    text: str | Text, width: int, style: str = "", by: int = INDENT, tail: Text | None = None
+) -> Text:
+    """A line of at most `width` columns; `text` ends in … where it has no room beside its `tail`,
+    which is kept."""
     found = Text(text, style=style) if isinstance(text, str) else text.copy()
     room = max(10, width - by - (tail.cell_len if tail is not None else 0))
     found.truncate(room, overflow="ellipsis")

@@ -1,4 +1,5 @@
-"""What the ranks of a job show of one loader: who holds the others up, and the spread of its stages."""
+"""What the ranks of a job show of one loader: who holds the others up, and the spread of its
+stages."""
 
 from __future__ import annotations
 

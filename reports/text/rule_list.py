@@ -17,7 +17,9 @@ SUMMARIES_BESIDE_FROM = 72
 _KIND_STYLES = {"speed": "dim", "correctness": "red", "safety": "yellow"}
 
 
-def render_rules(rules: Sequence[Rule], width: int = 80, color: bool = False, unicode: bool = True) -> str:
+def render_rules(
+    rules: Sequence[Rule], width: int = 80, color: bool = False, unicode: bool = True
+) -> str:
     """One paragraph a rule: its name, its kind, and what it looks for."""
     table = Table.grid(padding=(0, 2))
     below: list[RenderableType] = []

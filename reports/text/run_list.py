@@ -14,10 +14,18 @@ from ..words.units import UNKNOWN, size
 from .terminal import printed
 
 MIN_WIDTH = 70  # the names of runs are never cut: they are there to be copied
-_STYLES = {"live": "green", "interrupted": "yellow", "crashed": "red", "unreadable": "red", "unknown": "dim"}
+_STYLES = {
+    "live": "green",
+    "interrupted": "yellow",
+    "crashed": "red",
+    "unreadable": "red",
+    "unknown": "dim",
+}
 
 
-def render_list(entries: Sequence[RunEntry], width: int = 80, color: bool = False, unicode: bool = True) -> str:
+def render_list(
+    entries: Sequence[RunEntry], width: int = 80, color: bool = False, unicode: bool = True
+) -> str:
     """One line a run: id, state, when, size, loaders, command."""
     width = max(width, MIN_WIDTH)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
@@ -27,8 +35,16 @@ def render_list(entries: Sequence[RunEntry], width: int = 80, color: bool = Fals
     table.add_column("command")
     for entry in entries:
         state = Text(clean(entry.state, 11), style=_STYLES.get(entry.state, ""))
-        what = Text(clean(entry.problem or _command(entry), width), no_wrap=True, overflow="ellipsis")
-        table.add_row(Text(clean(entry.id, 23)), state, _when(entry.created_unix_ns), size(entry.size_bytes), what)
+        what = Text(
+            clean(entry.problem or _command(entry), width), no_wrap=True, overflow="ellipsis"
+        )
+        table.add_row(
+            Text(clean(entry.id, 23)),
+            state,
+            _when(entry.created_unix_ns),
+            size(entry.size_bytes),
+            what,
+        )
     return printed((table,), width, color, unicode)
 
 
@@ -41,6 +57,10 @@ def _command(entry: RunEntry) -> str:
 
 def _when(unix_ns: int | None) -> str:
     try:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime((unix_ns or 0) / 1e9)) if unix_ns else UNKNOWN
+        return (
+            time.strftime("%Y-%m-%d %H:%M", time.localtime((unix_ns or 0) / 1e9))
+            if unix_ns
+            else UNKNOWN
+        )
     except (OverflowError, OSError, ValueError):
         return UNKNOWN

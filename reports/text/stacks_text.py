@@ -1,4 +1,5 @@
-"""What `loaderscope stacks` prints: the hottest functions and the user's own lines of every stage."""
+"""What `loaderscope stacks` prints: the hottest functions and the user's own lines of every
+stage."""
 
 from __future__ import annotations
 
@@ -12,7 +13,15 @@ from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import Run
-from ..words.inside import HotRow, basis_text, code_stages, hot_rows, own_lines, told_by_lines, why_no_stacks
+from ..words.inside import (
+    HotRow,
+    basis_text,
+    code_stages,
+    hot_rows,
+    own_lines,
+    told_by_lines,
+    why_no_stacks,
+)
 from ..words.rows import title_of
 from ..words.units import bar, percent
 from .inside_text import hot_table
@@ -28,8 +37,11 @@ LEAST_SHARE = 0.005
 WIDE_FROM = 100
 
 
-def render_stacks(report: Report, run: Run, width: int = 80, color: bool = False, unicode: bool = True) -> str:
-    """The stages of every loader of which there are samples. Raises UsageError, with the reason, if there are none."""
+def render_stacks(
+    report: Report, run: Run, width: int = 80, color: bool = False, unicode: bool = True
+) -> str:
+    """The stages of every loader of which there are samples. Raises UsageError, with the reason, if
+    there are none."""
     seen = [loader for loader in report.loaders if code_stages(loader.code)]
     if not seen:
         raise UsageError(f"this run holds no stacks: {why_no_stacks(report, run)}")
@@ -43,7 +55,10 @@ def _loader(loader: LoaderReport, several: bool, width: int) -> Iterator[Rendera
     code = loader.code
     assert code is not None
     yield Text(title_of(loader, several), style="bold")
-    yield indented(f"{basis_text(code)}; shares of a stage, with the range that holds them 19 times in 20", "dim")
+    yield indented(
+        f"{basis_text(code)}; shares of a stage, with the range that holds them 19 times in 20",
+        "dim",
+    )
     yield Text("")
     for name, stage in code_stages(code):
         yield heading(f"{clean(name, 40)}")
@@ -60,7 +75,9 @@ def _loader(loader: LoaderReport, several: bool, width: int) -> Iterator[Rendera
             yield indented("no frame was seen")
         libraries = sorted(stage.libraries.items(), key=lambda item: -item[1])[:LIBRARIES]
         shares = [
-            f"{clean(library, 40) or 'your own code'} {percent(share)}" for library, share in libraries if share > 0
+            f"{clean(library, 40) or 'your own code'} {percent(share)}"
+            for library, share in libraries
+            if share > 0
         ]
         if shares:
             yield indented(f"innermost: {', '.join(shares)}", "dim")
@@ -83,6 +100,13 @@ def _table(rows: list[HotRow]) -> RenderableType:
     for row in rows:
         drawn = Text(bar(row.fraction, BAR), style="cyan")
         own = "yours" if row.kind == "yours" else ""
-        table.add_row(f"  {row.share}", row.itself, drawn, own, Text(row.name, style="bold"), Text(row.where),
-                      Text(row.code or row.caller, style="dim"))  # fmt: skip
+        table.add_row(
+            f"  {row.share}",
+            row.itself,
+            drawn,
+            own,
+            Text(row.name, style="bold"),
+            Text(row.where),
+            Text(row.code or row.caller, style="dim"),
+        )
     return Group(table)

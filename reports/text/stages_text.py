@@ -23,17 +23,21 @@ LEAST_NAMED, MOST_NAMED = 0.05, 4
 LEAST_WAITED = 0.01
 # What fetching does is told from this part of the waiting on.
 LEAST_FETCHED = 0.1
-# Below these widths the percentiles, the bars and the explanations go; from the last one on these are longer.
+# Below these widths the percentiles, the bars and the explanations go; from the last one on these
+# are longer.
 PERCENTILES_FROM = LABEL + 4 * FIGURE
 BARS_FROM = 58
 SHORT_GLOSSES_FROM = 76
 LONG_GLOSSES_FROM = 110
 
 
-def stage_lines(loader: LoaderReport, width: int, least: float | None = None) -> Iterator[RenderableType]:
+def stage_lines(
+    loader: LoaderReport, width: int, least: float | None = None
+) -> Iterator[RenderableType]:
     """A table a group of stages, their columns of one width each; what has no room is left out.
 
-    With `least`, one table of the stages that take at least this share of a step, and of waiting and computing.
+    With `least`, one table of the stages that take at least this share of a step, and of waiting
+    and computing.
     """
     glosses = 0 if width < SHORT_GLOSSES_FROM else 1 if width < LONG_GLOSSES_FROM else 2
     bars = 16 if glosses == 2 else 8 if width >= BARS_FROM else 0
@@ -65,7 +69,9 @@ def stage_lines(loader: LoaderReport, width: int, least: float | None = None) ->
     heads = ("", *("mean", "p50", "p95")[figures], "of step")
     yield table([[Text(head, style="dim") for head in heads]])
     if least is not None:
-        known = [row for _, rows in stage_groups(loader) for row in rows if _shown(row.name, loader)]
+        known = [
+            row for _, rows in stage_groups(loader) for row in rows if _shown(row.name, loader)
+        ]
         yield table([list(cells(row)) for row in known if _matters(row.name, loader, least)])
         return
     for title, rows in stage_groups(loader):
@@ -76,9 +82,12 @@ def stage_lines(loader: LoaderReport, width: int, least: float | None = None) ->
 
 
 def _matters(name: str, loader: LoaderReport, least: float) -> bool:
-    """Batches that lie ready cost nothing; what starting costs is told with the causes of waiting."""
+    """Batches that lie ready cost nothing; what starting costs is told with the causes of
+    waiting."""
     share = loader.stages[name].share
-    return name in ("wait", "compute") or (name not in ("queued", "startup") and share is not None and share >= least)
+    return name in ("wait", "compute") or (
+        name not in ("queued", "startup") and share is not None and share >= least
+    )
 
 
 def _shown(name: str, loader: LoaderReport) -> bool:
@@ -138,16 +147,27 @@ def waiting_sentences(loader: LoaderReport) -> Iterator[str]:
         )
         if work:
             yield f"While the loop waited, the workers were {work} of that time."
-    fetched = max(waiting.work.get("fetch", 0.0), waiting.causes["fetch"].share if "fetch" in waiting.causes else 0.0)
+    fetched = max(
+        waiting.work.get("fetch", 0.0),
+        waiting.causes["fetch"].share if "fetch" in waiting.causes else 0.0,
+    )
     if fetched < LEAST_FETCHED:
         return
     idle = waiting.fetch_idle_share
     no_core = waiting.fetch_core_wait_share
     if idle is not None and idle >= 0.05 and no_core is not None:
-        parts = ((no_core, "for a free core"), (max(0.0, idle - no_core), "for I/O, locks and the like"))
-        told = ", ".join(f"{percent(share)} {what}" for share, what in parts if share >= LEAST_WAITED)
+        parts = (
+            (no_core, "for a free core"),
+            (max(0.0, idle - no_core), "for I/O, locks and the like"),
+        )
+        told = ", ".join(
+            f"{percent(share)} {what}" for share, what in parts if share >= LEAST_WAITED
+        )
         yield f"{percent(idle)} of fetch is waiting: {told}; the rest is computing."
     elif idle is not None and idle >= 0.05:
-        yield f"{percent(idle)} of fetch is waiting (I/O, locks, other processes); the rest is computing."
+        yield (
+            f"{percent(idle)} of fetch is waiting (I/O, locks, other processes); the rest is "
+            "computing."
+        )
     elif idle is not None:
         yield "Fetch is computing nearly all of its time: the CPU makes the samples, not the disk."

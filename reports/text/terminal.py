@@ -1,4 +1,5 @@
-"""Rich's layout as plain text: as wide as asked, with colours or without, in ASCII where nothing else can be shown."""
+"""Rich's layout as plain text: as wide as asked, with colours or without, in ASCII where nothing
+else can be shown."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def fitting_width(width: int, most: int = MAX_WIDTH) -> int:
 
 
 def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: bool) -> str:
-    """The parts below each other, without spaces at the ends of lines. No text in them is read as markup."""
+    """The parts below each other, without spaces at the ends of lines. No text in them is read as
+    markup."""
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -35,7 +37,9 @@ def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: b
         _environ={},
     )
     for part in parts:
-        console.print(part, crop=False)  # code is shown whole, however long its lines; all else wraps
+        console.print(
+            part, crop=False
+        )  # code is shown whole, however long its lines; all else wraps
     output = console.file
     assert isinstance(output, io.StringIO)
     text = "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"

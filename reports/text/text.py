@@ -1,4 +1,5 @@
-"""The report in full for a terminal: the verdict first, then where the time went. A pure function of the `Report`."""
+"""The report in full for a terminal: the verdict first, then where the time went. A pure function
+of the `Report`."""
 
 from __future__ import annotations
 
@@ -25,14 +26,20 @@ from .tuned_text import lead_lines, trial_lines
 
 MAX_LOADERS = 32
 
-STYLES = {"input-bound": "bold red", "balanced": "bold yellow", "compute-bound": "bold green", "too-short": "bold cyan"}
+STYLES = {
+    "input-bound": "bold red",
+    "balanced": "bold yellow",
+    "compute-bound": "bold green",
+    "too-short": "bold cyan",
+}
 
 
 def render_text(report: Report, width: int = 80, color: bool = False, unicode: bool = True) -> str:
-    """All of the report as text of at most `width` columns, with ANSI colours if `color`, in ASCII unless `unicode`.
+    """All of the report as text of at most `width` columns, with ANSI colours if `color`, in ASCII
+    unless `unicode`.
 
-    Only lines of code to paste may be longer: they are never wrapped. Texts that come from the run are shown as they
-    are, never as markup, and without control characters.
+    Only lines of code to paste may be longer: they are never wrapped. Texts that come from the run
+    are shown as they are, never as markup, and without control characters.
     """
     width = fitting_width(width)
     return printed(_parts(report, width), width, color, unicode)
@@ -44,7 +51,9 @@ def _parts(report: Report, width: int) -> Iterator[RenderableType]:
     for loader in report.costliest[:MAX_LOADERS]:
         yield from _loader(loader, width, several=len(report.loaders) > 1)
     if len(report.loaders) > MAX_LOADERS:
-        yield Text(f"… and {len(report.loaders) - MAX_LOADERS} more loaders: --format json has them all")
+        yield Text(
+            f"… and {len(report.loaders) - MAX_LOADERS} more loaders: --format json has them all"
+        )
     if not report.loaders:
         yield Text("Nothing to report: no loader was recorded.", style="bold")
         yield Text("")
@@ -101,7 +110,9 @@ def _loader(loader: LoaderReport, width: int, several: bool) -> Iterator[Rendera
 def title_line(loader: LoaderReport, several: bool) -> Text:
     """The verdict, the loader's name, and what it is for."""
     style = STYLES[loader.verdict]
-    title = Text.assemble(("● ", style), (loader.verdict, style), "  ", (clean(loader.name, 60), "bold"))
+    title = Text.assemble(
+        ("● ", style), (loader.verdict, style), "  ", (clean(loader.name, 60), "bold")
+    )
     use = use_of(loader)
     if use is not None:
         title.append(f"  {use}")
@@ -114,8 +125,14 @@ def title_line(loader: LoaderReport, several: bool) -> Text:
 def _config(loader: LoaderReport) -> str:
     config = loader.config
     numbers = ("batch_size", "num_workers", "prefetch_factor")
-    parts = [f"{name}={clean(config[name], 40)}" for name in numbers if config.get(name) is not None]
-    parts += [name for name in ("pin_memory", "persistent_workers", "drop_last") if config.get(name) is True]
+    parts = [
+        f"{name}={clean(config[name], 40)}" for name in numbers if config.get(name) is not None
+    ]
+    parts += [
+        name
+        for name in ("pin_memory", "persistent_workers", "drop_last")
+        if config.get(name) is True
+    ]
     for name in ("sampler", "collate_fn"):
         if isinstance(config.get(name), str):
             parts.append(clean(str(config[name]).rpartition(".")[2], 60))

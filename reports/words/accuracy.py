@@ -15,11 +15,13 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class AccuracyRow:
-    """The trials of one host that changed the same arguments; `changed` is "all" for those of a host together.
+    """The trials of one host that changed the same arguments; `changed` is "all" for those of a
+    host together.
 
-    `median_error` is of the predicted factor, whatever its sign; `median_bias` has it: 0.1 is a tenth too much.
-    `inside_share` lay in the predicted range, which should be 0.8. `scale` and `width`, of a host, are what its later
-    predictions are corrected by: the power of the factor, and times the range's width; null where trials are too few.
+    `median_error` is of the predicted factor, whatever its sign; `median_bias` has it: 0.1 is a
+    tenth too much. `inside_share` lay in the predicted range, which should be 0.8. `scale` and
+    `width`, of a host, are what its later predictions are corrected by: the power of the factor,
+    and times the range's width; null where trials are too few.
     """
 
     host: str | None
@@ -42,7 +44,10 @@ def accuracy_rows(outcomes: Iterable[Outcome]) -> list[AccuracyRow]:
         kinds: dict[str, list[Outcome]] = defaultdict(list)
         for each in hosts[host]:
             kinds[", ".join(each.changed)].append(each)
-        rows += [_row(host, name, kinds[name]) for name in sorted(kinds, key=lambda name: (-len(kinds[name]), name))]
+        rows += [
+            _row(host, name, kinds[name])
+            for name in sorted(kinds, key=lambda name: (-len(kinds[name]), name))
+        ]
         rows.append(_row(host, ALL, hosts[host]))
     return rows
 
@@ -63,4 +68,6 @@ def _row(host: str | None, changed: str, found: Sequence[Outcome]) -> AccuracyRo
 
 def unsure_trials(number: int) -> str:
     """'2 trials with a prediction, too short to tell how good it was'."""
-    return f"{plural(number, 'trial', 'trials')} with a prediction, too short to tell how good it was"
+    return (
+        f"{plural(number, 'trial', 'trials')} with a prediction, too short to tell how good it was"
+    )

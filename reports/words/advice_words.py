@@ -10,7 +10,8 @@ SHORT_S = 5.0  # of trying: about as long as the fewest windows take from which 
 
 
 def effect_text(advice: Recommendation) -> str:
-    """'predicted ×1.8 (1.5–2.1)', after what was measured, if it was; nothing where speed does not change."""
+    """'predicted ×1.8 (1.5–2.1)', after what was measured, if it was; nothing where speed does not
+    change."""
     if advice.measured_range is not None:
         # Reports of before do not say what a trial came to.
         outcome = advice.tried or ("proven" if advice.measured_range.low > 1 else "not faster")
@@ -24,8 +25,9 @@ def effect_text(advice: Recommendation) -> str:
 
 
 def tried_text(found: Range, seconds: float | None, outcome: str | None) -> str:
-    """'proved ×1.63 (1.55–1.70) in 14 s'; 'measured ×0.31 (0.30–0.32) in 8 s' of what is no gain; 'too short to tell:
-    ×0.47 (0.02–14) in 1 s', 'not certain: ×1.06 (0.99–1.13) in 25 s' of what is neither."""
+    """'proved ×1.63 (1.55–1.70) in 14 s'; 'measured ×0.31 (0.30–0.32) in 8 s' of what is no gain;
+    'too short to tell: ×0.47 (0.02–14) in 1 s', 'not certain: ×1.06 (0.99–1.13) in 25 s' of what is
+    neither."""
     if certain(outcome, found):
         verb = "proved" if outcome == "proven" else "measured"
     else:

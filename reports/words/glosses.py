@@ -12,7 +12,11 @@ GLOSSES: dict[str, tuple[str, str, str]] = {
     "startup": ("startup", "to the first batch", "from iter() to the first batch, once an epoch"),
     "index": ("index", "drawing indices", "drawing the batch's indices from the sampler"),
     "fetch": ("fetch", "dataset[i]", "the data set makes the samples: dataset[i]"),
-    "fetch_cpu": ("  of it CPU", "rest: I/O, locks", "the rest is waiting: I/O, locks, other processes"),
+    "fetch_cpu": (
+        "  of it CPU",
+        "rest: I/O, locks",
+        "the rest is waiting: I/O, locks, other processes",
+    ),
     "collate": ("collate", "samples to batch", "collate_fn joins the samples to a batch"),
     "collate_cpu": ("  of it CPU", "", "the rest is waiting"),
     "pack": ("pack", "worker → queue", "the worker puts the batch into the queue"),
@@ -24,7 +28,8 @@ GLOSSES: dict[str, tuple[str, str, str]] = {
     "compute_device": ("device", "busy computing", "device time a batch, by device events"),
 }
 
-# Heading → stages. The heading's {where} is "in 4 workers, side by side" or "in the training process".
+# Heading → stages. The heading's {where} is "in 4 workers, side by side" or "in the training
+# process".
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("the training loop", ("wait", "compute", "stall", "startup")),
     ("making a batch, {where}", ("index", "fetch", "fetch_cpu", "collate", "collate_cpu")),
@@ -49,7 +54,8 @@ CAUSES: dict[str, str] = {
 
 
 def label_of(stage: str) -> str:
-    """A stage by itself, as a reader knows it; what is none of ours (a cause, say) by its own name."""
+    """A stage by itself, as a reader knows it; what is none of ours (a cause, say) by its own
+    name."""
     if stage.endswith("_cpu"):
         return f"{label_of(stage.removesuffix('_cpu'))} CPU"
     return GLOSSES[stage][0] if stage in GLOSSES else clean(stage, 40)

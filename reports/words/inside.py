@@ -1,11 +1,19 @@
-"""What goes on inside the stages, as rows of ready texts: functions, the user's lines, transforms."""
+"""What goes on inside the stages, as rows of ready texts: functions, the user's lines,
+transforms."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...advisors.schema.report_model import Code, CodeStage, HotSpot, LoaderReport, Report, TransformTime
+from ...advisors.schema.report_model import (
+    Code,
+    CodeStage,
+    HotSpot,
+    LoaderReport,
+    Report,
+    TransformTime,
+)
 from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import Run
@@ -22,10 +30,12 @@ LEAST_TOLD = 0.02
 
 @dataclass(frozen=True)
 class HotRow:
-    """A function, or with `line` one line of the user's. `share` counts what it called, `itself` does not.
+    """A function, or with `line` one line of the user's. `share` counts what it called, `itself`
+    does not.
 
-    `share` has the range that holds it 19 times in 20. `kind` is "yours", "library" or "compiled". `where` is the
-    commonest line of a function. Compiled code that a line of the user's calls counts to that line itself.
+    `share` has the range that holds it 19 times in 20. `kind` is "yours", "library" or "compiled".
+    `where` is the commonest line of a function. Compiled code that a line of the user's calls
+    counts to that line itself.
     """
 
     share: str
@@ -45,7 +55,11 @@ def code_stages(code: Code | None) -> list[tuple[str, CodeStage]]:
     if code is None:
         return []
     order = [*STAGES, *(name for name in code.stages if name not in STAGES)]
-    return [(name, code.stages[name]) for name in order if name in code.stages and code.stages[name].samples > 0]
+    return [
+        (name, code.stages[name])
+        for name in order
+        if name in code.stages and code.stages[name].samples > 0
+    ]
 
 
 def hot_row(spot: HotSpot, line: bool = False) -> HotRow:
@@ -54,7 +68,9 @@ def hot_row(spot: HotSpot, line: bool = False) -> HotRow:
     return HotRow(
         share=f"{percent(spot.total_share)} ({span(spot.low, spot.high)})",
         itself=percent(spot.share),
-        name=function if not library or function.startswith(f"{library}.") else f"{library} {function}",
+        name=function
+        if not library or function.startswith(f"{library}.")
+        else f"{library} {function}",
         where=place_of(spot.file, spot.line) if spot.file else "",
         caller=clean(spot.called_from or "", 60),
         kind="yours" if spot.own else "compiled" if spot.native else "library",
@@ -92,7 +108,8 @@ def hottest(stage: CodeStage, lines: int, own: int) -> tuple[list[HotRow], list[
 
 
 def basis_text(code: Code, stage: CodeStage | None = None) -> str:
-    """'1,204 samples in 1 burst of 8.0 s; the GIL was held in 31 % of them', of one stage or of all."""
+    """'1,204 samples in 1 burst of 8.0 s; the GIL was held in 31 % of them', of one stage or of
+    all."""
     samples = code.samples if stage is None else stage.samples
     bursts = f"1 burst of {duration(code.seconds)}"
     if code.bursts != 1:
@@ -106,12 +123,18 @@ def basis_text(code: Code, stage: CodeStage | None = None) -> str:
 
 
 def transform_rows(transforms: Iterable[TransformTime]) -> list[tuple[str, str, str, str, str]]:
-    """(callable, mean time a call, share of fetch, calls, where its chain hangs), in their order."""
+    """(callable, mean time a call, share of fetch, calls, where its chain hangs), in their
+    order."""
     return [
-        (f"{each.position + 1}. {clean(each.name, 80)}", micros(each.mean_us), percent(each.share), count(each.calls),
-         clean(each.chain, 80))
+        (
+            f"{each.position + 1}. {clean(each.name, 80)}",
+            micros(each.mean_us),
+            percent(each.share),
+            count(each.calls),
+            clean(each.chain, 80),
+        )
         for each in list(transforms)[:MAX_ROWS]
-    ]  # fmt: skip
+    ]
 
 
 def inside_notes(loader: LoaderReport) -> list[str]:

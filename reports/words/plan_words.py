@@ -1,4 +1,5 @@
-"""The plan in words: what each step is, what steps come to together, what is left out and why, and what may help."""
+"""The plan in words: what each step is, what steps come to together, what is left out and why, and
+what may help."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from .advice_words import effect_text, predicted_text
 
 @dataclass(frozen=True)
 class PlanRow:
-    """One recommendation. `number` counts from 1; `left_out` says why the plan does without it, None for a step."""
+    """One recommendation. `number` counts from 1; `left_out` says why the plan does without it,
+    None for a step."""
 
     number: int
     advice: Recommendation
@@ -23,9 +25,18 @@ class PlanRow:
 
 
 def plan_rows(loader: LoaderReport) -> list[PlanRow]:
-    """The recommendations in the order of the plan; without one (an older report), as they are listed."""
-    left = {each.advice: _why(each) for each in loader.plan.left_out} if loader.plan is not None else {}
-    reached = {each.advice: each.together for each in loader.plan.steps} if loader.plan is not None else {}
+    """The recommendations in the order of the plan; without one (an older report), as they are
+    listed."""
+    left = (
+        {each.advice: _why(each) for each in loader.plan.left_out}
+        if loader.plan is not None
+        else {}
+    )
+    reached = (
+        {each.advice: each.together for each in loader.plan.steps}
+        if loader.plan is not None
+        else {}
+    )
     found, speed = [], 0
     for place, each in enumerate(loader.recommendations):
         effect = effect_text(each)
@@ -33,26 +44,39 @@ def plan_rows(loader: LoaderReport) -> list[PlanRow]:
             effect = effect and f"{effect} by itself"
         elif each.kind == "speed" and place in reached:
             if speed:
-                effect = f"with {'what is' if speed > 1 else 'the step'} before {predicted_text(reached[place])}"
+                effect = (
+                    f"with {'what is' if speed > 1 else 'the step'} before "
+                    f"{predicted_text(reached[place])}"
+                )
             speed += 1
         found.append(PlanRow(place + 1, each, effect, each.effort or "", left.get(place)))
     return found
 
 
 def _why(each: LeftOut) -> str:
-    return f"{'instead of' if each.excluded else 'not after'} {each.step + 1}: {clean(each.why, 200)}"
+    return (
+        f"{'instead of' if each.excluded else 'not after'} {each.step + 1}: {clean(each.why, 200)}"
+    )
 
 
 def plan_cells(loader: LoaderReport) -> list[tuple[str, str, str, str, str]]:
-    """(step, what to do, gain, effort, why it is left out), a row each, for formats that have tables."""
+    """(step, what to do, gain, effort, why it is left out), a row each, for formats that have
+    tables."""
     return [
-        (str(row.number), clean(row.advice.title, 200), row.effect or row.advice.kind, row.effort, row.left_out or "")
+        (
+            str(row.number),
+            clean(row.advice.title, 200),
+            row.effect or row.advice.kind,
+            row.effort,
+            row.left_out or "",
+        )
         for row in plan_rows(loader)
     ]
 
 
 def plan_summary(loader: LoaderReport) -> str | None:
-    """'1 and 2 together ×2.6 (2.1–3.2). After step 2 the loop computes 80 % of the time: stop there.'"""
+    """'1 and 2 together ×2.6 (2.1–3.2). After step 2 the loop computes 80 % of the time: stop
+    there.'"""
     plan = loader.plan
     if plan is None:
         return None
@@ -69,7 +93,8 @@ def plan_summary(loader: LoaderReport) -> str | None:
 
 
 def may_help(loader: LoaderReport) -> Iterator[Recommendation]:
-    """Changes whose gain is likely, and not certain enough to advise them; of those that were tried, trials tell."""
+    """Changes whose gain is likely, and not certain enough to advise them; of those that were
+    tried, trials tell."""
     likely = [
         each
         for each in loader.rejected

@@ -10,7 +10,8 @@ from ...profiler.record.inspect.uses import place_of
 from .glosses import GLOSSES, label_of
 from .units import micros, plural
 
-# What the spread is told of; the rest of the stages only where the slowest rank's cause is one of them.
+# What the spread is told of; the rest of the stages only where the slowest rank's cause is one of
+# them.
 TOLD = ("wait", "stall", "compute", "fetch", "collate")
 HEAD = ("over the ranks", "least", "middle", "most")
 # Ranks within so much of each other are alike: in less than this, nobody looks for who is who.
@@ -18,7 +19,8 @@ ALIKE = 1.05
 
 
 def who(loader: LoaderReport, several: bool) -> str | None:
-    """'4 ranks, figures of rank 2', 'rank 2', 'process 4000': whose figures a section shows; None where it is clear."""
+    """'4 ranks, figures of rank 2', 'rank 2', 'process 4000': whose figures a section shows; None
+    where it is clear."""
     if loader.ranks is not None:
         return f"{plural(len(loader.ranks.each), 'rank', 'ranks')}, figures of rank {loader.rank}"
     if loader.rank is not None:
@@ -37,13 +39,18 @@ def rank_sentences(loader: LoaderReport) -> list[str]:
     missing = (ranks.world_size or 0) - len(ranks.each)
     if missing > 0:
         was = "was" if missing == 1 else "were"
-        told.append(f"Of {ranks.world_size:,} ranks, {missing:,} {was} not recorded with this loader.")
+        told.append(
+            f"Of {ranks.world_size:,} ranks, {missing:,} {was} not recorded with this loader."
+        )
     return told
 
 
 def _slowest(slow: SlowestRank) -> str:
     if slow.cause is not None:
-        what = f"Rank {slow.rank}’s {label_of(slow.cause)} takes {micros(slow.cause_us)} a batch, the others’ "
+        what = (
+            f"Rank {slow.rank}’s {label_of(slow.cause)} takes {micros(slow.cause_us)} a batch, "
+            "the others’ "
+        )
         what += micros(slow.others_cause_us)
         where = slowest_place(slow)
         what += f": {where}" if where else ""
@@ -65,8 +72,8 @@ def slowest_place(slow: SlowestRank) -> str:
 
 
 def rank_rows(loader: LoaderReport) -> list[tuple[str, str, str, str]]:
-    """(stage, least, middle, most) a batch with the ranks that have them, of the stages worth it; none where the ranks
-    are alike."""
+    """(stage, least, middle, most) a batch with the ranks that have them, of the stages worth it;
+    none where the ranks are alike."""
     ranks = loader.ranks
     if ranks is None:
         return []
@@ -79,10 +86,14 @@ def rank_rows(loader: LoaderReport) -> list[tuple[str, str, str, str]]:
     if all(map(_alike, (spread for _, spread in told))):
         return []
     return [
-        (label_of(stage), _of(spread, spread.low, spread.low_rank), micros(spread.median),
-         _of(spread, spread.high, spread.high_rank))
+        (
+            label_of(stage),
+            _of(spread, spread.low, spread.low_rank),
+            micros(spread.median),
+            _of(spread, spread.high, spread.high_rank),
+        )
         for stage, spread in told
-    ]  # fmt: skip
+    ]
 
 
 def _alike(spread: Spread) -> bool:

@@ -30,10 +30,15 @@ class StageRow:
 
 
 def stage_groups(loader: LoaderReport) -> Iterator[tuple[str, list[StageRow]]]:
-    """(heading, rows) in the order of the pipeline, stages without figures included; empty groups are left out."""
+    """(heading, rows) in the order of the pipeline, stages without figures included; empty groups
+    are left out."""
     workers = loader.config.get("num_workers")
     several = isinstance(workers, int) and workers > 0
-    where = f"in {plural(int(workers or 0), 'worker', 'workers')}" if several else "in the training process"
+    where = (
+        f"in {plural(int(workers or 0), 'worker', 'workers')}"
+        if several
+        else "in the training process"
+    )
     known = {name for _, names in GROUPS for name in names}
     groups = [(title.format(where=where), names) for title, names in GROUPS]
     groups.append(("other", tuple(name for name in loader.stages if name not in known)))
@@ -46,13 +51,32 @@ def stage_groups(loader: LoaderReport) -> Iterator[tuple[str, list[StageRow]]]:
 def _stage_row(name: str, loader: LoaderReport) -> StageRow:
     stage = loader.stages[name]
     shown, _, gloss = GLOSSES.get(name, (clean(name, 40), "", ""))
-    figures = (micros(stage.mean_us), micros(stage.p50_us), micros(stage.p95_us), micros(stage.p99_us))
+    figures = (
+        micros(stage.mean_us),
+        micros(stage.p50_us),
+        micros(stage.p95_us),
+        micros(stage.p99_us),
+    )
     whole = loader.stages.get(name.removesuffix("_cpu"))
-    if whole is not None and whole is not stage and whole.mean_us and whole.share and stage.share is not None:
-        # Measured on a few batches, and not on a fair sample of them: its mean follows from its share of the whole.
+    if (
+        whole is not None
+        and whole is not stage
+        and whole.mean_us
+        and whole.share
+        and stage.share is not None
+    ):
+        # Measured on a few batches, and not on a fair sample of them: its mean follows from its
+        # share of the whole.
         figures = (micros(whole.mean_us * stage.share / whole.share), UNKNOWN, UNKNOWN, UNKNOWN)
     reason = stage.reason or ("no reason known" if not stage.count else None)
-    return StageRow(name, shown.strip(), gloss, figures, percent(stage.share), clean(reason, 200) if reason else None)
+    return StageRow(
+        name,
+        shown.strip(),
+        gloss,
+        figures,
+        percent(stage.share),
+        clean(reason, 200) if reason else None,
+    )
 
 
 @dataclass(frozen=True)
@@ -70,7 +94,13 @@ def cause_rows(loader: LoaderReport) -> list[CauseRow]:
     """The causes of waiting, the greatest first."""
     found = loader.waiting.causes.items() if loader.waiting is not None else ()
     return [
-        CauseRow(clean(name, 40), duration(cause.seconds), percent(cause.share), CAUSES.get(name, ""), cause.share)
+        CauseRow(
+            clean(name, 40),
+            duration(cause.seconds),
+            percent(cause.share),
+            CAUSES.get(name, ""),
+            cause.share,
+        )
         for name, cause in sorted(found, key=lambda item: -item[1].share)
     ]
 
@@ -113,7 +143,9 @@ def advice_row(advice: Recommendation) -> AdviceRow:
         effect=effect_text(advice),
         why=clean(advice.why),
         evidence=[(clean(name, 100), clean(value, 200)) for name, value in advice.evidence.items()],
-        params=[(clean(name, 60), clean(value, 200)) for name, value in advice.change.params.items()],
+        params=[
+            (clean(name, 60), clean(value, 200)) for name, value in advice.change.params.items()
+        ],
         code=clean_code(advice.change.code),
         caveat=clean(advice.caveat) if advice.caveat else None,
         doc=clean(advice.doc, 200) if advice.doc else None,

@@ -40,14 +40,18 @@ def headroom_sentence(loader: LoaderReport) -> str:
     spread = ""
     if basis.stall_share_low is not None and basis.stall_share_high is not None:
         spread = f", {span(basis.stall_share_low, basis.stall_share_high)}"
-    parts.append(f"Confidence: {basis.confidence} ({count(basis.steady_batches)} steady batches{spread}).")
+    parts.append(
+        f"Confidence: {basis.confidence} ({count(basis.steady_batches)} steady batches{spread})."
+    )
     return " ".join(parts)
 
 
 def limit_sentence(loader: LoaderReport) -> str | None:
-    """'The limit: fetch + collate can make 31 batches/s; computing could take 120.' None if no capacity is known.
+    """'The limit: fetch + collate can make 31 batches/s; computing could take 120.' None if no
+    capacity is known.
 
-    Without workers the stages take turns, so that each alone could do more than the loop does: that is said.
+    Without workers the stages take turns, so that each alone could do more than the loop does: that
+    is said.
     """
     known = {name: c.batches_per_s for name, c in loader.capacities.items() if c.batches_per_s}
     limit = loader.limit
@@ -60,7 +64,9 @@ def limit_sentence(loader: LoaderReport) -> str | None:
             return None
         other = min(others, key=lambda name: known[name] or 0.0)
     beside = f"; {_words(other)} {rate(known[other])}" if other in known else ""
-    turns = ", if they did not take turns" if beside and loader.config.get("num_workers") == 0 else ""
+    turns = (
+        ", if they did not take turns" if beside and loader.config.get("num_workers") == 0 else ""
+    )
     return f"The limit: {_words(limit)} {rate(known[limit])} batches/s{beside}{turns}."
 
 
@@ -69,7 +75,8 @@ def _words(capacity: str) -> str:
 
 
 def nothing_to_change(loader: LoaderReport) -> str | None:
-    """What to say where nothing is advised, and what limits then; None where too little is known to say it."""
+    """What to say where nothing is advised, and what limits then; None where too little is known to
+    say it."""
     if loader.tuning is not None and loader.tuning.proven is not None:
         return "No change is advised beside what was proven."
     if loader.verdict == "compute-bound":
@@ -100,12 +107,18 @@ LIMITS_FROM, NO_CORE_FROM = 0.3, 0.2
 
 
 def what_limits(loader: LoaderReport) -> str:
-    """'What limits is the data set's own work (fetch): 83 % of the waiting.' Nothing where nothing stands out."""
+    """'What limits is the data set's own work (fetch): 83 % of the waiting.' Nothing where nothing
+    stands out."""
     waiting = loader.waiting
     if waiting is None:
         return ""
     shares = {name: cause.share for name, cause in waiting.causes.items() if name in _LIMITS}
-    for name, share in waiting.work.items():  # divides the waiting for workers, and names again what they made then
+    for (
+        name,
+        share,
+    ) in (
+        waiting.work.items()
+    ):  # divides the waiting for workers, and names again what they made then
         if name in _LIMITS:
             shares[name] = max(share, shares.get(name, 0.0))
     name, share = max(shares.items(), key=lambda item: item[1], default=("", 0.0))
@@ -142,7 +155,11 @@ def overhead_line(overhead: Overhead) -> str | None:
     """The same in a few words; None where nothing is known of it."""
     parts = []
     if overhead.per_batch_us is not None:
-        share = f" ({percent(overhead.share_of_step)} of a step)" if overhead.share_of_step is not None else ""
+        share = (
+            f" ({percent(overhead.share_of_step)} of a step)"
+            if overhead.share_of_step is not None
+            else ""
+        )
         parts.append(f"{micros(overhead.per_batch_us)} a batch{share}")
     if overhead.sampler_cpu_share is not None:
         parts.append(f"sampler {percent(overhead.sampler_cpu_share)} of a core")
@@ -152,18 +169,28 @@ def overhead_line(overhead: Overhead) -> str | None:
 def overhead_sentence(overhead: Overhead) -> str:
     """What recording cost, in one sentence or two, and what of it is left out.
 
-    The hooks are timed back to back (record/iterate/calibrate.py), so with warm caches; benchmarks/overhead.py, whose
-    loop does real work in between, measures 1.6 times as much.
+    The hooks are timed back to back (record/iterate/calibrate.py), so with warm caches;
+    benchmarks/overhead.py, whose loop does real work in between, measures 1.6 times as much.
     """
     if overhead.per_batch_us is None:
-        first = f"The cost a batch was not measured ({overhead.reasons.get('per_batch_us', 'no reason known')})."
-    else:
-        share = f", {percent(overhead.share_of_step)} of a step" if overhead.share_of_step is not None else ""
         first = (
-            f"{micros(overhead.per_batch_us)} a batch{share}, timed with warm caches: where the loop's own work "
+            "The cost a batch was not measured "
+            f"({overhead.reasons.get('per_batch_us', 'no reason known')})."
+        )
+    else:
+        share = (
+            f", {percent(overhead.share_of_step)} of a step"
+            if overhead.share_of_step is not None
+            else ""
+        )
+        first = (
+            f"{micros(overhead.per_batch_us)} a batch{share}, timed with warm caches: where the "
+            "loop's own work "
             "empties them, up to twice that."
         )
     if overhead.sampler_cpu_share is None:
         return first
-    memory = f" and {size(overhead.sampler_rss_bytes)}" if overhead.sampler_rss_bytes is not None else ""
+    memory = (
+        f" and {size(overhead.sampler_rss_bytes)}" if overhead.sampler_rss_bytes is not None else ""
+    )
     return f"{first} The system sampler: {percent(overhead.sampler_cpu_share)} of one core{memory}."

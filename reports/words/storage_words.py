@@ -27,7 +27,8 @@ _WORDS = {
     "decoding_share": "share of decoding",
     "other_share": "share of the rest",
 }
-FITS_BELOW = 0.9  # of the memory: a data set nearer to it than this competes with everything else for its place
+# of the memory: a data set nearer to it than this competes with everything else for its place
+FITS_BELOW = 0.9
 
 
 def storage_rows(storage: StorageSummary | None) -> list[tuple[str, str]]:
@@ -39,7 +40,11 @@ def _storage(s: StorageSummary) -> Iterator[tuple[str, str]]:
     files = "; ".join(filter(None, (_files(s), _cached(s)))) if _reads(s) else ""
     if files:
         yield "read", files
-    parts = (("reading", s.reading_share), ("decoding", s.decoding_share), ("the rest", s.other_share))
+    parts = (
+        ("reading", s.reading_share),
+        ("decoding", s.decoding_share),
+        ("the rest", s.other_share),
+    )
     known = [f"{name} {percent(share)}" for name, share in parts if share is not None]
     if known and files:  # of what lies in memory, nothing is read or decoded
         yield "fetch is", ", ".join(known)
@@ -61,17 +66,24 @@ def _files(s: StorageSummary) -> str:
     if s.opens_per_sample is None:
         return ""
     opens = s.opens_per_sample
-    text = "no file opened" if opens == 0 else f"{_few(opens)} {'file' if 0.95 <= opens < 1.05 else 'files'} a sample"
+    text = (
+        "no file opened"
+        if opens == 0
+        else f"{_few(opens)} {'file' if 0.95 <= opens < 1.05 else 'files'} a sample"
+    )
     kinds = sorted(s.kinds, key=lambda kind: -kind.opens)
     told = [
-        f"{clean(kind.suffix, 20) or 'no suffix'} {f'{size(kind.mean_bytes)} each' if kind.mean_bytes else ''}".strip()
+        f"{clean(kind.suffix, 20) or 'no suffix'} "
+        f"{f'{size(kind.mean_bytes)} each' if kind.mean_bytes else ''}".strip()
         for kind in kinds
     ]
     if told:
         text += f" ({', '.join(_first(told))})"
     if s.directories:
         text += f", in {plural(s.directories, 'folder', 'folders')}"
-    mounts = dict.fromkeys(_mount(mount.type, mount.kind) for mount in sorted(s.mounts, key=lambda each: -each.opens))
+    mounts = dict.fromkeys(
+        _mount(mount.type, mount.kind) for mount in sorted(s.mounts, key=lambda each: -each.opens)
+    )
     if mounts:
         text += f", on {', '.join(_first(mounts))}"
     if s.reopened_share is not None and s.reopened_share >= 0.05:
@@ -113,12 +125,19 @@ def _fits(s: StorageSummary) -> str:
         return ""
     if not memory:
         return f"about {size(data)}"
-    fits = "it fits" if data < FITS_BELOW * memory else "it does not fit" if data > memory else "it barely fits"
+    fits = (
+        "it fits"
+        if data < FITS_BELOW * memory
+        else "it does not fit"
+        if data > memory
+        else "it barely fits"
+    )
     return f"about {size(data)}, the page cache may use {size(memory)}: {fits}"
 
 
 def _epochs(epochs: tuple[EpochReads, ...]) -> str:
-    """The first epoch is cold; what later ones still bring from the disk is what the cache cannot hold."""
+    """The first epoch is cold; what later ones still bring from the disk is what the cache cannot
+    hold."""
     known = [each for each in epochs if each.disk_bytes is not None and each.samples > 0]
     if len(known) < 2:
         return ""
@@ -138,7 +157,8 @@ def _first(words: Iterable[str], limit: int = KINDS_NAMED) -> list[str]:
 
 
 def unmeasured_storage(storage: StorageSummary) -> list[str]:
-    """What could not be measured, with its reason, a sentence each; what lacks for one reason together."""
+    """What could not be measured, with its reason, a sentence each; what lacks for one reason
+    together."""
     lacking = ((_WORDS.get(name, name), reason) for name, reason in storage.reasons.items())
     return [f"storage: {names} not measured ({reason})" for names, reason in by_reason(lacking)]
 
@@ -147,14 +167,21 @@ def kind_rows(s: StorageSummary) -> list[tuple[str, str, str, str]]:
     """(suffix, opens, mean size, largest), the most opened first."""
     kinds = sorted(s.kinds, key=lambda kind: -kind.opens)[:MAX_ROWS]
     return [
-        (clean(kind.suffix, 40) or "no suffix", count(kind.opens), size(kind.mean_bytes), size(kind.max_bytes))
+        (
+            clean(kind.suffix, 40) or "no suffix",
+            count(kind.opens),
+            size(kind.mean_bytes),
+            size(kind.max_bytes),
+        )
         for kind in kinds
     ]
 
 
 def mount_rows(s: StorageSummary) -> list[tuple[str, str, str]]:
     """(where it is mounted, its type, opens)."""
-    return [(clean(m.path, 200), _mount(m.type, m.kind), count(m.opens)) for m in s.mounts[:MAX_ROWS]]
+    return [
+        (clean(m.path, 200), _mount(m.type, m.kind), count(m.opens)) for m in s.mounts[:MAX_ROWS]
+    ]
 
 
 def container_rows(s: StorageSummary) -> list[tuple[str, str, str]]:
@@ -163,9 +190,15 @@ def container_rows(s: StorageSummary) -> list[tuple[str, str, str]]:
 
 
 def epoch_rows(s: StorageSummary) -> list[tuple[str, str, str, str, str]]:
-    """(epoch, samples looked at, read a sample, of it from disk, pages of memory maps that had to be read)."""
+    """(epoch, samples looked at, read a sample, of it from disk, pages of memory maps that had to
+    be read)."""
     return [
-        (f"{e.epoch}", count(e.samples), size(e.read_bytes), size(e.disk_bytes),
-         f"{e.major_faults:.2g}" if e.major_faults is not None else UNKNOWN)
+        (
+            f"{e.epoch}",
+            count(e.samples),
+            size(e.read_bytes),
+            size(e.disk_bytes),
+            f"{e.major_faults:.2g}" if e.major_faults is not None else UNKNOWN,
+        )
         for e in s.epochs[:MAX_ROWS]
-    ]  # fmt: skip
+    ]

@@ -24,7 +24,9 @@ def machine_line(s: SystemSummary) -> str | None:
         cores = plural(s.cores_logical, "core", "cores")
         if s.effective_cpus is not None and s.effective_cpus != s.cores_logical:
             cores += f" ({s.effective_cpus:g} for each training process)"
-        busy = f" {percent(s.cpu_busy_mean_share)} busy" if s.cpu_busy_mean_share is not None else ""
+        busy = (
+            f" {percent(s.cpu_busy_mean_share)} busy" if s.cpu_busy_mean_share is not None else ""
+        )
         parts.append(cores + busy)
     if s.cpu_stolen_mean_share is not None and s.cpu_stolen_mean_share >= 0.01:
         parts.append(f"{percent(s.cpu_stolen_mean_share)} stolen")
@@ -34,7 +36,10 @@ def machine_line(s: SystemSummary) -> str | None:
         parts.append(f"{size(s.mem_available_min_bytes)} of memory free")
     busy_gpus = [gpu.util_mean_share for gpu in s.gpus if gpu.util_mean_share is not None]
     if busy_gpus:
-        parts.append(f"{plural(len(s.gpus), 'GPU', 'GPUs')} {percent(sum(busy_gpus) / len(busy_gpus))} in use")
+        parts.append(
+            f"{plural(len(s.gpus), 'GPU', 'GPUs')} {percent(sum(busy_gpus) / len(busy_gpus))} in "
+            "use"
+        )
     if s.disk_read_bytes_s is not None and s.disk_read_bytes_s >= 1e6:
         parts.append(f"disk {size(s.disk_read_bytes_s)}/s")
     return f"The machine: {', '.join(parts)}." if parts else None
@@ -43,7 +48,9 @@ def machine_line(s: SystemSummary) -> str | None:
 def _lines(s: SystemSummary) -> Iterator[tuple[str, str]]:
     cpu = []
     if s.cpu_busy_mean_share is not None:
-        most = f", {percent(s.cpu_busy_max_share)} at most" if s.cpu_busy_max_share is not None else ""
+        most = (
+            f", {percent(s.cpu_busy_max_share)} at most" if s.cpu_busy_max_share is not None else ""
+        )
         cpu.append(f"{percent(s.cpu_busy_mean_share)} busy on average{most}")
     if s.cores_logical is not None:
         cpu.append(plural(s.cores_logical, "core", "cores"))
@@ -70,17 +77,25 @@ def _lines(s: SystemSummary) -> Iterator[tuple[str, str]]:
         of = f" of {size(s.mem_total_bytes)}" if s.mem_total_bytes else ""
         memory.append(f"never less than {size(s.mem_available_min_bytes)}{of} free")
     if s.cgroup_mem_limit_bytes is not None:
-        memory.append(f"container {size(s.cgroup_mem_peak_bytes)} of {size(s.cgroup_mem_limit_bytes)}")
+        memory.append(
+            f"container {size(s.cgroup_mem_peak_bytes)} of {size(s.cgroup_mem_limit_bytes)}"
+        )
     if s.shm_used_peak_bytes is not None and s.shm_total_bytes:
-        memory.append(f"/dev/shm {size(s.shm_used_peak_bytes)} of {size(s.shm_total_bytes)} at most")
+        memory.append(
+            f"/dev/shm {size(s.shm_used_peak_bytes)} of {size(s.shm_total_bytes)} at most"
+        )
     if memory:
         yield "memory", " · ".join(memory)
     reads = []
     if s.disk_read_bytes_s is not None:
         reads.append(f"disk {size(s.disk_read_bytes_s)}/s read")
     if s.read_all_bytes:
-        disk = f", {size(s.read_disk_bytes)} came from disk" if s.read_disk_bytes is not None else ""
-        reads.append(f"all processes, imports included: {size(s.read_all_bytes)} read by calls{disk}")
+        disk = (
+            f", {size(s.read_disk_bytes)} came from disk" if s.read_disk_bytes is not None else ""
+        )
+        reads.append(
+            f"all processes, imports included: {size(s.read_all_bytes)} read by calls{disk}"
+        )
     if s.net_recv_bytes_s is not None and s.net_recv_bytes_s >= 1e6:
         reads.append(f"network {size(s.net_recv_bytes_s)}/s received")
     if reads:

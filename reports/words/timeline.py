@@ -1,4 +1,5 @@
-"""A window of batches as slices of time on tracks: the training process, each worker, the pin thread, the device."""
+"""A window of batches as slices of time on tracks: the training process, each worker, the pin
+thread, the device."""
 
 from __future__ import annotations
 
@@ -19,14 +20,16 @@ Kind = Literal["main", "worker", "sending", "pin", "device"]
 MAX_WORKERS = 256
 # Loops that interleave over one loader, each on a track of its own; slices of more are left out.
 MAX_LANES = 8
-# A lane that is damaged may hold any number: no batch takes longer than a month, no clock runs for centuries.
+# A lane that is damaged may hold any number: no batch takes longer than a month, no clock runs for
+# centuries.
 _LONGEST_NS = 30 * 86_400 * 10**9
 _LATEST_NS = 1 << 61
 
 
 @dataclass(frozen=True)
 class Slices:
-    """What one stage did on one track: `start_ns` (host clock), `length_ns` and the batch's row, one value each."""
+    """What one stage did on one track: `start_ns` (host clock), `length_ns` and the batch's row,
+    one value each."""
 
     stage: str
     start_ns: Ints
@@ -36,7 +39,8 @@ class Slices:
 
 @dataclass(frozen=True)
 class Track:
-    """One line of the picture. With `exact` false only lengths were measured, and the places are the likely ones."""
+    """One line of the picture. With `exact` false only lengths were measured, and the places are
+    the likely ones."""
 
     name: str
     kind: Kind
@@ -45,7 +49,8 @@ class Track:
 
 
 class Window:
-    """The newest `batches` of a loader, with what is derived from their columns. Rows that make no sense are left out.
+    """The newest `batches` of a loader, with what is derived from their columns. Rows that make no
+    sense are left out.
 
     `rows` are row numbers in `loader.batches`.
     """
@@ -79,7 +84,8 @@ class Window:
 
     @property
     def sent(self) -> Ints:
-        """When the worker had sent the batch; with no measure of the queue, when it was made and packed."""
+        """When the worker had sent the batch; with no measure of the queue, when it was made and
+        packed."""
         queued, unpack, pin = (self.lengths(name) for name in ("queued_ns", "unpack_ns", "pin_ns"))
         made = self.column("t_fetch_ns").astype(np.int64) + sum(
             self.lengths(name).clip(0) for name in ("fetch_ns", "collate_ns", "pack_ns")
@@ -104,12 +110,19 @@ class Window:
             here = lane == number
             slices = [*self._slices("wait", self.start, self.wait, here)]
             at, left = self.start, self.wait
-            for stage in ("index", "fetch", "collate", "pin"):  # without workers, one after the other inside next()
+            for stage in (
+                "index",
+                "fetch",
+                "collate",
+                "pin",
+            ):  # without workers, one after the other inside next()
                 length = self.lengths(f"{stage}_ns")
                 length = np.where(length >= 0, np.minimum(length, left), -1)
                 slices += self._slices(stage, at, length, own & here)
                 at, left = at + length.clip(0), left - length.clip(0)
-            slices += self._slices("unpack", self.handed - unpack, unpack, self.from_worker & ~self.pinned & here)
+            slices += self._slices(
+                "unpack", self.handed - unpack, unpack, self.from_worker & ~self.pinned & here
+            )
             slices += self._slices("compute", self.handed, self.compute, here)
             yield Track("main" if not number else f"main ({number + 1})", "main", tuple(slices))
 
@@ -130,7 +143,9 @@ class Window:
                 yield Track(name, "worker", tuple(slices))
             # The queue's own thread packs, while the worker fetches the next batch.
             start = _one_after_the_other(self.sent - pack.clip(0), pack.clip(0), own & (pack >= 0))
-            yield Track(f"worker {number} sending", "sending", tuple(self._slices("pack", start, pack, own)))
+            yield Track(
+                f"worker {number} sending", "sending", tuple(self._slices("pack", start, pack, own))
+            )
 
     def _pin_thread(self) -> Track:
         unpack, pin = self.lengths("unpack_ns").clip(0), self.lengths("pin_ns").clip(0)
@@ -140,18 +155,26 @@ class Window:
         return Track("pin thread", "pin", tuple(slices), exact=False)
 
     def device(self) -> tuple[Track, ...]:
-        """Steps one after another, none before its batch was handed over. A copy is the step's first part, or has a
-        track of its own where it has a stream of its own. While the device stood still, it waited for that batch."""
-        copy, step, stall = (self.lengths(name) for name in ("h2d_ns", "compute_device_ns", "stall_ns"))
+        """Steps one after another, none before its batch was handed over. A copy is the step's
+        first part, or has a track of its own where it has a stream of its own. While the device
+        stood still, it waited for that batch."""
+        copy, step, stall = (
+            self.lengths(name) for name in ("h2d_ns", "compute_device_ns", "stall_ns")
+        )
         known = (copy >= 0) | (step >= 0)
         within = np.zeros_like(copy) if self._aside else copy.clip(0)
         start = _one_after_the_other(self.handed, np.maximum(within, step).clip(0), known)
         copied = _one_after_the_other(self.handed, copy.clip(0), known) if self._aside else start
         copies = tuple(self._slices("h2d", copied, copy, known))
-        slices = [*self._slices("stall", start - stall.clip(0), np.where(stall > 0, stall, -1), known)]
+        slices = [
+            *self._slices("stall", start - stall.clip(0), np.where(stall > 0, stall, -1), known)
+        ]
         slices += () if self._aside else copies
         slices += self._slices(
-            "compute_device", start + within, np.where(step >= 0, (step - within).clip(0), -1), known
+            "compute_device",
+            start + within,
+            np.where(step >= 0, (step - within).clip(0), -1),
+            known,
         )
         found = [Track("device", "device", tuple(slices), exact=False)]
         found += [Track("device copies", "device", copies, exact=False)] if self._aside else []
@@ -159,19 +182,22 @@ class Window:
 
 
 def _one_after_the_other(start: Ints, length: Ints, where: Flags) -> Ints:
-    """Starts moved forward so that no two slices that count overlap: one thread, or one stream, does them all."""
+    """Starts moved forward so that no two slices that count overlap: one thread, or one stream,
+    does them all."""
     placed: Ints = start.copy()
     at = np.flatnonzero(where)
     at = at[np.argsort(start[at], kind="stable")]
     if len(at):
-        # start[i] = max(start[i], start[i-1] + length[i-1]), without a loop: work done so far is a running sum.
+        # start[i] = max(start[i], start[i-1] + length[i-1]), without a loop: work done so far is a
+        # running sum.
         before = np.concatenate(([0], np.cumsum(length[at])[:-1]))
         placed[at] = np.maximum.accumulate(start[at] - before) + before
     return placed
 
 
 def _lanes(start: Ints, end: Ints) -> Ints:
-    """A lane for each of the spans, from 0, so that none overlap within one: loops over one loader may interleave."""
+    """A lane for each of the spans, from 0, so that none overlap within one: loops over one loader
+    may interleave."""
     lane = np.zeros(len(start), dtype=np.int64)
     order = np.argsort(start, kind="stable")
     if not np.any(start[order][1:] < np.maximum.accumulate(end[order])[:-1]):

@@ -14,7 +14,8 @@ NOT_TUNED = "not tuned: "
 
 
 def tuned_lead(tuning: Tuning, name: str = "") -> list[str]:
-    """What it came to, what proves it, and what to write into the code. `name`: the loader's, if it is to be said."""
+    """What it came to, what proves it, and what to write into the code. `name`: the loader's, if it
+    is to be said."""
     said, best = clean(tuning.said, 300), tuning.best
     if said.startswith(NOT_TUNED):
         return [f"{clean(name, 60) + ' is n' if name else 'N'}{said[1:]}"]
@@ -26,14 +27,19 @@ def tuned_lead(tuning: Tuning, name: str = "") -> list[str]:
             lines = [f"{about}: {changed} is faster; the loop ended before all was tried"]
         lines.append(_effect(best))
         if best.settings.get("batched"):
-            lines.append("to keep it, take the code of the advice batched-getitems, which the report has")
+            lines.append(
+                "to keep it, take the code of the advice batched-getitems, which the report has"
+            )
         else:
-            lines.append(f"to keep it, write: DataLoader(…, {changed_words(tuning.own, best.settings)})")
+            lines.append(
+                f"to keep it, write: DataLoader(…, {changed_words(tuning.own, best.settings)})"
+            )
     return lines
 
 
 def said_at_end(name: str, tuned: Tuned) -> str:
-    """What a program that tunes in its code is told when it ends, without what was tried in vain."""
+    """What a program that tunes in its code is told when it ends, without what was tried in
+    vain."""
     said = "; ".join(tuned_lead(tuning_of(tuned), name))
     return f"t{said[1:]}" if said.startswith("Tuned ") else said
 
@@ -44,22 +50,31 @@ def tried_heading(tuning: Tuning) -> str:
 
 
 def tried_rows(tuning: Tuning) -> Iterator[tuple[str, str, str, str]]:
-    """(settings, outcome, what was measured and predicted, why) of each trial but the one that `tuned_lead` tells."""
+    """(settings, outcome, what was measured and predicted, why) of each trial but the one that
+    `tuned_lead` tells."""
     best = tuning.best
     for each in tuning.trials:
         if each is not best:
             why = clean(each.why, 200) if each.why else ""
-            yield changed_words(tuning.own, each.settings), _outcome(tuning, each), _effect(each), why
+            yield (
+                changed_words(tuning.own, each.settings),
+                _outcome(tuning, each),
+                _effect(each),
+                why,
+            )
 
 
 def tried_lines(tuning: Tuning) -> Iterator[str]:
     """'tried num_workers=0: not faster; measured ×0.31 (0.30–0.32) in 9 s'."""
     for settings, outcome, effect, why in tried_rows(tuning):
-        yield f"tried {settings}: {outcome}; {effect or 'not measured'}" + (f" ({why})" if why else "")
+        yield f"tried {settings}: {outcome}; {effect or 'not measured'}" + (
+            f" ({why})" if why else ""
+        )
 
 
 def _outcome(tuning: Tuning, trial: SettingsTrial) -> str:
-    """What was held against other settings than the code's own names them: it may be faster than those all the same."""
+    """What was held against other settings than the code's own names them: it may be faster than
+    those all the same."""
     outcome = clean(trial.outcome or "the script ended before it was decided", 100)
     base = changed_words(tuning.own, trial.base) if trial.base else ""
     return f"{outcome} than {base}" if outcome == "not faster" and base else outcome

@@ -12,7 +12,10 @@ def use_of(loader: LoaderReport | LoaderRun) -> str | None:
     """'training (train.py:41), Lightning', as far as it is known."""
     phase, place, framework = (loader.config.get(name) for name in ("phase", "place", "framework"))
     said = " ".join(
-        [*([clean(phase, 60)] if isinstance(phase, str) else []), *([f"({clean(place, 60)})"] if place else [])]
+        [
+            *([clean(phase, 60)] if isinstance(phase, str) else []),
+            *([f"({clean(place, 60)})"] if place else []),
+        ]
     )
     by = NAMES.get(framework) if isinstance(framework, str) else None
     return ", ".join(filter(None, (said, by))) or None

@@ -42,26 +42,36 @@ def run(runs_dir: Path) -> RunBuilder:
 def command(*args: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **env}
     call = [sys.executable, "-m", "loaderscope", *args]
-    return subprocess.run(call, env=env, cwd=cwd, capture_output=True, text=True, timeout=250, check=False)
+    return subprocess.run(
+        call, env=env, cwd=cwd, capture_output=True, text=True, timeout=250, check=False
+    )
 
 
 # report
 
 
 @pytest.mark.parametrize("name", ["latest", RUN_ID, RUN_ID[:10]])
-def test_report_shows_the_run_by_any_of_its_names(run: RunBuilder, name: str, capsys: Capture) -> None:
+def test_report_shows_the_run_by_any_of_its_names(
+    run: RunBuilder, name: str, capsys: Capture
+) -> None:
     assert main(["report", name]) == 0
     out = capsys.readouterr().out
     assert "input-bound" in out.splitlines()[0]
     assert RUN_ID in out
 
 
-def test_report_in_ten_seconds_in_full_and_one_piece_of_advice(run: RunBuilder, capsys: Capture) -> None:
+def test_report_in_ten_seconds_in_full_and_one_piece_of_advice(
+    run: RunBuilder, capsys: Capture
+) -> None:
     assert main(["report"]) == 0
     brief = capsys.readouterr().out
     assert main(["report", "--full"]) == 0
     full = capsys.readouterr().out
-    assert len(brief.splitlines()) <= 40 and "What recording cost" in full and "What recording cost" not in brief
+    assert (
+        len(brief.splitlines()) <= 40
+        and "What recording cost" in full
+        and "What recording cost" not in brief
+    )
     assert main(["report", "--advice", "9"]) == 2
     assert "there is no advice 9" in capsys.readouterr().err
     assert main(["report", "--full", "--format", "json"]) == 2
@@ -75,7 +85,9 @@ def test_report_as_json_is_a_report(run: RunBuilder, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(("format_", "begin"), [("text", "● input-bound"), ("json", "{")])
-def test_report_into_a_file(run: RunBuilder, tmp_path: Path, capsys: Capture, format_: str, begin: str) -> None:
+def test_report_into_a_file(
+    run: RunBuilder, tmp_path: Path, capsys: Capture, format_: str, begin: str
+) -> None:
     target = tmp_path / "report.out"
     assert main(["report", "-o", str(target), "--format", format_]) == 0
     assert capsys.readouterr().out == ""
@@ -103,7 +115,9 @@ def test_colours_and_width_follow_the_environment(
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_any_output_encoding_will_do(run: RunBuilder, encoding: str) -> None:
-    (run.path / "p4000-0" / "loader0.json").write_text('{"format": 1, "name": "Bilder \\u00e4\\u4e2d"}')
+    (run.path / "p4000-0" / "loader0.json").write_text(
+        '{"format": 1, "name": "Bilder \\u00e4\\u4e2d"}'
+    )
     done = command("report", PYTHONIOENCODING=encoding)
     assert (done.returncode, done.stderr) == (0, "")
     assert "input-bound" in done.stdout
@@ -113,7 +127,9 @@ def test_any_output_encoding_will_do(run: RunBuilder, encoding: str) -> None:
 def test_a_reader_that_has_seen_enough(run: RunBuilder, verb: str) -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "loaderscope", verb]
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()  # as head and less do
         assert process.stderr.read() == ""
@@ -136,7 +152,9 @@ def _foreign(path: Path) -> None:
 
 
 @pytest.mark.parametrize("break_it", [_newer, _torn, _foreign])
-def test_unreadable_directories_exit_with_2(run: RunBuilder, capsys: Capture, break_it: Callable[[Path], None]) -> None:
+def test_unreadable_directories_exit_with_2(
+    run: RunBuilder, capsys: Capture, break_it: Callable[[Path], None]
+) -> None:
     break_it(run.path)
     assert main(["report"]) == 2
     captured = capsys.readouterr()
@@ -179,13 +197,19 @@ def test_nothing_recorded_yet(capsys: Capture) -> None:
 # list, help, doctor
 
 
-def test_list(run: RunBuilder, runs_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list(
+    run: RunBuilder, runs_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     RunBuilder(runs_dir, "20250201-000000-ffffff", argv=["evil\x1b[2J.py"])
     (runs_dir / "20250101-000000-000000").mkdir()
     monkeypatch.setenv("COLUMNS", "100")
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[1:]] == ["20250201-000000-ffffff", RUN_ID, "20250101-000000-000000"]
+    assert [line.split()[0] for line in lines[1:]] == [
+        "20250201-000000-ffffff",
+        RUN_ID,
+        "20250101-000000-000000",
+    ]
     assert "train.py --lr 0.1" in lines[2]
     assert "unreadable" in lines[3]
     assert all(line.isprintable() and len(line) <= 100 for line in lines)
@@ -222,7 +246,9 @@ def test_doctor_names_every_check(capsys: Capture) -> None:
 # rules
 
 
-def test_rules_lists_every_rule_with_its_summary(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_lists_every_rule_with_its_summary(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from loaderscope.advisors.rules import all_rules
 
     monkeypatch.setenv("COLUMNS", "120")
@@ -253,7 +279,11 @@ def test_one_rule_is_printed_as_documented(capsys: Capture) -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("numworkers", "num-workers"), ("getitems", "batched-getitems"), ("xyzzy", "`loaderscope rules` lists them")],
+    [
+        ("numworkers", "num-workers"),
+        ("getitems", "batched-getitems"),
+        ("xyzzy", "`loaderscope rules` lists them"),
+    ],
 )
 def test_an_unknown_rule_names_the_nearest(capsys: Capture, name: str, said: str) -> None:
     assert main(["rules", name]) == 2
@@ -274,7 +304,9 @@ def script(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_run_leaves_the_scripts_output_and_exit_code_alone(script: Path, runs_dir: Path, code: int) -> None:
+def test_run_leaves_the_scripts_output_and_exit_code_alone(
+    script: Path, runs_dir: Path, code: int
+) -> None:
     done = command("run", str(script), "--quiet", "-m", "--runs", "x", "--", str(code))
     assert done.returncode == code
     assert done.stdout == f"args ['--quiet', '-m', '--runs', 'x', '--', '{code}']\n"

@@ -1,4 +1,5 @@
-"""What is no run, for every verb that reads one: one sentence that says what it is instead, and exit code 2."""
+"""What is no run, for every verb that reads one: one sentence that says what it is instead, and
+exit code 2."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def test_what_is_no_run(verb: list[str], places: Path, capsys: pytest.CaptureFix
         is_one_sentence(code, out, err, begins)
 
 
-def test_probing_storage_of_what_is_no_run(places: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_probing_storage_of_what_is_no_run(
+    places: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A folder is data there, not a run; and no name at all is the folder one is in."""
     names = {name: says for name, says in NO_RUNS.items() if name}
     names |= {"file": "file is a file", "./file": "./file is a file", "empty": "there are no files"}
@@ -75,14 +78,21 @@ def test_probing_storage_of_what_is_no_run(places: Path, capsys: pytest.CaptureF
         is_one_sentence(code, out, err, says)
 
 
-@pytest.mark.parametrize("verb", [["list"], ["report"], ["top"], ["stacks"], ["compare", "latest"], ["probe-storage"]])
+@pytest.mark.parametrize(
+    "verb", [["list"], ["report"], ["top"], ["stacks"], ["compare", "latest"], ["probe-storage"]]
+)
 def test_a_folder_of_runs_that_is_none(
-    verb: list[str], places: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    verb: list[str],
+    places: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("LOADERSCOPE_DIR", str(places / "file"))
     code = main(verb)
     out, err = capsys.readouterr()
-    is_one_sentence(code, out, err, f"the folder of runs {places / 'file'} cannot be read: Not a directory")
+    is_one_sentence(
+        code, out, err, f"the folder of runs {places / 'file'} cannot be read: Not a directory"
+    )
 
 
 def unprivileged() -> list[str] | None:
@@ -92,7 +102,10 @@ def unprivileged() -> list[str] | None:
     setpriv = shutil.which("setpriv")
     without = "-dac_override,-dac_read_search"
     command = [setpriv or "", f"--bounding-set={without}", f"--inh-caps={without}"]
-    works = setpriv and subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+    works = (
+        setpriv
+        and subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+    )
     return command if works else None
 
 
@@ -117,7 +130,9 @@ def test_folders_that_cannot_be_read(places: Path) -> None:
     (places / "described" / "run.json").write_text('{"format": 1}')
     (places / "described" / "run.json").chmod(0)
     (places / "locked").chmod(0)
-    asked = [[name if part == "{}" else part for part in verb] for verb in VERBS for name in UNREADABLE]
+    asked = [
+        [name if part == "{}" else part for part in verb] for verb in VERBS for name in UNREADABLE
+    ]
     try:
         result = subprocess.run(
             [*command, sys.executable, "-c", READ_ALL, json.dumps(asked)], capture_output=True, text=True, timeout=200,
@@ -127,8 +142,14 @@ def test_folders_that_cannot_be_read(places: Path) -> None:
         (places / "locked").chmod(0o700)
     assert result.stdout == ""
     expected = [
-        line for arguments in asked for line in (json.dumps(arguments), f"loaderscope: {UNREADABLE[arguments[1]]}", "2")
+        line
+        for arguments in asked
+        for line in (json.dumps(arguments), f"loaderscope: {UNREADABLE[arguments[1]]}", "2")
     ]
-    folder = f"loaderscope: the folder of runs {places / 'locked'} cannot be read: Permission denied"
-    expected += [line for verb in ("list", "report", "top", "stacks") for line in (verb, folder, "2")]
+    folder = (
+        f"loaderscope: the folder of runs {places / 'locked'} cannot be read: Permission denied"
+    )
+    expected += [
+        line for verb in ("list", "report", "top", "stacks") for line in (verb, folder, "2")
+    ]
     assert result.stderr.splitlines() == expected

@@ -1,4 +1,5 @@
-"""`loaderscope probe-storage`: what it prints, what it returns, and that it leaves nothing behind."""
+"""`loaderscope probe-storage`: what it prints, what it returns, and that it leaves nothing
+behind."""
 
 from __future__ import annotations
 
@@ -46,7 +47,18 @@ def test_a_folder_is_probed(data: Path, temp: Path, capsys: Capture) -> None:
 
 def test_as_json_and_into_a_file(data: Path, temp: Path, tmp_path: Path, capsys: Capture) -> None:
     target = tmp_path / "probe.json"
-    options = ["--seconds", "20", "--temp", str(temp), "--files", "5", "--bytes", "1MB", "--format", "json"]
+    options = [
+        "--seconds",
+        "20",
+        "--temp",
+        str(temp),
+        "--files",
+        "5",
+        "--bytes",
+        "1MB",
+        "--format",
+        "json",
+    ]
     assert main(["probe-storage", str(data), *options, "-o", str(target)]) == 0
     assert capsys.readouterr().out == ""
     found = json.loads(target.read_text(encoding="utf-8"))
@@ -71,7 +83,11 @@ def test_a_run_without_files_says_so(runs_dir: Path, capsys: Capture) -> None:
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(
-    arguments: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    arguments: list[str],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
 ) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
@@ -82,12 +98,26 @@ def test_what_cannot_be_done_is_one_sentence(
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_leaves_nothing_behind(number: signal.Signals, code: int, data: Path, temp: Path) -> None:
+def test_a_signal_leaves_nothing_behind(
+    number: signal.Signals, code: int, data: Path, temp: Path
+) -> None:
     for n in range(100):  # so much that the probe cannot have ended before the signal
         np.save(data / f"large-{n}.npy", np.full((64, 1024), n))
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "loaderscope", "probe-storage", str(data), "--temp", str(temp), "--seconds", "14"]
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "loaderscope",
+        "probe-storage",
+        str(data),
+        "--temp",
+        str(temp),
+        "--seconds",
+        "14",
+    ]
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         until = time.monotonic() + 120
         while not list(temp.glob("*/*")):  # it copies
             assert time.monotonic() < until

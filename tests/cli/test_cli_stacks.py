@@ -1,4 +1,5 @@
-"""`loaderscope stacks` on runs that have ended: what was recorded, or one sentence. Live runs: tests/integration."""
+"""`loaderscope stacks` on runs that have ended: what was recorded, or one sentence. Live runs:
+tests/integration."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def test_a_run_without_stacks_says_so(run: Run, capsys: Capture, args: tuple[str
 
 @pytest.mark.parametrize("args", [("--native",), ("--seconds", "2")])
 def test_a_run_that_ended_cannot_be_asked(run: Run, capsys: Capture, args: tuple[str, ...]) -> None:
-    assert f"the run {RUN_ID} is finished: stacks can be taken of a live run only" in fails(capsys, "stacks", *args)
+    assert f"the run {RUN_ID} is finished: stacks can be taken of a live run only" in fails(
+        capsys, "stacks", *args
+    )
 
 
 @pytest.mark.parametrize("args", [("nope",), ("--seconds", "0"), ("--seconds", "x")])

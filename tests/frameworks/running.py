@@ -24,7 +24,10 @@ SECONDS = 240
 def needs(*packages: str) -> None:
     """Skips where a framework is not installed."""
     for package in packages:
-        if importlib.util.find_spec(package.partition(".")[0]) is None or importlib.util.find_spec(package) is None:
+        if (
+            importlib.util.find_spec(package.partition(".")[0]) is None
+            or importlib.util.find_spec(package) is None
+        ):
             pytest.skip(f"{package} is not installed")
 
 
@@ -46,7 +49,9 @@ def output_of(*arguments: str) -> str:
 
 def recorded(runs: Path, *command: str, **environ: str) -> tuple[Run, Report, list[str]]:
     """The run, its report, and the program's result."""
-    done = _run([sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs), *command], **environ)
+    done = _run(
+        [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs), *command], **environ
+    )
     run = open_run("latest", runs)
     return run, build_report(run), result(done.stdout)
 
@@ -57,7 +62,8 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def program(name: str, *arguments: str) -> list[str]:
-    """Its path and arguments; "FOLDER" stands for an empty folder, "FILE" for a file that is not there."""
+    """Its path and arguments; "FOLDER" stands for an empty folder, "FILE" for a file that is not
+    there."""
     folder = tempfile.mkdtemp()
     meaning = {"FOLDER": folder, "FILE": os.path.join(folder, "meeting")}
     return [str(PROGRAMS / name), *(meaning.get(each, each) for each in arguments)]
@@ -66,6 +72,8 @@ def program(name: str, *arguments: str) -> list[str]:
 def _run(command: list[str], **environ: str) -> subprocess.CompletedProcess[str]:
     scripts = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
     env = {**os.environ, "PATH": scripts, "CUDA_VISIBLE_DEVICES": "", **environ}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done

@@ -1,6 +1,8 @@
-"""A cluster of Slurm on this host alone: two nodes, each with a host name of its own, for tests that run `srun`.
+"""A cluster of Slurm on this host alone: two nodes, each with a host name of its own, for tests
+that run `srun`.
 
-Needs Slurm and munge (`apt-get install slurm-wlm munge`) and the rights to give a process another host name."""
+Needs Slurm and munge (`apt-get install slurm-wlm munge`) and the rights to give a process another
+host name."""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
     """The variables by which `srun` finds it. Skips where it cannot be had."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin"])
     missing = [name for name in DAEMONS if shutil.which(name, path=path) is None]
-    renamed = subprocess.run(["unshare", "--uts", "hostname", "other"], capture_output=True, check=False)
+    renamed = subprocess.run(
+        ["unshare", "--uts", "hostname", "other"], capture_output=True, check=False
+    )
     if missing or os.geteuid() or renamed.returncode:
         pytest.skip(f"no Slurm here: {', '.join(missing) or 'host names cannot be changed'}")
     if len(str(folder)) > 80:  # the path of a socket is short
@@ -57,7 +61,12 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
     told = {"host": socket.gethostname(), "folder": folder, "nodes": NODES, "ports": free_ports(3)}
     configuration.write_text(CONFIGURATION.format(**told))
     env = {**os.environ, "PATH": path, "SLURM_CONF": str(configuration)}
-    munge = ["--force", f"--socket={folder}/munge.sock", f"--key-file={key}", f"--seed-file={folder}/munge.seed"]
+    munge = [
+        "--force",
+        f"--socket={folder}/munge.sock",
+        f"--key-file={key}",
+        f"--seed-file={folder}/munge.seed",
+    ]
     munge += [f"--log-file={folder}/munge.log", f"--pid-file={folder}/munge.pid"]
     commands = [["munged", "--foreground", *munge], ["slurmctld", "-D"]]
     named = "hostname {node} && exec slurmd -D -N {node}"
@@ -67,7 +76,9 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
             daemon = subprocess.Popen(command, env=env, stdout=log, stderr=log)
             stack.callback(end, daemon)
         for _ in range(100):
-            seen = subprocess.run(["sinfo", "-h", "-t", "idle", "-o", "%D"], env=env, capture_output=True, check=False)
+            seen = subprocess.run(
+                ["sinfo", "-h", "-t", "idle", "-o", "%D"], env=env, capture_output=True, check=False
+            )
             if seen.stdout.strip() == b"2":
                 break
             time.sleep(0.2)

@@ -1,4 +1,5 @@
-"""The callbacks, in the trainings they are for: the same result, the verdict told, the figures logged."""
+"""The callbacks, in the trainings they are for: the same result, the verdict told, the figures
+logged."""
 
 from __future__ import annotations
 

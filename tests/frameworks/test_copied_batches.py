@@ -1,4 +1,5 @@
-"""Batches of each library, sent to a device as its users do: every tensor of them is seen, on the stand-in."""
+"""Batches of each library, sent to a device as its users do: every tensor of them is seen, on the
+stand-in."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from running import needs, program, recorded
 
 pytestmark = pytest.mark.timeout(600)
 
-# A batch of four: 300 floats and a number each. A graph batch holds which node is of which graph besides, and where
-# each graph begins.
+# A batch of four: 300 floats and a number each. A graph batch holds which node is of which graph
+# besides, and where each graph begins.
 TWO = (2, 4 * (300 * 4 + 8))
 LIBRARIES = {
     "tensordict": TWO, "transformers": TWO, "accelerate": TWO, "lightning": TWO,
@@ -33,5 +34,7 @@ def test_all_tensors_of_a_batch_are_seen(library: str, tmp_path: Path) -> None:
     assert {(int(copies[row]), int(sizes[row])) for row in seen} == {LIBRARIES[library]}
     assert (loader.batches["h2d_ns"][seen] > 0).all()
     assert loader.device_steps is not None
-    (copied,) = loader.device_steps.copies  # of the program's own lines, whoever calls `to` in the end
+    (copied,) = (
+        loader.device_steps.copies
+    )  # of the program's own lines, whoever calls `to` in the end
     assert copied.place.startswith("copied_batches.py:") and copied.a_step == LIBRARIES[library][0]

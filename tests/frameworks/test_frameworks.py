@@ -1,4 +1,5 @@
-"""Each framework for real: what is recorded of it, how it is called, and that its result is the same as without."""
+"""Each framework for real: what is recorded of it, how it is called, and that its result is the
+same as without."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ pytestmark = pytest.mark.timeout(600)
 
 @dataclass(frozen=True)
 class Framework:
-    """`loaders`: (phase, epochs, batches, samples) of each. `words`: how a change of num_workers is said."""
+    """`loaders`: (phase, epochs, batches, samples) of each. `words`: how a change of num_workers is
+    said."""
 
     packages: tuple[str, ...]
     program: tuple[str, ...]
@@ -51,7 +53,8 @@ FRAMEWORKS = {
     ),
     "fastai": Framework(
         ("fastai",), ("fastai_learner.py",), "fastai",
-        (("training", 2, 24, None), ("validation", 2, 8, None)), "dataloaders(source, num_workers=2)", "iterable",
+        (("training", 2, 24, None), ("validation", 2, 8, None)), "dataloaders(source, "
+        "num_workers=2)", "iterable",
     ),
     "ignite": Framework(
         ("ignite",), ("ignite_engine.py",), "Ignite",
@@ -96,7 +99,10 @@ def test_framework(name: str, runs_dir: Path) -> None:
     framework = FRAMEWORKS[name]
     needs(*framework.packages)
     run, report, came_to = recorded(runs_dir, *program(*framework.program))
-    found = [(each.config.get("phase"), each.epochs, each.batches, each.samples) for each in report.loaders]
+    found = [
+        (each.config.get("phase"), each.epochs, each.batches, each.samples)
+        for each in report.loaders
+    ]
     assert sorted(found, key=str) == sorted(framework.loaders, key=str)
     assert run.state == "finished" and {each.kind for each in run.loaders} == {framework.kind}
     for each in report.loaders:
@@ -133,7 +139,9 @@ def test_timms_options_are_those_it_has() -> None:
 
     from loaderscope.advisors.code.dialects import DIALECTS
 
-    assert set(DIALECTS["timm"].options.values()) <= set(inspect.signature(create_loader).parameters)
+    assert set(DIALECTS["timm"].options.values()) <= set(
+        inspect.signature(create_loader).parameters
+    )
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -143,7 +151,9 @@ def test_fastais_options_are_those_it_has() -> None:
 
     from loaderscope.advisors.code.dialects import DIALECTS
 
-    assert set(DIALECTS["fastai"].options.values()) <= set(inspect.signature(DataLoader.__init__).parameters)
+    assert set(DIALECTS["fastai"].options.values()) <= set(
+        inspect.signature(DataLoader.__init__).parameters
+    )
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,5 +1,5 @@
-"""Live figures in the libraries they are for: one training hands them to all that are installed, and what each library
-has kept is read back by its own means."""
+"""Live figures in the libraries they are for: one training hands them to all that are installed,
+and what each library has kept is read back by its own means."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ BATCHES = 48
 
 def installed(module: str) -> bool:
     return (
-        importlib.util.find_spec(module.partition(".")[0]) is not None and importlib.util.find_spec(module) is not None
+        importlib.util.find_spec(module.partition(".")[0]) is not None
+        and importlib.util.find_spec(module) is not None
     )
 
 
 @pytest.fixture(scope="module")
 def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder that a training's figures went to; what the libraries keep elsewhere goes there too."""
+    """The folder that a training's figures went to; what the libraries keep elsewhere goes there
+    too."""
     folder = tmp_path_factory.mktemp("scalars")
     names = [name for name, module in LIBRARIES.items() if installed(module)]
     if not names:
@@ -74,7 +76,9 @@ def test_mlflow_has_them_beside_the_trainings_own(logged: Path) -> None:
     own = client.get_metric_history(run.info.run_id, "loss")
     assert [each.step for each in own] == [0, 1, 2, 3]
     waits = client.get_metric_history(run.info.run_id, "loaderscope/Rows/wait_share")
-    assert len(waits) > 1 and waits[-1].step == BATCHES and all(0 <= each.value <= 1 for each in waits)
+    assert (
+        len(waits) > 1 and waits[-1].step == BATCHES and all(0 <= each.value <= 1 for each in waits)
+    )
 
 
 def test_wandb_has_them_and_the_trainings_steps_keep_their_numbers(logged: Path) -> None:
@@ -91,9 +95,11 @@ def test_wandb_has_them_and_the_trainings_steps_keep_their_numbers(logged: Path)
 
 
 def wandb_log(path: Path) -> tuple[list[dict[str, float]], list[tuple[str, str]]]:
-    """What an offline run has kept for its upload: rows of the history, and metrics with what they are drawn over.
+    """What an offline run has kept for its upload: rows of the history, and metrics with what they
+    are drawn over.
 
-    The file is a log of LevelDB's kind: after 7 bytes, blocks of 32 KiB with records of (checksum, length, kind)."""
+    The file is a log of LevelDB's kind: after 7 bytes, blocks of 32 KiB with records of (checksum,
+    length, kind)."""
     from wandb.proto import wandb_internal_pb2 as messages
 
     data, at, whole = path.read_bytes(), 7, b""
@@ -112,7 +118,12 @@ def wandb_log(path: Path) -> tuple[list[dict[str, float]], list[tuple[str, str]]
         whole = b""
         if record.WhichOneof("record_type") == "history":
             items = record.history.item
-            rows.append({each.key or "/".join(each.nested_key): json.loads(each.value_json) for each in items})
+            rows.append(
+                {
+                    each.key or "/".join(each.nested_key): json.loads(each.value_json)
+                    for each in items
+                }
+            )
         elif record.WhichOneof("record_type") == "metric":
             metrics.append((record.metric.glob_name, record.metric.step_metric))
     return rows, metrics
@@ -149,8 +160,14 @@ def test_node_exporter_serves_them(logged: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         at = f"127.0.0.1:{probe.getsockname()[1]}"
-    options = ["--collector.disable-defaults", "--collector.textfile", f"--collector.textfile.directory={logged}"]
-    served = subprocess.Popen([exporter, f"--web.listen-address={at}", *options], stderr=subprocess.DEVNULL)
+    options = [
+        "--collector.disable-defaults",
+        "--collector.textfile",
+        f"--collector.textfile.directory={logged}",
+    ]
+    served = subprocess.Popen(
+        [exporter, f"--web.listen-address={at}", *options], stderr=subprocess.DEVNULL
+    )
     try:
         text = fetched(f"http://{at}/metrics")
     finally:

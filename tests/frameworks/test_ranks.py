@@ -29,7 +29,12 @@ def ranks(run: Run) -> list[tuple[int | None, ...]]:
 
 def ranks_told(report: Report) -> set[int]:
     """Those whose figures the sections show together."""
-    return {each.rank for loader in report.loaders if loader.ranks is not None for each in loader.ranks.each}
+    return {
+        each.rank
+        for loader in report.loaders
+        if loader.ranks is not None
+        for each in loader.ranks.each
+    }
 
 
 BOTH = [(0, 2, 0, 2), (1, 2, 1, 2)]
@@ -39,13 +44,27 @@ BOTH = [(0, 2, 0, 2), (1, 2, 1, 2)]
     ("packages", "command"),
     [
         ((), ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE")),
-        pytest.param((), ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE", "late"), marks=pytest.mark.slow),
+        pytest.param(
+            (),
+            ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE", "late"),
+            marks=pytest.mark.slow,
+        ),
         ((), ("ddp.py", "FILE", "spawn")),
         (("lightning",), ("lightning_fit.py", "2")),
-        (("accelerate",), ("accelerate", "launch", "--multi_gpu", "--num_processes", "2", "accelerate_loop.py")),
+        (
+            ("accelerate",),
+            ("accelerate", "launch", "--multi_gpu", "--num_processes", "2", "accelerate_loop.py"),
+        ),
         (("ray",), ("ray_train.py", "FOLDER")),
     ],
-    ids=["torchrun", "torchrun, group made late", "mp.spawn", "Lightning ddp", "accelerate launch", "Ray Train"],
+    ids=[
+        "torchrun",
+        "torchrun, group made late",
+        "mp.spawn",
+        "Lightning ddp",
+        "accelerate launch",
+        "Ray Train",
+    ],
 )
 def test_launchers(packages: tuple[str, ...], command: tuple[str, ...], runs_dir: Path) -> None:
     needs(*packages)
@@ -54,20 +73,28 @@ def test_launchers(packages: tuple[str, ...], command: tuple[str, ...], runs_dir
     assert ranks(run) == BOTH and {p.rank_source for p in run.processes} == {GROUP}
     assert run.state == "finished"
     cpus = {p.affinity for p in run.processes}
-    assert report.system.effective_cpus is not None and report.system.effective_cpus <= max(c for c in cpus if c) / 2
+    assert (
+        report.system.effective_cpus is not None
+        and report.system.effective_cpus <= max(c for c in cpus if c) / 2
+    )
     assert ranks_told(report) == {0, 1}
     sections = [(each.name, each.config.get("phase")) for each in report.loaders]
-    assert len(sections) == len(set(sections)), "a loader is one section, whatever the number of ranks"
+    assert len(sections) == len(set(sections)), (
+        "a loader is one section, whatever the number of ranks"
+    )
     (training,) = (each.ranks for each in report.loaders if each.config.get("phase") == "training")
     slow = training.slowest if training is not None else None
     assert slow is not None and (slow.rank, slow.cause, slow.held_up) == (1, "fetch", True)
 
 
 def test_accelerates_dispatcher_is_known(runs_dir: Path) -> None:
-    """Rank 0 makes the batches of both: the advice is about that, not about ranks that read the same."""
+    """Rank 0 makes the batches of both: the advice is about that, not about ranks that read the
+    same."""
     needs("accelerate")
     command = program("accelerate_loop.py", "dispatch")
-    run, report, _ = recorded(runs_dir, "accelerate", "launch", "--multi_gpu", "--num_processes", "2", *command)
+    run, report, _ = recorded(
+        runs_dir, "accelerate", "launch", "--multi_gpu", "--num_processes", "2", *command
+    )
     assert ranks(run) == BOTH
     assert {(loader.rank, bool(loader.count)) for loader in run.loaders} == {(0, True), (1, False)}
     assert all(loader.config["dispatched"] for loader in run.loaders)
@@ -77,7 +104,8 @@ def test_accelerates_dispatcher_is_known(runs_dir: Path) -> None:
 
 @pytest.mark.parametrize("grouped", [True, False], ids=["with a group", "without"])
 def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
-    """Each task is started by itself, as srun does; what they record is one run, by the job they belong to."""
+    """Each task is started by itself, as srun does; what they record is one run, by the job they
+    belong to."""
     script = program("ddp.py", "FILE", "task", *([] if grouped else ["alone"]))
     command = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs_dir), *script]
     tasks = []
@@ -106,7 +134,9 @@ def test_srun_of_two_nodes(runs_dir: Path) -> None:
             str(runs_dir),
             *program("ddp.py", "FILE", "task"),
         ]
-        done = subprocess.run(["srun", "-N2", "-n2", *command], env=env, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["srun", "-N2", "-n2", *command], env=env, capture_output=True, text=True, check=False
+        )
     assert done.returncode == 0, done.stderr
     run = open_run("latest", runs_dir)
     assert len(runs_in(runs_dir)) == 1 and run.state == "finished"
@@ -115,12 +145,15 @@ def test_srun_of_two_nodes(runs_dir: Path) -> None:
     (section,) = (each for each in build_report(run).loaders if each.ranks is not None)
     assert section.ranks is not None and section.ranks.hosts == 2
     assert section.ranks.slowest is not None and section.ranks.slowest.rank == 1
-    assert done.stderr.count("2 ranks, figures of rank 1") == 1, "of the two tasks, one tells of the job"
+    assert done.stderr.count("2 ranks, figures of rank 1") == 1, (
+        "of the two tasks, one tells of the job"
+    )
 
 
 @pytest.mark.parametrize("mpirun", ["mpirun.openmpi", "mpirun.mpich"])
 def test_mpirun(mpirun: str, runs_dir: Path) -> None:
-    """The ranks that it starts, each under a `loaderscope run` of its own; of MPICH, which names no job, under one."""
+    """The ranks that it starts, each under a `loaderscope run` of its own; of MPICH, which names no
+    job, under one."""
     if shutil.which(mpirun) is None:
         pytest.skip(f"{mpirun} is not installed")
     ours = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs_dir)]

@@ -1,5 +1,6 @@
-"""A folder of runs that two nodes share, on a file system like a network's: each node has a view of its own that is
-seconds old, and a file cannot be mapped for writing there. What both record is one run all the same."""
+"""A folder of runs that two nodes share, on a file system like a network's: each node has a view of
+its own that is seconds old, and a file cannot be mapped for writing there. What both record is one
+run all the same."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ NODES = ("loaderscope-a", "loaderscope-b")
 def views(tmp_path: Path) -> Iterator[list[Path]]:
     """The shared folder as each node sees it, mounted there."""
     needs("fuse")
-    if ctypes.util.find_library("fuse") is None or not os.access("/dev/fuse", os.R_OK | os.W_OK) or os.geteuid():
+    if (
+        ctypes.util.find_library("fuse") is None
+        or not os.access("/dev/fuse", os.R_OK | os.W_OK)
+        or os.geteuid()
+    ):
         pytest.skip("no file system can be mounted here")
     shared = tmp_path / "shared"
     shared.mkdir()
@@ -36,7 +41,9 @@ def views(tmp_path: Path) -> Iterator[list[Path]]:
         for node in NODES:
             view = tmp_path / node
             view.mkdir()
-            served = subprocess.Popen([sys.executable, str(PROGRAMS / "share.py"), str(shared), str(view)])
+            served = subprocess.Popen(
+                [sys.executable, str(PROGRAMS / "share.py"), str(shared), str(view)]
+            )
             stack.callback(served.wait)
             stack.callback(subprocess.run, ["umount", "--lazy", str(view)], check=False)
             for _ in range(100):
@@ -62,9 +69,20 @@ def test_nodes_that_share_a_folder_record_one_run(views: list[Path]) -> None:
         told = {"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": "0", "SLURM_JOB_ID": "79",
                 "SLURM_NODEID": str(rank), "SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_STEP_ID": "0",
                 "SLOW_RANK": "1", "GLOO_SOCKET_IFNAME": "lo"}  # fmt: skip
-        ours = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(view / "runs"), *script]
+        ours = [
+            sys.executable,
+            "-m",
+            "loaderscope",
+            "run",
+            "-q",
+            "--runs",
+            str(view / "runs"),
+            *script,
+        ]
         started = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', node, *ours]
-        tasks.append(subprocess.Popen(started, env={**os.environ, **told}, stderr=subprocess.PIPE, text=True))
+        tasks.append(
+            subprocess.Popen(started, env={**os.environ, **told}, stderr=subprocess.PIPE, text=True)
+        )
     said = [task.communicate(timeout=240)[1] for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], said
     assert not any("loaderscope:" in each for each in said)

@@ -1,7 +1,8 @@
 """What a program is, and where all of them are found.
 
-A program is a function that is given `watch`: what hands a loader back recorded, or (bare) as it is. It says what it
-sees with `say`, and may end in any way a training may: by returning, an exception, `sys.exit`, a signal.
+A program is a function that is given `watch`: what hands a loader back recorded, or (bare) as it
+is. It says what it sees with `say`, and may end in any way a training may: by returning, an
+exception, `sys.exit`, a signal.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ Watch = Callable[[Any], Any]
 # How a program is watched: by which call, and in which form of the hot path.
 WATCHED = ("watch", "all", "watch-pure", "all-pure")
 
-# Watched, with other settings every two batches; and bare, for comparison with that. In both, samples are the same
-# whoever makes them, since random streams of workers are others under other settings.
+# Watched, with other settings every two batches; and bare, for comparison with that. In both,
+# samples are the same whoever makes them, since random streams of workers are others under other
+# settings.
 TUNED, STILL = "tuned", "still"
-# Tuned, and held against a bare run of just the same program: with other settings every two batches wherever that is
-# allowed, and as tuning decides.
+# Tuned, and held against a bare run of just the same program: with other settings every two batches
+# wherever that is allowed, and as tuning decides.
 RESTLESS, DECIDES = "restless", "decides"
 _STILL_VARIABLE = "HARMLESS_STILL"
 
@@ -48,16 +50,21 @@ MODULES = (
 
 @dataclass(frozen=True)
 class Program:
-    """A program and how it is to be run. `name` is FAMILY/WHAT; docs/harmless.md promises by family or by name."""
+    """A program and how it is to be run. `name` is FAMILY/WHAT; docs/harmless.md promises by family
+    or by name."""
 
     name: str
     function: Callable[[Watch], None]
     module: str
-    watched: tuple[str, ...]  # of WATCHED, TUNED, RESTLESS, DECIDES, or "run" for a program of its own interpreter
+    watched: tuple[
+        str, ...
+    ]  # of WATCHED, TUNED, RESTLESS, DECIDES, or "run" for a program of its own interpreter
     recorded: bool = True  # watched, batches must have been recorded
     may_speak: bool = False  # one line of ours on standard error is right
     prepared: str = ""  # what `preparing` does before the program begins
-    options: tuple[str, ...] | None = None  # of a Python of its own; None: a fork of one that has imported torch
+    options: tuple[str, ...] | None = (
+        None  # of a Python of its own; None: a fork of one that has imported torch
+    )
     limit_s: float = 60.0
     counts_sigchld: bool = False
     alone: bool = False  # nothing else of ours runs meanwhile; `make test-slow` runs it
@@ -78,7 +85,8 @@ _log = -1  # where `say` writes, in this process and in those forked from it
 
 
 def program(name: str, **how: Any) -> Callable[[Callable[[Watch], None]], Callable[[Watch], None]]:
-    """Declares a program. Which way it is watched goes by the name, unless `watched` says it; `tuned`: TUNED too."""
+    """Declares a program. Which way it is watched goes by the name, unless `watched` says it;
+    `tuned`: TUNED too."""
 
     def declare(function: Callable[[Watch], None]) -> Callable[[Watch], None]:
         assert name not in _PROGRAMS, name
@@ -109,7 +117,8 @@ def find(name: str) -> Program:
 
 
 def say(what: str, value: Any) -> None:
-    """Notes what the program sees, at once: it may be killed at any moment. From any process of it."""
+    """Notes what the program sees, at once: it may be killed at any moment. From any process of
+    it."""
     if _log >= 0:
         os.write(_log, (json.dumps([what, value]) + "\n").encode())
 

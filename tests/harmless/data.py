@@ -1,4 +1,5 @@
-"""Data sets that show the random state of whoever makes their samples, loaders over them, and digests of batches."""
+"""Data sets that show the random state of whoever makes their samples, loaders over them, and
+digests of batches."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+)
 
 from .catalogue import say, still
 
@@ -90,7 +98,11 @@ KINDS: dict[str, Callable[..., Any]] = {
 def _whole(rows: Rows) -> Rows:
     """The same rows, fetched a whole batch at once."""
 
-    class_ = type("WholeRows", (Whole, type(rows)), {"__module__": __name__}) if type(rows) is not Rows else Whole
+    class_ = (
+        type("WholeRows", (Whole, type(rows)), {"__module__": __name__})
+        if type(rows) is not Rows
+        else Whole
+    )
     made = class_.__new__(class_)
     made.__dict__.update(vars(rows))
     return made
@@ -105,7 +117,10 @@ def digest(value: Any) -> str:
 
 def _digest(value: Any, add: Callable[[bytes], None]) -> None:
     if isinstance(value, torch.Tensor):
-        add(f"{value.dtype}{tuple(value.shape)}{value.is_pinned()}".encode() + value.detach().numpy().tobytes())
+        add(
+            f"{value.dtype}{tuple(value.shape)}{value.is_pinned()}".encode()
+            + value.detach().numpy().tobytes()
+        )
     elif isinstance(value, dict):
         add(type(value).__name__.encode())
         for key, inner in value.items():

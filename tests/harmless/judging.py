@@ -9,7 +9,8 @@ from typing import Any
 from .catalogue import Program
 from .stage import Seen
 
-# A watched process may have so much more of these than a bare one: its lanes, and memory for what we imported (6 seen).
+# A watched process may have so much more of these than a bare one: its lanes, and memory for what
+# we imported (6 seen).
 MORE_MAPS = 30
 MORE_DESCRIPTORS = 0
 # Looked at by itself.
@@ -57,7 +58,11 @@ def _masked(value: Any, folder: str) -> Any:
     """Less what is of one run only: its folder, process ids, addresses."""
     if isinstance(value, str):
         value = value.replace(folder, "FOLDER")
-        return re.sub(r"(?i)\b(pids?|process|psm_|torch_)([ (=:]*)\d+(, ?\d+)*|0x[0-9a-f]+|pym-[\w-]+", r"\1\2#", value)
+        return re.sub(
+            r"(?i)\b(pids?|process|psm_|torch_)([ (=:]*)\d+(, ?\d+)*|0x[0-9a-f]+|pym-[\w-]+",
+            r"\1\2#",
+            value,
+        )
     if isinstance(value, list):
         return [_masked(inner, folder) for inner in value]
     if isinstance(value, dict):
@@ -73,9 +78,13 @@ def _without_our_lines(text: str) -> tuple[str, list[str]]:
 
 def _told(bare: Any, watched: Any) -> str:
     if isinstance(bare, str) and isinstance(watched, str) and max(len(bare), len(watched)) > 80:
-        lines = difflib.unified_diff(bare.splitlines(), watched.splitlines(), "bare", "watched", lineterm="", n=0)
+        lines = difflib.unified_diff(
+            bare.splitlines(), watched.splitlines(), "bare", "watched", lineterm="", n=0
+        )
         return "\n" + "\n".join(list(lines)[:40])
     if isinstance(bare, dict) and isinstance(watched, dict):
         keys = [key for key in {**bare, **watched} if bare.get(key) != watched.get(key)]
-        return "; ".join(f"{key}: bare {bare.get(key)!r}, watched {watched.get(key)!r}" for key in keys)
+        return "; ".join(
+            f"{key}: bare {bare.get(key)!r}, watched {watched.get(key)!r}" for key in keys
+        )
     return f"bare {bare!r}, watched {watched!r}"[:1500]

@@ -1,6 +1,8 @@
-"""By what a watched run can be told from a bare one, and why. `docs/harmless.md` says the same to users.
+"""By what a watched run can be told from a bare one, and why. `docs/harmless.md` says the same to
+users.
 
-A difference that is listed here is an expected failure; once no program shows it any more, the list is what fails.
+A difference that is listed here is an expected failure; once no program shows it any more, the list
+is what fails.
 """
 
 from __future__ import annotations
@@ -18,36 +20,72 @@ class Known(NamedTuple):
     ways: str = "*"  # a pattern of ways of watching
 
 
-ADOPTER = "where the training adopts orphans, the sampler's parent is its child, though no wait finds it"
-SUPERVISOR = "the sampler is an orphan: a supervisor that adopts those sees it end, after the training"
+ADOPTER = (
+    "where the training adopts orphans, the sampler's parent is its child, though no wait finds it"
+)
+SUPERVISOR = (
+    "the sampler is an orphan: a supervisor that adopts those sees it end, after the training"
+)
 ITERABLE = "what is put in between a loop and an iterable has a frame"
 SWITCHING = "the iterator behind which others take turns has a frame"
-WORKERS_TRIED = "where workers are tried, torch sets the handler of SIGCHLD that it sets with workers"
-WORKERS_BATCH = "a batch that a worker made holds a descriptor for each tensor, and the loop still had it"
+WORKERS_TRIED = (
+    "where workers are tried, torch sets the handler of SIGCHLD that it sets with workers"
+)
+WORKERS_BATCH = (
+    "a batch that a worker made holds a descriptor for each tensor, and the loop still had it"
+)
 KEPT_WORKERS = "whether workers are kept between epochs is one of the settings"
-LISTED = "torch calls functions of ours: for an iterator made, a worker started, a batch looked at, a module imported"
-EXTENSIONS = "what faulthandler says of a fatal error ends with all extension modules, and some are ours"
+LISTED = (
+    "torch calls functions of ours: for an iterator made, a worker started, a batch looked "
+    "at, a module imported"
+)
+EXTENSIONS = (
+    "what faulthandler says of a fatal error ends with all extension modules, and some are ours"
+)
 PYTHON_FORM = "a hook in Python has a frame; the compiled form has none"
 
 KNOWN: list[Known] = [
-    Known(ADOPTER, "children/pid1-*", r"^(end )?children: bare \[\], watched \['loaderscope', 'python'\]$"),
-    Known(ADOPTER, "children/subreaper-*", r"^(end )?children: bare \[\], watched \['loaderscope', 'python'\]$"),
+    Known(
+        ADOPTER,
+        "children/pid1-*",
+        r"^(end )?children: bare \[\], watched \['loaderscope', 'python'\]$",
+    ),
+    Known(
+        ADOPTER,
+        "children/subreaper-*",
+        r"^(end )?children: bare \[\], watched \['loaderscope', 'python'\]$",
+    ),
     Known(SUPERVISOR, "children/supervised", r"^waited for: bare \[0\], watched \[0, 0\]$"),
-    Known(PYTHON_FORM, "*", r"(?s)^(traceback( \(\d\))?|stderr): .*/profiler/native/python_\w+\.py", "*-pure"),
+    Known(
+        PYTHON_FORM,
+        "*",
+        r"(?s)^(traceback( \(\d\))?|stderr): .*/profiler/native/python_\w+\.py",
+        "*-pure",
+    ),
     Known(SWITCHING, "*", r"(?s)^(traceback( \(\d\))?|stderr): .*/tuning/switching\.py", "tuned"),
     Known(SWITCHING, "loops/*-shown", r"^iterator: .*tuning\.switching\.Switching", "tuned"),
     Known(WORKERS_BATCH, "loops/*-0-*", r"^end descriptors: bare 4, watched 7$", "tuned"),
     Known(WORKERS_TRIED, "talk/*-0", rf"^end handlers: {int(SIGCHLD)}: bare '0', [^;]*$", "[dr]e*"),
-    Known(KEPT_WORKERS, "loops/persistent-*", r"^end (active children|children|waited for|threads): bare ", "tuned"),
+    Known(
+        KEPT_WORKERS,
+        "loops/persistent-*",
+        r"^end (active children|children|waited for|threads): bare ",
+        "tuned",
+    ),
     Known(WORKERS_TRIED, "loops/*-0-*", rf"^end handlers: {int(SIGCHLD)}: bare [^;]*$", "tuned"),
     Known(ITERABLE, "foreign/nodes-error", r"(?s)^stderr: .*/profiler/record/iterate/plain\.py"),
     Known(
         LISTED,
         "errors/listed-*",
         r"^(profiler|tracer): frames of ours: bare \[\], watched "
-        r"\[('(fetchers\.py __iter__|loader_kinds\.py (new|__getattr__)|imports\.py find_spec)'(, )?)+\]$",
+        r"\[('(fetchers\.py __iter__|loader_kinds\.py (new|__getattr__)|imports\.py find_spec)'(, "
+        r")?)+\]$",
     ),
-    Known(EXTENSIONS, "errors/fatal", r"(?s)^stderr: .*Extension modules: [^\n]*loaderscope\.profiler\.native"),
+    Known(
+        EXTENSIONS,
+        "errors/fatal",
+        r"(?s)^stderr: .*Extension modules: [^\n]*loaderscope\.profiler\.native",
+    ),
     Known(PYTHON_FORM, "errors/stack-in-*", "^stack: ", "*-pure"),
     Known(PYTHON_FORM, "errors/recursion", r"^deeper( \(\d\))?: bare \d+, watched \d+$", "*-pure"),
 ]

@@ -18,7 +18,13 @@ from typing import Any
 from .catalogue import Program, say, still
 
 # Of a watched process, beyond what a bare one has.
-_NOT_OURS_TO_JUDGE = ("LOADERSCOPE_PURE", "LOADERSCOPE_RUN", "LOADERSCOPE_HOME", "PYTHONPATH", "HARMLESS_MOMENT")
+_NOT_OURS_TO_JUDGE = (
+    "LOADERSCOPE_PURE",
+    "LOADERSCOPE_RUN",
+    "LOADERSCOPE_HOME",
+    "PYTHONPATH",
+    "HARMLESS_MOMENT",
+)
 
 _sigchld = 0
 
@@ -34,14 +40,18 @@ def begin(program: Program) -> None:
         sys.modules["torch"].manual_seed(1)
     warnings.simplefilter("always")
     # Python 3.12 and later warn of any fork beside threads, torch's of its workers too.
-    warnings.filterwarnings("ignore", message="This process .* is multi-threaded", category=DeprecationWarning)
+    warnings.filterwarnings(
+        "ignore", message="This process .* is multi-threaded", category=DeprecationWarning
+    )
     warnings.showwarning = _noted
     if program.counts_sigchld and not still():  # of workers that are tried, SIGCHLD does come
         signal.signal(signal.SIGCHLD, _count)
     say("begun", True)
 
 
-def _noted(message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+def _noted(
+    message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
     say("warning", [category.__name__, str(message), filename, lineno])
 
 
@@ -71,10 +81,15 @@ def _random_states() -> dict[str, str]:
     found = {"random": repr(random.getstate())}
     if "numpy" in sys.modules:
         state: Any = sys.modules["numpy"].random.get_state()
-        found["numpy"] = repr([part.tolist() if hasattr(part, "tolist") else part for part in state])
+        found["numpy"] = repr(
+            [part.tolist() if hasattr(part, "tolist") else part for part in state]
+        )
     if "torch" in sys.modules:
         found["torch"] = sys.modules["torch"].get_rng_state().numpy().tobytes().hex()
-    return {f"random state of {name}": hashlib.md5(text.encode()).hexdigest() for name, text in found.items()}
+    return {
+        f"random state of {name}": hashlib.md5(text.encode()).hexdigest()
+        for name, text in found.items()
+    }
 
 
 def _settings() -> dict[str, Any]:
@@ -128,7 +143,8 @@ def _held() -> dict[str, Any]:
 
 
 def _maps() -> int:
-    """Less those of compiled modules, which are not what grows; their zeroed memory follows them and has no name."""
+    """Less those of compiled modules, which are not what grows; their zeroed memory follows them
+    and has no name."""
     count, ended, of_module = 0, "", False
     with open("/proc/self/maps") as file:
         for line in file:

@@ -14,7 +14,9 @@ def perform(job: dict[str, Any]) -> None:
     """Runs it bare or watched; whatever it raises goes on to the interpreter."""
     catalogue.load(job["module"])
     program = catalogue.find(job["program"])
-    log = os.open(os.path.join(job["folder"], "said"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    log = os.open(
+        os.path.join(job["folder"], "said"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666
+    )
     os.set_inheritable(log, True)
     catalogue.say_into(log)
     reason = preparing.prepare(program.prepared, job["folder"])
@@ -32,14 +34,17 @@ def perform(job: dict[str, Any]) -> None:
 
 
 def watcher(way: str, module: str) -> catalogue.Watch:
-    """`watch` for this way of running a program of this module; for "bare", "still" and "run", what does nothing."""
+    """`watch` for this way of running a program of this module; for "bare", "still" and "run", what
+    does nothing."""
     call, _, form = way.partition("-")
     if form == "pure":
         os.environ["LOADERSCOPE_PURE"] = "1"
     if call in (catalogue.TUNED, catalogue.RESTLESS, catalogue.DECIDES):
         from loaderscope.tuning import program
 
-        program.files = lambda: [Path(sys.modules[f"harmless.programs.{module}"].__file__ or "")]  # not all programs'
+        program.files = lambda: [
+            Path(sys.modules[f"harmless.programs.{module}"].__file__ or "")
+        ]  # not all programs'
     if call in (catalogue.TUNED, catalogue.RESTLESS):
         from switch_data import restless
 

@@ -1,4 +1,5 @@
-"""Surroundings that a process makes for itself before its program begins; where they are not permitted, it says why."""
+"""Surroundings that a process makes for itself before its program begins; where they are not
+permitted, it says why."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ def _libc() -> ctypes.CDLL:
 
 def _mount(kind: str, where: str, options: str = "") -> None:
     """Raises OSError."""
-    if _libc().mount(kind.encode(), where.encode(), kind.encode(), 0, options.encode() or None) != 0:
+    if (
+        _libc().mount(kind.encode(), where.encode(), kind.encode(), 0, options.encode() or None)
+        != 0
+    ):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), where)
 
 
@@ -35,7 +39,8 @@ def _unshare(flags: int) -> None:
 
 
 def own_shared_memory() -> bool:
-    """Mounts a /dev/shm that only this process and its children see; False where that is not permitted."""
+    """Mounts a /dev/shm that only this process and its children see; False where that is not
+    permitted."""
     try:
         _unshare(CLONE_NEWNS)
         _mount("tmpfs", "/dev/shm")
@@ -56,7 +61,8 @@ def prepare(what: str, folder: str) -> str:
 
 
 def _first_process(runs: str) -> None:
-    """Goes on as process 1 of a container's kind; the process before stays outside and ends like it."""
+    """Goes on as process 1 of a container's kind; the process before stays outside and ends like
+    it."""
     _unshare(CLONE_NEWPID | CLONE_NEWNS)
     child = os.fork()
     if child:
@@ -86,8 +92,11 @@ def _small_shm(runs: str) -> None:
 
 
 def _for_all_to_read(path: str) -> None:
-    """Where a folder above it is closed to others, as a root's home is, shows it all the same, in our mounts only."""
-    closed = next((p for p in reversed(pathlib.Path(path).parents) if not p.stat().st_mode & 1), None)
+    """Where a folder above it is closed to others, as a root's home is, shows it all the same, in
+    our mounts only."""
+    closed = next(
+        (p for p in reversed(pathlib.Path(path).parents) if not p.stat().st_mode & 1), None
+    )
     if closed is None:
         return
     inner = closed / pathlib.Path(path).relative_to(closed).parts[0]
@@ -95,7 +104,12 @@ def _for_all_to_read(path: str) -> None:
     with open_folder(inner) as held:
         _mount("tmpfs", str(closed), "mode=755")
         inner.mkdir()
-        if _libc().mount(f"/proc/self/fd/{held}".encode(), str(inner).encode(), None, MS_BIND | MS_REC, None) != 0:
+        if (
+            _libc().mount(
+                f"/proc/self/fd/{held}".encode(), str(inner).encode(), None, MS_BIND | MS_REC, None
+            )
+            != 0
+        ):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(inner))
 
 

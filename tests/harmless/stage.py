@@ -1,4 +1,5 @@
-"""Where programs are run: some zygotes, jobs handed to whichever is free, what was seen read back."""
+"""Where programs are run: some zygotes, jobs handed to whichever is free, what was seen read
+back."""
 
 from __future__ import annotations
 
@@ -32,7 +33,15 @@ class Zygote:
     def __init__(self) -> None:
         limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         # Zygotes start at any time, within a test or between two; all are given the same.
-        left_out = ("LOADERSCOPE_", "PYTEST_", "PYTHONPATH", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")
+        left_out = (
+            "LOADERSCOPE_",
+            "PYTEST_",
+            "PYTHONPATH",
+            "NO_COLOR",
+            "FORCE_COLOR",
+            "COLUMNS",
+            "LINES",
+        )
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
         # Absolute: programs have folders of their own.
         path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
@@ -62,7 +71,8 @@ class Zygote:
 
 
 class Stage:
-    """Runs programs, each way of running once, or as often as is asked for. Safe to use from several threads."""
+    """Runs programs, each way of running once, or as often as is asked for. Safe to use from
+    several threads."""
 
     def __init__(self) -> None:
         # Open to all, under the system's own temporary folder: a program may be nobody's.
@@ -72,11 +82,14 @@ class Stage:
         self._made = 0
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(AT_ONCE)
-        self._again = ThreadPoolExecutor(1)  # a test waits for it: it does not queue behind all that runs ahead
+        self._again = ThreadPoolExecutor(
+            1
+        )  # a test waits for it: it does not queue behind all that runs ahead
         self._runs: dict[tuple[str, str, int], Future[Seen]] = {}
 
     def ask(self, program: Program, way: str, number: int = 0, **more: str) -> Future[Seen]:
-        """What is seen of the program run in this way, for the `number`-th time. `more` is its environment."""
+        """What is seen of the program run in this way, for the `number`-th time. `more` is its
+        environment."""
         key = (program.name + repr(sorted(more.items())), way, number)
         with self._lock:
             if key not in self._runs:
@@ -92,7 +105,12 @@ class Stage:
         # A short name: sockets that multiprocessing makes under TMPDIR must fit theirs.
         folder = Path(tempfile.mkdtemp(prefix="", dir=self.folder))
         folder.chmod(0o777)
-        environment = {"LOADERSCOPE_DIR": str(folder / "runs"), "HOME": str(folder), "TMPDIR": str(folder), **more}
+        environment = {
+            "LOADERSCOPE_DIR": str(folder / "runs"),
+            "HOME": str(folder),
+            "TMPDIR": str(folder),
+            **more,
+        }
         if way == "run":
             environment |= _started_by_run(folder / "runs")
         job = {
@@ -131,11 +149,16 @@ def _started_by_run(runs: Path) -> dict[str, str]:
 
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
     given = environment(create_run(runs, ["program.py"]), {"PYTHONPATH": path})
-    return {name: value for name, value in given.items() if name.startswith("LOADERSCOPE_") or name == "PYTHONPATH"}
+    return {
+        name: value
+        for name, value in given.items()
+        if name.startswith("LOADERSCOPE_") or name == "PYTHONPATH"
+    }
 
 
 def _read(folder: Path, ended: dict[str, Any]) -> Seen:
-    """What was seen from outside and what the program said, by name; what it says again gets a number."""
+    """What was seen from outside and what the program said, by name; what it says again gets a
+    number."""
     seen: Seen = {
         "folder": str(folder),
         "used": {name: ended.pop(name) for name in ("wall_s", "cpu_s", "rss_kb")},
@@ -153,7 +176,8 @@ def _read(folder: Path, ended: dict[str, Any]) -> Seen:
 
 
 def was_recorded(folder: str) -> bool:
-    """Whether any batch was recorded there. One is looked for, not all are read: some runs hold thousands of lanes."""
+    """Whether any batch was recorded there. One is looked for, not all are read: some runs hold
+    thousands of lanes."""
     deadline = time.monotonic() + RECORDED_WITHIN_S
     while True:
         if any(map(_has_records, Path(folder, "runs").glob("2*/p*/batches*.seg"))):

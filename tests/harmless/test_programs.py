@@ -1,6 +1,7 @@
-"""Every program is run bare and watched: what it shows bare, it shows watched too. Where the two differ, more bare runs
-say whether that was chance: only what all bare runs agree on is judged. What differs is watched again, twice: shown
-once in three it is a warning in the summary, and a failure under HARMLESS_STRICT=1; shown again it fails."""
+"""Every program is run bare and watched: what it shows bare, it shows watched too. Where the two
+differ, more bare runs say whether that was chance: only what all bare runs agree on is judged. What
+differs is watched again, twice: shown once in three it is a warning in the summary, and a failure
+under HARMLESS_STRICT=1; shown again it fails."""
 
 from __future__ import annotations
 
@@ -21,16 +22,24 @@ RUNS = [(program, way) for program in PROGRAMS.values() for way in program.watch
 
 
 def is_slow(program: catalogue.Program, way: str) -> bool:
-    """Left to `make test-slow`: what needs the machine for itself, what is tuned, and of families of many alike, by
-    chance, most of the tables of loops and half of those whose processes begin by importing torch."""
+    """Left to `make test-slow`: what needs the machine for itself, what is tuned, and of families
+    of many alike, by chance, most of the tables of loops and half of those whose processes begin by
+    importing torch."""
     family, drawn = program.name.partition("/")[0], zlib.crc32(program.name[::-1].encode())
     alike = {"loops": drawn % 3 != 0, "starts": drawn % 2 != 0, "talk": drawn % 4 != 0}
     without_asserts_only = program.name == "interpreter/-O"  # as -OO is, too
-    return program.alone or way == catalogue.TUNED or without_asserts_only or alike.get(family, False)
+    return (
+        program.alone or way == catalogue.TUNED or without_asserts_only or alike.get(family, False)
+    )
 
 
 CASES = [
-    pytest.param(program, way, id=f"{program.name}-{way}", marks=[pytest.mark.slow] if is_slow(program, way) else [])
+    pytest.param(
+        program,
+        way,
+        id=f"{program.name}-{way}",
+        marks=[pytest.mark.slow] if is_slow(program, way) else [],
+    )
     for program, way in RUNS
 ]
 MOST_BARE = 4
@@ -59,7 +68,9 @@ def test_program(program: catalogue.Program, way: str, stage: Stage) -> None:
         bare.append(stage.ask(program, bare_of(way), more).result())
         found = differences(program, bare, watched)
     for seen in bare:
-        assert seen.get("begun") and type(seen["status"]) is int, f"bare: {seen['status']}; {seen['stderr']}"
+        assert seen.get("begun") and type(seen["status"]) is int, (
+            f"bare: {seen['status']}; {seen['stderr']}"
+        )
     of, are = judged(program, bare)
     assert are >= of / 2, "bare runs have too little in common to judge another by"
     if program.recorded and not was_recorded(watched["folder"]):
@@ -69,11 +80,16 @@ def test_program(program: catalogue.Program, way: str, stage: Stage) -> None:
     ASKED.add((program.name, way))
     unexplained = [difference for difference, one in explained.items() if one is None]
     if unexplained and not STRICT and not _shown_again(program, way, stage, bare):
-        warnings.warn(f"{program.name}: shown once in {1 + MORE_WATCHED} runs: " + "; ".join(unexplained), stacklevel=1)
+        warnings.warn(
+            f"{program.name}: shown once in {1 + MORE_WATCHED} runs: " + "; ".join(unexplained),
+            stacklevel=1,
+        )
         unexplained = []
     assert not unexplained, "\n".join(unexplained)
     if any(explained.values()):
-        pytest.xfail("; ".join(f"{one.why}: {text}" for text, one in explained.items() if one is not None))
+        pytest.xfail(
+            "; ".join(f"{one.why}: {text}" for text, one in explained.items() if one is not None)
+        )
 
 
 def _shown_again(program: catalogue.Program, way: str, stage: Stage, bare: list[Seen]) -> bool:
@@ -82,7 +98,10 @@ def _shown_again(program: catalogue.Program, way: str, stage: Stage, bare: list[
         watched = stage.ask(program, way, more).result()
         if program.recorded and not was_recorded(watched["folder"]):
             return True
-        if any(known(program.name, difference, way) is None for difference in differences(program, bare, watched)):
+        if any(
+            known(program.name, difference, way) is None
+            for difference in differences(program, bare, watched)
+        ):
             return True
     return False
 
@@ -90,7 +109,11 @@ def _shown_again(program: catalogue.Program, way: str, stage: Stage, bare: list[
 @pytest.mark.parametrize("one", KNOWN, ids=[f"{one.programs}-{one.difference}" for one in KNOWN])
 def test_what_is_known_still_shows(one: Known) -> None:
     """What is mended leaves the list."""
-    fit = [run for run in RUNS if fnmatchcase(run[0].name, one.programs) and fnmatchcase(run[1], one.ways)]
+    fit = [
+        run
+        for run in RUNS
+        if fnmatchcase(run[0].name, one.programs) and fnmatchcase(run[1], one.ways)
+    ]
     asked = [run for run in fit if not is_slow(*run)] or fit
     if not ASKED.issuperset((program.name, way) for program, way in asked):
         pytest.skip("only part of the programs was run")

@@ -1,4 +1,5 @@
-"""docs/harmless.md: each promise has tests, each test is there, each program stands for a promise."""
+"""docs/harmless.md: each promise has tests, each test is there, each program stands for a
+promise."""
 
 from __future__ import annotations
 
@@ -17,7 +18,12 @@ def promises() -> dict[str, list[str]]:
     found = {}
     for line in (ROOT / "docs/harmless.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| ") and len(cells) == 2 and not cells[0].startswith("**") and cells[0] != "promise":
+        if (
+            line.startswith("| ")
+            and len(cells) == 2
+            and not cells[0].startswith("**")
+            and cells[0] != "promise"
+        ):
             found[cells[0]] = re.findall(r"`([^`]+)`", cells[1])
     return found
 
@@ -31,12 +37,16 @@ def test_every_promise_is_held_by_something_that_exists() -> None:
             if function:
                 assert f"def {function}(" in (ROOT / path).read_text(), holder
             else:
-                assert any(fnmatchcase(name, holder) for name in PROGRAMS), f"{promise}: no program is {holder}"
+                assert any(fnmatchcase(name, holder) for name in PROGRAMS), (
+                    f"{promise}: no program is {holder}"
+                )
 
 
 def test_every_program_holds_a_promise() -> None:
     patterns = [holder for holders in promises().values() for holder in holders]
-    alone = [name for name in PROGRAMS if not any(fnmatchcase(name, pattern) for pattern in patterns)]
+    alone = [
+        name for name in PROGRAMS if not any(fnmatchcase(name, pattern) for pattern in patterns)
+    ]
     assert not alone
 
 

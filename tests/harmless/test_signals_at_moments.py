@@ -1,5 +1,6 @@
-"""What a signal's handler raises arrives, at whatever moment the signal comes: at each of the first half second's
-points, and at moments drawn at random. The same moments in CI; HARMLESS_SEED=N draws others."""
+"""What a signal's handler raises arrives, at whatever moment the signal comes: at each of the first
+half second's points, and at moments drawn at random. The same moments in CI; HARMLESS_SEED=N draws
+others."""
 
 from __future__ import annotations
 
@@ -14,10 +15,17 @@ from hypothesis import strategies as st
 from harmless import catalogue
 from harmless.stage import BARE, Seen, Stage
 
-PROGRAMS = {name: program for name, program in catalogue.programs().items() if name.startswith("moments/")}
+PROGRAMS = {
+    name: program for name, program in catalogue.programs().items() if name.startswith("moments/")
+}
 
 # In ms after just before `watch`: the session opens in the first hundred, then batches come.
-FIRST_HALF_SECOND = [*range(1, 10, 2), *range(10, 100, 10), *range(100, 200, 20), *range(200, 501, 50)]
+FIRST_HALF_SECOND = [
+    *range(1, 10, 2),
+    *range(10, 100, 10),
+    *range(100, 200, 20),
+    *range(200, 501, 50),
+]
 SOME = FIRST_HALF_SECOND[::4]
 
 
@@ -28,7 +36,9 @@ def _split(moments_ms: list[int], every: int) -> list[Any]:
     return [pytest.param(few, id="few"), pytest.param(rest, id="rest", marks=pytest.mark.slow)]
 
 
-def wrong(program: catalogue.Program, way: str, moment_ms: float, seen: Seen, bare: Seen) -> list[str]:
+def wrong(
+    program: catalogue.Program, way: str, moment_ms: float, seen: Seen, bare: Seen
+) -> list[str]:
     """What a run at this moment shows that bare ones, at whatever moment, do not."""
     if "Exception ignored in" in seen["stderr"] and "loaderscope" not in seen["stderr"]:
         return []  # Python itself drops what is raised in its callbacks around a fork, bare too
@@ -36,14 +46,19 @@ def wrong(program: catalogue.Program, way: str, moment_ms: float, seen: Seen, ba
     chance = str(int(signal.SIGCHLD))
     handlers, of_bare = ({**one.get("end handlers", {}), chance: None} for one in (seen, bare))
     found = [
-        f"{program.name} {way} at {moment_ms} ms: {name} is {seen.get(name)!r}, bare {bare.get(name)!r}"
+        f"{program.name} {way} at {moment_ms} ms: {name} is {seen.get(name)!r}, bare "
+        f"{bare.get(name)!r}"
         for name in ("status", "arrived", "end blocked")
         if seen.get(name) != bare.get(name)
     ]
     if handlers != of_bare:
-        found.append(f"{program.name} {way} at {moment_ms} ms: handlers are {handlers}, bare {of_bare}")
+        found.append(
+            f"{program.name} {way} at {moment_ms} ms: handlers are {handlers}, bare {of_bare}"
+        )
     # A worker may find its parent gone, and says so.
-    if "loaderscope" in seen["stderr"] or ("Traceback" in seen["stderr"] and "workers" not in program.name):
+    if "loaderscope" in seen["stderr"] or (
+        "Traceback" in seen["stderr"] and "workers" not in program.name
+    ):
         found.append(f"{program.name} {way} at {moment_ms} ms: {seen['stderr'][-600:]}")
     return found
 
@@ -53,7 +68,9 @@ def shown(stage: Stage, name: str, way: str, moments_ms: list[float]) -> list[st
     bare = stage.ask(program, BARE).result()
     assert bare.get("arrived") not in (None, "never")
     runs = {ms: stage.ask(program, way, HARMLESS_MOMENT=f"{ms / 1000}") for ms in moments_ms}
-    return [line for ms, run in runs.items() for line in wrong(program, way, ms, run.result(), bare)]
+    return [
+        line for ms, run in runs.items() for line in wrong(program, way, ms, run.result(), bare)
+    ]
 
 
 def judge(name: str, found: list[str]) -> None:
@@ -63,21 +80,29 @@ def judge(name: str, found: list[str]) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("moments_ms", _split(FIRST_HALF_SECOND, 3))
 @pytest.mark.parametrize("way", ["watch", "watch-pure"])
-def test_every_point_of_the_first_half_second(stage: Stage, way: str, moments_ms: list[int]) -> None:
-    judge(f"first half second-{way}", shown(stage, "moments/alarm", way, [float(ms) for ms in moments_ms]))
+def test_every_point_of_the_first_half_second(
+    stage: Stage, way: str, moments_ms: list[int]
+) -> None:
+    judge(
+        f"first half second-{way}",
+        shown(stage, "moments/alarm", way, [float(ms) for ms in moments_ms]),
+    )
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("moments_ms", _split(SOME, 2))
 @pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"moments/alarm"}))
-def test_some_points_of_the_first_half_second(stage: Stage, name: str, moments_ms: list[int]) -> None:
+def test_some_points_of_the_first_half_second(
+    stage: Stage, name: str, moments_ms: list[int]
+) -> None:
     judge(name, shown(stage, name, "all", [float(ms) for ms in moments_ms]))
 
 
 @pytest.mark.timeout(900)
 def test_moments_at_random(stage: Stage) -> None:
-    """Asserts, for programs, ways of watching and moments drawn at random, what `wrong` looks for: the exit code, the
-    error that arrived, the handlers and the blocked signals of a bare run, and no word of ours."""
+    """Asserts, for programs, ways of watching and moments drawn at random, what `wrong` looks for:
+    the exit code, the error that arrived, the handlers and the blocked signals of a bare run, and
+    no word of ours."""
     drawn = os.environ.get("HARMLESS_SEED", "")
     found: list[str] = []
 

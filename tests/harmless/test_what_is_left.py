@@ -17,7 +17,11 @@ WITHIN_S = 30.0
 def test_every_sampler_has_ended(stage: Stage) -> None:
     """Also those of programs that were killed."""
     program = catalogue.programs()["signals/killed"]
-    assert stage.ask(program, "watch").result()["status"] == stage.ask(program, BARE).result()["status"] == -9
+    assert (
+        stage.ask(program, "watch").result()["status"]
+        == stage.ask(program, BARE).result()["status"]
+        == -9
+    )
     stage.wait_until_idle()
     deadline = time.monotonic() + WITHIN_S
     while (found := using(stage.folder)) and time.monotonic() < deadline:

@@ -1,8 +1,10 @@
-"""A process that has imported torch and forks once a program: each begins like a fresh `python program.py`, at once.
+"""A process that has imported torch and forks once a program: each begins like a fresh `python
+program.py`, at once.
 
-Reads one job a line from standard input and answers one line: how the program ended, and what it left running. A fork
-goes on into `perform`, as the last thing this module does, so that it ends as any Python program ends. No thread may
-exist here. `python -m harmless.zygote --job JSON` is one job in an interpreter of its own.
+Reads one job a line from standard input and answers one line: how the program ended, and what it
+left running. A fork goes on into `perform`, as the last thing this module does, so that it ends as
+any Python program ends. No thread may exist here. `python -m harmless.zygote --job JSON` is one job
+in an interpreter of its own.
 """
 
 from __future__ import annotations
@@ -30,11 +32,15 @@ def serve() -> dict[str, Any]:
     from harmless import catalogue, observing, performing  # noqa: F401
     from harmless.preparing import own_shared_memory
 
-    with suppress(AttributeError):  # torch imports at a first batch, and drops what a handler raises meanwhile
+    with suppress(
+        AttributeError
+    ):  # torch imports at a first batch, and drops what a handler raises meanwhile
         torch.autograd.profiler._maybe_cupti_monitor()
     torch.set_num_threads(1)
     for module in (torch.utils.data._utils, torch.utils.data._utils.worker):
-        module.MP_STATUS_CHECK_INTERVAL = 0.5  # how long torch waits for a worker that does not answer
+        module.MP_STATUS_CHECK_INTERVAL = (
+            0.5  # how long torch waits for a worker that does not answer
+        )
     catalogue.programs()
     os.environ["HARMLESS_SHM"] = "own" if own_shared_memory() else "shared"
     gc.collect()
@@ -64,7 +70,10 @@ def _become(job: dict[str, Any]) -> None:
     sys.stdin = open(0, closefd=False)  # noqa: SIM115  the program's, to its end
     os.environ.update(job["environment"])
     if job["options"] is not None:
-        os.execv(sys.executable, [sys.executable, *job["options"], "-m", "harmless.zygote", "--job", json.dumps(job)])
+        os.execv(
+            sys.executable,
+            [sys.executable, *job["options"], "-m", "harmless.zygote", "--job", json.dumps(job)],
+        )
 
 
 def _supervise(pid: int, limit_s: float) -> dict[str, Any]:
@@ -88,7 +97,9 @@ def _supervise(pid: int, limit_s: float) -> dict[str, Any]:
         with suppress(ProcessLookupError):
             os.kill(other, signal.SIGKILL)
     return {
-        "status": os.waitstatus_to_exitcode(status) if in_time else f"still running after {limit_s:.0f} s",
+        "status": os.waitstatus_to_exitcode(status)
+        if in_time
+        else f"still running after {limit_s:.0f} s",
         "left running": len(left) if in_time else None,
         "wall_s": wall_s,
         "cpu_s": usage.ru_utime + usage.ru_stime,

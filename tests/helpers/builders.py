@@ -1,4 +1,5 @@
-"""Runs made up for tests, written through real lanes, so that a test states only what it is about."""
+"""Runs made up for tests, written through real lanes, so that a test states only what it is
+about."""
 
 from __future__ import annotations
 
@@ -33,11 +34,17 @@ def values_of(schema_: Schema, row: Mapping[str, Any]) -> list[float]:
 
 
 def write_lane(
-    directory: Path, name: str, schema_: Schema, rows: Iterable[Mapping[str, Any]], max_bytes: int = 1 << 30
+    directory: Path,
+    name: str,
+    schema_: Schema,
+    rows: Iterable[Mapping[str, Any]],
+    max_bytes: int = 1 << 30,
 ) -> Lane:
     """Write rows as a recording process would; with a small `max_bytes` the oldest are folded."""
     notes: list[str] = []
-    lane = Lane(directory, name, schema_, Budget(max_bytes), notes.append, fold=Compactor(directory, name))
+    lane = Lane(
+        directory, name, schema_, Budget(max_bytes), notes.append, fold=Compactor(directory, name)
+    )
     for row in rows:
         lane.append(*values_of(schema_, row))
     assert not notes, notes
@@ -54,7 +61,8 @@ def loop(
     first_wait_ms: float | None = None,
     **columns: Any,
 ) -> list[dict[str, Any]]:
-    """Rows of one epoch of a steady loop; further columns as constants, or functions of (number, t_ns, wait_ns)."""
+    """Rows of one epoch of a steady loop; further columns as constants, or functions of (number,
+    t_ns, wait_ns)."""
     rows = []
     t = start_ns
     for number in range(batches):
@@ -92,7 +100,9 @@ class RunBuilder:
         }
         (self.path / "run.json").write_text(json.dumps(self.facts))
 
-    def process(self, pid: int = 4000, number: int = 0, ended: bool = True, **facts: Any) -> ProcessBuilder:
+    def process(
+        self, pid: int = 4000, number: int = 0, ended: bool = True, **facts: Any
+    ) -> ProcessBuilder:
         return ProcessBuilder(self.path / f"p{pid}-{number}", pid, ended, facts)
 
     def system(
@@ -164,7 +174,9 @@ class ProcessBuilder:
         return index
 
 
-def epoch_row(rows: list[dict[str, Any]], startup_ms: float | None = None, **values: Any) -> dict[str, Any]:
+def epoch_row(
+    rows: list[dict[str, Any]], startup_ms: float | None = None, **values: Any
+) -> dict[str, Any]:
     """The epoch's row that belongs to the rows of `loop`."""
     first, last = rows[0], rows[-1]
     handed = first["t_ns"] + first["wait_ns"]

@@ -1,4 +1,5 @@
-"""A real run with everything in it, and every kind of damage to its files: for the tests of whatever reads runs."""
+"""A real run with everything in it, and every kind of damage to its files: for the tests of
+whatever reads runs."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ from typing import Any
 
 from builders import T0, ProcessBuilder, epoch_row, loop, write_lane
 from loaderscope.profiler.base import schema
-from loaderscope.profiler.store.lanes.segment_file import COMMITTED_OFFSET, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
+from loaderscope.profiler.store.lanes.segment_file import (
+    COMMITTED_OFFSET,
+    HEADER_BYTES,
+    MAGIC,
+    SCHEMA_OFFSET,
+)
 from loaderscope.profiler.store.run.run_reader import open_run
 
 TRAINING = Path(__file__).parents[1] / "integration" / "small_training.py"
@@ -32,36 +38,51 @@ STACKS = {
 
 
 def record(runs: Path) -> Path:
-    """A training with workers and files, really recorded, and beside it what not every machine can record: a second
-    rank whose older batches are folded, a GPU, stacks."""
+    """A training with workers and files, really recorded, and beside it what not every machine can
+    record: a second rank whose older batches are folded, a GPU, stacks."""
     environment = {
         **os.environ, "LOADERSCOPE_DIR": str(runs), "LOADERSCOPE_STACKS": "eager",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }  # fmt: skip
     subprocess.run(
-        [sys.executable, str(TRAINING), str(runs.parent / "pictures")], env=environment, check=True, timeout=120
+        [sys.executable, str(TRAINING), str(runs.parent / "pictures")],
+        env=environment,
+        check=True,
+        timeout=120,
     )
     (path,) = runs.glob("2*")
     recorded = open_run(path)
     assert recorded.loaders[0].batches.measured("worker"), "workers were not measured"
-    process = ProcessBuilder(path / "p4000-0", 4000, True, {"rank": 1, "world_size": 2, "device": "NVIDIA H200"})
+    process = ProcessBuilder(
+        path / "p4000-0", 4000, True, {"rank": 1, "world_size": 2, "device": "NVIDIA H200"}
+    )
     rows = loop(
         8_700, wait_ms=3.0, fetch_ns=2_000_000, collate_ns=50_000, own_ns=900.0, stall_ns=2_000_000, h2d_ns=9000,
         compute_device_ns=8_000_000, bytes=4096,
     )  # fmt: skip
-    process.loader(rows, loop(30), epochs=[epoch_row(rows, startup_ms=3)], max_bytes=1 << 20, name="Validation")
+    process.loader(
+        rows, loop(30), epochs=[epoch_row(rows, startup_ms=3)], max_bytes=1 << 20, name="Validation"
+    )
     assert list(process.path.glob("*.fold.json")), "nothing was folded"
-    write_lane(process.path, "workers", schema.WORKER, [{"t_ns": T0, "pid": 4005, "worker": 0, "loader": 0}])
+    write_lane(
+        process.path,
+        "workers",
+        schema.WORKER,
+        [{"t_ns": T0, "pid": 4005, "worker": 0, "loader": 0}],
+    )
     (system,) = path.glob("system-*")
     begun = int(recorded.loaders[0].batches["t_ns"][0])
     constant = {"gpu": 0, "util_pct": 60, "mem_used_bytes": 9, "power_mw": 300}
-    write_lane(system, "gpu", schema.GPU, [{"t_ns": begun + n * 10**8, **constant} for n in range(30)])
+    write_lane(
+        system, "gpu", schema.GPU, [{"t_ns": begun + n * 10**8, **constant} for n in range(30)]
+    )
     (system / "stacks-9.json").write_text(json.dumps(STACKS))
     return path
 
 
 def files_of(path: Path) -> Files:
-    """Relative path → content; zeros at the end of a segment, which are no records, are left out."""
+    """Relative path → content; zeros at the end of a segment, which are no records, are left
+    out."""
     found = {}
     for each in sorted(path.rglob("*")):
         if each.is_file():
@@ -137,7 +158,8 @@ def _json_values(data: bytes, rng: random.Random) -> bytes:
             factor = rng.choice([-1, 10**6, 10**200, 10**9])
             holder[key] = holder[key] * factor
         else:
-            # A copy: what later damage puts into one of these lists would otherwise be in all of them, itself included.
+            # A copy: what later damage puts into one of these lists would otherwise be in all of
+            # them, itself included.
             holder[key] = copy.deepcopy(rng.choice(_ODD))
     return json.dumps(value).encode()
 
@@ -159,7 +181,8 @@ _NUMBERS = {
 
 
 def _records(data: bytes, rng: random.Random) -> bytes:
-    """Columns of some or all records given absurd values, one or any; the records' own numbers stay right."""
+    """Columns of some or all records given absurd values, one or any; the records' own numbers stay
+    right."""
     changed = bytearray(data)
     try:
         (record,) = struct.unpack_from("<I", data, 16)
@@ -169,7 +192,9 @@ def _records(data: bytes, rng: random.Random) -> bytes:
     except (struct.error, ValueError, IndexError):
         return flip(data, rng)
     whole = rng.random() < 0.5
-    for name, code, count, offset in rng.sample(fields, min(len(fields), rng.choice([1, 1, 3, 12]))):
+    for name, code, count, offset in rng.sample(
+        fields, min(len(fields), rng.choice([1, 1, 3, 12]))
+    ):
         if name == "seq" and rng.random() < 0.9:
             continue
         pack, odd = _NUMBERS[code]

@@ -1,4 +1,5 @@
-"""A fixed run, fixed advice, and a reader that reads only when told: what the dashboard's tests show."""
+"""A fixed run, fixed advice, and a reader that reads only when told: what the dashboard's tests
+show."""
 
 from __future__ import annotations
 
@@ -24,11 +25,14 @@ HOSTILE = "<script>[b]red[/b]\x1b[31m"
 CODE = "loader = DataLoader(\n    dataset,\n    batch_size=32,\n    num_workers=8,\n)"
 
 
-def recommendation(rule: str, title: str, low: float, mid: float, high: float, **values: Any) -> Recommendation:
+def recommendation(
+    rule: str, title: str, low: float, mid: float, high: float, **values: Any
+) -> Recommendation:
     given: dict[str, Any] = {
         "rule": rule, "title": title, "why": "Every worker was busy while the loop waited.",
         "evidence": {"waiting": "37 %", "workers busy": "93 %"}, "predicted": Range(low, mid, high), "measured": None,
-        "change": Change({}, CODE), "caveat": "Each worker holds a copy of what the data set caches.", "doc": None,
+        "change": Change({}, CODE), "caveat": "Each worker holds a copy of what the data set "
+        "caches.", "doc": None,
     }  # fmt: skip
     return Recommendation(**{**given, **values})
 
@@ -36,7 +40,9 @@ def recommendation(rule: str, title: str, low: float, mid: float, high: float, *
 ADVICE = AdviceView(
     recommendations=(
         recommendation("num-workers", "Raise num_workers from 4 to 8", 1.31, 1.42, 1.52),
-        recommendation("distributed-sampler", "Call set_epoch each epoch", 1, 1, 1, kind="correctness"),
+        recommendation(
+            "distributed-sampler", "Call set_epoch each epoch", 1, 1, 1, kind="correctness"
+        ),
     ),
     rejected=(recommendation("pin-memory", "pin_memory=True", 0.98, 1.0, 1.02),),
     unmeasured={"h2d-copies": "no device: copies were not seen"},
@@ -48,8 +54,11 @@ ADVICE = AdviceView(
 )
 
 
-def train(run: RunBuilder, batches: int = 400, name: str = "Pictures", ended: bool = True, **facts: Any) -> None:
-    """Four workers whose fetching varies, so that batches overtake each other; and a validation loader."""
+def train(
+    run: RunBuilder, batches: int = 400, name: str = "Pictures", ended: bool = True, **facts: Any
+) -> None:
+    """Four workers whose fetching varies, so that batches overtake each other; and a validation
+    loader."""
     varied = random.Random(0)
     process = run.process(ended=ended, **facts)
     rows: list[dict[str, Any]] = []
@@ -162,13 +171,21 @@ async def refresh(app: Dashboard, pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
-OWN = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": False, "persistent_workers": False, "in_order": True}
+OWN = {
+    "num_workers": 4,
+    "prefetch_factor": 2,
+    "pin_memory": False,
+    "persistent_workers": False,
+    "in_order": True,
+}
 
 
 def tuning(**facts: Any) -> dict[str, Any]:
     """`tune0.json` of a loader that is in the middle of its third trial."""
 
-    def trial(outcome: str | None, measured: list[float] | None, windows: int, **changes: Any) -> dict[str, Any]:
+    def trial(
+        outcome: str | None, measured: list[float] | None, windows: int, **changes: Any
+    ) -> dict[str, Any]:
         base = [20 + each % 3 for each in range(windows)]
         gain = measured[1] if measured else 1.0
         return {

@@ -64,13 +64,37 @@ FETCH = CodeStage(
 COLLATE = CodeStage(
     samples=90,
     gil_share=None,
-    hot=(spot("collate_tensor_fn", f"{SITE}/torch/utils/data/_utils/collate.py", 285, 0.9, 0.9, library="torch"),),
+    hot=(
+        spot(
+            "collate_tensor_fn",
+            f"{SITE}/torch/utils/data/_utils/collate.py",
+            285,
+            0.9,
+            0.9,
+            library="torch",
+        ),
+    ),
     lines=(),
     libraries={"torch": 0.9},
-    flame=(FlameNode("default_collate", f"{SITE}/torch/utils/data/_utils/collate.py", 398, False, False, -1, 90),),
+    flame=(
+        FlameNode(
+            "default_collate",
+            f"{SITE}/torch/utils/data/_utils/collate.py",
+            398,
+            False,
+            False,
+            -1,
+            90,
+        ),
+    ),
 )
 CODE = Code(
-    bursts=2, samples=2_410, seconds=16.0, rate_hz=25.0, native=True, stages={"collate": COLLATE, "fetch": FETCH}
+    bursts=2,
+    samples=2_410,
+    seconds=16.0,
+    rate_hz=25.0,
+    native=True,
+    stages={"collate": COLLATE, "fetch": FETCH},
 )
 NO_CODE = Code(0, 0, 0.0, None, False, {}, reason="py-spy is not installed: pip install py-spy")
 
@@ -92,7 +116,10 @@ STORAGE = StorageSummary(
     directories=12,
     kinds=(FileKind(".png", 640, 13_000.0, 15_100), FileKind("", 2, None, None)),
     mounts=(Mount("/", "overlay", "overlay", 600), Mount("/data", "nfs4", "network", 40)),
-    containers=(Container("lmdb", "/data/masks.lmdb", 2_100_000_000), Container("npz", "/data/meta.npz", None)),
+    containers=(
+        Container("lmdb", "/data/masks.lmdb", 2_100_000_000),
+        Container("npz", "/data/meta.npz", None),
+    ),
     epochs=(EpochReads(0, 320, 13_100.0, 12_900.0, 0.5), EpochReads(1, 320, 13_100.0, 0.0, None)),
     dataset_bytes=15_600_000.0,
     memory_bytes=12_000_000_000,
@@ -105,7 +132,14 @@ STORAGE = StorageSummary(
 
 def hostile_code(evil: str) -> Code:
     """Every name and path of it made of markup."""
-    bad = replace(FETCH.hot[0], function=evil, file=f"/{evil}/{evil}", library=evil, called_from=evil, text=evil)
+    bad = replace(
+        FETCH.hot[0],
+        function=evil,
+        file=f"/{evil}/{evil}",
+        library=evil,
+        called_from=evil,
+        text=evil,
+    )
     stage = replace(
         FETCH,
         hot=(bad,),

@@ -14,13 +14,21 @@ def rank(
     workers: int = 0, pid: int | None = None, process: dict[str, Any] | None = None, hiccup_ms: float = 0,
     **columns: Any,
 ) -> None:  # fmt: skip
-    """One rank. What it does not wait for its data of a step, it computes, or waits for the other ranks."""
+    """One rank. What it does not wait for its data of a step, it computes, or waits for the other
+    ranks."""
     rows = loop(batches, wait_ms, step_ms - wait_ms, fetch_ns=round(fetch_ms * MS),
                 **{"collate_ns": MS // 10, **columns})  # fmt: skip
     for row in rows[20:] if hiccup_ms else ():
         row["wait_ns" if row is rows[20] else "t_ns"] += round(hiccup_ms * MS)
-    made = run.process(pid=pid or 4000 + number, **{"rank": number, "world_size": WORLD, **(process or {})})
-    made.loader(rows, epochs=[epoch_row(rows)], config={"num_workers": workers, "dataset": "train.Rows"}, name="Rows")
+    made = run.process(
+        pid=pid or 4000 + number, **{"rank": number, "world_size": WORLD, **(process or {})}
+    )
+    made.loader(
+        rows,
+        epochs=[epoch_row(rows)],
+        config={"num_workers": workers, "dataset": "train.Rows"},
+        name="Rows",
+    )
 
 
 def job(run: RunBuilder, slow: int, ranks: int = WORLD) -> None:

@@ -20,7 +20,12 @@ NO_ADVICE = "No change was found"
 
 def contradictions(report: Report) -> list[str]:
     """All that is wrong with a report, by itself and as it is shown; nothing where it is right."""
-    found = [f"{each.name}: {wrong}" for each in report.loaders for rule in _OF_A_LOADER for wrong in rule(each)]
+    found = [
+        f"{each.name}: {wrong}"
+        for each in report.loaders
+        for rule in _OF_A_LOADER
+        for wrong in rule(each)
+    ]
     for name, text in (
         ("brief", render_brief(report)),
         ("full", render_text(report)),
@@ -48,7 +53,12 @@ def _no_gain_above_free_loading(loader: LoaderReport) -> Iterator[str]:
         if not 0 <= p.low <= p.mid <= p.high:
             yield f"{each.title}: {p} is no range"
         said = each.rule in ("h2d-copies", "h2d-dtype", "pin-memory") or MORE_THAN_FREE in each.why
-        if each.kind == "speed" and loader.headroom is not None and not said and p.high > loader.headroom * 1.001:
+        if (
+            each.kind == "speed"
+            and loader.headroom is not None
+            and not said
+            and p.high > loader.headroom * 1.001
+        ):
             yield f"{each.title}: {p.high:.2f} beside a headroom of {loader.headroom:.2f}"
 
 
@@ -58,7 +68,9 @@ def _plan_and_advice(loader: LoaderReport) -> Iterator[str]:
         yield "a plan without advice, or advice without a plan"
     if plan is None:
         return
-    if sorted(each.advice for each in (*plan.steps, *plan.left_out)) != list(range(len(loader.recommendations))):
+    if sorted(each.advice for each in (*plan.steps, *plan.left_out)) != list(
+        range(len(loader.recommendations))
+    ):
         yield "a recommendation is not in the plan, or twice"
     speed = [each for each in plan.steps if loader.recommendations[each.advice].kind == "speed"]
     if speed and speed[0].together != loader.recommendations[speed[0].advice].predicted:
@@ -88,7 +100,8 @@ def _computing_and_waiting(loader: LoaderReport) -> Iterator[str]:
 
 
 def _reading(loader: LoaderReport) -> Iterator[str]:
-    """One share of reading and of decoding in advice and in the summary; nothing of what lies in memory is read."""
+    """One share of reading and of decoding in advice and in the summary; nothing of what lies in
+    memory is read."""
     storage = loader.storage
     if storage is None:
         return
@@ -96,13 +109,19 @@ def _reading(loader: LoaderReport) -> Iterator[str]:
         for each in (*loader.recommendations, *loader.rejected):
             if each.rule != "storage-format" or share is None:
                 continue
-            for told in re.findall(rf"[{name[0]}{name[0].upper()}]{name[1:]}(?: them)? (?:is )?([\d.<]+ %)", each.why):
+            for told in re.findall(
+                rf"[{name[0]}{name[0].upper()}]{name[1:]}(?: them)? (?:is )?([\d.<]+ %)", each.why
+            ):
                 if told != percent(share):
                     yield f"{each.title}: {name} {told} beside {percent(share)}"
     for each in (*loader.recommendations, *loader.rejected):
         if "the rest is reading it" in each.why and (storage.reading_share or 0.0) < 0.5:
             yield f"{each.title}: reading, which is {percent(storage.reading_share)} of fetch"
-    nothing = not storage.opens_per_sample and not storage.read_bytes_per_sample and not storage.disk_bytes_per_sample
+    nothing = (
+        not storage.opens_per_sample
+        and not storage.read_bytes_per_sample
+        and not storage.disk_bytes_per_sample
+    )
     if nothing and not storage.containers and (storage.reading_share or 0.0) > 0.01:
         yield f"reading is {percent(storage.reading_share)} of fetch, and nothing was read"
 
@@ -115,9 +134,17 @@ def _stacks(loader: LoaderReport) -> Iterator[str]:
 
 def _what_limits(loader: LoaderReport) -> Iterator[str]:
     said = nothing_to_change(loader)
-    if loader.recommendations or said is None or loader.verdict != "input-bound" or loader.waiting is None:
+    if (
+        loader.recommendations
+        or said is None
+        or loader.verdict != "input-bound"
+        or loader.waiting is None
+    ):
         return
-    clear = max([*(c.share for c in loader.waiting.causes.values()), *loader.waiting.work.values()], default=0.0)
+    clear = max(
+        [*(c.share for c in loader.waiting.causes.values()), *loader.waiting.work.values()],
+        default=0.0,
+    )
     if clear >= 0.9 and "What limits" not in said and "unknown" not in loader.waiting.causes:
         yield f"{said!r}: without what limits then"
 
@@ -149,7 +176,9 @@ def _of_a_text(report: Report, text: str) -> Iterator[str]:
         yield f"{NO_ADVICE}, and advice"
     if "finished" in text and report.run.state == "interrupted":
         yield "finished, and interrupted"
-    yield from (f"{word} is no figure" for word in ("nan %", "inf %", "×nan", "×inf") if word in text)
+    yield from (
+        f"{word} is no figure" for word in ("nan %", "inf %", "×nan", "×inf") if word in text
+    )
 
 
 def one_loader(report: Report, **changed: object) -> Report:

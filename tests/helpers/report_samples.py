@@ -1,4 +1,5 @@
-"""A run with everything in it, and a report with every kind of advice, for the tests of the report formats."""
+"""A run with everything in it, and a report with every kind of advice, for the tests of the report
+formats."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from builders import MS, RUN_ID, T0, RunBuilder, epoch_row
-from inside_samples import CODE, STORAGE, TRANSFORMS, hostile_code, hostile_storage, hostile_transforms
+from inside_samples import (
+    CODE,
+    STORAGE,
+    TRANSFORMS,
+    hostile_code,
+    hostile_storage,
+    hostile_transforms,
+)
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Capacity, Change, Range, Recommendation, Report
 from loaderscope.profiler.store.run.run import Run
@@ -22,9 +30,15 @@ EVIL_CODE = "```\n</script><script>alert(1)</script>\n````\nprint('|')"
 
 
 def pipeline(
-    batches: int, compute_ms: float = 30.0, fetch_ms: float = 160.0, seed: int = 1, start_ns: int = T0, epoch: int = 0
+    batches: int,
+    compute_ms: float = 30.0,
+    fetch_ms: float = 160.0,
+    seed: int = 1,
+    start_ns: int = T0,
+    epoch: int = 0,
 ) -> list[dict[str, Any]]:
-    """Rows of a loop over WORKERS workers that run ahead: the times add up as they do in a real loader."""
+    """Rows of a loop over WORKERS workers that run ahead: the times add up as they do in a real
+    loader."""
     random = np.random.default_rng(seed)
     free = [start_ns + (50 + 10 * w) * MS for w in range(WORKERS)]
     t, pinned_until, rows = start_ns, start_ns, []
@@ -88,7 +102,9 @@ def full_run(runs: Path, id_: str = RUN_ID, batches: int = 300, **pipeline_facts
         config={"num_workers": WORKERS, "prefetch_factor": 2, "pin_memory": True, "batch_size": 32},
     )  # fmt: skip
     system = system_rows(20)
-    builder.system(**system, gpus=[{"index": 0, "name": "NVIDIA H200"}], cores_logical=16, affinity=16)
+    builder.system(
+        **system, gpus=[{"index": 0, "name": "NVIDIA H200"}], cores_logical=16, affinity=16
+    )
     return open_run(builder.path)
 
 
@@ -97,11 +113,14 @@ def advice(title: str = "Use 8 workers", **changed: Any) -> Recommendation:
         Recommendation(
             rule="num-workers",
             title=title,
-            why="Fetching takes 160 ms a batch and four workers make 24 batches/s; the loop could use 33.",
+            why="Fetching takes 160 ms a batch and four workers make 24 batches/s; the loop could "
+            "use 33.",
             evidence={"fetch": "160 ms a batch", "effective CPUs": "16 cores"},
             predicted=Range(1.22, 1.35, 1.41),
             measured=None,
-            change=Change({"num_workers": 8}, "loader = DataLoader(\n    dataset,\n    num_workers=8,\n)"),
+            change=Change(
+                {"num_workers": 8}, "loader = DataLoader(\n    dataset,\n    num_workers=8,\n)"
+            ),
             caveat="Each worker holds 120 MB.",
             doc="loaderscope rules num-workers",
         ),
@@ -125,7 +144,8 @@ def full_report(run: Run) -> Report:
         capacities={"workers": Capacity(24.4, "4 workers, each as fast as now"),
                     "compute": Capacity(33.0, "no waiting"), "index": Capacity(None, "not measured")},
         limit="workers",
-        unmeasured={"page-cache": "whether reads came from disk: no samples of the worker processes"},
+        unmeasured={"page-cache": "whether reads came from disk: no samples of the worker "
+        "processes"},
         code=CODE, transforms=TRANSFORMS, storage=STORAGE,
     )  # fmt: skip
     return replace(report, loaders=(loader, *report.loaders[1:]))
@@ -144,6 +164,13 @@ def hostile_report(report: Report) -> Report:
         )
         for each in report.loaders
     )  # fmt: skip
-    run = replace(report.run, id=EVIL, argv=(EVIL, "@someone", "#1"), host=EVIL, platform=EVIL, devices=(EVIL,))
+    run = replace(
+        report.run,
+        id=EVIL,
+        argv=(EVIL, "@someone", "#1"),
+        host=EVIL,
+        platform=EVIL,
+        devices=(EVIL,),
+    )
     system = replace(report.system, reasons={"system": EVIL, "gpus": EVIL})
     return replace(report, loaders=loaders, run=run, system=system, notes=(EVIL,))

@@ -1,5 +1,5 @@
-"""Cases for rules: of a real DataLoader (what is seen of it), of rows made up (what was measured), and of a what-if
-model whose answers a test chooses; and what a rule says of a case."""
+"""Cases for rules: of a real DataLoader (what is seen of it), of rows made up (what was measured),
+and of a what-if model whose answers a test chooses; and what a rule says of a case."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ANSWER = Range(1.5, 2.0, 2.5)
 
 
 class FakeWhatIf:
-    """Answers with a range, a factor (ten percent to each side) or what a function of the changes gives, and remembers
-    what it was asked."""
+    """Answers with a range, a factor (ten percent to each side) or what a function of the changes
+    gives, and remembers what it was asked."""
 
     baseline_batches_per_s = 100.0
     crowded = False
@@ -59,8 +59,9 @@ def case_of(
     system: Mapping[str, Any] | None = None,
     report: Callable[[LoaderReport], LoaderReport] | None = None,
 ) -> Case:
-    """The case of the one loader in a run of these rows, one epoch a lane unless `epochs` are given. `loader` is looked
-    at as a recording process would; `system` are the arguments of RunBuilder.system."""
+    """The case of the one loader in a run of these rows, one epoch a lane unless `epochs` are
+    given. `loader` is looked at as a recording process would; `system` are the arguments of
+    RunBuilder.system."""
     run = RunBuilder(path / "cases")
     run.process(**(process or {})).loader(
         [row for rows in lanes for row in rows],
@@ -82,22 +83,34 @@ def case_of(
 
 
 def workers_config(workers: int = 2, **more: Any) -> dict[str, Any]:
-    return {"num_workers": workers, "prefetch_factor": 2, "in_order": True, "start_method": "fork", **more}
+    return {
+        "num_workers": workers,
+        "prefetch_factor": 2,
+        "in_order": True,
+        "start_method": "fork",
+        **more,
+    }
 
 
 def outcomes(name: str, case: Case) -> list[Outcome]:
-    """All that the rule says of this case. Whatever that is, its code parses and its evidence has units."""
+    """All that the rule says of this case. Whatever that is, its code parses and its evidence has
+    units."""
     found = list(rule(name).examine(case))
     for outcome in found:
         if isinstance(outcome, Advice):
             compile(outcome.code, "advice", "exec")
-            assert outcome.title and outcome.why.rstrip(")").endswith(".") and outcome.evidence, outcome
-            assert all(what and _is_figure(value) for what, value in outcome.evidence.items()), outcome.evidence
+            assert outcome.title and outcome.why.rstrip(")").endswith(".") and outcome.evidence, (
+                outcome
+            )
+            assert all(what and _is_figure(value) for what, value in outcome.evidence.items()), (
+                outcome.evidence
+            )
     return found
 
 
 def _is_figure(value: str) -> bool:
-    """A number, with a word or sign behind it unless it counts what its name says; or what something is called."""
+    """A number, with a word or sign behind it unless it counts what its name says; or what
+    something is called."""
     is_count = value.replace(",", "").isdigit()
     has_unit = any(c.isdigit() for c in value) and not value.replace(".", "").isdigit()
     return is_count or has_unit or " " in value.strip() or value.isidentifier()
@@ -129,6 +142,8 @@ def arguments(code: str) -> dict[str, Any]:
     (call,) = (
         node
         for node in ast.walk(ast.parse(code))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "DataLoader"
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "DataLoader"
     )
     return {keyword.arg or "**": ast.unparse(keyword.value) for keyword in call.keywords}

@@ -11,7 +11,12 @@ US = 1_000
 
 
 def rows_of(
-    epochs: int = 2, batches: int = 60, *, wait_ms: float = 1.0, compute_ms: float = 0.5, **columns: Any
+    epochs: int = 2,
+    batches: int = 60,
+    *,
+    wait_ms: float = 1.0,
+    compute_ms: float = 0.5,
+    **columns: Any,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """(rows, epoch rows) of some alike epochs, one after another."""
     rows: list[dict[str, Any]] = []
@@ -57,7 +62,8 @@ def worker_loop(
 
 
 def main_loop(batches: int, compute_ms: float = 5.0, **stages_ms: float) -> list[dict[str, Any]]:
-    """A loop without workers: waiting is the sum of the stages; `fetch_cpu` is CPU over wall time."""
+    """A loop without workers: waiting is the sum of the stages; `fetch_cpu` is CPU over wall
+    time."""
     cpu = stages_ms.pop("fetch_cpu", 1.0)
     wait = sum(stages_ms.values())
     columns = {f"{name}_ns": round(value * MS) for name, value in stages_ms.items()}
@@ -77,7 +83,8 @@ def host_samples(
     fds: int | Callable[[int], int] = 20,
     **machine: Any,
 ) -> dict[str, Any]:
-    """Arguments for RunBuilder.system: a sample a second of the training process and its workers."""
+    """Arguments for RunBuilder.system: a sample a second of the training process and its
+    workers."""
     second = 10**9
     process: list[dict[str, Any]] = []
     for n in range(seconds):

@@ -1,4 +1,5 @@
-"""Stack samples made up for tests: "Pictures.__getitem__ /home/u/patches.py:41 > load site/PIL/ImageFile.py:425"."""
+"""Stack samples made up for tests: "Pictures.__getitem__ /home/u/patches.py:41 > load
+site/PIL/ImageFile.py:425"."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ OWN = "/home/u/patches.py"
 
 
 def frame(told: str) -> Frame:
-    """One frame of "function file:line"; "site/" and "std/" stand for the usual folders, "native " marks compiled."""
+    """One frame of "function file:line"; "site/" and "std/" stand for the usual folders, "native "
+    marks compiled."""
     native = told.startswith("native ")
     function, _, place = told.removeprefix("native ").rpartition(" ")
     file, _, line = place.rpartition(":")
@@ -31,7 +33,9 @@ def frame(told: str) -> Frame:
     return Frame(function, file, int(line), native)
 
 
-def burst(*stacks: tuple[int, str, str, int], gil: Mapping[int, float] | None = None, **facts: Any) -> StackCapture:
+def burst(
+    *stacks: tuple[int, str, str, int], gil: Mapping[int, float] | None = None, **facts: Any
+) -> StackCapture:
     """A burst of (pid, stage, frames joined by " > ", samples)."""
     table: dict[Frame, int] = {}
     made = []
@@ -43,14 +47,20 @@ def burst(*stacks: tuple[int, str, str, int], gil: Mapping[int, float] | None = 
         samples[pid] = samples.get(pid, 0) + count
     known = {"number": 0, "t_begin_ns": T0, "t_end_ns": T0 + 8_000 * MS, "rate_hz": 25.0, "native": False,
              "why": "steady", **facts}  # fmt: skip
-    return StackCapture(frames=tuple(table), stacks=tuple(made), samples=samples, gil=gil or {}, **known)
+    return StackCapture(
+        frames=tuple(table), stacks=tuple(made), samples=samples, gil=gil or {}, **known
+    )
 
 
-def with_bursts(path: Path, *bursts: StackCapture, reasons: Mapping[str, str] | None = None, **host: Any) -> Run:
+def with_bursts(
+    path: Path, *bursts: StackCapture, reasons: Mapping[str, str] | None = None, **host: Any
+) -> Run:
     """The run in this directory as if its sampler had taken these bursts."""
     run = open_run(path)
     assert run.systems
-    system: SystemRun = replace(run.systems[0], bursts=bursts, **({"reasons": reasons} if reasons else {}), **host)
+    system: SystemRun = replace(
+        run.systems[0], bursts=bursts, **({"reasons": reasons} if reasons else {}), **host
+    )
     return replace(run, systems=(system, *run.systems[1:]))
 
 
@@ -63,9 +73,11 @@ def add_workers(path: Path, *workers: tuple[int, int, int]) -> None:
     write_lane(path, "workers", schema.WORKER, rows)
 
 
-def seen(case: Case, *stacks: tuple[str, int], text: str | None = None, stage: str = "fetch") -> Case:
-    """The case as if these stacks of a stage had been sampled: ("frames joined by ' > '", samples). `text` is the
-    source of every own line."""
+def seen(
+    case: Case, *stacks: tuple[str, int], text: str | None = None, stage: str = "fetch"
+) -> Case:
+    """The case as if these stacks of a stage had been sampled: ("frames joined by ' > '", samples).
+    `text` is the source of every own line."""
     made = burst(*((case.process.pid, stage, told, count) for told, count in stacks))
     path = case.run.path
     assert not case.run.systems

@@ -52,8 +52,8 @@ def looks_of(
     containers: tuple[tuple[str, str, int | None], ...] = (),
     **more: Any,
 ) -> SampledFetches:
-    """Looks at SAMPLES samples of one epoch, each of which opens one file (`suffix` None: none). Times a sample; bytes
-    a sample, by default those of the file, all from the disk."""
+    """Looks at SAMPLES samples of one epoch, each of which opens one file (`suffix` None: none).
+    Times a sample; bytes a sample, by default those of the file, all from the disk."""
     opened = (SAMPLES if suffix is not None else 0) if opens is None else opens
     read = mean_bytes * (suffix is not None) if read is None else read
     disk = read if disk is None else disk
@@ -72,7 +72,9 @@ def looks_of(
         "reopened": opened - different,
         "sequential": sequential,
         "directories": 1,
-        "suffixes": {suffix: SuffixTotals(opened, opened, mean_bytes * opened, mean_bytes)} if suffix else {},
+        "suffixes": {suffix: SuffixTotals(opened, opened, mean_bytes * opened, mean_bytes)}
+        if suffix
+        else {},
         "folders": {"/data": opened} if opened else {},
         "mounts": (MountTotals("/", mount, opened),) if opened else (),
         "containers": tuple(ContainerFile(path, kind, size) for kind, path, size in containers),
@@ -84,9 +86,17 @@ def looks_of(
 
 def memory(total: float = 32e9, **columns: Any) -> dict[str, Any]:
     """A sampler that saw so much memory, and a training process that holds 1 GB of it."""
-    machine = [{"t_ns": T0 + n * 200 * MS, "mem_total_bytes": int(total), **columns} for n in range(10)]
+    machine = [
+        {"t_ns": T0 + n * 200 * MS, "mem_total_bytes": int(total), **columns} for n in range(10)
+    ]
     process = [
-        {"t_ns": T0 + n * 200 * MS, "pid": 4000, "owner_pid": 4000, "role": 0, "pss_bytes": 1_000_000_000}
+        {
+            "t_ns": T0 + n * 200 * MS,
+            "pid": 4000,
+            "owner_pid": 4000,
+            "role": 0,
+            "pss_bytes": 1_000_000_000,
+        }
         for n in range(10)
     ]
     return {"machine": machine, "process": process}
@@ -105,7 +115,8 @@ def stored_case(
     system: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Case:
-    """A loop that waits for batches of four. The first batch of the loader is looked at as a recording would."""
+    """A loop that waits for batches of four. The first batch of the loader is looked at as a
+    recording would."""
     fetch = round(fetch_ms * MS)
     one = batch if batch is not None else next(iter(loader))
     nbytes = sum(each.nbytes for each in _tensors(one))
@@ -129,7 +140,13 @@ def stored_case(
 def _tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         return [value]
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    inside = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list | tuple)
+        else ()
+    )
     return [tensor for each in inside for tensor in _tensors(each)]
 
 
@@ -143,7 +160,9 @@ def pasted(code: str, dataset: Any, **names: Any) -> Any:
 def equal(one: Any, other: Any) -> bool:
     """Whether two batches hold the same, in tensors of the same types."""
     if isinstance(one, torch.Tensor):
-        return isinstance(other, torch.Tensor) and one.dtype == other.dtype and torch.equal(one, other)
+        return (
+            isinstance(other, torch.Tensor) and one.dtype == other.dtype and torch.equal(one, other)
+        )
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple):

@@ -56,7 +56,9 @@ class Script:
 
     COMPARED = 1
 
-    def __init__(self, loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True) -> None:
+    def __init__(
+        self, loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True
+    ) -> None:
         self.plan, self.kept, self.at_once = plan, kept, at_once
         self.pools = self.batches = 0
         self.compared = self.COMPARED
@@ -101,7 +103,9 @@ class Script:
         self.failures.append(error)
 
 
-def scripted(loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True) -> Script:
+def scripted(
+    loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True
+) -> Script:
     script = Script(loader, plan, kept, at_once)
     hand_out(watch(loader), handing_out(script))
     return script
@@ -115,7 +119,13 @@ class Restless(Script):
     def __init__(self, loader: Any) -> None:
         super().__init__(loader, {})
         own = settings_of(loader)
-        others = [Settings(1), Settings(2, 3), Settings(0), Settings(1, 1), Settings(0, batched=True)]
+        others = [
+            Settings(1),
+            Settings(2, 3),
+            Settings(0),
+            Settings(1, 1),
+            Settings(0, batched=True),
+        ]
         self.turns = [own, *(replace(each, in_order=own.in_order) for each in others)]
         self.turns = [each for each in self.turns if why_refused(loader, own, each) is None]
 
@@ -138,7 +148,8 @@ def restless(loader: Any) -> Any:
 
 
 def deciding(loader: Any) -> Any:
-    """Tuned as tuning decides, in a hurry: looks and trials take a few batches, and workers are always tried first."""
+    """Tuned as tuning decides, in a hurry: looks and trials take a few batches, and workers are
+    always tried first."""
     from loaderscope.tuning import candidates, look, told, trial, tune, tuner, window
 
     look.LOOK_BATCHES, look.LOOK_S = 12, 0.02
@@ -152,7 +163,12 @@ def deciding(loader: Any) -> Any:
 
 
 def _hurried(own: Settings) -> list[Settings]:
-    others = [own.with_workers(2), own.with_workers(0), replace(own.with_workers(3), prefetch_factor=4), own.looked_up]
+    others = [
+        own.with_workers(2),
+        own.with_workers(0),
+        replace(own.with_workers(3), prefetch_factor=4),
+        own.looked_up,
+    ]
     return [each for each in others if each != own]
 
 

@@ -1,4 +1,5 @@
-"""Torch's modes, of which a program may have one active: they see every call and every operator inside them."""
+"""Torch's modes, of which a program may have one active: they see every call and every operator
+inside them."""
 
 from __future__ import annotations
 
@@ -16,12 +17,16 @@ def seen_by_modes() -> Iterator[list[Any]]:
     seen: list[Any] = []
 
     class Functions(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             seen.append(func)
             return func(*args, **(kwargs or {}))
 
     class Dispatched(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             seen.append(func)
             return func(*args, **(kwargs or {}))
 

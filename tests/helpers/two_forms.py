@@ -1,4 +1,5 @@
-"""The package in both forms of its hot path, in one process: as it is, and imported anew under LOADERSCOPE_PURE=1."""
+"""The package in both forms of its hot path, in one process: as it is, and imported anew under
+LOADERSCOPE_PURE=1."""
 
 from __future__ import annotations
 
@@ -26,13 +27,18 @@ def _is_compiled() -> bool:
 
 
 def _of_package() -> dict[str, ModuleType]:
-    return {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "loaderscope"}
+    return {
+        name: module
+        for name, module in sys.modules.items()
+        if name.partition(".")[0] == "loaderscope"
+    }
 
 
 @contextmanager
 def form(name: str) -> Iterator[Any]:
-    """What imports modules of the package by their names in it, in this form. Whatever else imports them meanwhile,
-    here or in a process started here, gets the same. Nothing is watched afterwards, and no run open."""
+    """What imports modules of the package by their names in it, in this form. Whatever else imports
+    them meanwhile, here or in a process started here, gets the same. Nothing is watched afterwards,
+    and no run open."""
     if name == (COMPILED if _is_compiled() else PYTHON):
         yield _imported
         _let_go()

@@ -1,8 +1,10 @@
-"""Data loading as people do it, each case once bare and once watched: what it shows must be the same.
+"""Data loading as people do it, each case once bare and once watched: what it shows must be the
+same.
 
-Run as `python cases.py bare|watched|all|still|tuned CASE...`: prints one JSON line a case. Each case returns what a
-training loop would see; the harness adds random states, warnings, exceptions and what was left behind. "still" is bare,
-and "tuned" has other settings every few batches; in both, samples do not show the random state of whoever makes them.
+Run as `python cases.py bare|watched|all|still|tuned CASE...`: prints one JSON line a case. Each
+case returns what a training loop would see; the harness adds random states, warnings, exceptions
+and what was left behind. "still" is bare, and "tuned" has other settings every few batches; in
+both, samples do not show the random state of whoever makes them.
 """
 
 from __future__ import annotations
@@ -28,7 +30,15 @@ from typing import Any
 import numpy as np
 import psutil
 import torch
-from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, Dataset, IterableDataset, RandomSampler, Subset
+from torch.utils.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    Subset,
+)
 
 N = 24
 DRAWS = True  # whether samples do
@@ -214,7 +224,12 @@ class Hanging(Map):
 def digest(value: Any) -> Any:
     """A value as JSON that is equal if and only if the value is, bit by bit."""
     if isinstance(value, torch.Tensor):
-        return ["tensor", str(value.dtype), list(value.shape), hashlib.md5(value.numpy().tobytes()).hexdigest()]
+        return [
+            "tensor",
+            str(value.dtype),
+            list(value.shape),
+            hashlib.md5(value.numpy().tobytes()).hexdigest(),
+        ]
     if isinstance(value, np.ndarray):
         return ["array", str(value.dtype), hashlib.md5(value.tobytes()).hexdigest()]
     if isinstance(value, dict):
@@ -250,10 +265,16 @@ def simple(name: str, make: Callable[[], Any], epochs: int = 1) -> None:
 simple("map", lambda: DataLoader(Map(), batch_size=4))
 simple("map_workers", lambda: DataLoader(Map(), batch_size=4, num_workers=2))
 simple("shuffled_epochs", lambda: DataLoader(Map(), batch_size=5, shuffle=True), epochs=3)
-simple("shuffled_epochs_workers", lambda: DataLoader(Map(), batch_size=5, shuffle=True, num_workers=2), epochs=2)
+simple(
+    "shuffled_epochs_workers",
+    lambda: DataLoader(Map(), batch_size=5, shuffle=True, num_workers=2),
+    epochs=2,
+)
 simple(
     "own_generator",
-    lambda: DataLoader(Map(), batch_size=5, shuffle=True, generator=torch.Generator().manual_seed(7)),
+    lambda: DataLoader(
+        Map(), batch_size=5, shuffle=True, generator=torch.Generator().manual_seed(7)
+    ),
     epochs=2,
 )
 simple("drop_last", lambda: DataLoader(Map(), batch_size=7, drop_last=True))
@@ -262,22 +283,39 @@ simple("iterable_drop_last", lambda: DataLoader(Stream(), batch_size=5, drop_las
 simple("iterable_workers", lambda: DataLoader(Stream(), batch_size=4, num_workers=2), epochs=2)
 simple("no_batches", lambda: DataLoader(Map(), batch_size=None))
 simple("no_batches_workers", lambda: DataLoader(Map(), batch_size=None, num_workers=2))
-simple("sampler_of_lists", lambda: DataLoader(WholeBatch(), batch_size=None, sampler=BatchSampler(range(N), 5, False)))
+simple(
+    "sampler_of_lists",
+    lambda: DataLoader(WholeBatch(), batch_size=None, sampler=BatchSampler(range(N), 5, False)),
+)
 simple(
     "sampler_of_lists_workers",
-    lambda: DataLoader(WholeBatch(), batch_size=None, sampler=BatchSampler(range(N), 5, False), num_workers=2),
+    lambda: DataLoader(
+        WholeBatch(), batch_size=None, sampler=BatchSampler(range(N), 5, False), num_workers=2
+    ),
 )
 simple("no_batches_iterable", lambda: DataLoader(Stream(), batch_size=None, num_workers=2))
 simple("sampler", lambda: DataLoader(Map(), batch_size=4, sampler=Sampler_()))
 simple(
     "batch_sampler",
-    lambda: DataLoader(Map(), batch_sampler=BatchSampler(RandomSampler(range(N)), 5, False), num_workers=2),
+    lambda: DataLoader(
+        Map(), batch_sampler=BatchSampler(RandomSampler(range(N)), 5, False), num_workers=2
+    ),
 )
 simple("tuples_from_batch_sampler", lambda: DataLoader(Map(), batch_sampler=TwoByTwo()))
-simple("tuples_from_batch_sampler_workers", lambda: DataLoader(Map(), batch_sampler=TwoByTwo(), num_workers=1))
+simple(
+    "tuples_from_batch_sampler_workers",
+    lambda: DataLoader(Map(), batch_sampler=TwoByTwo(), num_workers=1),
+)
 simple("collate", lambda: DataLoader(Map(), batch_size=4, collate_fn=indices_only, num_workers=2))
-simple("worker_init", lambda: DataLoader(Map(), batch_size=4, worker_init_fn=seed_worker, num_workers=2))
-simple("persistent", lambda: DataLoader(Map(), batch_size=4, num_workers=2, persistent_workers=True), epochs=3)
+simple(
+    "worker_init",
+    lambda: DataLoader(Map(), batch_size=4, worker_init_fn=seed_worker, num_workers=2),
+)
+simple(
+    "persistent",
+    lambda: DataLoader(Map(), batch_size=4, num_workers=2, persistent_workers=True),
+    epochs=3,
+)
 simple(
     "persistent_iterable",
     lambda: DataLoader(Stream(), batch_size=4, num_workers=2, persistent_workers=True),
@@ -286,35 +324,66 @@ simple(
 simple("prefetch", lambda: DataLoader(Map(), batch_size=2, num_workers=2, prefetch_factor=5))
 simple("timeout_not_reached", lambda: DataLoader(Map(), batch_size=4, num_workers=1, timeout=60))
 simple("pin_memory", lambda: DataLoader(Map(), batch_size=4, pin_memory=True))
-simple("pin_memory_workers", lambda: DataLoader(Map(), batch_size=4, pin_memory=True, num_workers=2))
+simple(
+    "pin_memory_workers", lambda: DataLoader(Map(), batch_size=4, pin_memory=True, num_workers=2)
+)
 simple("getitems", lambda: DataLoader(Batched(), batch_size=4))
 simple("getitems_workers", lambda: DataLoader(Batched(), batch_size=4, num_workers=2))
 simple("subset", lambda: DataLoader(Subset(Map(), [3, 1, 4, 1, 5]), batch_size=2))
-simple("subset_workers", lambda: DataLoader(Subset(Batched(), [3, 1, 4, 1, 5]), batch_size=2, num_workers=2))
+simple(
+    "subset_workers",
+    lambda: DataLoader(Subset(Batched(), [3, 1, 4, 1, 5]), batch_size=2, num_workers=2),
+)
 simple("concat", lambda: DataLoader(ConcatDataset([Map(), Batched()]), batch_size=6, num_workers=2))
 simple("special_batch", lambda: DataLoader(Map(), batch_size=4, collate_fn=special, num_workers=2))
 simple("nested_loader", lambda: DataLoader(Nested(), batch_size=4))
 simple("nested_loader_workers", lambda: DataLoader(Nested(), batch_size=4, num_workers=2))
 simple("own_loader_class", lambda: OwnLoader(Map(), batch_size=4, num_workers=2))
-simple("spawn", lambda: DataLoader(Map(), batch_size=4, num_workers=1, multiprocessing_context="spawn"))
-simple("forkserver", lambda: DataLoader(Map(), batch_size=4, num_workers=1, multiprocessing_context="forkserver"))
+simple(
+    "spawn", lambda: DataLoader(Map(), batch_size=4, num_workers=1, multiprocessing_context="spawn")
+)
+simple(
+    "forkserver",
+    lambda: DataLoader(Map(), batch_size=4, num_workers=1, multiprocessing_context="forkserver"),
+)
 simple("fails", lambda: DataLoader(Failing(ValueError("bad sample")), batch_size=4))
-simple("fails_workers", lambda: DataLoader(Failing(ValueError("bad sample")), batch_size=4, num_workers=2))
-simple("fails_key_error", lambda: DataLoader(Failing(KeyError("lost")), batch_size=4, num_workers=1))
-simple("fails_getitems", lambda: DataLoader(ConcatDataset([Failing(OSError(5, "I/O"))]), batch_size=4))
+simple(
+    "fails_workers",
+    lambda: DataLoader(Failing(ValueError("bad sample")), batch_size=4, num_workers=2),
+)
+simple(
+    "fails_key_error", lambda: DataLoader(Failing(KeyError("lost")), batch_size=4, num_workers=1)
+)
+simple(
+    "fails_getitems", lambda: DataLoader(ConcatDataset([Failing(OSError(5, "I/O"))]), batch_size=4)
+)
 simple("fails_collate", lambda: DataLoader(Map(), batch_size=4, collate_fn=failing_collate))
-simple("fails_collate_workers", lambda: DataLoader(Map(), batch_size=4, collate_fn=failing_collate, num_workers=2))
-simple("fails_init", lambda: DataLoader(Map(), batch_size=4, worker_init_fn=failing_init, num_workers=1))
+simple(
+    "fails_collate_workers",
+    lambda: DataLoader(Map(), batch_size=4, collate_fn=failing_collate, num_workers=2),
+)
+simple(
+    "fails_init",
+    lambda: DataLoader(Map(), batch_size=4, worker_init_fn=failing_init, num_workers=1),
+)
 simple("fails_sampler", lambda: DataLoader(Map(), batch_size=1, sampler=FailingSampler()))
-simple("fails_sampler_workers", lambda: DataLoader(Map(), batch_size=1, sampler=FailingSampler(), num_workers=1))
+simple(
+    "fails_sampler_workers",
+    lambda: DataLoader(Map(), batch_size=1, sampler=FailingSampler(), num_workers=1),
+)
 simple("stops_in_dataset", lambda: DataLoader(Failing(StopIteration("odd")), batch_size=4))
 simple("times_out", lambda: DataLoader(Hanging(), batch_size=4, num_workers=1, timeout=1))
 simple("warns", lambda: DataLoader(Warning_(), batch_size=4))
 simple("warns_collate", lambda: DataLoader(Map(), batch_size=12, collate_fn=warning_collate))
 simple("transformed", lambda: DataLoader(Transformed(), batch_size=1), epochs=2)
-simple("transformed_workers", lambda: DataLoader(Transformed(), batch_size=1, num_workers=2), epochs=2)
+simple(
+    "transformed_workers", lambda: DataLoader(Transformed(), batch_size=1, num_workers=2), epochs=2
+)
 simple("fails_transform", lambda: DataLoader(Transformed(fail_at_half), batch_size=1))
-simple("fails_transform_workers", lambda: DataLoader(Transformed(fail_at_half), batch_size=1, num_workers=2))
+simple(
+    "fails_transform_workers",
+    lambda: DataLoader(Transformed(fail_at_half), batch_size=1, num_workers=2),
+)
 simple("plain_list", lambda: [torch.ones(2) * i for i in range(5)], epochs=2)
 simple("plain_generator", lambda: (torch.ones(2) * i for i in range(5)), epochs=2)
 
@@ -420,7 +489,11 @@ def copied_and_made_again(watch: Watch) -> Any:
     loader = watch(DataLoader(Map(), batch_size=4))
     again = pickle.loads(pickle.dumps(loader))
     same = copy.copy(loader)
-    arguments = {k: v for k, v in vars(loader).items() if k in ("dataset", "batch_size", "num_workers", "collate_fn")}
+    arguments = {
+        k: v
+        for k, v in vars(loader).items()
+        if k in ("dataset", "batch_size", "num_workers", "collate_fn")
+    }
     return [drain(again), drain(same), drain(type(loader)(**arguments)), drain(loader)]
 
 
@@ -448,14 +521,23 @@ def _resumed(watch: Watch, workers: int) -> Any:
     resumed = make()
     resumed.load_state_dict(state)
     after = [digest(batch["index"]) for batch in resumed]
-    return [first, rest, after, rest == after, sorted(state), [digest(batch["index"]) for batch in loader]]
+    return [
+        first,
+        rest,
+        after,
+        rest == after,
+        sorted(state),
+        [digest(batch["index"]) for batch in loader],
+    ]
 
 
 @case
 def stateful_fails(watch: Watch) -> Any:
     from torchdata.stateful_dataloader import StatefulDataLoader
 
-    return drain(watch(StatefulDataLoader(Failing(ValueError("bad sample")), batch_size=4, num_workers=1)))
+    return drain(
+        watch(StatefulDataLoader(Failing(ValueError("bad sample")), batch_size=4, num_workers=1))
+    )
 
 
 # The harness.
@@ -475,13 +557,16 @@ def left_behind() -> dict[str, int]:
     deadline = time.monotonic() + 5
     process = psutil.Process()
     while True:
-        # Up to 2.7, torch kills workers of an iterator that was garbage, and leaves it to multiprocessing to wait for
-        # them when it next looks. How many there are to wait for is a matter of settings.
+        # Up to 2.7, torch kills workers of an iterator that was garbage, and leaves it to
+        # multiprocessing to wait for them when it next looks. How many there are to wait for is a
+        # matter of settings.
         multiprocessing.active_children()
         children = [
             child
             for child in process.children(recursive=True)
-            if not any("forkserver" in part or "resource_tracker" in part for part in _command(child))
+            if not any(
+                "forkserver" in part or "resource_tracker" in part for part in _command(child)
+            )
         ]
         # A queue's feeder thread, too, takes a moment to end, with or without us.
         if (not children and threading.active_count() == 1) or time.monotonic() > deadline:
@@ -491,7 +576,9 @@ def left_behind() -> dict[str, int]:
         "children": len(children),
         "threads": threading.active_count(),
         "descriptors": len(os.listdir("/proc/self/fd")),
-        "segments": sum(1 for name in os.listdir("/dev/shm") if name.startswith(f"torch_{os.getpid()}_")),
+        "segments": sum(
+            1 for name in os.listdir("/dev/shm") if name.startswith(f"torch_{os.getpid()}_")
+        ),
     }
 
 
@@ -528,7 +615,12 @@ def observe(name: str, watch: Watch) -> dict[str, Any]:
         try:
             result = CASES[name](watch)
         except Exception as raised:
-            error = [type(raised).__name__, masked(str(raised)), own_frames(raised), repr(raised.__cause__)]
+            error = [
+                type(raised).__name__,
+                masked(str(raised)),
+                own_frames(raised),
+                repr(raised.__cause__),
+            ]
             del raised
     remains = left_behind()
     remains["descriptors"] -= descriptors
@@ -536,7 +628,10 @@ def observe(name: str, watch: Watch) -> dict[str, Any]:
         "case": name,
         "result": result,
         "error": error,
-        "warnings": [[w.category.__name__, masked(str(w.message)), Path(w.filename).name, w.lineno] for w in caught],
+        "warnings": [
+            [w.category.__name__, masked(str(w.message)), Path(w.filename).name, w.lineno]
+            for w in caught
+        ],
         "random": state_of_randomness(),
         "remains": remains,
     }

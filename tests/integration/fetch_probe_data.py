@@ -1,4 +1,5 @@
-"""Data sets whose reading and transforms are known, importable by the workers of every start method."""
+"""Data sets whose reading and transforms are known, importable by the workers of every start
+method."""
 
 from __future__ import annotations
 
@@ -88,7 +89,13 @@ class HalveModule(torch.nn.Module):
 class Files(Dataset):
     """One file a sample, read by `read`; a pause makes each batch slow enough to be looked at."""
 
-    def __init__(self, paths: list[str], read: Callable[[str], Any], transform: Any = None, pause_s: float = 3e-4):
+    def __init__(
+        self,
+        paths: list[str],
+        read: Callable[[str], Any],
+        transform: Any = None,
+        pause_s: float = 3e-4,
+    ):
         self.paths = paths
         self.read = read
         self.transform = transform
@@ -227,7 +234,10 @@ def make_container(folder: Path, kind: str) -> str:
 
         base = sqlite3.connect(path)
         base.execute("create table samples (number integer primary key, value blob)")
-        base.executemany("insert into samples values (?, ?)", [(i, row.tobytes()) for i, row in enumerate(values)])
+        base.executemany(
+            "insert into samples values (?, ?)",
+            [(i, row.tobytes()) for i, row in enumerate(values)],
+        )
         base.commit()
         base.close()
     else:

@@ -16,8 +16,9 @@ import loaderscope
 
 BENCHMARKS = Path(loaderscope.__file__).resolve().parent / "benchmarks"
 
-# A case that holds a few milliseconds of waiting is another case where the hypervisor runs others, if only for part of
-# the seconds it takes. Of the CPU time asked for; on quiet hosts it was seldom above 0.02.
+# A case that holds a few milliseconds of waiting is another case where the hypervisor runs others,
+# if only for part of the seconds it takes. Of the CPU time asked for; on quiet hosts it was seldom
+# above 0.02.
 QUIET_BELOW = 0.05
 ROUNDS = 4
 PATIENCE = ("--patience", "20")
@@ -39,14 +40,18 @@ def told(script: str, *arguments: str, codes: tuple[int, ...] = (0,)) -> dict[st
 
 
 def quiet(case: dict[str, Any]) -> bool:
-    """Whether the machine had the CPU time it asked for while the case ran. True where that cannot be known."""
+    """Whether the machine had the CPU time it asked for while the case ran. True where that cannot
+    be known."""
     withheld = case["withheld_share"]
     return withheld is None or withheld < QUIET_BELOW
 
 
-def cases_are_right(script: str, *options: str, least: int, right: Callable[[dict[str, Any]], bool]) -> None:
-    """Judges the benchmark's quick cases, and again those that are wrong. A case may be wrong once (a busy machine can
-    starve any loop), and as often as the hypervisor withheld the CPU from it; most must be right wherever they run."""
+def cases_are_right(
+    script: str, *options: str, least: int, right: Callable[[dict[str, Any]], bool]
+) -> None:
+    """Judges the benchmark's quick cases, and again those that are wrong. A case may be wrong once
+    (a busy machine can starve any loop), and as often as the hypervisor withheld the CPU from it;
+    most must be right wherever they run."""
     found = told(script, "--quick", *PATIENCE, *options, codes=(0, 1))
     assert len(found["cases"]) + len(found["left_out"]) >= least
     cases: Cases = found["cases"]
@@ -56,7 +61,13 @@ def cases_are_right(script: str, *options: str, least: int, right: Callable[[dic
         again = [name for name in suspects if wrong_when_quiet[name] < 2]
         if not again:
             break
-        found = told(script, *PATIENCE, *options, *(word for name in again for word in ("--only", name)), codes=(0, 1))
+        found = told(
+            script,
+            *PATIENCE,
+            *options,
+            *(word for name in again for word in ("--only", name)),
+            codes=(0, 1),
+        )
         for name, case in found["cases"].items():
             suspects[name] = case
             if right(case):
@@ -67,5 +78,7 @@ def cases_are_right(script: str, *options: str, least: int, right: Callable[[dic
     assert not wrong, json.dumps({name: suspects[name] for name in wrong}, indent=1)
     assert len(suspects) <= len(cases) / 2, json.dumps(suspects, indent=1)
     if suspects:
-        shares = ", ".join(f"{name} {case['withheld_share'] or 0:.0%}" for name, case in suspects.items())
+        shares = ", ".join(
+            f"{name} {case['withheld_share'] or 0:.0%}" for name, case in suspects.items()
+        )
         pytest.skip(f"cannot be judged here, the hypervisor withheld the CPU: {shares}")

@@ -1,4 +1,5 @@
-"""Small training programs that tests start, interrupt and kill. `python programs.py NAME [bare]`."""
+"""Small training programs that tests start, interrupt and kill. `python programs.py NAME
+[bare]`."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ def endless_workers(watch: Any) -> None:
 def interrupted(watch: Any) -> None:
     for workers in (0, 2):
         try:
-            for count, _ in enumerate(watch(DataLoader(SlowNumbers(), batch_size=4, num_workers=workers))):
+            for count, _ in enumerate(
+                watch(DataLoader(SlowNumbers(), batch_size=4, num_workers=workers))
+            ):
                 if count == 5:
                     os.kill(os.getpid(), signal.SIGINT)
         except KeyboardInterrupt as interrupt:
@@ -81,7 +84,13 @@ def forks_and_trains(watch: Any) -> None:
     child = os.fork()
     if child == 0:
         print(sum(int(batch[1].sum()) for batch in loader), flush=True)
-        print(sum(int(batch[1].sum()) for batch in DataLoader(Numbers(40), batch_size=4, num_workers=2)), flush=True)
+        print(
+            sum(
+                int(batch[1].sum())
+                for batch in DataLoader(Numbers(40), batch_size=4, num_workers=2)
+            ),
+            flush=True,
+        )
         sys.stdout.flush()
         os._exit(0)
     _, status = os.waitpid(child, 0)
@@ -111,7 +120,11 @@ def fills_the_disk(watch: Any) -> None:
 
 def short(watch: Any) -> None:
     print(
-        sum(int(batch[1].sum()) for batch in watch(DataLoader(Numbers(400), batch_size=4, num_workers=2))), flush=True
+        sum(
+            int(batch[1].sum())
+            for batch in watch(DataLoader(Numbers(400), batch_size=4, num_workers=2))
+        ),
+        flush=True,
     )
 
 

@@ -1,4 +1,5 @@
-"""A short training on files, read and transformed by workers, then without them. `python small_training.py FOLDER`."""
+"""A short training on files, read and transformed by workers, then without them. `python
+small_training.py FOLDER`."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def train(folder: Path, seconds: float) -> None:
     dataset = Pictures(make_pngs(folder))
     for workers in (2, 0):
         loader = loaderscope.watch(
-            DataLoader(dataset, batch_size=8, num_workers=workers, shuffle=True, collate_fn=default_collate)
+            DataLoader(
+                dataset, batch_size=8, num_workers=workers, shuffle=True, collate_fn=default_collate
+            )
         )
         until = time.monotonic() + seconds
         while time.monotonic() < until:

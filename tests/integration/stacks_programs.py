@@ -1,7 +1,7 @@
 """Training programs whose stacks are known. `python stacks_programs.py KIND WORKERS METHOD UNTIL`.
 
-UNTIL is "burst" (train until a burst of stacks is there), or a number of batches. What the program saw is one JSON
-line.
+UNTIL is "burst" (train until a burst of stacks is there), or a number of batches. What the program
+saw is one JSON line.
 """
 
 from __future__ import annotations
@@ -75,8 +75,12 @@ class Collating:
 
 def make_loader(kind: str, workers: int, method: str) -> DataLoader[Any]:
     dataset = {"getitems": ManyItems, "iterable": Stream}.get(kind, Items)()
-    collate: Any = None if kind in ("default", "off") else Collating() if kind == "object" else own_collate
-    more: dict[str, Any] = {"multiprocessing_context": method, "persistent_workers": True} if workers else {}
+    collate: Any = (
+        None if kind in ("default", "off") else Collating() if kind == "object" else own_collate
+    )
+    more: dict[str, Any] = (
+        {"multiprocessing_context": method, "persistent_workers": True} if workers else {}
+    )
     return DataLoader(dataset, batch_size=4, num_workers=workers, collate_fn=collate, **more)
 
 

@@ -1,4 +1,5 @@
-"""Copies, device time and stalls: on the stand-in (docs/standin.md), and on a GPU where there is one."""
+"""Copies, device time and stalls: on the stand-in (docs/standin.md), and on a GPU where there is
+one."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Rows(Dataset):
 
 @dataclass
 class Device:
-    """A device to test on: torch's name for it, its module, and how to keep it busy without a word from the host."""
+    """A device to test on: torch's name for it, its module, and how to keep it busy without a word
+    from the host."""
 
     kind: str
     module: Any
@@ -54,10 +56,16 @@ class Device:
 
 
 @pytest.fixture(params=["standin", pytest.param("cuda", marks=pytest.mark.gpu)])
-def device(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
+def device(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Device]:
     monkeypatch.setenv("LOADERSCOPE_DIR", str(tmp_path / "runs"))
     if request.param == "cuda":
-        made = Device("cuda", torch.cuda, lambda milliseconds: torch.cuda._sleep(int(milliseconds * 1e6 * 1.5)))
+        made = Device(
+            "cuda",
+            torch.cuda,
+            lambda milliseconds: torch.cuda._sleep(int(milliseconds * 1e6 * 1.5)),
+        )
     else:
         module = request.getfixturevalue("standin_on")()
         made = Device("standin", module, module.spin, module.engine)
@@ -87,7 +95,9 @@ def looked_at(loader: Any, least: int = 8) -> Any:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("way", ["to", "to_kwargs", "named", "copy_", "derived"])
 def test_copies_are_counted_and_timed(device: Device, workers: int, way: str) -> None:
-    loader = loaderscope.watch(DataLoader(Rows(), batch_size=BATCH, num_workers=workers, pin_memory=True))
+    loader = loaderscope.watch(
+        DataLoader(Rows(), batch_size=BATCH, num_workers=workers, pin_memory=True)
+    )
     target = torch.empty(BATCH, WIDTH, device=device.kind)
     for batch in loader:
         if way == "to":
@@ -110,7 +120,8 @@ def test_copies_are_counted_and_timed(device: Device, workers: int, way: str) ->
     assert (got["h2d_host_ns"] > 0).all()
     timed = got["h2d_ns"]
     assert (timed > 0).mean() > 0.9
-    # 256 KiB take at least 2 µs on any link there is; on the stand-in, a busy host comes between the events.
+    # 256 KiB take at least 2 µs on any link there is; on the stand-in, a busy host comes between
+    # the events.
     most = 50_000_000 if device.kind == "cuda" else 500_000_000
     assert 2_000 < sorted(timed[timed > 0])[len(timed) // 2] < most
     assert (got["pin_ns"] > 0).all()
@@ -179,7 +190,8 @@ class Still:
 
 
 def test_a_program_far_ahead_of_the_device_is_bound_by_it(standin_on: Any) -> None:
-    """Almost all of its own time is spent in next(), and the device has done nothing of the epoch when that is over."""
+    """Almost all of its own time is spent in next(), and the device has done nothing of the epoch
+    when that is over."""
     module = standin_on(clock=Still())
     module.init()
     loader = loaderscope.watch(DataLoader(Rows(rows=400), batch_size=None))
@@ -318,7 +330,9 @@ def test_figures_are_those_of_the_account(standin: Device) -> None:
     standin.module.synchronize()
     got = columns(loader)
     idle = [end - begin - engine.busy_ns(begin, end) for begin, end in moments[:-1]]
-    computed = [engine.busy_ns(handed, entered) for (_, handed), (entered, _) in itertools.pairwise(moments)]
+    computed = [
+        engine.busy_ns(handed, entered) for (_, handed), (entered, _) in itertools.pairwise(moments)
+    ]
     copied = [work.end_ns - work.start_ns for work in engine.account if work.kind == "h2d"]
     seen = slice(4, -4)
     assert (got["stall_ns"][seen] > 0).all()

@@ -24,7 +24,12 @@ def output_of(tmp_path: Path, *args: object, pure: str = "") -> subprocess.Compl
     if pure:
         env[form.PURE_VARIABLE] = pure
     result = subprocess.run(
-        [sys.executable, *map(str, args)], env=env, capture_output=True, text=True, timeout=500, check=False
+        [sys.executable, *map(str, args)],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     return result
@@ -53,7 +58,9 @@ def without_ours(lines: list[str]) -> tuple[list[str], int]:
 @pytest.mark.timeout(600)
 def test_tracebacks_and_stacks_are_those_of_a_bare_loop(tmp_path: Path) -> None:
     bare, watched = sections(tmp_path, "bare"), sections(tmp_path, "watched")
-    assert len(bare) == 18 and all(any("ValueError" in line for line in lines) for lines in bare.values())
+    assert len(bare) == 18 and all(
+        any("ValueError" in line for line in lines) for lines in bare.values()
+    )
     if form.native is not None:
         assert watched == bare
         return
@@ -71,11 +78,19 @@ def test_what_a_signal_s_handler_raises_ends_the_loop_and_not_the_recording(
     tmp_path: Path, workers: int, count: int, seed: int
 ) -> None:
     result = output_of(tmp_path, HERE / "signal_moments.py", workers, seed, count)
-    # What a handler raises in Python's own callbacks around a fork is dropped and told there, bare too.
-    assert "/loaderscope/profiler/" not in result.stderr and "loaderscope:" not in result.stderr, result.stderr
+    # What a handler raises in Python's own callbacks around a fork is dropped and told there, bare
+    # too.
+    assert "/loaderscope/profiler/" not in result.stderr and "loaderscope:" not in result.stderr, (
+        result.stderr
+    )
     seen = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(seen) == count
-    expected = {"plain": "Preempted", "object": "Preempted", "timeout": "TimeoutError", "leaving": "SystemExit"}
+    expected = {
+        "plain": "Preempted",
+        "object": "Preempted",
+        "timeout": "TimeoutError",
+        "leaving": "SystemExit",
+    }
     dropped = result.stderr.count("Exception ignored in")
     for moment in seen:
         if moment["ended"] == "never" and dropped:

@@ -1,4 +1,5 @@
-"""A report with every stage measured: what `make test-torch` asks of a torch before it counts as tried."""
+"""A report with every stage measured: what `make test-torch` asks of a torch before it counts as
+tried."""
 
 from __future__ import annotations
 
@@ -14,7 +15,17 @@ from torch.utils.data import DataLoader, Dataset
 import loaderscope
 
 BATCHES = 12
-IN_MAIN = ("index", "fetch", "collate", "fetch_cpu", "collate_cpu", "wait", "compute", "stall", "startup")
+IN_MAIN = (
+    "index",
+    "fetch",
+    "collate",
+    "fetch_cpu",
+    "collate_cpu",
+    "wait",
+    "compute",
+    "stall",
+    "startup",
+)
 ACROSS = ("pack", "queued", "unpack")
 
 
@@ -44,11 +55,15 @@ def stateful() -> Any:
 
 
 @pytest.mark.parametrize("context", ["no workers", "fork", "spawn", "forkserver"])
-@pytest.mark.parametrize("kind", [lambda: DataLoader, stateful], ids=["DataLoader", "StatefulDataLoader"])
+@pytest.mark.parametrize(
+    "kind", [lambda: DataLoader, stateful], ids=["DataLoader", "StatefulDataLoader"]
+)
 def test_every_stage_is_measured(
     kind: Callable[[], Any], context: str, record_property: Callable[[str, object], None]
 ) -> None:
-    workers: dict[str, Any] = {"num_workers": 2, "multiprocessing_context": context} if context != "no workers" else {}
+    workers: dict[str, Any] = (
+        {"num_workers": 2, "multiprocessing_context": context} if context != "no workers" else {}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torchdata's own, of a newer torch
         loader = loaderscope.watch(kind()(Data(), batch_size=4, **workers))
@@ -59,7 +74,9 @@ def test_every_stage_is_measured(
     record_property("stages", ",".join(name for name, stage in found.stages.items() if stage.count))
     assert report.missing == ()
     wanted = (*IN_MAIN, *ACROSS) if workers else IN_MAIN
-    assert {name: found.stages[name].reason for name in wanted if not found.stages[name].count} == {}
+    assert {
+        name: found.stages[name].reason for name in wanted if not found.stages[name].count
+    } == {}
     for name in ("index", "fetch", "collate", "wait", *(ACROSS if workers else ())):
         assert found.stages[name].count == BATCHES, name
     assert [transform.name for transform in found.transforms] == ["neg", "add_one"]

@@ -59,8 +59,12 @@ def looks_of(loader: Any) -> SampledFetches:
     folder, index = place
     loader._iterator = None  # persistent workers end, and write
     close_session()
-    looks = next(one for one in read_run(folder.parent, Liveness()).loaders if one.index == index).looks
-    return replace(looks, containers=tuple(c for c in looks.containers if c.path not in _held_before))
+    looks = next(
+        one for one in read_run(folder.parent, Liveness()).loaders if one.index == index
+    ).looks
+    return replace(
+        looks, containers=tuple(c for c in looks.containers if c.path not in _held_before)
+    )
 
 
 def steps(looks: SampledFetches) -> dict[str, ChainTotals]:
@@ -69,14 +73,22 @@ def steps(looks: SampledFetches) -> dict[str, ChainTotals]:
 
 @pytest.mark.parametrize(("workers", "context"), PROCESSES)
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_one_picture_a_sample(pngs: list[str], workers: int, context: str | None, shuffle: bool) -> None:
+def test_one_picture_a_sample(
+    pngs: list[str], workers: int, context: str | None, shuffle: bool
+) -> None:
     dataset = data.Files(pngs, data.read_png)
     torch.manual_seed(1)
-    looks = looked(DataLoader(dataset, 4, shuffle=shuffle, num_workers=workers, multiprocessing_context=context))
+    looks = looked(
+        DataLoader(
+            dataset, 4, shuffle=shuffle, num_workers=workers, multiprocessing_context=context
+        )
+    )
     size = sum(os.path.getsize(path) for path in pngs) / len(pngs)
     assert looks.samples >= 6 * 4
     png = looks.suffixes[".png"]
-    others = looks.opens - png.opens  # each fresh interpreter may read a file of its own beside them
+    others = (
+        looks.opens - png.opens
+    )  # each fresh interpreter may read a file of its own beside them
     assert png.opens == looks.samples and others <= workers * (context == "spawn"), looks.suffixes
     assert looks.distinct == looks.opens and looks.reopened == 0
     assert looks.directories == len(looks.folders) == 1 + bool(others)
@@ -100,9 +112,13 @@ def test_one_picture_a_sample(pngs: list[str], workers: int, context: str | None
 
 
 @pytest.mark.parametrize(("workers", "persistent"), [(0, False), (2, False), (2, True)])
-def test_epochs_are_told_apart_and_files_known_again(pngs: list[str], workers: int, persistent: bool) -> None:
+def test_epochs_are_told_apart_and_files_known_again(
+    pngs: list[str], workers: int, persistent: bool
+) -> None:
     dataset = data.Files(pngs[:16], data.read_png)
-    looks = looked(DataLoader(dataset, 2, num_workers=workers, persistent_workers=persistent), epochs=3)
+    looks = looked(
+        DataLoader(dataset, 2, num_workers=workers, persistent_workers=persistent), epochs=3
+    )
     assert [epoch.epoch for epoch in looks.epochs] == [0, 1, 2]
     assert sum(epoch.samples for epoch in looks.epochs) == looks.samples
     assert sum(epoch.opens for epoch in looks.epochs) == looks.opens == looks.samples
@@ -161,7 +177,9 @@ def test_one_npz_opened_for_each_sample_is_a_container(tmp_path: Path) -> None:
     path = str(tmp_path / "all.npz")
     np.savez(path, x=np.zeros(100, np.float32))
     looks = looked(DataLoader(data.Files([path] * data.N, data.read_npz), 8))
-    assert [(c.kind, c.path, c.bytes) for c in looks.containers] == [("npz", path, os.path.getsize(path))]
+    assert [(c.kind, c.path, c.bytes) for c in looks.containers] == [
+        ("npz", path, os.path.getsize(path))
+    ]
     assert looks.distinct == 1 and looks.reopened == looks.opens - 1
 
 
@@ -200,13 +218,20 @@ CHAINS = {
 
 @pytest.mark.parametrize(
     ("kind", "workers", "context"),
-    [*((kind, 0, None) for kind in CHAINS), *((kind, 1, "fork") for kind in CHAINS), ("a tuple", 1, "spawn")],
+    [
+        *((kind, 0, None) for kind in CHAINS),
+        *((kind, 1, "fork") for kind in CHAINS),
+        ("a tuple", 1, "spawn"),
+    ],
 )
 def test_chains(kind: str, workers: int, context: str | None) -> None:
     transform, chain, names = CHAINS[kind]()
     dataset = data.Values(transform, 64)
     looks = looked(DataLoader(dataset, 4, num_workers=workers, multiprocessing_context=context))
-    assert [(s.chain, s.position, s.name) for s in looks.chains] == [(chain, 0, names[0]), (chain, 1, names[1])]
+    assert [(s.chain, s.position, s.name) for s in looks.chains] == [
+        (chain, 0, names[0]),
+        (chain, 1, names[1]),
+    ]
     assert looks.chain_samples == looks.samples >= 12
     assert looks.chain_fetch_ns == looks.fetch_ns
     for step in looks.chains:
@@ -228,7 +253,9 @@ def test_chains_in_chains_and_around() -> None:
         "dataset.inner.dataset.transform[1] slow",
         "dataset.inner.dataset.transform[1] Halve",
     ]
-    whole, part = (found[f"dataset.inner.dataset.transform{name}"] for name in (" Compose", "[1] slow"))
+    whole, part = (
+        found[f"dataset.inner.dataset.transform{name}"] for name in (" Compose", "[1] slow")
+    )
     assert whole.total_ns >= part.total_ns >= part.calls * SLOW_NS
 
 
@@ -359,7 +386,11 @@ def test_both_forms_see_the_same(pngs: list[str], tmp_path: Path, pure: str) -> 
     here = str(Path(__file__).parent)
     result = subprocess.run(
         [sys.executable, str(program), json.dumps(pngs)],
-        env={**os.environ, "LOADERSCOPE_PURE": pure, "PYTHONPATH": os.pathsep.join([here, *sys.path])},
+        env={
+            **os.environ,
+            "LOADERSCOPE_PURE": pure,
+            "PYTHONPATH": os.pathsep.join([here, *sys.path]),
+        },
         capture_output=True,
         text=True,
         timeout=250,

@@ -18,7 +18,8 @@ import cases
 
 HERE = Path(__file__).parent
 MODES = ("bare", "watched", "all", "still", "tuned")
-# Data sets and samplers that draw or warn in the process they are in, which other settings change: see docs/tune.md.
+# Data sets and samplers that draw or warn in the process they are in, which other settings change:
+# see docs/tune.md.
 BY_SETTINGS = {"nested_loader": "random", "warns": "warnings"}
 
 
@@ -44,20 +45,36 @@ def observed(mode: str, runs: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def seen(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, Any]]:
     # "bare" and those of the tests that were selected.
-    calls = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
-    asked = {"bare", *(call.params["mode"] for call in calls if call is not None and "mode" in call.params)}
-    asked |= {"still", "tuned"} if any("settings_change" in item.name for item in request.session.items) else set()
+    calls = [
+        getattr(item, "callspec", None)
+        for item in request.session.items
+        if item.path == request.path
+    ]
+    asked = {
+        "bare",
+        *(call.params["mode"] for call in calls if call is not None and "mode" in call.params),
+    }
+    asked |= (
+        {"still", "tuned"}
+        if any("settings_change" in item.name for item in request.session.items)
+        else set()
+    )
     modes = [mode for mode in MODES if mode in asked]
-    # Side by side: most of the time goes by in torch's own time-outs, and nothing here depends on speed.
+    # Side by side: most of the time goes by in torch's own time-outs, and nothing here depends on
+    # speed.
     folders = [tmp_path_factory.mktemp(mode) for mode in modes]
     with ThreadPoolExecutor() as pool:
         return dict(zip(modes, pool.map(observed, modes, folders), strict=True))
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("mode", ["watched", pytest.param("all", marks=pytest.mark.slow)])  # tests/harmless has both
+@pytest.mark.parametrize(
+    "mode", ["watched", pytest.param("all", marks=pytest.mark.slow)]
+)  # tests/harmless has both
 @pytest.mark.parametrize("case", list(cases.CASES))
 def test_the_same_with_and_without(seen: dict[str, dict[str, Any]], case: str, mode: str) -> None:
     bare, watched = seen["bare"][case], seen[mode][case]
@@ -94,5 +111,8 @@ def test_the_cases_show_something(seen: dict[str, dict[str, Any]]) -> None:
         "fails", "fails_workers", "fails_collate", "times_out", "stateful_fails",
     }  # fmt: skip
     assert bare["wrong_length_warning"]["warnings"]
-    if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7):  # which warns where there is nothing to pin for
+    if tuple(map(int, torch.__version__.split(".")[:2])) >= (
+        2,
+        7,
+    ):  # which warns where there is nothing to pin for
         assert bare["pin_memory"]["warnings"]

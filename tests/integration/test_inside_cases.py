@@ -1,4 +1,5 @@
-"""The planted functions and layouts: the quick part of benchmarks/inside.py, and its cases themselves."""
+"""The planted functions and layouts: the quick part of benchmarks/inside.py, and its cases
+themselves."""
 
 from __future__ import annotations
 
@@ -12,9 +13,15 @@ import pytest
 
 from judged_cases import LIMIT_S, ROUNDS, cases_are_right, told
 
-# Cases of which the two loops are compared here: an alternative that changes the code, not only where results lie.
+# Cases of which the two loops are compared here: an alternative that changes the code, not only
+# where results lie.
 CHANGED = ("jpeg", "hf-rows", "h5py-chunks", "own-function", "parquet-rows", "tar-reopened")
-NEEDED = {"jpeg": ("PIL",), "hf-rows": ("datasets",), "h5py-chunks": ("h5py",), "parquet-rows": ("pyarrow",)}
+NEEDED = {
+    "jpeg": ("PIL",),
+    "hf-rows": ("datasets",),
+    "h5py-chunks": ("h5py",),
+    "parquet-rows": ("pyarrow",),
+}
 
 
 def named(case: dict[str, Any]) -> bool:
@@ -36,7 +43,10 @@ def test_planted_functions_and_layouts_are_named() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    [name if name in ("jpeg", "own-function") else pytest.param(name, marks=pytest.mark.slow) for name in CHANGED],
+    [
+        name if name in ("jpeg", "own-function") else pytest.param(name, marks=pytest.mark.slow)
+        for name in CHANGED
+    ],
 )
 def test_a_better_alternative_gives_the_same_samples(case: str, tmp_path: Path) -> None:
     for module in NEEDED.get(case, ()):

@@ -1,4 +1,5 @@
-"""When a test on a benchmark's cases fails, and when it cannot be decided: with benchmarks that were made up."""
+"""When a test on a benchmark's cases fails, and when it cannot be decided: with benchmarks that
+were made up."""
 
 from __future__ import annotations
 
@@ -11,8 +12,11 @@ import judged_cases
 CASES = ("a", "b", "c", "d")
 
 
-def benchmark(monkeypatch: pytest.MonkeyPatch, wrong: dict[str, list[float | None]]) -> list[list[str]]:
-    """A benchmark whose cases are wrong at first, as often as there is a share of CPU time withheld; what was asked."""
+def benchmark(
+    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, list[float | None]]
+) -> list[list[str]]:
+    """A benchmark whose cases are wrong at first, as often as there is a share of CPU time
+    withheld; what was asked."""
     asked: list[list[str]] = []
 
     def told(script: str, *options: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
@@ -47,7 +51,9 @@ def test_what_is_wrong_twice_on_a_quiet_machine_is_wrong(
         judge()
 
 
-def test_what_only_a_machine_held_back_got_wrong_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_only_a_machine_held_back_got_wrong_is_not_decided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked = benchmark(monkeypatch, {"b": [0.8, 0.0, 0.6, 0.7]})
     with pytest.raises(pytest.skip.Exception, match="b 70%"):
         judge()

@@ -1,4 +1,5 @@
-"""True: what is recorded is what happened. Times are planted with sleeps, so lower bounds are hard facts."""
+"""True: what is recorded is what happened. Times are planted with sleeps, so lower bounds are hard
+facts."""
 
 from __future__ import annotations
 
@@ -107,7 +108,9 @@ def epochs(loader: Any) -> np.ndarray:
 def test_index_fetch_and_collate(workers: int) -> None:
     dataset = Slow(40, 0.001)
     sampler = SlowBatches(SequentialSampler(dataset), BATCH, False)
-    loader = loaderscope.watch(DataLoader(dataset, batch_sampler=sampler, collate_fn=slow_collate, num_workers=workers))
+    loader = loaderscope.watch(
+        DataLoader(dataset, batch_sampler=sampler, collate_fn=slow_collate, num_workers=workers)
+    )
     for _ in loader:
         time.sleep(0.002)
     got = batches(loader)
@@ -137,7 +140,9 @@ def test_index_fetch_and_collate(workers: int) -> None:
 
 @pytest.mark.quiet
 def test_computing_is_told_from_sleeping() -> None:
-    loader = loaderscope.watch(DataLoader(Slow(20), batch_size=BATCH, collate_fn=busy_collate, num_workers=1))
+    loader = loaderscope.watch(
+        DataLoader(Slow(20), batch_size=BATCH, collate_fn=busy_collate, num_workers=1)
+    )
     for _ in loader:
         pass
     got = batches(loader)
@@ -148,7 +153,9 @@ def test_computing_is_told_from_sleeping() -> None:
 @pytest.mark.quiet
 def test_the_way_from_worker_to_main() -> None:
     loader = loaderscope.watch(
-        DataLoader(Slow(48), batch_size=BATCH, collate_fn=slow_to_send, num_workers=2, prefetch_factor=2)
+        DataLoader(
+            Slow(48), batch_size=BATCH, collate_fn=slow_to_send, num_workers=2, prefetch_factor=2
+        )
     )
     seen = []
     for batch in loader:
@@ -173,7 +180,9 @@ def test_the_way_from_worker_to_main() -> None:
 
 
 def test_large_objects_that_cross_the_pipe_are_weighed() -> None:
-    loader = loaderscope.watch(DataLoader(Slow(8), batch_size=BATCH, collate_fn=big_bytes, num_workers=1))
+    loader = loaderscope.watch(
+        DataLoader(Slow(8), batch_size=BATCH, collate_fn=big_bytes, num_workers=1)
+    )
     for _ in loader:
         pass
     got = batches(loader)
@@ -238,7 +247,9 @@ def test_samples_are_counted_without_automatic_batching(workers: int) -> None:
     assert len(list(single)) == 6
     assert (batches(single)["samples"] == 1).all()
     lists = BatchSampler(SequentialSampler(range(10)), BATCH, False)
-    whole = loaderscope.watch(DataLoader(torch.arange(10), batch_size=None, sampler=lists, num_workers=workers))
+    whole = loaderscope.watch(
+        DataLoader(torch.arange(10), batch_size=None, sampler=lists, num_workers=workers)
+    )
     assert [batch.tolist() for batch in whole] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     assert list(batches(whole)["samples"]) == [4, 4, 2]
 
@@ -258,7 +269,9 @@ def test_a_failure_of_ours_at_the_end_costs_the_loop_nothing(
 
 
 def test_in_order_false_matches_batches_to_their_tasks() -> None:
-    loader = loaderscope.watch(DataLoader(Slow(40, 0.001), batch_size=BATCH, num_workers=2, in_order=False))
+    loader = loaderscope.watch(
+        DataLoader(Slow(40, 0.001), batch_size=BATCH, num_workers=2, in_order=False)
+    )
     firsts = [int(indices[0]) // BATCH for _, indices in loader]
     assert list(batches(loader)["task"]) == firsts
 
@@ -394,7 +407,9 @@ def test_an_iterator_goes_on_after_an_exception() -> None:
                 raise ValueError("this one is bad")
             return index
 
-    iterator = iter(loader := loaderscope.watch(DataLoader(Sometimes(16), batch_size=BATCH, num_workers=1)))
+    iterator = iter(
+        loader := loaderscope.watch(DataLoader(Sometimes(16), batch_size=BATCH, num_workers=1))
+    )
     next(iterator)
     with pytest.raises(ValueError, match="this one is bad"):
         next(iterator)

@@ -1,4 +1,5 @@
-"""Zero code: a script run by `loaderscope run` is the script run by Python, and its loaders are recorded."""
+"""Zero code: a script run by `loaderscope run` is the script run by Python, and its loaders are
+recorded."""
 
 from __future__ import annotations
 
@@ -93,7 +94,12 @@ def train(tmp_path: Path) -> Path:
 
 def bare(train: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], cwd=train.parent, capture_output=True, text=True, timeout=250, check=False
+        [sys.executable, *arguments],
+        cwd=train.parent,
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
     )
 
 
@@ -102,12 +108,17 @@ def recorded(train: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def said(result: subprocess.CompletedProcess[str]) -> list[str]:
-    """Standard error, less what Python's resource tracker says at times, with or without us, as a script ends."""
+    """Standard error, less what Python's resource tracker says at times, with or without us, as a
+    script ends."""
     lines = result.stderr.splitlines()
-    return [line for line in lines if "resource_tracker" not in line and "warnings.warn(" not in line]
+    return [
+        line for line in lines if "resource_tracker" not in line and "warnings.warn(" not in line
+    ]
 
 
-@pytest.mark.parametrize("context", ["fork", pytest.param("spawn", marks=pytest.mark.slow), "forkserver"])
+@pytest.mark.parametrize(
+    "context", ["fork", pytest.param("spawn", marks=pytest.mark.slow), "forkserver"]
+)
 def test_a_script_sees_what_it_sees_without(train: Path, context: str) -> None:
     without = bare(train, "train.py", context, "--lr", "0.1")
     with_ = recorded(train, "train.py", context, "--lr", "0.1")
@@ -132,7 +143,9 @@ def test_its_end_is_its_own(train: Path, how: str) -> None:
 def test_a_module_and_a_program_text(train: Path) -> None:
     for arguments in (["-m", "train", "fork"], ["-c", "import sys; print(sys.argv)", "fork"]):
         shown, expected = recorded(train, *arguments), bare(train, *arguments)
-        assert re.sub("0x[0-9a-f]+", "#", shown.stdout) == re.sub("0x[0-9a-f]+", "#", expected.stdout)
+        assert re.sub("0x[0-9a-f]+", "#", shown.stdout) == re.sub(
+            "0x[0-9a-f]+", "#", expected.stdout
+        )
         assert shown.returncode == 0
 
 
@@ -145,7 +158,15 @@ def test_a_command_that_starts_python(train: Path) -> None:
 def test_ranks_of_torchrun_record_into_one_run(tmp_path: Path, runs_dir: Path) -> None:
     script = tmp_path / "ranks.py"
     script.write_text(textwrap.dedent(RANKS))
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3", "--standalone", str(script)]
+    launcher = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "3",
+        "--standalone",
+        str(script),
+    ]
     code, directory, _ = run_command(launcher, runs_dir)
     assert code == 0
     assert directory is not None
@@ -158,7 +179,10 @@ def test_ranks_of_torchrun_record_into_one_run(tmp_path: Path, runs_dir: Path) -
     slow = section.ranks.slowest  # by 80 ms a step; the others wait for it at the barrier
     assert slow is not None
     assert (slow.rank, slow.cause, slow.held_up) == (1, "fetch", True)
-    assert slow.function in ("Augment", "Augment.__call__")  # by its time as a transform, or by stacks
+    assert slow.function in (
+        "Augment",
+        "Augment.__call__",
+    )  # by its time as a transform, or by stacks
 
 
 def test_nothing_recorded_leaves_no_directory(runs_dir: Path) -> None:
@@ -186,7 +210,9 @@ def test_signals_reach_the_script(train: Path, number: signal.Signals) -> None:
     process.stdout.close()
 
 
-def test_a_signal_that_comes_before_the_script_reaches_it(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_that_comes_before_the_script_reaches_it(
+    runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begin = subprocess.Popen
 
     def late(*arguments: Any, **options: Any) -> Any:
@@ -240,7 +266,10 @@ def test_a_terminals_ctrl_c_reaches_the_script_once(train: Path) -> None:
 def test_ignored_signals_stay_ignored(train: Path) -> None:
     """As under nohup, or in the background of a shell script."""
     script = train.parent / "ignores.py"
-    script.write_text("import signal\nprint([int(n) for n in (1, 2, 15) if signal.getsignal(n) == signal.SIG_IGN])")
+    script.write_text(
+        "import signal\nprint([int(n) for n in (1, 2, 15) if signal.getsignal(n) == "
+        "signal.SIG_IGN])"
+    )
 
     def ignore() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -275,7 +304,10 @@ def test_the_environments_own_sitecustomize_still_runs(train: Path) -> None:
         "import sitecustomize as s; print(s.__file__)",
     ]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert result.stdout.splitlines()[-2:] == ["their own sitecustomize", str(site / "sitecustomize.py")]
+    assert result.stdout.splitlines()[-2:] == [
+        "their own sitecustomize",
+        str(site / "sitecustomize.py"),
+    ]
     assert result.stderr == ""
 
 
@@ -295,13 +327,20 @@ def test_nothing_to_run_is_one_sentence(argv: list[str], says: str) -> None:
 
 def test_a_run_stays_within_its_limit_and_its_totals_exact(tmp_path: Path, runs_dir: Path) -> None:
     script = tmp_path / "many.py"
-    script.write_text("import loaderscope\nfor _ in loaderscope.watch([0] * 50_000, name='many'):\n    pass\n")
+    script.write_text(
+        "import loaderscope\nfor _ in loaderscope.watch([0] * 50_000, name='many'):\n    pass\n"
+    )
     subprocess.run(
-        [sys.executable, str(script)], env={**os.environ, "LOADERSCOPE_MAX_MB": "32"}, check=True, timeout=250
+        [sys.executable, str(script)],
+        env={**os.environ, "LOADERSCOPE_MAX_MB": "32"},
+        check=True,
+        timeout=250,
     )
     (directory,) = runs_dir.glob("2*")
     size = sum(path.stat().st_size for path in directory.glob("p*/*.seg"))
-    assert size <= 8_000_000  # 32 MB less what the system sampler may use; 50,000 records would be 11 MB
+    assert (
+        size <= 8_000_000
+    )  # 32 MB less what the system sampler may use; 50,000 records would be 11 MB
     run = loaderscope.open_run(directory)
     (loader,) = run.loaders
     assert len(loader.batches["t_ns"]) < 50_000

@@ -1,5 +1,6 @@
-"""Where runs are recorded: in the folder asked for, as seen from where the program was started; where that takes none,
-in the temporary folder; else nowhere. The program is the bare one in each case."""
+"""Where runs are recorded: in the folder asked for, as seen from where the program was started;
+where that takes none, in the temporary folder; else nowhere. The program is the bare one in each
+case."""
 
 from __future__ import annotations
 
@@ -67,8 +68,15 @@ def started(
     folder: Path, *arguments: str, runs: str = "runs", limit: Callable[[], None] | None = None
 ) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
-    own = {"LOADERSCOPE_DIR": runs, "TMPDIR": str(folder / "tmp"), "HOME": str(folder), "PYTHONPATH": paths}
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("LOADERSCOPE_")}
+    own = {
+        "LOADERSCOPE_DIR": runs,
+        "TMPDIR": str(folder / "tmp"),
+        "HOME": str(folder),
+        "PYTHONPATH": paths,
+    }
+    environ = {
+        name: value for name, value in os.environ.items() if not name.startswith("LOADERSCOPE_")
+    }
     return subprocess.run(
         [sys.executable, *arguments], cwd=folder, env={**environ, **own, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True, text=True, timeout=120, check=False, preexec_fn=limit,
@@ -85,14 +93,19 @@ def left(folder: Path) -> dict[str, str]:
     }
 
 
-def assert_bare(folder: Path, done: subprocess.CompletedProcess[str], *told: str, **more: Callable[[], None]) -> None:
-    """The run `done` of the program is what a bare one is, but for one line of ours if there is one."""
+def assert_bare(
+    folder: Path, done: subprocess.CompletedProcess[str], *told: str, **more: Callable[[], None]
+) -> None:
+    """The run `done` of the program is what a bare one is, but for one line of ours if there is
+    one."""
     after = left(folder)
     for name in after.keys() - {"train.py", "file"}:
         (folder / name).unlink()
     bare = started(folder, "train.py", "bare", *told, **more)
     assert bare.returncode == 3, bare.stderr
-    assert (done.returncode, done.stdout, after) == (bare.returncode, bare.stdout, left(folder)), done.stderr
+    assert (done.returncode, done.stdout, after) == (bare.returncode, bare.stdout, left(folder)), (
+        done.stderr
+    )
 
 
 def recorded(runs: Path) -> list[int]:
@@ -135,7 +148,9 @@ def test_children_record_beside_their_parent(folder: Path, way: str, start: str)
 def refusing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A folder that takes no run, whoever asks."""
     if request.param != "a full disk":
-        yield {"a file": "file", "under a file": "file/runs", "/proc": "/proc/loaderscope"}[request.param]
+        yield {"a file": "file", "under a file": "file/runs", "/proc": "/proc/loaderscope"}[
+            request.param
+        ]
         return
     small = tmp_path / "small"
     small.mkdir()
@@ -155,7 +170,13 @@ def refusing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("way", ["watch", "run", "run --runs", "tune --runs"])
 def test_a_folder_that_takes_no_run(folder: Path, refusing: str, way: str) -> None:
     command, _ = WAYS[way]
-    done = started(folder, *(refusing if word == "runs" else word for word in command), "", "out", runs=refusing)
+    done = started(
+        folder,
+        *(refusing if word == "runs" else word for word in command),
+        "",
+        "out",
+        runs=refusing,
+    )
     said = [line for line in done.stderr.splitlines() if "cannot be written" in line]
     assert len(said) == 1 and "recording to" in said[0], done.stderr
     assert way == "tune --runs" or done.stderr.count("\n") == 1
@@ -167,7 +188,13 @@ def test_a_folder_that_takes_no_run(folder: Path, refusing: str, way: str) -> No
 def test_no_folder_that_takes_a_run(folder: Path, refusing: str, way: str) -> None:
     (folder / "tmp" / f"loaderscope-{os.getuid()}").write_text("in the way")
     command, _ = WAYS[way]
-    done = started(folder, *(refusing if word == "runs" else word for word in command), "", "out", runs=refusing)
+    done = started(
+        folder,
+        *(refusing if word == "runs" else word for word in command),
+        "",
+        "out",
+        runs=refusing,
+    )
     assert done.stderr.count("\n") == 1 and "nothing is recorded: " in done.stderr, done.stderr
     assert "LOADERSCOPE_DIR" in done.stderr
     (folder / "tmp" / f"loaderscope-{os.getuid()}").unlink()
@@ -191,4 +218,6 @@ def test_no_file_may_be_written_at_all(folder: Path, way: str) -> None:
 def test_wrong_arguments_start_nothing(folder: Path, arguments: tuple[str, ...]) -> None:
     for verb in (RUN, TUNE):
         done = started(folder, *verb, *arguments, "bare", "", "out")
-        assert done.returncode == 2 and not (folder / "out").exists() and done.stdout == "", done.stderr
+        assert done.returncode == 2 and not (folder / "out").exists() and done.stdout == "", (
+            done.stderr
+        )

@@ -1,7 +1,8 @@
-"""Processes that begin with nothing imported: what starts us there is torch's own import, whoever imports it.
+"""Processes that begin with nothing imported: what starts us there is torch's own import, whoever
+imports it.
 
-A spawned worker unpickles its target before it has torch; a spawned trainer imports torch in a function. Each is
-recorded and measured as any other.
+A spawned worker unpickles its target before it has torch; a spawned trainer imports torch in a
+function. Each is recorded and measured as any other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import pytest
 
 import loaderscope
 
-# No torch at the top of the program: in a spawned process it comes with the data set, or later still.
+# No torch at the top of the program: in a spawned process it comes with the data set, or later
+# still.
 LATE = """
     import multiprocessing, sys
 
@@ -45,7 +47,8 @@ LATE = """
             print(child.exitcode, flush=True)
 """
 
-# What starts recording in the suites of others: a hook of theirs that calls `watch_all` as torch is imported.
+# What starts recording in the suites of others: a hook of theirs that calls `watch_all` as torch is
+# imported.
 STARTED_BY_IMPORT = """
     from loaderscope.profiler.record.iterate.imports import after_import
 
@@ -72,7 +75,8 @@ IN_PYTEST = """
             assert sum(len(batch) for batch in loader) == 24
 """
 
-# As in a notebook: the program is no file, so spawned processes cannot import it; its data set is in a module.
+# As in a notebook: the program is no file, so spawned processes cannot import it; its data set is
+# in a module.
 NOTEBOOK = """
     from squares import Squares
     from torch.utils.data import DataLoader
@@ -101,7 +105,15 @@ def assert_measured(loaders: int) -> None:
     assert len(run.loaders) == loaders
     for loader in run.loaders:
         assert loader.batches.rows == 6
-        for column in ("wait_ns", "index_ns", "fetch_ns", "collate_ns", "pack_ns", "queued_ns", "unpack_ns"):
+        for column in (
+            "wait_ns",
+            "index_ns",
+            "fetch_ns",
+            "collate_ns",
+            "pack_ns",
+            "queued_ns",
+            "unpack_ns",
+        ):
             assert (loader.column(column) >= 0).all(), column
     assert loaderscope.report(run).missing == ()
 
@@ -112,21 +124,31 @@ def said_nothing(result: subprocess.CompletedProcess[str]) -> None:
 
 
 METHODS = ("spawn", "forkserver", "fork")
-# Each way to start a process and each way to start its workers once; what is left are their further combinations.
+# Each way to start a process and each way to start its workers once; what is left are their further
+# combinations.
 EACH_ONCE = {("here", "spawn"), ("spawn", "forkserver"), ("forkserver", "fork"), ("spawn", "spawn")}
 
 
 @pytest.mark.parametrize(
     ("process", "workers"),
     [
-        pytest.param(process, workers, marks=[] if (process, workers) in EACH_ONCE else pytest.mark.slow)
+        pytest.param(
+            process, workers, marks=[] if (process, workers) in EACH_ONCE else pytest.mark.slow
+        )
         for process in ("here", "spawn", "forkserver")
         for workers in METHODS
     ],
 )
 def test_torch_imported_in_functions_only(tmp_path: Path, process: str, workers: str) -> None:
     result = python(
-        script(tmp_path, "late.py", LATE), "-m", "loaderscope", "run", "--quiet", "late.py", process, workers
+        script(tmp_path, "late.py", LATE),
+        "-m",
+        "loaderscope",
+        "run",
+        "--quiet",
+        "late.py",
+        process,
+        workers,
     )
     said_nothing(result)
     assert result.stdout.split() == ["True"] + ["0"] * (process != "here")
@@ -136,7 +158,9 @@ def test_torch_imported_in_functions_only(tmp_path: Path, process: str, workers:
 @pytest.mark.parametrize("process", ["here", "spawn"])
 def test_watched_as_torch_is_imported(tmp_path: Path, process: str) -> None:
     script(tmp_path, "sitecustomize.py", STARTED_BY_IMPORT)
-    result = python(script(tmp_path, "late.py", LATE), "late.py", process, "spawn", PYTHONPATH=str(tmp_path))
+    result = python(
+        script(tmp_path, "late.py", LATE), "late.py", process, "spawn", PYTHONPATH=str(tmp_path)
+    )
     said_nothing(result)
     assert result.stdout.split()[0] == "True"
     assert_measured(1)
@@ -144,9 +168,18 @@ def test_watched_as_torch_is_imported(tmp_path: Path, process: str) -> None:
 
 def test_loaderscope_imported_before_torch_under_run(tmp_path: Path) -> None:
     """The import of ours that torch's import interrupts may be the user's own."""
-    text = LATE.replace("import multiprocessing, sys", "import multiprocessing, sys; from loaderscope import watch")
+    text = LATE.replace(
+        "import multiprocessing, sys", "import multiprocessing, sys; from loaderscope import watch"
+    )
     result = python(
-        script(tmp_path, "late.py", text), "-m", "loaderscope", "run", "--quiet", "late.py", "here", "spawn"
+        script(tmp_path, "late.py", text),
+        "-m",
+        "loaderscope",
+        "run",
+        "--quiet",
+        "late.py",
+        "here",
+        "spawn",
     )
     said_nothing(result)
     assert_measured(1)
@@ -155,7 +188,17 @@ def test_loaderscope_imported_before_torch_under_run(tmp_path: Path) -> None:
 def test_under_pytest(tmp_path: Path) -> None:
     script(tmp_path, "test_spawning.py", IN_PYTEST)
     result = python(
-        tmp_path, "-m", "loaderscope", "run", "--quiet", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)
+        tmp_path,
+        "-m",
+        "loaderscope",
+        "run",
+        "--quiet",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        str(tmp_path),
     )
     assert "1 passed" in result.stdout, result.stdout
     said_nothing(result)
@@ -165,7 +208,9 @@ def test_under_pytest(tmp_path: Path) -> None:
 def test_a_program_that_is_no_file(tmp_path: Path) -> None:
     script(tmp_path, "squares.py", IN_PYTEST)
     text = textwrap.dedent(NOTEBOOK)
-    result = python(tmp_path, "-m", "loaderscope", "run", "--quiet", "-c", text, PYTHONPATH=str(tmp_path))
+    result = python(
+        tmp_path, "-m", "loaderscope", "run", "--quiet", "-c", text, PYTHONPATH=str(tmp_path)
+    )
     said_nothing(result)
     assert result.stdout.split() == ["24", "24", "24"]
     assert_measured(3)
@@ -174,10 +219,18 @@ def test_a_program_that_is_no_file(tmp_path: Path) -> None:
 def test_a_child_of_the_forkserver_that_has_torch_already(tmp_path: Path) -> None:
     text = LATE.replace(
         "how, context = sys.argv[1:]",
-        "how, context = sys.argv[1:]; multiprocessing.set_forkserver_preload(['torch', 'torch.utils.data'])",
+        "how, context = sys.argv[1:]; multiprocessing.set_forkserver_preload(['torch', "
+        "'torch.utils.data'])",
     )
     result = python(
-        script(tmp_path, "late.py", text), "-m", "loaderscope", "run", "--quiet", "late.py", "forkserver", "fork"
+        script(tmp_path, "late.py", text),
+        "-m",
+        "loaderscope",
+        "run",
+        "--quiet",
+        "late.py",
+        "forkserver",
+        "fork",
     )
     said_nothing(result)
     assert_measured(1)

@@ -34,10 +34,18 @@ PATIENCE_S = 60.0  # far above what is needed, so that a loaded machine fails no
 
 
 def start(runs: Path, *arguments: str, stacks: str = "eager", **how: Any) -> subprocess.Popen[str]:
-    environment = {**os.environ, "LOADERSCOPE_DIR": str(runs), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {
+        **os.environ,
+        "LOADERSCOPE_DIR": str(runs),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     environment["LOADERSCOPE_STACKS"] = stacks
     return subprocess.Popen(
-        [sys.executable, str(PROGRAM), *arguments], env=environment, stdout=subprocess.PIPE, text=True, **how
+        [sys.executable, str(PROGRAM), *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        **how,
     )
 
 
@@ -100,13 +108,17 @@ def test_time_is_found_where_it_goes(tmp_path: Path, kind: str, workers: int, me
     recorded, burst = burst_of(tmp_path)
     main = seen["pid"]
     loading = set(burst.samples) - {main} if workers else {main}
-    assert len(loading) == (workers or 1) and all(burst.samples[pid] >= 30 for pid in loading), burst.samples
+    assert len(loading) == (workers or 1) and all(burst.samples[pid] >= 30 for pid in loading), (
+        burst.samples
+    )
     assert burst.why == "steady" and not burst.native and burst.reason is None
     fetch, collate = functions(burst, "fetch", loading), functions(burst, "collate", loading)
     compute = functions(burst, "compute", {main})
     entry = "__iter__" if kind == "iterable" else "__getitem__"
     assert fetch["fetch_work"] > 20 and pure(fetch[""], fetch[""] - fetch.get(entry, 0))
-    assert pure(fetch[""], fetch.get("collate_work", 0)) and pure(fetch[""], fetch.get("train_step", 0))
+    assert pure(fetch[""], fetch.get("collate_work", 0)) and pure(
+        fetch[""], fetch.get("train_step", 0)
+    )
     assert pure(collate[""], collate.get("fetch_work", 0))
     if kind != "default":
         # 16 ms of fetching and 8 ms of collating a batch.
@@ -114,12 +126,16 @@ def test_time_is_found_where_it_goes(tmp_path: Path, kind: str, workers: int, me
         assert 0.1 < share < 0.5, (share, burst.samples)
     assert compute["train_step"] > 5 and pure(compute[""], compute[""] - compute["main"])
     begin = {
-        (burst.frames[one.frames[0]].function, one.stage) for one in burst.stacks if one.frames and one.samples > 2
+        (burst.frames[one.frames[0]].function, one.stage)
+        for one in burst.stacks
+        if one.frames and one.samples > 2
     }
     outermost = {name.rpartition(".")[2] for name, stage in begin if stage == "fetch"}
     assert outermost == {"__getitems__" if kind == "getitems" else entry}
     if workers:
-        assert functions(burst, "wait", {main})[""] > 5 and functions(burst, "fetch", {main})[""] == 0
+        assert (
+            functions(burst, "wait", {main})[""] > 5 and functions(burst, "fetch", {main})[""] == 0
+        )
         assert functions(burst, "idle", loading)[""] > 5  # of feeder threads
     for pid, share in burst.gil.items():
         assert pid in burst.samples and 0.0 <= share <= 1.0
@@ -132,7 +148,9 @@ def test_it_can_be_switched_off_and_asked_for(tmp_path: Path) -> None:
     with start(tmp_path, "off", "2", "fork", "burst") as process:
         assert process.stdout is not None
         process.stdout.readline()
-        path = until(lambda: list(tmp_path.glob("2*/system-*/host.json")), "a sampler")[0].parent.parent
+        path = until(lambda: list(tmp_path.glob("2*/system-*/host.json")), "a sampler")[
+            0
+        ].parent.parent
         # Before the first batches nobody knows the workers: their stacks would be missing.
         until(lambda: any(loader.count for loader in open_run(path).loaders), "a batch")
         until(lambda: open_run(path).systems[0].reasons.get("stacks") == OFF, "the reason")
@@ -148,7 +166,9 @@ def test_native_frames_leave_no_process_stopped(tmp_path: Path) -> None:
     with start(tmp_path, "off", "1", "fork", "burst") as process:
         assert process.stdout is not None
         process.stdout.readline()
-        path = until(lambda: list(tmp_path.glob("2*/system-*/host.json")), "a sampler")[0].parent.parent
+        path = until(lambda: list(tmp_path.glob("2*/system-*/host.json")), "a sampler")[
+            0
+        ].parent.parent
         # Before the first batches nobody knows the workers: their stacks would be missing.
         until(lambda: any(loader.count for loader in open_run(path).loaders), "a batch")
         burst = wait_for_burst(path, request_burst(path, native=True, seconds=1), PATIENCE_S)
@@ -161,7 +181,8 @@ def test_native_frames_leave_no_process_stopped(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_the_training_does_not_notice(tmp_path: Path, workers: str) -> None:
-    """Beside a run that is recorded without stacks; that this one is as it would be bare, others show."""
+    """Beside a run that is recorded without stacks; that this one is as it would be bare, others
+    show."""
     without = run(tmp_path / "without", "custom", workers, "fork", "240", stacks="0")
     assert OFF in open_run("latest", tmp_path / "without").systems[0].reasons.get("stacks", "")
     watched = run(tmp_path / "watched", "custom", workers, "fork", "240")
@@ -179,7 +200,9 @@ def readers(system: Path) -> list[int]:
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             held = [os.readlink(fd) for fd in (entry / "fd").iterdir()]
-            if (entry / "comm").read_text().strip() == "py-spy" and any(str(system) in path for path in held):
+            if (entry / "comm").read_text().strip() == "py-spy" and any(
+                str(system) in path for path in held
+            ):
                 found.append(int(entry.name))
         except OSError:
             continue
@@ -198,7 +221,10 @@ def test_no_py_spy_outlives_a_killed_process(tmp_path: Path, victim: str) -> Non
             if victim == "sampler":
                 assert process.poll() is None
             else:
-                until(lambda: "ended_clock_ns" in (system / "sampler.json").read_text(), "the end of the sampler")
+                until(
+                    lambda: "ended_clock_ns" in (system / "sampler.json").read_text(),
+                    "the end of the sampler",
+                )
                 until(lambda: not list(system.glob(".stacks*")), "its tidying up")
         finally:
             process.kill()
@@ -213,23 +239,38 @@ def test_workers_and_sampler_know_each_other(tmp_path: Path) -> None:
             "class Told:\n"
             "    def __len__(self): return 4\n"
             "    def __getitem__(self, index):\n"
-            "        return multiprocessing.current_process()._config.get('loaderscope_tracer', 0)\n"
+            "        return multiprocessing.current_process()._config.get('loaderscope_tracer', "
+            "0)\n"
             "if __name__ == '__main__':\n"
             f"    loader = DataLoader(Told(), num_workers=1, multiprocessing_context='{method}')\n"
             "    print(*{int(batch) for batch in loaderscope.watch(loader)})\n"
         )
         program, runs = tmp_path / f"{method}.py", tmp_path / method
         program.write_text(code)
-        environment = {**os.environ, "LOADERSCOPE_DIR": str(runs), "PYTHONPATH": os.pathsep.join(sys.path)}
+        environment = {
+            **os.environ,
+            "LOADERSCOPE_DIR": str(runs),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
         told = subprocess.run(
-            [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=200, check=True
+            [sys.executable, str(program)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=True,
         )
-        (sampler,) = until(lambda runs=runs: list(runs.glob("2*/system-*/sampler.json")), "the sampler")  # type: ignore[misc]
-        assert re.findall(r"\d+", told.stdout) == [str(json.loads(sampler.read_text())["pid"])], told.stderr
+        (sampler,) = until(
+            lambda runs=runs: list(runs.glob("2*/system-*/sampler.json")), "the sampler"
+        )  # type: ignore[misc]
+        assert re.findall(r"\d+", told.stdout) == [str(json.loads(sampler.read_text())["pid"])], (
+            told.stderr
+        )
 
 
 def no_capabilities() -> None:
-    """Root without any of root's rights, from the next program on: what any user is to the kernel's ptrace rules."""
+    """Root without any of root's rights, from the next program on: what any user is to the kernel's
+    ptrace rules."""
     prctl = ctypes.CDLL(None).prctl
     for capability in range(64):
         prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP

@@ -46,12 +46,19 @@ PATIENCE_S = 60.0
 
 def command(runs: Path, *args: str) -> subprocess.CompletedProcess[str]:
     call = [sys.executable, "-m", "loaderscope", *args]
-    return subprocess.run(call, env=environment(runs), capture_output=True, text=True, timeout=200, check=False)
+    return subprocess.run(
+        call, env=environment(runs), capture_output=True, text=True, timeout=200, check=False
+    )
 
 
 def environment(runs: Path) -> dict[str, str]:
     path = os.pathsep.join(filter(None, sys.path))
-    return {**os.environ, "LOADERSCOPE_DIR": str(runs), "PYTHONPATH": path, "LOADERSCOPE_STACKS": "0"}
+    return {
+        **os.environ,
+        "LOADERSCOPE_DIR": str(runs),
+        "PYTHONPATH": path,
+        "LOADERSCOPE_STACKS": "0",
+    }
 
 
 @pytest.fixture
@@ -61,12 +68,18 @@ def live(tmp_path: Path) -> Iterator[Path]:
     script.write_text(TRAINING)
     call = [sys.executable, "-m", "loaderscope", "run", "--quiet", str(script)]
     process = subprocess.Popen(
-        call, env=environment(runs), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        call,
+        env=environment(runs),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         deadline = time.monotonic() + PATIENCE_S
         while not list(runs.glob("*/system-*/machine*")) or not list(runs.glob("*/p*/batches0*")):
-            assert process.poll() is None and time.monotonic() < deadline, "the training did not begin"
+            assert process.poll() is None and time.monotonic() < deadline, (
+                "the training did not begin"
+            )
             time.sleep(0.05)
         yield runs
     finally:

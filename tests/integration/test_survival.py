@@ -24,23 +24,36 @@ NUMBERS_40 = sum(range(40))
 
 
 def environment(runs: Path, **more: str) -> dict[str, str]:
-    return {**os.environ, "LOADERSCOPE_DIR": str(runs), "PYTHONPATH": os.pathsep.join(sys.path), **more}
+    return {
+        **os.environ,
+        "LOADERSCOPE_DIR": str(runs),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        **more,
+    }
 
 
 def run(
     program: str, runs: Path, *arguments: str, limit_s: float = 100, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """The program, run to its end. Past the limit it and its workers are killed: subprocess.TimeoutExpired."""
+    """The program, run to its end. Past the limit it and its workers are killed:
+    subprocess.TimeoutExpired."""
     command = [sys.executable, str(PROGRAMS), program, *arguments]
     env = environment(runs, **more)
     with subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
         try:
             out, err = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # a worker left behind would hold the pipes open
+                os.killpg(
+                    process.pid, signal.SIGKILL
+                )  # a worker left behind would hold the pipes open
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
@@ -56,13 +69,17 @@ def await_sampler(runs: Path) -> None:
     """Until the sampler of the only run has ended too."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        if any("ended_clock_ns" in told.read_text() for told in runs.glob("2*/system-*/sampler.json")):
+        if any(
+            "ended_clock_ns" in told.read_text() for told in runs.glob("2*/system-*/sampler.json")
+        ):
             return
         time.sleep(0.05)
 
 
 @pytest.mark.parametrize("program", ["endless", "endless_workers"])
-@pytest.mark.parametrize("attempt", [0, 1, *(pytest.param(more, marks=pytest.mark.slow) for more in (2, 3, 4))])
+@pytest.mark.parametrize(
+    "attempt", [0, 1, *(pytest.param(more, marks=pytest.mark.slow) for more in (2, 3, 4))]
+)
 def test_kill_loses_nothing_recorded(tmp_path: Path, program: str, attempt: int) -> None:
     process = subprocess.Popen(
         [sys.executable, str(PROGRAMS), program],
@@ -73,7 +90,8 @@ def test_kill_loses_nothing_recorded(tmp_path: Path, program: str, attempt: int)
     )
     assert process.stdout is not None
     process.stdout.readline()
-    # A worker whose parent dies before it has started its watchdog never ends (torch's own race): wait for a batch.
+    # A worker whose parent dies before it has started its watchdog never ends (torch's own race):
+    # wait for a batch.
     process.stdout.readline()
     time.sleep(random.Random(f"{program}{attempt}").uniform(0.0, 0.8))
     process.kill()
@@ -91,8 +109,8 @@ def test_kill_loses_nothing_recorded(tmp_path: Path, program: str, attempt: int)
 
 
 def ended(program: str, runs: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Torch left in the middle may hang, also when nobody watches (seen once in some hundreds of runs on a machine with
-    other work): each way gets a second chance."""
+    """Torch left in the middle may hang, also when nobody watches (seen once in some hundreds of
+    runs on a machine with other work): each way gets a second chance."""
     try:
         return run(program, runs, *arguments, limit_s=50)
     except subprocess.TimeoutExpired:
@@ -106,8 +124,11 @@ def test_ends_like_the_bare_program(tmp_path: Path, program: str) -> None:
     watched = ended(program, tmp_path)
     assert watched.returncode == bare.returncode
     assert watched.stdout == bare.stdout
-    # torch raises from a signal handler, wherever main happens to be: what it says is the same, where is not.
-    why = {"interrupted": "KeyboardInterrupt", "worker_dies": "is killed by signal: Killed"}[program]
+    # torch raises from a signal handler, wherever main happens to be: what it says is the same,
+    # where is not.
+    why = {"interrupted": "KeyboardInterrupt", "worker_dies": "is killed by signal: Killed"}[
+        program
+    ]
     assert why in bare.stderr
     assert why in watched.stderr
     assert "loaderscope:" not in watched.stderr
@@ -132,8 +153,8 @@ def test_a_removed_directory_stops_recording_not_training(tmp_path: Path) -> Non
 
 @pytest.fixture
 def short_path() -> Iterator[Path]:
-    """A folder for TMPDIR: multiprocessing makes its sockets there, and from 108 characters on a worker's tensors are
-    lost without a word and the loop waits for ever, with us or without."""
+    """A folder for TMPDIR: multiprocessing makes its sockets there, and from 108 characters on a
+    worker's tensors are lost without a word and the loop waits for ever, with us or without."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         yield Path(folder)
 

@@ -80,7 +80,12 @@ class Terminal:
     def tmux(self, *arguments: str) -> str:
         command = ["tmux", "-f", "/dev/null", "-S", self.socket, *arguments]
         return subprocess.run(
-            command, check=True, capture_output=True, text=True, timeout=30, env={**os.environ, **self.environ}
+            command,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            env={**os.environ, **self.environ},
         ).stdout
 
     def start(self, command: str, width: int = 80, height: int = 24) -> None:
@@ -122,17 +127,26 @@ def terminal(runs_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     paths = os.pathsep.join(filter(None, sys.path))
     found = Terminal(
         tmp_path_factory.mktemp("t"),
-        {"LOADERSCOPE_DIR": str(runs_dir), "PYTHONPATH": paths, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"},
+        {
+            "LOADERSCOPE_DIR": str(runs_dir),
+            "PYTHONPATH": paths,
+            "TERM": "xterm-256color",
+            "LC_ALL": "C.UTF-8",
+        },
     )
     yield found
-    subprocess.run(["tmux", "-S", found.socket, "kill-server"], check=False, capture_output=True, timeout=30)
+    subprocess.run(
+        ["tmux", "-S", found.socket, "kill-server"], check=False, capture_output=True, timeout=30
+    )
 
 
 @pytest.fixture
 def training(train: Path, runs_dir: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A training that goes on until it is ended, once it has recorded something."""
     command = [sys.executable, "-m", "loaderscope", "run", "-q", str(train), "1000000", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     end = time.monotonic() + WAIT_S
     while not list(runs_dir.glob("2*/p*/batches*.seg")) and time.monotonic() < end:
         time.sleep(0.1)
@@ -152,12 +166,26 @@ def test_it_attaches_to_a_live_run_and_sees_it_die(
     screen = terminal.until("input-bound")
     assert "● live" in screen
     assert "Pictures" in screen
-    for key, word in (("3", "w1"), ("4", "page cache"), ("5", "Slowest"), ("2", "predicted"), ("1", "Verdict")):
+    for key, word in (
+        ("3", "w1"),
+        ("4", "page cache"),
+        ("5", "Slowest"),
+        ("2", "predicted"),
+        ("1", "Verdict"),
+    ):
         terminal.press(key)
         if key != "2":  # what the rules say of a run this short is not for this test
             terminal.until(word)
     for step in range(40):  # a storm of sizes
-        terminal.tmux("resize-window", "-t", "it", "-x", str(40 + step * 13 % 160), "-y", str(10 + step * 7 % 50))
+        terminal.tmux(
+            "resize-window",
+            "-t",
+            "it",
+            "-x",
+            str(40 + step * 13 % 160),
+            "-y",
+            str(10 + step * 7 % 50),
+        )
     terminal.tmux("resize-window", "-t", "it", "-x", "100", "-y", "30")
     terminal.until("Verdict")
     os.killpg(training.pid, signal.SIGKILL)
@@ -171,7 +199,9 @@ def test_it_attaches_to_a_live_run_and_sees_it_die(
     assert "Traceback" not in screen
 
 
-def test_it_may_be_left_while_advice_is_being_worked_out(terminal: Terminal, runs_dir: Path, tmp_path: Path) -> None:
+def test_it_may_be_left_while_advice_is_being_worked_out(
+    terminal: Terminal, runs_dir: Path, tmp_path: Path
+) -> None:
     run = RunBuilder(runs_dir)
     train_run(run)
     program = tmp_path / "no_advice.py"
@@ -260,9 +290,15 @@ def test_run_live_leaves_nothing_when_its_window_is_closed(terminal: Terminal, t
 @pytest.mark.parametrize(
     ("environ", "right"),
     [
-        ("NO_COLOR=1 TERM=xterm-256color", lambda codes: all(len(set(each)) == 1 for each in rgb(codes))),
+        (
+            "NO_COLOR=1 TERM=xterm-256color",
+            lambda codes: all(len(set(each)) == 1 for each in rgb(codes)),
+        ),
         ("TERM=linux", lambda codes: not rgb(codes) and "38;5" not in codes),
-        ("TERM=xterm-256color COLORTERM=truecolor", lambda codes: any(len(set(each)) > 1 for each in rgb(codes))),
+        (
+            "TERM=xterm-256color COLORTERM=truecolor",
+            lambda codes: any(len(set(each)) > 1 for each in rgb(codes)),
+        ),
     ],
     ids=["no-color", "ansi-16", "truecolor"],
 )

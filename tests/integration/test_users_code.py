@@ -1,4 +1,5 @@
-"""No code of the user's runs that a bare loop does not run, and `watch` raises none of the user's errors."""
+"""No code of the user's runs that a bare loop does not run, and `watch` raises none of the user's
+errors."""
 
 from __future__ import annotations
 
@@ -107,7 +108,12 @@ def output_of(tmp_path: Path, code: str, *args: str) -> subprocess.CompletedProc
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
     return subprocess.run(
-        [sys.executable, "-c", code, *args], env=env, capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, "-c", code, *args],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
     )
 
 
@@ -145,7 +151,9 @@ print("done")
 """
 
 
-@pytest.mark.parametrize("first", ["", "del sys.argv", "sys.argv = [b'train.py', 3]", "sys.argv = None"])
+@pytest.mark.parametrize(
+    "first", ["", "del sys.argv", "sys.argv = [b'train.py', 3]", "sys.argv = None"]
+)
 def test_without_standard_error_or_arguments(tmp_path: Path, first: str) -> None:
     result = output_of(tmp_path, NO_STREAMS.format(first=first))
     assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr

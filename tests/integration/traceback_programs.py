@@ -1,6 +1,8 @@
-"""Loops that fail in every place where a user's code runs: `python traceback_programs.py bare|watched`.
+"""Loops that fail in every place where a user's code runs: `python traceback_programs.py
+bare|watched`.
 
-Prints each traceback as the user reads it; two of them show the stack that the data set finds itself in.
+Prints each traceback as the user reads it; two of them show the stack that the data set finds
+itself in.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ class Stack(Failing):
     def __getitem__(self, index: int) -> int:
         if index == 3:
             frames = traceback.extract_stack()[:-1]
-            raise ValueError(" | ".join(f"{os.path.basename(f.filename)}:{f.lineno}:{f.name}" for f in frames))
+            raise ValueError(
+                " | ".join(f"{os.path.basename(f.filename)}:{f.lineno}:{f.name}" for f in frames)
+            )
         return index
 
 
@@ -44,7 +48,10 @@ class NoStream(IterableDataset[int]):
 
 class Quoting(Failing):
     def __getitem__(self, index: int) -> int:
-        raise ValueError(f'  File "{os.path.dirname(loaderscope.__file__)}/profiler/watch.py", line 1, in watch\n    x')
+        raise ValueError(
+            f'  File "{os.path.dirname(loaderscope.__file__)}/profiler/watch.py", line 1, in '
+            "watch\n    x"
+        )
 
 
 class FailingSampler:
@@ -85,10 +92,17 @@ for workers in (0, 1):
     run(f"stack, {workers} workers", partial(DataLoader, Stack(), num_workers=workers))
     run(f"quoting, {workers} workers", partial(DataLoader, Quoting(), num_workers=workers))
     run(f"stream, {workers} workers", partial(DataLoader, NoStream(), num_workers=workers))
-    run(f"collate, {workers} workers", partial(DataLoader, Failing(), collate_fn=failing_collate, num_workers=workers))
-    run(f"single, {workers} workers", partial(DataLoader, Failing(), batch_size=None, num_workers=workers))
+    run(
+        f"collate, {workers} workers",
+        partial(DataLoader, Failing(), collate_fn=failing_collate, num_workers=workers),
+    )
+    run(
+        f"single, {workers} workers",
+        partial(DataLoader, Failing(), batch_size=None, num_workers=workers),
+    )
     for given in (0, 1, 4):
         sampler = FailingSampler(given)
         run(
-            f"sampler, {given}, {workers} workers", partial(DataLoader, Failing(), sampler=sampler, num_workers=workers)
+            f"sampler, {given}, {workers} workers",
+            partial(DataLoader, Failing(), sampler=sampler, num_workers=workers),
         )

@@ -18,7 +18,8 @@ CELLS = {
     "    def __len__(self):\n        return 4000\n"
     "    def __getitem__(self, index):\n        return torch.tensor([float(index)])\n"
     "loader = DataLoader(Rows(), batch_size=4)",
-    "recorded": f"{MAGIC}\n\ntotal = 0.0\n\nfor batch in loader:\n    total += float(batch.sum())\ntotal",
+    "recorded": f"{MAGIC}\n\ntotal = 0.0\n\nfor batch in loader:\n    total += "
+    "float(batch.sum())\ntotal",
     "bare": "for batch in loader:\n    pass\nDataLoader._get_iterator.__module__",
     "again": f"{MAGIC}\nfor batch in loader:\n    pass",
     "nothing": f"{MAGIC}\n1 + 1",
@@ -40,8 +41,12 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
     folder = tmp_path_factory.mktemp("notebook")
     env = {**os.environ, "LOADERSCOPE_DIR": str(folder / "runs"), "LOADERSCOPE_STACKS": "0", "IPYTHONDIR": str(folder),
            "JUPYTER_RUNTIME_DIR": str(folder), "JUPYTER_DATA_DIR": str(folder)}  # fmt: skip
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS.values()])
-    client = nbclient.NotebookClient(notebook, timeout=250, allow_errors=True, resources={"metadata": {"path": folder}})
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(text) for text in CELLS.values()]
+    )
+    client = nbclient.NotebookClient(
+        notebook, timeout=250, allow_errors=True, resources={"metadata": {"path": folder}}
+    )
     with pytest.MonkeyPatch.context() as patched:
         for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
             patched.setenv(name, str(folder))
@@ -62,12 +67,17 @@ def errors(outputs: list[Any]) -> list[Any]:
     return [output for output in outputs if output.output_type == "error"]
 
 
-def test_a_cell_is_recorded_and_its_report_shown_below_its_value(outputs: dict[str, list[Any]]) -> None:
+def test_a_cell_is_recorded_and_its_report_shown_below_its_value(
+    outputs: dict[str, list[Any]],
+) -> None:
     assert not outputs["load"]
     value, report = outputs["recorded"]
     assert value.data["text/plain"] == str(float(sum(range(4000))))
     assert "Rows" in report.data["text/html"] and "1,000" in report.data["text/plain"]
-    assert "cell 2, line 5" in report.data["text/html"] and "cell 2, line 5" in report.data["text/plain"]
+    assert (
+        "cell 2, line 5" in report.data["text/html"]
+        and "cell 2, line 5" in report.data["text/plain"]
+    )
 
 
 def test_outside_of_such_cells_nothing_is_recorded(outputs: dict[str, list[Any]]) -> None:
@@ -83,13 +93,17 @@ def test_a_cell_without_a_loader_says_so(outputs: dict[str, list[Any]]) -> None:
 
 def test_an_error_looks_as_it_would_without(outputs: dict[str, list[Any]]) -> None:
     (error,), (bare,) = errors(outputs["error"]), errors(outputs["bare error"])
-    plain = [re.sub(r"\x1b\[[\d;]*m|\[\d+\]", "", "\n".join(each.traceback)) for each in (error, bare)]
+    plain = [
+        re.sub(r"\x1b\[[\d;]*m|\[\d+\]", "", "\n".join(each.traceback)) for each in (error, bare)
+    ]
     same = [text.replace("1 #\n", "1 \n") for text in plain]
     assert same[0] == same[1] and "ZeroDivisionError" in same[0]
     assert len(shown(outputs["error"])) == 1, "what was recorded until then"
 
 
-def test_what_stands_behind_the_magic_is_refused_in_a_sentence(outputs: dict[str, list[Any]]) -> None:
+def test_what_stands_behind_the_magic_is_refused_in_a_sentence(
+    outputs: dict[str, list[Any]],
+) -> None:
     (said,) = outputs["arguments"]
     assert said.output_type == "stream" and said.text == f"UsageError: {NO_ARGUMENTS}\n"
 

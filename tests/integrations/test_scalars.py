@@ -1,4 +1,5 @@
-"""Figures of a run that goes on: what is read of it, and what arrives at each place they are sent to."""
+"""Figures of a run that goes on: what is read of it, and what arrives at each place they are sent
+to."""
 
 from __future__ import annotations
 
@@ -20,7 +21,14 @@ from builders import MS, T0, RunBuilder, loop, values_of, write_lane
 from loaderscope.cli import main
 from loaderscope.integrations import scalars
 from loaderscope.integrations.live_figures import FIGURES, Figure, LiveFigures
-from loaderscope.integrations.scalars import MLflow, OpenTelemetry, Prometheus, TensorBoard, WandB, live
+from loaderscope.integrations.scalars import (
+    MLflow,
+    OpenTelemetry,
+    Prometheus,
+    TensorBoard,
+    WandB,
+    live,
+)
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.base.schema import BATCH
 from rule_rows import rows_of
@@ -35,7 +43,9 @@ def two_ranks(runs: Path, waits: Sequence[float] = (1.0, 6.0)) -> RunBuilder:
     """Ranks that differ in how long they wait: (ms of 10 a step) a rank."""
     run = RunBuilder(runs)
     for rank, wait in enumerate(waits):
-        rows, epochs = rows_of(1, 40, wait_ms=wait, compute_ms=10 - wait, fetch_ns=4 * MS, collate_ns=MS)
+        rows, epochs = rows_of(
+            1, 40, wait_ms=wait, compute_ms=10 - wait, fetch_ns=4 * MS, collate_ns=MS
+        )
         process = run.process(pid=4000 + rank, world_size=len(waits), rank=rank)
         process.loader(rows, epochs=epochs, config={"phase": "training"})
     return run
@@ -53,7 +63,9 @@ def test_every_figure_of_every_rank(runs_dir: Path) -> None:
     assert told(figures, "headroom") == {"0": pytest.approx(1 / 0.9), "1": pytest.approx(2.5)}
     assert told(figures, "slowest_rank") == {None: 1.0}
     assert {figure.labels.get("phase") for figure in figures} == {"training", None}
-    assert {figure.name for figure in figures} == set(FIGURES) and {figure.batches for figure in figures} == {40}
+    assert {figure.name for figure in figures} == set(FIGURES) and {
+        figure.batches for figure in figures
+    } == {40}
 
 
 def test_a_reading_has_what_is_new(runs_dir: Path) -> None:
@@ -77,7 +89,10 @@ def test_tensorboard(tmp_path: Path) -> None:
     backend.write(SAMPLE)
     backend.close()
     read = events.EventAccumulator(str(tmp_path / "events")).Reload()
-    assert read.Tags()["scalars"] == ['loaderscope/Ima"ges\n/rank 1/wait_share', "loaderscope/Rows/headroom"]
+    assert read.Tags()["scalars"] == [
+        'loaderscope/Ima"ges\n/rank 1/wait_share',
+        "loaderscope/Rows/headroom",
+    ]
     (event,) = read.Scalars("loaderscope/Rows/headroom")
     assert (event.step, event.value) == (7, 1.5)
 
@@ -87,7 +102,10 @@ def test_prometheus(tmp_path: Path) -> None:
 
     def samples() -> dict[str, list[tuple[dict[str, str], float]]]:
         families = parser.text_string_to_metric_families((tmp_path / "run.prom").read_text())
-        return {family.name: [(each.labels, each.value) for each in family.samples] for family in families}
+        return {
+            family.name: [(each.labels, each.value) for each in family.samples]
+            for family in families
+        }
 
     backend = Prometheus(tmp_path / "run.prom")
     backend.write(SAMPLE)
@@ -95,11 +113,18 @@ def test_prometheus(tmp_path: Path) -> None:
     found = samples()
     assert found["loaderscope_wait_share"] == [(dict(SAMPLE[0].labels), 0.25)]
     assert found["loaderscope_headroom"] == [({"loader": "Rows"}, 1.5)]
-    assert found["loaderscope_live"] == [({}, 1.0)] and found["loaderscope_updated_seconds"][0][1] > 1e9
+    assert (
+        found["loaderscope_live"] == [({}, 1.0)]
+        and found["loaderscope_updated_seconds"][0][1] > 1e9
+    )
     backend.close()
     assert samples()["loaderscope_live"] == [({}, 0.0)]
-    assert [path.name for path in tmp_path.iterdir()] == ["run.prom"], "nothing half written is left"
-    assert stat.S_IMODE((tmp_path / "run.prom").stat().st_mode) & 0o444 == 0o444, "node_exporter must read it"
+    assert [path.name for path in tmp_path.iterdir()] == ["run.prom"], (
+        "nothing half written is left"
+    )
+    assert stat.S_IMODE((tmp_path / "run.prom").stat().st_mode) & 0o444 == 0o444, (
+        "node_exporter must read it"
+    )
     with pytest.raises(UsageError, match="there is no folder"):
         Prometheus(tmp_path / "missing" / "run.prom")
 
@@ -118,7 +143,8 @@ def test_opentelemetry() -> None:
 
 
 def test_wandb_keeps_the_numbers_of_the_trainings_steps() -> None:
-    """By the documented interface of wandb.Run: `commit=False` adds to what the training logs next."""
+    """By the documented interface of wandb.Run: `commit=False` adds to what the training logs
+    next."""
     calls: list[Any] = []
     run = SimpleNamespace(
         define_metric=lambda name, step_metric: calls.append((name, step_metric)),
@@ -129,13 +155,18 @@ def test_wandb_keeps_the_numbers_of_the_trainings_steps() -> None:
     backend.write([])
     backend.close()
     values = {'loaderscope/Ima"ges\n/rank 1/wait_share': 0.25, "loaderscope/Rows/headroom": 1.5}
-    assert calls == [("loaderscope/*", "loaderscope/batches"), ({**values, "loaderscope/batches": 40}, False)]
+    assert calls == [
+        ("loaderscope/*", "loaderscope/batches"),
+        ({**values, "loaderscope/batches": 40}, False),
+    ]
 
 
 def test_mlflow_is_given_names_that_it_allows() -> None:
     """By the documented interface of MlflowClient."""
     calls: list[Any] = []
-    client = SimpleNamespace(log_metric=lambda run_id, key, value, step: calls.append((run_id, key, value, step)))
+    client = SimpleNamespace(
+        log_metric=lambda run_id, key, value, step: calls.append((run_id, key, value, step))
+    )
     backend = MLflow("abc", client)
     backend.write(SAMPLE)
     backend.close()
@@ -160,7 +191,9 @@ class Kept:
         self.closed.set()
 
 
-def test_live_hands_on_what_the_loop_does_and_raises_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+def test_live_hands_on_what_the_loop_does_and_raises_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     kept, failing = Kept(), Kept(fails=True)
     loader = DataLoader(TensorDataset(torch.arange(300.0)), batch_size=10)
     with live(failing, kept, every_s=0.02):
@@ -169,7 +202,10 @@ def test_live_hands_on_what_the_loop_does_and_raises_nothing(capfd: pytest.Captu
     assert kept.closed.is_set() and failing.closed.is_set()
     assert {figure.name for figure in kept.figures} == set(FIGURES) - {"slowest_rank"}
     assert max(figure.batches for figure in kept.figures) == 60
-    assert capfd.readouterr().err.count("Kept got no figures: ConnectionError: the tracker is away") == 1
+    assert (
+        capfd.readouterr().err.count("Kept got no figures: ConnectionError: the tracker is away")
+        == 1
+    )
 
 
 def test_only_rank_0_tells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,17 +243,34 @@ print("trained")
 def test_run_hands_on_from_outside(tmp_path: Path) -> None:
     """Of the training process nothing is asked: it may end before the first reading."""
     (tmp_path / "train.py").write_text(SCRIPT)
-    command = [sys.executable, "-m", "loaderscope", "run", "-q", "--metrics", f"prometheus:{tmp_path}/run.prom"]
+    command = [
+        sys.executable,
+        "-m",
+        "loaderscope",
+        "run",
+        "-q",
+        "--metrics",
+        f"prometheus:{tmp_path}/run.prom",
+    ]
     done = subprocess.run(
-        [*command, str(tmp_path / "train.py")], capture_output=True, text=True, timeout=200, check=True
+        [*command, str(tmp_path / "train.py")],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=True,
     )
     assert done.stdout == "trained\n" and done.stderr == ""
     text = (tmp_path / "run.prom").read_text()
-    assert 'loaderscope_wait_share{loader="TensorDataset"} ' in text and "loaderscope_live 0" in text
+    assert (
+        'loaderscope_wait_share{loader="TensorDataset"} ' in text and "loaderscope_live 0" in text
+    )
 
 
 @pytest.mark.parametrize("wanted", ["prometheus", "prometheus:", "statsd:here"])
 def test_a_place_that_cannot_be_meant(wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--metrics", wanted, "train.py"]) == 2
-    said = f"loaderscope: --metrics {wanted} names no place: write prometheus:FILE.prom or tensorboard:FOLDER\n"
+    said = (
+        f"loaderscope: --metrics {wanted} names no place: write prometheus:FILE.prom or "
+        "tensorboard:FOLDER\n"
+    )
     assert capsys.readouterr().err == said

@@ -173,7 +173,9 @@ def test_nvml(tmp_path):
     assert "MIG" in doctor.nvml(tmp_path, loader(pynvml=fake_nvml(mig=1))).finding
     missing = doctor.nvml(tmp_path, loader())
     assert missing.ok is False and "pip install" in missing.mend
-    mismatch = doctor.nvml(tmp_path, loader(pynvml=fake_nvml(error=RuntimeError("version mismatch"))))
+    mismatch = doctor.nvml(
+        tmp_path, loader(pynvml=fake_nvml(error=RuntimeError("version mismatch")))
+    )
     assert mismatch.ok is False and "mismatch" in mismatch.finding
 
 
@@ -217,8 +219,14 @@ def test_stacks(healthy):
     assert missing.ok is None and "pip install py-spy" in missing.mend
     write(healthy, {"proc/sys/kernel/yama/ptrace_scope": "1\n"})
     assert check().ok is True and "ptrace_scope 1" in check().finding
-    denied = check("only root may read stacks here (ptrace_scope 2): sudo sysctl kernel.yama.ptrace_scope=1")
-    assert denied.ok is None and "only root" in denied.finding and denied.mend.startswith("sudo sysctl")
+    denied = check(
+        "only root may read stacks here (ptrace_scope 2): sudo sysctl kernel.yama.ptrace_scope=1"
+    )
+    assert (
+        denied.ok is None
+        and "only root" in denied.finding
+        and denied.mend.startswith("sudo sysctl")
+    )
     odd = check("py-spy did not answer within 20 s")
     assert odd.ok is None and "did not answer" in odd.finding and "unaffected" in odd.mend
 
@@ -227,10 +235,16 @@ def test_memory_that_nobody_keeps_costs_system_calls(healthy):
     kept = doctor.keeping("")
     assert kept.ok is True and "outlives" in kept.finding and kept.mend is None
     written = doctor.keeping("this platform has no sealed memory")
-    assert written.ok is True and "no sealed memory" in written.finding and "some µs more" in written.mend
+    assert (
+        written.ok is True
+        and "no sealed memory" in written.finding
+        and "some µs more" in written.mend
+    )
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere"
+)
 def test_a_read_only_run_directory(tmp_path):
     tmp_path.chmod(0o500)
     assert doctor.run_directory(tmp_path / "runs").ok is False

@@ -36,14 +36,22 @@ def fails(capsys: Capture, *args: str) -> str:
 
 @pytest.mark.parametrize(
     ("format_", "begin", "module"),
-    [("md", "## Pictures", "json"), ("perfetto", '{"traceEvents":[', "json"), ("html", "<!DOCTYPE html>", "plotly"),
+    [("md", "## Pictures", "json"), ("perfetto", '{"traceEvents":[', "json"), ("html", "<!DOCTYPE "
+    "html>", "plotly"),
      ("text", "●", "rich"), ("json", "{", "json")],
 )  # fmt: skip
 @pytest.mark.parametrize("into", ["file", "pipe"])
-def test_report(runs: Path, tmp_path: Path, capsys: Capture, format_: str, begin: str, module: str, into: str) -> None:
+def test_report(
+    runs: Path, tmp_path: Path, capsys: Capture, format_: str, begin: str, module: str, into: str
+) -> None:
     pytest.importorskip(module)
     target = tmp_path / "out"
-    assert main(["report", SLOW, "--format", format_, *(["-o", str(target)] if into == "file" else [])]) == 0
+    assert (
+        main(
+            ["report", SLOW, "--format", format_, *(["-o", str(target)] if into == "file" else [])]
+        )
+        == 0
+    )
     captured = capsys.readouterr()
     text = target.read_text(encoding="utf-8") if into == "file" else captured.out
     assert text.startswith(begin)
@@ -52,7 +60,9 @@ def test_report(runs: Path, tmp_path: Path, capsys: Capture, format_: str, begin
 
 def test_parquet_goes_into_a_folder(runs: Path, tmp_path: Path, capsys: Capture) -> None:
     pytest.importorskip("pyarrow")
-    assert main(["report", SLOW, "--format", "parquet", "-o", str(tmp_path / "new" / "tables")]) == 0
+    assert (
+        main(["report", SLOW, "--format", "parquet", "-o", str(tmp_path / "new" / "tables")]) == 0
+    )
     assert sorted(path.name for path in (tmp_path / "new" / "tables").iterdir()) == [
         "batches.parquet", "epochs.parquet", "functions.parquet", "gpu.parquet", "machine.parquet", "process.parquet",
     ]  # fmt: skip
@@ -64,10 +74,14 @@ def test_a_page_is_not_for_a_terminal(
     runs: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert "html is not for a terminal: say where it goes, such as -o " in fails(capsys, *args, "--format", "html")
+    assert "html is not for a terminal: say where it goes, such as -o " in fails(
+        capsys, *args, "--format", "html"
+    )
 
 
-def test_progress_is_for_terminals_only(runs: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_for_terminals_only(
+    runs: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     assert main(["report", SLOW, "--format", "json"]) == 0
@@ -100,7 +114,12 @@ def test_a_text_does_not_go_into_a_folder(runs: Path, tmp_path: Path, capsys: Ca
 
 @pytest.mark.parametrize(("format_", "package"), [("html", "plotly"), ("parquet", "pyarrow")])
 def test_a_missing_extra_is_one_sentence_with_its_mend(
-    runs: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, format_: str, package: str
+    runs: Path,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    format_: str,
+    package: str,
 ) -> None:
     for name in [each for each in sys.modules if each.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
@@ -118,7 +137,8 @@ def test_write_content_tells_what_no_path_can_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("format_", "begin"), [("text", f"before  {SLOW}"), ("json", "{"), ("md", f"## {SLOW}"), ("html", "<!DOCTYPE")]
+    ("format_", "begin"),
+    [("text", f"before  {SLOW}"), ("json", "{"), ("md", f"## {SLOW}"), ("html", "<!DOCTYPE")],
 )
 def test_compare(runs: Path, tmp_path: Path, capsys: Capture, format_: str, begin: str) -> None:
     assert main(["compare", SLOW, FAST, "--format", format_]) == 0
@@ -133,7 +153,9 @@ def test_compare(runs: Path, tmp_path: Path, capsys: Capture, format_: str, begi
     [(FAST, SLOW, "0.95", 1), (FAST, SLOW, "0.3", 0), (SLOW, FAST, "0.95", 0), (FAST, FAST, "0.95", 0),
      (SLOW, FAST, "5", 1)],
 )  # fmt: skip
-def test_compare_fails_below(runs: Path, capsys: Capture, before: str, after: str, factor: str, code: int) -> None:
+def test_compare_fails_below(
+    runs: Path, capsys: Capture, before: str, after: str, factor: str, code: int
+) -> None:
     assert main(["compare", before, after, "--fail-below", factor]) == code
     assert "throughput" in capsys.readouterr().out
 

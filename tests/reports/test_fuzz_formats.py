@@ -1,7 +1,9 @@
-"""Damaged runs, in every format and on every screen: an answer that can be read, or one sentence; never a traceback.
+"""Damaged runs, in every format and on every screen: an answer that can be read, or one sentence;
+never a traceback.
 
-`make test` tries RUNS directories, each in all quick formats and in one of those that take long. More, in every format:
-LOADERSCOPE_FUZZ=5000 pytest tests/reports/test_fuzz_formats.py. A directory that fails is `damaged(files, SEED)`.
+`make test` tries RUNS directories, each in all quick formats and in one of those that take long.
+More, in every format: LOADERSCOPE_FUZZ=5000 pytest tests/reports/test_fuzz_formats.py. A directory
+that fails is `damaged(files, SEED)`.
 """
 
 from __future__ import annotations
@@ -126,7 +128,9 @@ def are_tables(folder: Path) -> None:
         strict_json(table.schema.metadata[b"loaderscope.report"].decode())
         for column in table.columns:
             if pyarrow.types.is_floating(column.type):
-                assert all(math.isfinite(value) for value in column.to_pylist() if value is not None)
+                assert all(
+                    math.isfinite(value) for value in column.to_pylist() if value is not None
+                )
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str | None:
@@ -145,7 +149,8 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str | None:
 
 
 def replayed(path: Path) -> None:
-    """What `loaderscope top` reads and draws: each loader, the newest and back in time, without its threads."""
+    """What `loaderscope top` reads and draws: each loader, the newest and back in time, without its
+    threads."""
     reader = Reader(Follower(path), lambda snapshot: None)
     snapshot = reader.step()
     assert snapshot is not None
@@ -168,7 +173,10 @@ def replayed(path: Path) -> None:
 def drawn(snapshot: Snapshot | None) -> None:
     assert snapshot is not None
     assert snapshot.advice.problem is None
-    for width, draw in [(80, each) for each in DRAWN] + [(30, overview.pipeline), (30, workers.timeline)]:
+    for width, draw in [(80, each) for each in DRAWN] + [
+        (30, overview.pipeline),
+        (30, workers.timeline),
+    ]:
         is_drawn(draw(snapshot, width, 12).plain)
     for id_, _ in advice.entries(snapshot.advice):
         is_drawn(advice.detail(snapshot.advice, id_, 40).plain)
@@ -202,7 +210,10 @@ def perfetto(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
 
 @long
 def parquet(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
-    if said(capsys, "report", str(run), "--format", "parquet", "-o", str(out / "tables")) is not None:
+    if (
+        said(capsys, "report", str(run), "--format", "parquet", "-o", str(out / "tables"))
+        is not None
+    ):
         are_tables(out / "tables")
 
 
@@ -211,7 +222,9 @@ def compared(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
     if (text := said(capsys, "compare", str(pristine), str(run), "--format", "html")) is not None:
         is_html(text)
     for format_ in ("text", "md"):
-        if (text := said(capsys, "compare", str(run), str(pristine), "--format", format_)) is not None:
+        if (
+            text := said(capsys, "compare", str(run), str(pristine), "--format", format_)
+        ) is not None:
             is_text(text)
 
 
@@ -249,8 +262,9 @@ def test_damaged_runs(
     block: int, files: Files, pristine: Path, tmp_path: Path, read_once: dict[Any, Any],
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Asserts that each damaged run gives what the format promises (JSON that others read, tags that are closed, no
-    NaN in a text, finite columns), or one sentence and exit code 2, and draws on every screen; that none raises."""
+    """Asserts that each damaged run gives what the format promises (JSON that others read, tags
+    that are closed, no NaN in a text, finite columns), or one sentence and exit code 2, and draws
+    on every screen; that none raises."""
     monkeypatch.setenv("COLUMNS", "100")
     for seed in range(block, block + BLOCK):
         for known in [key for key in read_once if key != str(pristine)]:

@@ -1,4 +1,5 @@
-"""One figure, one truth: a lint over many reports finds no two statements that contradict each other."""
+"""One figure, one truth: a lint over many reports finds no two statements that contradict each
+other."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ RUNS = 40
 
 
 def drawn(number: int, runs: Path) -> Report:
-    """A loop of some kind: with or without workers, waiting or not, computing or waiting in fetch, on crowded cores."""
+    """A loop of some kind: with or without workers, waiting or not, computing or waiting in fetch,
+    on crowded cores."""
     random = Random(number)
     workers = random.choice([0, 0, 1, 2, 4])
     compute = random.choice([0.2, 2.0, 20.0])
@@ -54,7 +56,12 @@ def drawn(number: int, runs: Path) -> Report:
     builder.process(affinity=cores, **facts).loader(
         rows,
         epochs=[epoch_row(rows, startup_ms=start)],
-        config={"num_workers": workers, "prefetch_factor": 2, "batch_size": 4, "dataset": "train.Points"},
+        config={
+            "num_workers": workers,
+            "prefetch_factor": 2,
+            "batch_size": 4,
+            "dataset": "train.Points",
+        },
     )
     ready = random.choice([0.0, 0.6])  # of its time, a process waits for a core
     builder.system(
@@ -75,7 +82,9 @@ def drawn(number: int, runs: Path) -> Report:
     return build_report(open_run(builder.path))
 
 
-@pytest.mark.parametrize("numbers", [range(RUNS), pytest.param(range(RUNS, 200), marks=pytest.mark.slow)], ids=len)
+@pytest.mark.parametrize(
+    "numbers", [range(RUNS), pytest.param(range(RUNS, 200), marks=pytest.mark.slow)], ids=len
+)
 def test_no_drawn_report_contradicts_itself(numbers: range, tmp_path: Path) -> None:
     """Loops of many kinds."""
     verdicts = set()
@@ -102,13 +111,23 @@ def test_the_lint_finds_what_it_is_for(tmp_path: Path) -> None:
     loader = report.loaders[0]
     assert contradictions(report) == []
     basis = replace(
-        loader.basis, sentence="The training loop waited for data 10 % of the time: there is little to gain."
+        loader.basis,
+        sentence="The training loop waited for data 10 % of the time: there is little to gain.",
     )
     advised = with_advice.loaders[0].recommendations
     code, storage = inside_samples.CODE, inside_samples.STORAGE
-    waits = replace(advised[0], why="A batch takes 74.7 ms to make, computing, and one worker cannot keep up.")
-    sleeps = replace(advised[0], why="A sample takes 2.40 ms: the rest is reading it (×1.00 if the call were free).")
-    packs = replace(advised[0], rule="storage-format", why="Decoding is 90 % and reading 64 % of fetch: at most ×2.")
+    waits = replace(
+        advised[0], why="A batch takes 74.7 ms to make, computing, and one worker cannot keep up."
+    )
+    sleeps = replace(
+        advised[0],
+        why="A sample takes 2.40 ms: the rest is reading it (×1.00 if the call were free).",
+    )
+    packs = replace(
+        advised[0],
+        rule="storage-format",
+        why="Decoding is 90 % and reading 64 % of fetch: at most ×2.",
+    )
     plan = with_advice.loaders[0].plan
     assert plan is None
     steps = (PlanStep(0, Range(1.0, 9.0, 9.0), 0.5),)

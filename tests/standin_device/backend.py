@@ -1,4 +1,5 @@
-"""Making the stand-in known to torch, which can be done once a process and not undone; switching it on and off."""
+"""Making the stand-in known to torch, which can be done once a process and not undone; switching it
+on and off."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""When the stand-in does what: a link, a compute engine, streams, and an account of all of it. Knows nothing of torch.
+"""When the stand-in does what: a link, a compute engine, streams, and an account of all of it.
+Knows nothing of torch.
 
-Nothing runs beside the program. Work is given its start and its end when it is issued, since all that it waits for is
-known by then; whoever must wait for it sleeps until then. The account is therefore exact, and there at once.
+Nothing runs beside the program. Work is given its start and its end when it is issued, since all
+that it waits for is known by then; whoever must wait for it sleeps until then. The account is
+therefore exact, and there at once.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class Spec:
     memory_bytes: int = 8 << 30
     pin_us: float = 20.0  # page-locked memory out of the cache: a copy, on the CPU
     pin_gb_s: float = 6.0
-    lock_us: float = 0.0  # and what locking anew takes besides, where the cache has no block of that size
+    lock_us: float = (
+        0.0  # and what locking anew takes besides, where the cache has no block of that size
+    )
     timed_events: bool = True
     lend: bool = False  # all copies to the device share the program's memory: it must not write to a batch again
 
@@ -60,9 +64,13 @@ class Engine:
         self.spec = spec
         self.clock = clock
         # Around what the stand-in computes in the place of the device.
-        self.working: Callable[..., AbstractContextManager[None]] = getattr(clock, "working", _at_work)
+        self.working: Callable[..., AbstractContextManager[None]] = getattr(
+            clock, "working", _at_work
+        )
         self.account: list[Work] = []
-        self.synchronised = Counter[str]()  # how often the host waited for the device, by what made it wait
+        self.synchronised = Counter[
+            str
+        ]()  # how often the host waited for the device, by what made it wait
         self._lock = threading.Lock()
         self._free_ns = {"link": 0, "engine": 0}
         self._ready_ns: dict[int, int] = {}  # a stream: when all that was issued to it will be done
@@ -75,15 +83,24 @@ class Engine:
         return self._issue("kernel", name, stream, took_ns, "engine")
 
     def copy(
-        self, kind: str, stream: int, nbytes: int, pinned: bool, blocking: bool, issued_ns: int | None = None
+        self,
+        kind: str,
+        stream: int,
+        nbytes: int,
+        pinned: bool,
+        blocking: bool,
+        issued_ns: int | None = None,
     ) -> Work:
-        """A copy between host and device. Out of ordinary memory it is waited for, whatever was asked for. One that was
-        issued a while ago takes at least until now: that is when the bytes were there."""
+        """A copy between host and device. Out of ordinary memory it is waited for, whatever was
+        asked for. One that was issued a while ago takes at least until now: that is when the bytes
+        were there."""
         gb_s = self.spec.link_gb_s if pinned else self.spec.pageable_gb_s
         took_ns = self.spec.copy_us * 1e3 + nbytes / gb_s
         if issued_ns is not None:
             took_ns = max(took_ns, self.clock.now_ns() - issued_ns)
-        return self._issue(kind, "copy", stream, took_ns, "link", nbytes, pinned, blocking, issued_ns)
+        return self._issue(
+            kind, "copy", stream, took_ns, "link", nbytes, pinned, blocking, issued_ns
+        )
 
     def _issue(
         self,
@@ -116,7 +133,8 @@ class Engine:
     # Waiting.
 
     def reached_ns(self, stream: int) -> int:
-        """When the device will have done all that this stream was given until now: what an event is stamped with."""
+        """When the device will have done all that this stream was given until now: what an event is
+        stamped with."""
         return max(self.clock.now_ns(), self._ready_ns.get(stream, 0))
 
     def hold(self, stream: int, until_ns: int) -> None:
@@ -125,7 +143,8 @@ class Engine:
             self._ready_ns[stream] = max(until_ns, self._ready_ns.get(stream, 0))
 
     def wait(self, until_ns: int, why: str) -> None:
-        """The host waits for the device: a synchronisation, whether or not there was anything left to wait for."""
+        """The host waits for the device: a synchronisation, whether or not there was anything left
+        to wait for."""
         self.synchronised[why] += 1
         self.clock.sleep_until(until_ns)
 
@@ -134,7 +153,9 @@ class Engine:
 
     # The account.
 
-    def busy_ns(self, begin_ns: int, end_ns: int, kinds: Iterable[str] = ("h2d", "d2h", "kernel")) -> int:
+    def busy_ns(
+        self, begin_ns: int, end_ns: int, kinds: Iterable[str] = ("h2d", "d2h", "kernel")
+    ) -> int:
         """For how long of this time it did anything of these kinds."""
         spans = [(work.start_ns, work.end_ns) for work in self.account if work.kind in kinds]
         busy = reached = 0

@@ -1,7 +1,9 @@
-"""What the stand-in computes: the CPU does it, at once, and the engine says how long the device takes for it.
+"""What the stand-in computes: the CPU does it, at once, and the engine says how long the device
+takes for it.
 
-All operators of torch arrive in one function, the backend's fallback, and run on the tensors that are held. Those that
-the CPU's own code would take apart by strides (views) are named, since a tensor of the device has none to go by.
+All operators of torch arrive in one function, the backend's fallback, and run on the tensors that
+are held. Those that the CPU's own code would take apart by strides (views) are named, since a
+tensor of the device has none to go by.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class Kernels:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._memory: Memory = module.memory
-        # Address of page-locked memory: a weak reference to its storage, and the size of its block. Blocks by size.
+        # Address of page-locked memory: a weak reference to its storage, and the size of its block.
+        # Blocks by size.
         self._pinned: dict[int, tuple[Any, int]] = {}
         self._cache = Counter[int]()
         self._libraries = self._registered()
@@ -42,7 +45,11 @@ class Kernels:
             own.impl(name, _bound(run, _operator(name)), "PrivateUse1")
         for name, meant in _OTHERWISE_NAMED.items():
             own.impl(name, _bound(run, _operator(meant)), "PrivateUse1")
-        own.impl("convolution_backward_overrideable", self._timed(self._convolution_backward), "PrivateUse1")
+        own.impl(
+            "convolution_backward_overrideable",
+            self._timed(self._convolution_backward),
+            "PrivateUse1",
+        )
         for key in ("PrivateUse1", "CPU"):
             own.impl("_copy_from", self._timed(self.copy), key)
         own.impl("empty_strided", self._timed(self.empty), "PrivateUse1")
@@ -51,7 +58,8 @@ class Kernels:
         return [rest, own]
 
     def _timed(self, function: Any, **options: bool) -> Any:
-        """The function as the program sees it: what the CPU needs for it is not what the device does."""
+        """The function as the program sees it: what the CPU needs for it is not what the device
+        does."""
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             with self._module.engine.working(dispatched=True, **options):
@@ -76,7 +84,9 @@ class Kernels:
             touched += held.nbytes
             return held
 
-        result = operator(*_each(inside, args), **{name: _each(inside, value) for name, value in kwargs.items()})
+        result = operator(
+            *_each(inside, args), **{name: _each(inside, value) for name, value in kwargs.items()}
+        )
 
         def outside(value: Any) -> Any:
             if not isinstance(value, torch.Tensor):
@@ -98,7 +108,9 @@ class Kernels:
 
     def _new(self, value: torch.Tensor) -> torch.Tensor:
         if value.nbytes > LARGE and value.nbytes > self._module.mem_get_info()[0]:
-            raise torch.OutOfMemoryError(f"{TYPE} out of memory: {value.nbytes} bytes were asked for")
+            raise torch.OutOfMemoryError(
+                f"{TYPE} out of memory: {value.nbytes} bytes were asked for"
+            )
         return self._memory.wrapped(value)
 
     def empty(self, size: Any, stride: Any, *, dtype: Any = None, **kwargs: Any) -> torch.Tensor:
@@ -110,9 +122,19 @@ class Kernels:
 
     def _convolution_backward(self, grad: Any, x: Any, weight: Any, *args: Any) -> Any:
         *shape, mask = args
-        return self.run(torch.ops.aten.convolution_backward.default, grad, x, weight, [weight.shape[0]], *shape, mask)
+        return self.run(
+            torch.ops.aten.convolution_backward.default,
+            grad,
+            x,
+            weight,
+            [weight.shape[0]],
+            *shape,
+            mask,
+        )
 
-    def copy(self, source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    def copy(
+        self, source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False
+    ) -> torch.Tensor:
         """`_copy_from`: all that `to`, `cpu` and `copy_` come to."""
         self._module.init()
         if not source.numel():  # as of CUDA, the device hears nothing of it
@@ -125,23 +147,30 @@ class Kernels:
         if may_lend and self._memory.lend(source, target):
             there = source
         else:
-            here, there = (t if t.device.type != TYPE else self._memory.held(t) for t in (source, target))
+            here, there = (
+                t if t.device.type != TYPE else self._memory.held(t) for t in (source, target)
+            )
             there.copy_(here)
         if source.device.type == target.device.type:
             spec = engine.spec
-            engine.kernel(stream, spec.kernel_us * 1e3 + 2 * there.nbytes / spec.device_gb_s, "copy_")
+            engine.kernel(
+                stream, spec.kernel_us * 1e3 + 2 * there.nbytes / spec.device_gb_s, "copy_"
+            )
             return target
         work = engine.copy(kind, stream, there.nbytes, pinned, not non_blocking, issued_ns)
         if not non_blocking:
             engine.wait(work.end_ns, "copy")
         elif not pinned:
-            engine.clock.sleep_until(work.end_ns)  # through a buffer of the driver's: no synchronisation, but a wait
+            engine.clock.sleep_until(
+                work.end_ns
+            )  # through a buffer of the driver's: no synchronisation, but a wait
         return target
 
     # Page-locked memory: ordinary memory that is marked.
 
     def pin(self, tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
-        """Into a block of the caching allocator's: locking one anew takes long, and is done once a block."""
+        """Into a block of the caching allocator's: locking one anew takes long, and is done once a
+        block."""
         engine = self._module.engine
         if not self._module.on:
             raise RuntimeError("Cannot access accelerator device when none is available.")
@@ -151,7 +180,9 @@ class Kernels:
         block = 1 << max(0, made.nbytes - 1).bit_length()
         took_us = engine.spec.pin_us + (0.0 if self._cached(block) else engine.spec.lock_us)
         self._pinned[storage.data_ptr()] = (storage._weak_ref(), block)
-        engine.clock.sleep_until(began_ns + round(took_us * 1e3 + made.nbytes / engine.spec.pin_gb_s))
+        engine.clock.sleep_until(
+            began_ns + round(took_us * 1e3 + made.nbytes / engine.spec.pin_gb_s)
+        )
         return made
 
     def _cached(self, block: int) -> bool:

@@ -1,4 +1,5 @@
-"""`torch.standin`: the device module, as `torch.cuda` is one. Only what programs ask such a module for."""
+"""`torch.standin`: the device module, as `torch.cuda` is one. Only what programs ask such a module
+for."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from .memory import Memory
 
 
 class Module:
-    """One device, number 0. `on` is whether there is one at all; before the first use it is not initialised."""
+    """One device, number 0. `on` is whether there is one at all; before the first use it is not
+    initialised."""
 
     def __init__(self) -> None:
         self.on = False
@@ -150,7 +152,8 @@ class Stream:
 
 
 class Event:
-    """Stamped by the device when it has done what its stream was given before. Never done until recorded."""
+    """Stamped by the device when it has done what its stream was given before. Never done until
+    recorded."""
 
     def __init__(self, module: Module, enable_timing: bool) -> None:
         self._module = module

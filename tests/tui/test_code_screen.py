@@ -1,4 +1,5 @@
-"""The Code screen draws what is known, says why where nothing is, and costs nothing while another screen is shown."""
+"""The Code screen draws what is known, says why where nothing is, and costs nothing while another
+screen is shown."""
 
 from __future__ import annotations
 
@@ -26,9 +27,14 @@ def snapshot(advice: AdviceView = ADVICE, state: str = "finished") -> Snapshot:
 def test_each_stage_has_its_functions_with_bars() -> None:
     rows = code.functions(snapshot(), 100, 20).plain.split("\n")
     assert rows[1].split() == ["fetch", "1,204", "samples", "·", "GIL", "held", "31", "%"]
-    assert " ".join(rows[2].split()) == "71 % 70 % █████▋ PIL ImageFile.load ImageFile.py:425 ← patches.py:41"
+    assert (
+        " ".join(rows[2].split())
+        == "71 % 70 % █████▋ PIL ImageFile.load ImageFile.py:425 ← patches.py:41"
+    )
     narrow = code.functions(snapshot(), 80, 20).plain.split("\n")[2]
-    assert narrow.endswith("PIL ImageFile.load  ImageFile.py:425")  # who called is what can be spared
+    assert narrow.endswith(
+        "PIL ImageFile.load  ImageFile.py:425"
+    )  # who called is what can be spared
     assert [row.split()[0] for row in rows if row[:1] == "▸"] == ["▸", "▸"]
     assert any(row.startswith("collate") for row in rows)
     assert "forget" not in "".join(rows)  # a thousandth is no reason for anything
@@ -60,7 +66,12 @@ def test_lines_are_no_wider_than_their_room_where_there_is_some(width: int) -> N
     [
         (ADVICE, "live", None, ["2,410 samples in 2 bursts", "s takes stacks now"]),
         (ADVICE, "finished", None, ["2,410 samples", "of a live run only"]),
-        (replace(ADVICE, code=NO_CODE), "live", None, ["py-spy is not installed: pip install py-spy", "s takes"]),
+        (
+            replace(ADVICE, code=NO_CODE),
+            "live",
+            None,
+            ["py-spy is not installed: pip install py-spy", "s takes"],
+        ),
         (replace(ADVICE, code=None), "live", None, ["no stacks were taken", "s takes"]),
         (AdviceView(), "live", None, ["–", "s takes"]),
         (ADVICE, "live", Taken(None, "taking stacks…"), ["2,410", "taking stacks…"]),
@@ -84,7 +95,10 @@ def test_nothing_known_is_said() -> None:
 
 def test_hostile_texts_are_only_texts() -> None:
     advice = replace(
-        ADVICE, code=hostile_code(HOSTILE), transforms=hostile_transforms(HOSTILE), storage=hostile_storage(HOSTILE)
+        ADVICE,
+        code=hostile_code(HOSTILE),
+        transforms=hostile_transforms(HOSTILE),
+        storage=hostile_storage(HOSTILE),
     )
     for draw in DRAWS[1:]:
         drawn = draw(snapshot(advice), 120, 20)
@@ -93,7 +107,9 @@ def test_hostile_texts_are_only_texts() -> None:
 
 def test_a_doubt_about_the_figures_is_said() -> None:
     advice = replace(ADVICE, code=replace(CODE, reason="30 % of the samples may be another's"))
-    assert code.functions(snapshot(advice), 80, 20).plain.endswith("\n30 % of the samples may be another's")
+    assert code.functions(snapshot(advice), 80, 20).plain.endswith(
+        "\n30 % of the samples may be another's"
+    )
 
 
 def test_a_stage_without_samples_is_not_there() -> None:
@@ -102,7 +118,8 @@ def test_a_stage_without_samples_is_not_there() -> None:
 
 
 def test_snapshots_merge_no_stacks(runs_dir: Path) -> None:
-    """They are made twice a second; what stacks show comes with the advice, at most each five seconds."""
+    """They are made twice a second; what stacks show comes with the advice, at most each five
+    seconds."""
     run = RunBuilder(runs_dir)
     train(run)
     sampled(run)

@@ -19,7 +19,9 @@ from loaderscope.tui.facts.machine import machine
 from loaderscope.tui.facts.spread import batches
 
 
-def recorded(runs: Path, rows: list[dict[str, Any]], config: dict[str, Any] | None = None) -> tuple[Run, LoaderRun]:
+def recorded(
+    runs: Path, rows: list[dict[str, Any]], config: dict[str, Any] | None = None
+) -> tuple[Run, LoaderRun]:
     builder = RunBuilder(runs)
     builder.process().loader(rows, config=config)
     run = open_run(builder.path)
@@ -36,7 +38,9 @@ def test_the_limiting_stage_is_marked(runs_dir: Path) -> None:
 
 
 def test_computing_limits_where_the_verdict_says_so(runs_dir: Path) -> None:
-    run, _ = recorded(runs_dir, loop(50, wait_ms=0.1, compute_ms=20, fetch_ns=50_000, collate_ns=20_000))
+    run, _ = recorded(
+        runs_dir, loop(50, wait_ms=0.1, compute_ms=20, fetch_ns=50_000, collate_ns=20_000)
+    )
     assert limiting(run) == ["compute"]
 
 
@@ -50,7 +54,9 @@ def test_workers_share_their_stage(runs_dir: Path) -> None:
         runs_dir, loop(50, wait_ms=2, compute_ms=8, fetch_ns=20 * MS, t_fetch_ns=lambda n, t, w: t - 20 * MS),
         {"num_workers": 4},
     )  # fmt: skip
-    (fetch,) = (node for node in nodes(build_report(run, advice=False).loaders[0]) if node.name == "fetch")
+    (fetch,) = (
+        node for node in nodes(build_report(run, advice=False).loaders[0]) if node.name == "fetch"
+    )
     assert fetch.share == pytest.approx(2.0)
     assert fetch.used_share == pytest.approx(0.5)
 
@@ -62,8 +68,14 @@ def test_the_hand_over_is_as_busy_as_the_busier_of_its_two_ends(runs_dir: Path) 
              t_fetch_ns=lambda n, t, w: t - MS),
         {"num_workers": 4},
     )  # fmt: skip
-    (node,) = (each for each in nodes(build_report(run, advice=False).loaders[0]) if each.name == "hand-over")
-    assert node.used_share == pytest.approx(0.7)  # the loop unpacks 7 of 10 ms; each worker packs 1 of 10
+    (node,) = (
+        each
+        for each in nodes(build_report(run, advice=False).loaders[0])
+        if each.name == "hand-over"
+    )
+    assert node.used_share == pytest.approx(
+        0.7
+    )  # the loop unpacks 7 of 10 ms; each worker packs 1 of 10
 
 
 def test_the_pace_is_that_of_the_last_moments_and_falls_when_nothing_comes(runs_dir: Path) -> None:
@@ -84,7 +96,9 @@ def test_the_pace_is_that_of_the_last_moments_and_falls_when_nothing_comes(runs_
 
 def test_the_queue_against_its_room(runs_dir: Path) -> None:
     _, loader = recorded(
-        runs_dir, loop(100, ready=lambda n, t, w: n % 5, outstanding=8), {"num_workers": 4, "prefetch_factor": 2}
+        runs_dir,
+        loop(100, ready=lambda n, t, w: n % 5, outstanding=8),
+        {"num_workers": 4, "prefetch_factor": 2},
     )
     found = queue(loader)
     assert (found.ready, found.room) == (pytest.approx(2.0), 8)
@@ -94,7 +108,8 @@ def test_the_queue_against_its_room(runs_dir: Path) -> None:
 
 
 def two_workers(ahead_ms: int) -> list[dict[str, Any]]:
-    """Two batches: the first takes 30 ms in worker 0, the second is finished `ahead_ms` before it in worker 1."""
+    """Two batches: the first takes 30 ms in worker 0, the second is finished `ahead_ms` before it
+    in worker 1."""
     return [
         {"t_ns": T0, "wait_ns": 31 * MS, "fetch_ns": 30 * MS, "collate_ns": 0, "pack_ns": 0, "t_fetch_ns": T0,
          "worker": 0, "worker_pid": 10, "task": 0, "epoch": 0, "samples": 1},
@@ -128,7 +143,10 @@ def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
     found = lanes(run, loader)
     assert found is not None
     (main,) = found.lanes
-    spent = {kind: int((main.ends - main.starts)[main.kinds == kind].sum()) for kind in (FETCH, COMPUTE, WAIT)}
+    spent = {
+        kind: int((main.ends - main.starts)[main.kinds == kind].sum())
+        for kind in (FETCH, COMPUTE, WAIT)
+    }
     assert spent == {FETCH: 40 * MS, COMPUTE: 50 * MS, WAIT: 10 * MS}
     assert found.overtaken_share is None
 
@@ -166,8 +184,12 @@ def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir
     for idle in (30.0, 10.0):
         builder = RunBuilder(runs_dir / str(idle))
         builder.process().loader(loop(5))
-        builder.system(machine=[{"t_ns": T0 + n * 10**9, **busy, "cpu_idle_pct": idle} for n in range(3)])
-        found.append([m.now for m in machine(open_run(builder.path), None).meters if m.name == "stolen"])
+        builder.system(
+            machine=[{"t_ns": T0 + n * 10**9, **busy, "cpu_idle_pct": idle} for n in range(3)]
+        )
+        found.append(
+            [m.now for m in machine(open_run(builder.path), None).meters if m.name == "stolen"]
+        )
     assert found == [[], ["20 %"]]
 
 

@@ -214,7 +214,8 @@ def test_the_slowest_are_sorted_by_each_stage(path: Path) -> None:
 
 
 def seen_live(app: Dashboard) -> None:
-    """The run as if it were live: its own state follows from processes, which a made-up run has not."""
+    """The run as if it were live: its own state follows from processes, which a made-up run has
+    not."""
     assert app.snapshot is not None
     app.snapshot = replace(app.snapshot, state="live")
 
@@ -351,7 +352,22 @@ def test_an_empty_run_waits(runs_dir: Path) -> None:
     async def whole() -> None:
         app = dashboard(run.path)
         async with app.run_test(size=(80, 24)) as pilot:
-            for key in ("1", "2", "3", "4", "5", "6", "left", "space", "c", "l", "r", "home", "s", "1"):
+            for key in (
+                "1",
+                "2",
+                "3",
+                "4",
+                "5",
+                "6",
+                "left",
+                "space",
+                "c",
+                "l",
+                "r",
+                "home",
+                "s",
+                "1",
+            ):
                 await pilot.press(key)
                 snapshot = app.reader.step()
                 assert snapshot is not None
@@ -366,14 +382,19 @@ SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "size", [(20, 6), pytest.param((40, 12), marks=SLOW), (80, 24), pytest.param((240, 70), marks=SLOW)]
+    "size",
+    [(20, 6), pytest.param((40, 12), marks=SLOW), (80, 24), pytest.param((240, 70), marks=SLOW)],
 )
-def test_it_draws_at_any_size_and_through_a_storm_of_them(path: Path, size: tuple[int, int]) -> None:
+def test_it_draws_at_any_size_and_through_a_storm_of_them(
+    path: Path, size: tuple[int, int]
+) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         for number in range(1, 7):
             await press(app, pilot, str(number))
         for step in range(30):
-            await pilot.resize_terminal(max(1, size[0] - step * 7 % 40), max(1, size[1] - step * 3 % 9))
+            await pilot.resize_terminal(
+                max(1, size[0] - step * 7 % 40), max(1, size[1] - step * 3 % 9)
+            )
         await pilot.resize_terminal(80, 24)
         await press(app, pilot, "1")
         assert "input-bound" in shown(app)

@@ -21,6 +21,8 @@ def test_more_values_than_room_become_means() -> None:
     assert resampled([], 4) == []
 
 
-@pytest.mark.parametrize(("text", "width", "expected"), [("abc", 5, "abc  "), ("abcdef", 4, "abc…"), ("abc", 0, "")])
+@pytest.mark.parametrize(
+    ("text", "width", "expected"), [("abc", 5, "abc  "), ("abcdef", 4, "abc…"), ("abc", 0, "")]
+)
 def test_fitted(text: str, width: int, expected: str) -> None:
     assert fitted(text, width) == expected

@@ -40,12 +40,17 @@ def test_the_heat_map_shows_every_rank_and_names_the_slowest(runs_dir: Path) -> 
             await press(app, pilot, "3")
             words = shown(app)
             assert "Ranks: waiting for data" in words
-            assert "rank 9 waits longest for its data, 94 % of its steps; the middle one 6.2 %" in words
+            assert (
+                "rank 9 waits longest for its data, 94 % of its steps; the middle one 6.2 %"
+                in words
+            )
             (row,) = (line for line in words.splitlines() if line.count("▒▒") == 11)
             assert row.split() == ["0", "▒▒◂▒▒", *["▒▒"] * 7, "██", "▒▒", "▒▒"]
             await press(app, pilot, "r")
             assert "▒▒ ▒▒◂" in shown(app)
-            await press(app, pilot, "left")  # another moment: of the other ranks nothing is known of it
+            await press(
+                app, pilot, "left"
+            )  # another moment: of the other ranks nothing is known of it
             assert "Ranks: waiting" not in shown(app)
 
     asyncio.run(act())
@@ -66,7 +71,8 @@ def test_one_rank_alone_has_no_map(runs_dir: Path) -> None:
 
 
 def test_what_a_rank_waits_now(runs_dir: Path) -> None:
-    """Of one that goes on the newest steps of the epoch; of one that has ended all; nothing of one that is damaged."""
+    """Of one that goes on the newest steps of the epoch; of one that has ended all; nothing of one
+    that is damaged."""
     run = RunBuilder(runs_dir)
     for number in range(3):
         rows = [*loop(600, 1, 9), *loop(400, 6, 4, epoch=1, start_ns=10**13, first_wait_ms=5000)]
@@ -83,7 +89,11 @@ def test_what_a_rank_waits_now(runs_dir: Path) -> None:
     (summary,) = read_summaries(run.path / "p4001-0") or ()
     wait = summary.mean("wait_ns") or 0.0
     assert wait == pytest.approx((599 * 1 + 399 * 6) / 998 * MS)
-    assert [each.share for each in found] == [pytest.approx(0.6), pytest.approx(wait / (10 * MS), rel=1e-3), None]
+    assert [each.share for each in found] == [
+        pytest.approx(0.6),
+        pytest.approx(wait / (10 * MS), rel=1e-3),
+        None,
+    ]
     assert waits.of(opened, process, loader) is found
     clock[0] += EVERY_NS
     again = waits.of(opened, process, loader)

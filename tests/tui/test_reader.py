@@ -28,7 +28,12 @@ def test_a_burst_of_ten_thousand_batches_a_second(runs_dir: Path) -> None:
     process = run.process()
     process.loader()
     lane = Lane(
-        process.path, "batches0x0", BATCH, Budget(1 << 30), pytest.fail, fold=Compactor(process.path, "batches0x0")
+        process.path,
+        "batches0x0",
+        BATCH,
+        Budget(1 << 30),
+        pytest.fail,
+        fold=Compactor(process.path, "batches0x0"),
     )
     rows = [values_of(BATCH, row) for row in loop(10_000, wait_ms=0.01, compute_ms=0.09)]
     posted: list[Snapshot] = []
@@ -136,10 +141,13 @@ def test_the_dashboard_loads_no_torch(runs_dir: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from loaderscope.tui.app import Dashboard; "
         "app = Dashboard(Path(sys.argv[1])); app.reader.step(); app.reader.advisor.finish(); "
-        "found = app.reader.step(); assert found.advice.ready and not found.advice.problem, found.advice; "
+        "found = app.reader.step(); assert found.advice.ready and not found.advice.problem, "
+        "found.advice; "
         "print('torch' in sys.modules, 'plotly' in sys.modules)"
     )
-    result = subprocess.run([sys.executable, "-c", code, str(run.path)], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(run.path)], capture_output=True, text=True, check=True
+    )
     assert result.stdout.split() == ["False", "False"]
 
 

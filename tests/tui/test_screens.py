@@ -1,4 +1,5 @@
-"""Every screen of a fixed run at two sizes, as SVG. To accept a change: LOADERSCOPE_UPDATE_GOLDEN=1 pytest tests/tui"""
+"""Every screen of a fixed run at two sizes, as SVG. To accept a change: LOADERSCOPE_UPDATE_GOLDEN=1
+pytest tests/tui"""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ async def screens_of(path: Path, size: tuple[int, int]) -> dict[str, str]:
         for number, name in enumerate(SCREENS[:TRIALS], 1):
             await pilot.press(str(number))
             await pilot.pause()
-            found[name] = re.sub(r"@font-face \{.*?\}\s*", "", app.export_screenshot(), flags=re.DOTALL)
+            found[name] = re.sub(
+                r"@font-face \{.*?\}\s*", "", app.export_screenshot(), flags=re.DOTALL
+            )
         assert app.snapshot is not None
         assert app.snapshot.problem is None
     return found
@@ -63,15 +66,25 @@ async def overview_beside_output(path: Path, size: tuple[int, int]) -> tuple[str
     return svg, rows
 
 
-@pytest.mark.parametrize("size", [(80, 24), (100, 30), (130, 42), (200, 60)], ids="{0[0]}x{0[1]}".format)
-def test_pace_has_its_rows_beside_the_output_of_a_script(size: tuple[int, int], runs_dir: Path) -> None:
+@pytest.mark.parametrize(
+    "size", [(80, 24), (100, 30), (130, 42), (200, 60)], ids="{0[0]}x{0[1]}".format
+)
+def test_pace_has_its_rows_beside_the_output_of_a_script(
+    size: tuple[int, int], runs_dir: Path
+) -> None:
     run = RunBuilder(runs_dir)
     train(run)
     sampled(run)
     svg, rows = asyncio.run(overview_beside_output(run.path, size))
-    assert [row.split("  ")[0] for row in rows if row[:1].isalpha()] == ["batches/s", "samples/s", "wait share"]
+    assert [row.split("  ")[0] for row in rows if row[:1].isalpha()] == [
+        "batches/s",
+        "samples/s",
+        "wait share",
+    ]
     words = text_of(svg)
-    assert "epoch 1" in words and all(label in words for label in ("batches/s", "samples/s", "wait share"))
+    assert "epoch 1" in words and all(
+        label in words for label in ("batches/s", "samples/s", "wait share")
+    )
     path = GOLDEN / f"live_{size[0]}.svg"
     if UPDATE:
         path.write_text(svg)

@@ -1,4 +1,5 @@
-"""The screen of trials: only for a loader whose settings are tried; what it shows, and what its keys ask for."""
+"""The screen of trials: only for a loader whose settings are tried; what it shows, and what its
+keys ask for."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def told(run: RunBuilder, **facts: Any) -> None:
     (run.path / "p4000-0" / "tune0.json").write_text(json.dumps(tuning(**facts)))
 
 
-def with_trials(run: RunBuilder, act: Act, size: tuple[int, int] = (100, 30), state: str = "live") -> None:
+def with_trials(
+    run: RunBuilder, act: Act, size: tuple[int, int] = (100, 30), state: str = "live"
+) -> None:
     async def whole() -> None:
         app = dashboard(run.path)
         async with app.run_test(size=size) as pilot:
@@ -88,7 +91,11 @@ def test_what_is_tried_now_what_was_and_what_comes(run: RunBuilder) -> None:
     assert "in use: num_workers=8" in said[1] and said[2].startswith("k keeps")
     rows = trials.table(s, 78, 20).plain.splitlines()
     assert rows[0].startswith("✓ num_workers=8 ") and "proved ×1.63 (1.55–1.70) in 10 s" in rows[0]
-    assert "predicted ×1.7 (1.4–1.8)" in rows[1] and "7 windows" in rows[1] and re.search("├─*●─*┤", rows[1])
+    assert (
+        "predicted ×1.7 (1.4–1.8)" in rows[1]
+        and "7 windows" in rows[1]
+        and re.search("├─*●─*┤", rows[1])
+    )
     assert (
         "not faster: ×0.93 (0.85–1.01) in 12 s" in rows[2]
         and rows[4].endswith("not tried")
@@ -108,7 +115,10 @@ def test_what_is_tried_now_what_was_and_what_comes(run: RunBuilder) -> None:
 def test_ends_in_words(run: RunBuilder) -> None:
     done = snapshot_of(run, decided=True, said="num_workers=8 is faster, and stays", waiting=[])
     said = trials.status(done, 78, 3).plain.splitlines()
-    assert said[0] == "num_workers=8 is faster, and stays" and said[2] == "b puts the code's settings back"
+    assert (
+        said[0] == "num_workers=8 is faster, and stays"
+        and said[2] == "b puts the code's settings back"
+    )
     over = snapshot_of(run, state="crashed")
     assert len(trials.status(over, 78, 3).plain.splitlines()) == 2
     assert "not decided" in trials.table(over, 78, 20).plain
@@ -129,7 +139,9 @@ def test_a_follower_shows_the_trials_of_the_rank_that_decides(runs_dir: Path) ->
         await pilot.press("r")
         await refresh(app, pilot)
         s = app.snapshot
-        assert s is not None and s.choice is not None and s.choice.rank == 1 and s.tuning is not None
+        assert (
+            s is not None and s.choice is not None and s.choice.rank == 1 and s.tuning is not None
+        )
         assert s.tuning.place.process == "p4000-0" and len(s.tuning.tuned.trials) == 4
         assert "as rank 0 decides" in trials.status(s, 78, 3).plain
 
@@ -162,7 +174,9 @@ def test_keys_ask_nothing_where_nothing_can_change(run: RunBuilder) -> None:
 
 def test_an_untuned_loader_has_no_such_screen(run: RunBuilder) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        assert app.query_one(Tabs).current == 0 and "Trials" not in str(app.query_one(Tabs).render())
+        assert app.query_one(Tabs).current == 0 and "Trials" not in str(
+            app.query_one(Tabs).render()
+        )
         app.action_tuning("keep")
 
     with_trials(run, act)

@@ -1,4 +1,5 @@
-"""The tests of tuning ask for no system sampler, and leave no loader watched and nothing to be told."""
+"""The tests of tuning ask for no system sampler, and leave no loader watched and nothing to be
+told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Workers that are forked beside a training process which fetches by itself read the samples they are asked for."""
+"""Workers that are forked beside a training process which fetches by itself read the samples they
+are asked for."""
 
 from __future__ import annotations
 
@@ -64,7 +65,9 @@ def test_each_worker_reads_where_it_wants(way: str, late: bool, rows: Path) -> N
 
     bare = fetched(make(0))
     assert {int(each) for batch in bare for each in batch[:, 0]} == set(range(LENGTH))
-    for own in (0, 2) if late else (0,):  # workers of the user's own that share a position are the user's own
+    for own in (
+        (0, 2) if late else (0,)
+    ):  # workers of the user's own that share a position are the user's own
         loader = make(own)
         script = scripted(loader, TURNS, kept=way != "unbuffered")
         assert same(fetched(loader), bare)
@@ -73,7 +76,10 @@ def test_each_worker_reads_where_it_wants(way: str, late: bool, rows: Path) -> N
                 f"fetching changes {loader.dataset.__class__.__name__}.source"
             }
         else:
-            assert len([each for each in script.events if each[0] != "begun"]) >= 4 and not script.failures
+            assert (
+                len([each for each in script.events if each[0] != "begun"]) >= 4
+                and not script.failures
+            )
         loaderscope.unwatch(loader)
 
 
@@ -165,9 +171,12 @@ class Pooled(Stored):
 def test_a_worker_that_waits_for_a_thread_it_has_not_never_has_its_turn(
     rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Forked where a pool of threads was begun, it would wait for ever: it makes nothing that could be compared."""
+    """Forked where a pool of threads was begun, it would wait for ever: it makes nothing that could
+    be compared."""
     data = Pooled(lambda: rows.open("rb"), late=False)
-    assert "Pooled.threads has threads, which forked processes lack" in why_not(data, 0, Settings(2))
+    assert "Pooled.threads has threads, which forked processes lack" in why_not(
+        data, 0, Settings(2)
+    )
     monkeypatch.setattr(Shown, "why_not", lambda *_: None)  # had nobody seen the threads
     loader = DataLoader(data, batch_size=6)
     script = scripted(loader, {5: Settings(2)}, at_once=False)
@@ -192,13 +201,17 @@ class Opening(Dataset):
         return index
 
 
-@pytest.mark.parametrize("wrap", [lambda data: data, lambda data: Subset(data, range(200))], ids=["plain", "subset"])
+@pytest.mark.parametrize(
+    "wrap", [lambda data: data, lambda data: Subset(data, range(200))], ids=["plain", "subset"]
+)
 def test_what_workers_open_late_is_not_opened_in_the_training_process(wrap: Any) -> None:
     data = Opening()
     loader = DataLoader(wrap(data), batch_size=5, num_workers=1)
     script = scripted(loader, {8: Settings(0), 15: Settings(2)}, kept=False)
     assert sum(len(batch) for batch in loader) == len(loader.dataset)
-    assert data.source is None and [str(each) for each in script.failures] == ["fetching changes Opening.source"]
+    assert data.source is None and [str(each) for each in script.failures] == [
+        "fetching changes Opening.source"
+    ]
     loaderscope.unwatch(loader)
 
 
@@ -235,7 +248,9 @@ def test_what_workers_forked_later_could_not_open_is_left_to_workers(rows: Path)
     for _ in range(2):
         script = scripted(loader, {8: Settings(0), 12: Settings(1)})
         assert [int(each) for batch in loader for each in batch] == list(range(LENGTH))
-        assert {str(each) for each in script.failures} == {"fetching changes Once.source"} and data.source is None
+        assert {str(each) for each in script.failures} == {
+            "fetching changes Once.source"
+        } and data.source is None
         loaderscope.unwatch(loader)
 
 
@@ -247,13 +262,18 @@ def test_what_only_lies_open_is_no_reason(rows: Path, server: tuple[str, int]) -
 
 def test_a_connection_counts_that_brings_something_in_each_fetch() -> None:
     def now(files: int = 0, **brought: int) -> Handles:
-        connections = {(number, 0): (count, name) for number, (name, count) in enumerate(sorted(brought.items()))}
+        connections = {
+            (number, 0): (count, name)
+            for number, (name, count) in enumerate(sorted(brought.items()))
+        }
         return Handles({(9, 9): (files, "rows.bin")}, connections)
 
     shared = SharedHandles()
     for fetch in range(SharedHandles.LOOKS):
         assert shared.why_not_forked is None
-        shared.fetched(now(server=fetch, rank=2 * fetch), now(server=fetch + 1, rank=2 * fetch + fetch // 2))
+        shared.fetched(
+            now(server=fetch, rank=2 * fetch), now(server=fetch + 1, rank=2 * fetch + fetch // 2)
+        )
     assert str(shared.why_not_forked).startswith("workers would share server, which")
     shared = SharedHandles()
     shared.fetched(now(0), now(512))
@@ -273,4 +293,6 @@ def test_batches_that_no_worker_could_send() -> None:
 
     hidden = namedtuple("hidden", ["rows"])
     assert why_not_sent([torch.ones(2), {"a": ("text", 3)}]) is None
-    assert "its batches hold a hidden that cannot be pickled" in str(why_not_sent({"a": [hidden(torch.ones(2))]}))
+    assert "its batches hold a hidden that cannot be pickled" in str(
+        why_not_sent({"a": [hidden(torch.ones(2))]})
+    )

@@ -19,7 +19,12 @@ def test_ever_fewer_are_made_again_and_the_first_after_each_change() -> None:
     def run(settings: Settings, batches: int) -> list[int]:
         made.clear()
         for number in range(batches):
-            checks.checked(settings, number, torch.tensor([number]), lambda n: made.append(n) or torch.tensor([n]))
+            checks.checked(
+                settings,
+                number,
+                torch.tensor([number]),
+                lambda n: made.append(n) or torch.tensor([n]),
+            )
         return [*made]
 
     assert run(ONE, 9) == [0, 1, 3, 7]

@@ -29,6 +29,10 @@ PREDICTS = """
 
 def test_a_training_ends_as_it_would_while_something_is_predicted() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PREDICTS)], capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-c", textwrap.dedent(PREDICTS)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (3, "trained\n", "")

@@ -6,7 +6,14 @@ import os
 
 import pytest
 
-from loaderscope.tuning.room import LEAST_WORKER_BYTES, Load, Room, room_left, why_no_room, worker_bytes
+from loaderscope.tuning.room import (
+    LEAST_WORKER_BYTES,
+    Load,
+    Room,
+    room_left,
+    why_no_room,
+    worker_bytes,
+)
 from loaderscope.tuning.settings import Settings
 
 GB = 1e9
@@ -17,7 +24,11 @@ LOAD = Load(worker_bytes=0.5 * GB, batch_bytes=0.01 * GB, tensors=2)
     ("settings", "room", "said"),
     [
         (Settings(4), Room(8 * GB, 4 * GB, 1000), None),
-        (Settings(8), Room(8 * GB, 4 * GB, 1000), "of memory"),  # half of what is left is for others
+        (
+            Settings(8),
+            Room(8 * GB, 4 * GB, 1000),
+            "of memory",
+        ),  # half of what is left is for others
         (Settings(4, 8), Room(8 * GB, 0.4 * GB, 1000), "/dev/shm"),
         (Settings(4, 8), Room(8 * GB, 4 * GB, 120), "files open"),
         (Settings(4), Room(None, None, None), None),

@@ -1,4 +1,5 @@
-"""What objects are made of: every change that their code could see is found, and none of their code runs."""
+"""What objects are made of: every change that their code could see is found, and none of their code
+runs."""
 
 from __future__ import annotations
 
@@ -68,10 +69,22 @@ class Data:
         self.tensor, self.half = torch.zeros(10), torch.zeros(4, dtype=torch.bfloat16)
         self.scalar, self.bytes = torch.tensor(1.0), bytearray(b"abc")
         self.frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1, 2]})
-        self.draws = [torch.Generator(), random.Random(1), np.random.default_rng(1), np.random.RandomState(1)]
+        self.draws = [
+            torch.Generator(),
+            random.Random(1),
+            np.random.default_rng(1),
+            np.random.RandomState(1),
+        ]
 
     def __getitem__(self, index: int) -> Any:
-        return self.read(index), self.rate, self.shared, scaled(index), os.environ.get("SOME"), self.inner(index)
+        return (
+            self.read(index),
+            self.rate,
+            self.shared,
+            scaled(index),
+            os.environ.get("SOME"),
+            self.inner(index),
+        )
 
     def inner(self, index: int) -> int:
         return index * OTHER
@@ -91,7 +104,10 @@ CHANGES: dict[str, tuple[Callable[[Data], Any], str]] = {
     "a slot": (lambda d: setattr(d.scale, "by", 2), "Scale.by"),
     "a slot that was unset": (lambda d: setattr(d.scale, "unset", 2), "Scale.unset"),
     "a transform in a list": (lambda d: setattr(d.transforms[0], "by", 2), "Scale.by"),
-    "what a partial holds": (lambda d: d.transforms[1].keywords["value"].append(4), "Data.transforms"),
+    "what a partial holds": (
+        lambda d: d.transforms[1].keywords["value"].append(4),
+        "Data.transforms",
+    ),
     "an item": (lambda d: d.few.__setitem__(1, 3), "Data.few"),
     "an item appended": (lambda d: d.many.append(1), "Data.many"),
     "one item of many": (lambda d: d.many.__setitem__(2800, -1), "Data.many"),
@@ -122,7 +138,10 @@ CHANGES: dict[str, tuple[Callable[[Data], Any], str]] = {
     "a list in a global": (lambda d: TABLE["a"].append(1), "the global TABLE"),
     "a closure": (lambda d: d.deeper(), "the variable level"),
     "a default": (lambda d: d.read.__kwdefaults__["extra"].append(1), "Data.read"),
-    "the environment": (lambda d: os.environ.__setitem__("SOME", os.environ.get("SOME", "") + "x"), "the environment"),
+    "the environment": (
+        lambda d: os.environ.__setitem__("SOME", os.environ.get("SOME", "") + "x"),
+        "the environment",
+    ),
 }
 
 
@@ -131,7 +150,12 @@ def test_a_change_is_found_and_named(change: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SOME", "x")
     data = Data()
     state = State({"the data set": data})
-    assert state.complete and state.changed(full=True) is None and not state.obstacles and not state.fork_obstacles
+    assert (
+        state.complete
+        and state.changed(full=True) is None
+        and not state.obstacles
+        and not state.fork_obstacles
+    )
     make, name = CHANGES[change]
     make(data)
     assert state.changed(full=True) == name
@@ -240,13 +264,25 @@ FORK = multiprocessing.get_context("fork")
 OBSTACLES: dict[str, tuple[Callable[[Path], Any], str, str]] = {
     "prints": (lambda folder: Printing(), "obstacles", "Printing.told prints"),
     "a file to write": (lambda folder: Holding((folder / "a").open("w")), "obstacles", "may write"),
-    "an unbuffered one": (lambda folder: Holding((folder / "a").open("ab", 0)), "obstacles", "may write"),
+    "an unbuffered one": (
+        lambda folder: Holding((folder / "a").open("ab", 0)),
+        "obstacles",
+        "may write",
+    ),
     "one for both": (lambda folder: Holding((folder / "a").open("w+b")), "obstacles", "may write"),
     "an iterator": (lambda folder: Holding(iter([1])), "obstacles", "Holding.held is an iterator"),
     "a generator": (lambda folder: Holding(generating()), "obstacles", "iterator"),
     "a count": (lambda folder: Holding(itertools.count()), "obstacles", "iterator"),
-    "rows of a CSV file": (lambda folder: Holding(csv.reader(io.StringIO("a"))), "obstacles", "iterator"),
-    "a shared value": (lambda folder: Holding(FORK.Value("i", 0)), "obstacles", "shared with other processes"),
+    "rows of a CSV file": (
+        lambda folder: Holding(csv.reader(io.StringIO("a"))),
+        "obstacles",
+        "iterator",
+    ),
+    "a shared value": (
+        lambda folder: Holding(FORK.Value("i", 0)),
+        "obstacles",
+        "shared with other processes",
+    ),
     "a queue": (lambda folder: Holding(FORK.Queue()), "obstacles", "shared with other processes"),
     "SQLite": (lambda folder: Holding(sqlite3.connect(folder / "b")), "fork_obstacles", "SQLite"),
     "threads": (lambda folder: Holding(begun_pool()), "fork_obstacles", "threads"),
@@ -266,9 +302,21 @@ def test_what_no_other_process_could_have(what: str, tmp_path: Path) -> None:
 
 def test_what_any_process_can_have_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("text")
-    with (tmp_path / "a").open() as text, (tmp_path / "a").open("rb") as read, (tmp_path / "b").open("w") as closed:
+    with (
+        (tmp_path / "a").open() as text,
+        (tmp_path / "a").open("rb") as read,
+        (tmp_path / "b").open("w") as closed,
+    ):
         closed.close()
-        held = [text, read, closed, ThreadPoolExecutor(1), logging.getLogger("some"), FORK.Lock(), io.BytesIO(b"a")]
+        held = [
+            text,
+            read,
+            closed,
+            ThreadPoolExecutor(1),
+            logging.getLogger("some"),
+            FORK.Lock(),
+            io.BytesIO(b"a"),
+        ]
         state = State({"the data set": Holding(held)})
         assert not state.obstacles and not state.fork_obstacles
 

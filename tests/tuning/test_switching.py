@@ -31,14 +31,17 @@ from loaderscope.tuning.settings import Settings, settings_of, why_fixed, why_re
 from switch_data import Drawing, FailsElsewhere, Rows, Script, same, scripted
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning"),  # more workers than some machine has
+    pytest.mark.filterwarnings(
+        "ignore:This DataLoader will create:UserWarning"
+    ),  # more workers than some machine has
     pytest.mark.filterwarnings("ignore:'set_vital' is deprecated:UserWarning"),
 ]
 
 
 @pytest.fixture
 def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loaders are taken to be functions of their indices from the first batch on, and nothing is compared."""
+    """Loaders are taken to be functions of their indices from the first batch on, and nothing is
+    compared."""
     monkeypatch.setattr(shown, "ENOUGH", 0)
     monkeypatch.setattr(Script, "COMPARED", 0)
     monkeypatch.setattr(PoolMaker, "witness", PoolMaker.later)
@@ -58,10 +61,19 @@ def loops(draw: Any) -> tuple[Callable[[], Any], int, dict[int, Settings], bool,
 
     def make() -> Any:
         generator = torch.Generator().manual_seed(5) if own_generator else None
-        return DataLoader(Rows(length), batch_size=size, shuffle=True, drop_last=drop, generator=generator, **arguments)
+        return DataLoader(
+            Rows(length),
+            batch_size=size,
+            shuffle=True,
+            drop_last=drop,
+            generator=generator,
+            **arguments,
+        )
 
     epochs = draw(st.integers(1, 3))
-    plan = draw(st.dictionaries(st.integers(1, epochs * (length // size + 1)), some_settings, max_size=6))
+    plan = draw(
+        st.dictionaries(st.integers(1, epochs * (length // size + 1)), some_settings, max_size=6)
+    )
     return make, epochs, plan, draw(st.booleans()), draw(st.booleans())
 
 
@@ -188,7 +200,9 @@ def test_workers_may_be_kept_where_the_user_s_own_are_not() -> None:
             script.now = settings_of(loader)
         iterator = iter(loader)
         seen += [(batch, torch.rand(1)) for batch in iterator]
-        assert next(iterator, None) is None  # over is over, also when another goes on with the workers
+        assert (
+            next(iterator, None) is None
+        )  # over is over, also when another goes on with the workers
         pids.append(workers() - before)
     seen.append(torch.rand(1))
     assert same(seen, bare) and not script.failures
@@ -208,7 +222,10 @@ def test_settings_that_do_not_work_are_left_and_no_batch_is_lost(elsewhere: Sett
     loader = DataLoader(FailsElsewhere(40, workers=1), batch_size=2, num_workers=1)
     bare = list(DataLoader(Rows(40), batch_size=2))
     script = scripted(loader, {5: elsewhere})
-    script.failed = lambda tried, error: (script.failures.append(error), setattr(script, "now", Settings(1)))  # type: ignore[method-assign]
+    script.failed = lambda tried, error: (
+        script.failures.append(error),
+        setattr(script, "now", Settings(1)),
+    )  # type: ignore[method-assign]
     assert same(list(loader), bare)
     assert len(script.failures) == 1 and "not in this process" in str(script.failures[0])
     assert script.events[-1][1] == settings_of(loader)
@@ -222,7 +239,9 @@ class Failing(Rows):
 
 
 @pytest.mark.parametrize("elsewhere", [Settings(0), Settings(1)])
-def test_an_error_of_the_data_set_s_own_reaches_the_loop_where_it_would(elsewhere: Settings) -> None:
+def test_an_error_of_the_data_set_s_own_reaches_the_loop_where_it_would(
+    elsewhere: Settings,
+) -> None:
     def seen(loader: Any) -> list[Any]:
         iterator, found = iter(loader), []
         while True:
@@ -235,7 +254,10 @@ def test_an_error_of_the_data_set_s_own_reaches_the_loop_where_it_would(elsewher
 
     loader = DataLoader(Failing(40), batch_size=2, num_workers=1)
     script = scripted(loader, {5: elsewhere})
-    script.failed = lambda tried, error: (script.failures.append(error), setattr(script, "now", Settings(1)))  # type: ignore[method-assign]
+    script.failed = lambda tried, error: (
+        script.failures.append(error),
+        setattr(script, "now", Settings(1)),
+    )  # type: ignore[method-assign]
     bare = seen(DataLoader(Failing(40), batch_size=2, num_workers=1))
     assert bare.count("error") == 1 and same(seen(loader), bare)
 
@@ -255,7 +277,9 @@ def test_idle_workers_are_told_to_end_when_an_error_reaches_the_loop() -> None:
 
 
 @pytest.mark.usefixtures("trusted")
-def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     failed: list[Any] = []
     monkeypatch.setattr("threading.excepthook", failed.append)
     close = multiprocessing.connection.Connection.close
@@ -267,7 +291,9 @@ def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(mo
         close(connection)
 
     monkeypatch.setattr("multiprocessing.connection._ConnectionBase.close", late)
-    monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.2)  # torch tells garbage's in vain
+    monkeypatch.setattr(
+        "torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.2
+    )  # torch tells garbage's in vain
     loader = DataLoader(Rows(16), batch_size=2)
     scripted(loader, {2: Settings(3)})
     cycle: list[Any] = [iter(loader)]
@@ -342,7 +368,8 @@ def test_two_iterators_at_once_and_loops_left_early() -> None:
 
 @pytest.fixture(autouse=True)
 def others() -> Iterator[None]:
-    """Children that an earlier test's start method left (its fork server) are none of these tests'."""
+    """Children that an earlier test's start method left (its fork server) are none of these
+    tests'."""
     _others.update(child.pid for child in psutil.Process().children())
     yield
     _others.clear()
@@ -392,8 +419,13 @@ def test_the_iterator_passes_for_torch_s_own() -> None:
     scripted(loader, {2: Settings(0)})
     iterator: Any = iter(loader)
     torchs = torch.utils.data.dataloader._MultiProcessingDataLoaderIter
-    assert isinstance(iterator, torchs) and loader._iterator is iterator and iter(iterator) is iterator
-    assert (type(iterator).__name__, type(iterator).__module__) == (torchs.__name__, torchs.__module__)
+    assert (
+        isinstance(iterator, torchs) and loader._iterator is iterator and iter(iterator) is iterator
+    )
+    assert (type(iterator).__name__, type(iterator).__module__) == (
+        torchs.__name__,
+        torchs.__module__,
+    )
     assert len(iterator) == len(loader) == 6 and iterator._collate_fn is loader.collate_fn
     assert len(list(iterator)) == 6 and len(list(loader)) == 6
     loader._iterator._shutdown_workers()
@@ -412,7 +444,10 @@ class Dying(Rows):
 def test_a_worker_that_dies_under_settings_tried_ends_no_training() -> None:
     loader = DataLoader(Dying(40), batch_size=2, num_workers=1)
     script = scripted(loader, {3: Settings(2)})
-    script.failed = lambda tried, error: (script.failures.append(error), setattr(script, "now", Settings(1)))  # type: ignore[method-assign]
+    script.failed = lambda tried, error: (
+        script.failures.append(error),
+        setattr(script, "now", Settings(1)),
+    )  # type: ignore[method-assign]
     assert same(list(loader), list(DataLoader(Rows(40), batch_size=2)))
     assert len(script.failures) == 1
 
@@ -442,7 +477,9 @@ def test_loaders_that_cannot_be_switched_say_why() -> None:
         for each in (DataLoader(Rows(4)), DataLoader(Stream()), stateful(Rows(4)), OwnWay(Rows(4)))
     }
     assert found["DataLoaderRows"] is None
-    assert "iterable" in str(found["DataLoaderStream"]) and "StatefulDataLoader" in str(found["StatefulDataLoaderRows"])
+    assert "iterable" in str(found["DataLoaderStream"]) and "StatefulDataLoader" in str(
+        found["StatefulDataLoaderRows"]
+    )
     assert "a way of its own" in str(found["OwnWayRows"])
 
 
@@ -453,7 +490,9 @@ def test_settings_that_a_loader_cannot_have_are_refused() -> None:
     assert "another order" in str(why_refused(plain, own, Settings(1, in_order=False)))
     if hasattr(plain, "in_order"):
         assert why_refused(plain, own, Settings(1, in_order=False), any_order=True) is None
-    assert "timeout" in str(why_refused(DataLoader(Rows(4), num_workers=1, timeout=9), own, Settings(0)))
+    assert "timeout" in str(
+        why_refused(DataLoader(Rows(4), num_workers=1, timeout=9), own, Settings(0))
+    )
     told = DataLoader(Rows(4), num_workers=1, worker_init_fn=print)
     assert "worker_init_fn" in str(why_refused(told, own, Settings(0)))
     assert Settings(4, 3).changed_from(own) == {"num_workers": 4, "prefetch_factor": 3}
@@ -466,7 +505,13 @@ class OneSlow(FailsElsewhere):
     def __getitem__(self, index: int) -> Any:
         info = torch.utils.data.get_worker_info()
         time.sleep(0.02 if index % 7 == 0 else 0.0)
-        return super().__getitem__(index) if index == 31 else index if info is None else (index, info.num_workers)[0]
+        return (
+            super().__getitem__(index)
+            if index == 31
+            else index
+            if info is None
+            else (index, info.num_workers)[0]
+        )
 
 
 @pytest.mark.parametrize(("fails", "own_order"), [(False, True), (True, True), (True, False)])
@@ -474,8 +519,13 @@ def test_in_any_order_each_batch_comes_once(fails: bool, own_order: bool) -> Non
     pytest.importorskip("torch", minversion="2.6")
     data = OneSlow(60, workers=1 if fails else 3)
     loader = DataLoader(data, batch_size=1, num_workers=1, collate_fn=list, in_order=own_order)
-    script = scripted(loader, {4: Settings(3, in_order=False), **({} if fails else {40: Settings(3, 1)})})
-    script.failed = lambda tried, error: (script.failures.append(error), setattr(script, "now", settings_of(loader)))  # type: ignore[method-assign]
+    script = scripted(
+        loader, {4: Settings(3, in_order=False), **({} if fails else {40: Settings(3, 1)})}
+    )
+    script.failed = lambda tried, error: (
+        script.failures.append(error),
+        setattr(script, "now", settings_of(loader)),
+    )  # type: ignore[method-assign]
     seen = [batch[0] if isinstance(batch[0], int) else int(batch[0][0][0]) for batch in loader]
     assert sorted(seen) == list(range(60)) and seen != sorted(seen)
     assert len(script.failures) == fails

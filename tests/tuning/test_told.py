@@ -81,26 +81,37 @@ def test_a_line_for_each_loader_that_was_iterated_over(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "dup2"), reason="no descriptors to close")
 def test_a_program_without_standard_error_ends_as_without(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(SHORT.replace("sys.exit(7)", "sys.stderr = None\nsys.exit(7)"))
+    (tmp_path / "train.py").write_text(
+        SHORT.replace("sys.exit(7)", "sys.stderr = None\nsys.exit(7)")
+    )
     result = run(tmp_path, "train.py")
     assert (result.returncode, result.stderr) == (7, "")
 
 
 @pytest.mark.quiet
 def test_a_data_set_that_sleeps_is_measured_as_it_is(tmp_path: Path, runs_dir: Path) -> None:
-    """2 ms a sample, 0 → 4 workers, which deliver in bursts: what is proven is what runs of each of the two show."""
+    """2 ms a sample, 0 → 4 workers, which deliver in bursts: what is proven is what runs of each of
+    the two show."""
     (tmp_path / "train.py").write_text(SLEEPS)
-    none, four = (float(run(tmp_path, "train.py", "bare", workers, "5").stdout) for workers in ("0", "4"))
+    none, four = (
+        float(run(tmp_path, "train.py", "bare", workers, "5").stdout) for workers in ("0", "4")
+    )
     told = run(tmp_path, "train.py", "tune", "0", "30").stderr
     (recorded,) = runs_dir.iterdir()
     tuning = open_run(recorded).loaders[0].tuning
     assert tuning is not None
-    measured = [(int(str(each.settings["num_workers"])), each.measured) for each in tuning.trials if each.measured]
+    measured = [
+        (int(str(each.settings["num_workers"])), each.measured)
+        for each in tuning.trials
+        if each.measured
+    ]
     low, _, high = next(found for workers, found in measured if workers == 4)
     assert low / 1.2 < four / none < high * 1.2
     assert all(found[1] < 1.2 * workers for workers, found in measured)  # more is not possible
     chosen = tuning.chosen["num_workers"]
-    assert re.search(rf"tuned Slow: num_workers={chosen}\b.* is faster, and stays; proved ×\d", told), told
+    assert re.search(
+        rf"tuned Slow: num_workers={chosen}\b.* is faster, and stays; proved ×\d", told
+    ), told
     assert f"; to keep it, write: DataLoader(…, num_workers={chosen}" in told
     report = run(tmp_path, "-m", "loaderscope", "report", recorded.name).stdout
     assert report.splitlines()[1].startswith(f"  Tuned: num_workers={chosen}")

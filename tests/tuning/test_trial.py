@@ -1,4 +1,5 @@
-"""What is certain of two rates that take turns; which candidates come first; what the tuner makes of it."""
+"""What is certain of two rates that take turns; which candidates come first; what the tuner makes
+of it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,16 @@ from loaderscope.tuning.candidates import Candidate, neighbours, ordered
 from loaderscope.tuning.comparison import SpotChecks
 from loaderscope.tuning.room import Room
 from loaderscope.tuning.settings import Settings
-from loaderscope.tuning.trial import CERTAIN, SECOND_LOOK, TOLD, Spread, Trial, hopeless, product, ratio
+from loaderscope.tuning.trial import (
+    CERTAIN,
+    SECOND_LOOK,
+    TOLD,
+    Spread,
+    Trial,
+    hopeless,
+    product,
+    ratio,
+)
 from loaderscope.tuning.window import Headroom, Window
 from switch_data import Rows, same
 
@@ -49,7 +59,8 @@ def test_a_machine_that_slows_down_moves_both() -> None:
 
 
 def test_the_interval_holds_what_is_true() -> None:
-    """Of many noisy trials with the same true ratio, about as many intervals hold it as they say."""
+    """Of many noisy trials with the same true ratio, about as many intervals hold it as they
+    say."""
     random = np.random.default_rng(3)
     held = 0
     for _ in range(400):
@@ -68,9 +79,16 @@ def turns(trial: Trial, rates: dict[Settings, float], noise: float = 0.01) -> Tr
 
 def test_trials_end_when_they_are_certain() -> None:
     better = turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 80})
-    assert better.outcome == "proven" and better.measured is not None and 1.5 < better.measured.mid < 1.7
+    assert (
+        better.outcome == "proven"
+        and better.measured is not None
+        and 1.5 < better.measured.mid < 1.7
+    )
     assert turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 50}).outcome == "not faster"
-    assert turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 55}, noise=0.4).outcome in ("undecided", "not faster")
+    assert turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 55}, noise=0.4).outcome in (
+        "undecided",
+        "not faster",
+    )
 
 
 def test_what_is_much_slower_is_left_after_one_window() -> None:
@@ -95,7 +113,8 @@ def waiting(settings: Settings, wait_ms: float, own_ms: float) -> Window:
 
 
 def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
-    """A loop that waits for half of its time is tried, and becomes six times as fast: at first, and looked at again."""
+    """A loop that waits for half of its time is tried, and becomes six times as fast: at first, and
+    looked at again."""
     for again, outcome in ((300.0, "proven"), (50.0, "not faster")):
         trial = Trial(OWN, OTHER, headroom=Headroom(OWN))
         while trial.outcome is None and trial.first_look is None:
@@ -117,8 +136,12 @@ def test_what_the_headroom_allows_is_proven_at_once() -> None:
 
 
 def test_workers_that_deliver_in_bursts_are_measured_right() -> None:
-    """A data set that sleeps: 148 ms a batch without workers; of four workers, three batches come with the fourth."""
-    times_ms = {Settings(0): itertools.repeat(148.0), Settings(4): itertools.cycle([0.1, 0.1, 0.1, 148.0])}
+    """A data set that sleeps: 148 ms a batch without workers; of four workers, three batches come
+    with the fourth."""
+    times_ms = {
+        Settings(0): itertools.repeat(148.0),
+        Settings(4): itertools.cycle([0.1, 0.1, 0.1, 148.0]),
+    }
     trial, now_ms = Trial(Settings(0), Settings(4), headroom=Headroom(Settings(0))), 0.0
     while trial.outcome is None:
         found = trial.window(None)
@@ -150,16 +173,21 @@ def test_at_the_last_look_less_certainty_is_asked_for() -> None:
 
 
 def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() -> None:
-    trial = turns(Trial(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1)), {OTHER: 100, Settings(3): 150})
+    trial = turns(
+        Trial(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1)), {OTHER: 100, Settings(3): 150}
+    )
     assert trial.measured is not None and 2.9 < trial.measured.mid < 3.1
     joint = product(Range(1.9, 2.0, 2.1), Range(1.4, 1.5, 1.6))
     assert joint.mid == pytest.approx(3.0) and 1.9 * 1.4 < joint.low < 3.0 < joint.high < 2.1 * 1.6
 
 
 @pytest.mark.parametrize(
-    ("workers", "middle", "better"), [(1, 1.01, True), (1, 0.99, False), (4, 1.01, False), (4, 1.02, True)]
+    ("workers", "middle", "better"),
+    [(1, 1.01, True), (1, 0.99, False), (4, 1.01, False), (4, 1.02, True)],
 )
-def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(workers: int, middle: float, better: bool) -> None:
+def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(
+    workers: int, middle: float, better: bool
+) -> None:
     certain = Range(middle - 0.05, middle, middle + 0.05)
     trial = Trial(Settings(2), Settings(workers), of_base=Range(1.9, 2.0, 2.1))
     assert trial._better(middle, certain) == better
@@ -172,14 +200,18 @@ def factor(value: float) -> Range:
     return Range(value * 0.9, value, value * 1.1)
 
 
-def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(candidates, "usable_cores", lambda: 4)
 
     def predict(**changes: Any) -> Range:
         if "fetch" in changes:
             return factor(5.0)
         workers = min(changes.get("num_workers", 0), 3)
-        return factor((1 + workers) * (1.2 if changes.get("prefetch_factor", 2) == 4 and workers else 1))
+        return factor(
+            (1 + workers) * (1.2 if changes.get("prefetch_factor", 2) == 4 and workers else 1)
+        )
 
     found = [each.settings for each in ordered(OWN, False, predict)]
     assert found[0] == Settings(3, 4) and len(found) == candidates.FIRST
@@ -188,7 +220,9 @@ def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones(monkey
 
 def test_another_order_is_a_candidate_where_the_user_does_not_mind() -> None:
     def predict(**changes: Any) -> Range:
-        return factor(5.0 if "fetch" in changes else 1.4 if not changes.get("in_order", True) else 1.1)
+        return factor(
+            5.0 if "fetch" in changes else 1.4 if not changes.get("in_order", True) else 1.1
+        )
 
     for allowed in (True, False):
         found = [each.settings for each in ordered(Settings(2), False, predict, 2, allowed)]
@@ -197,10 +231,15 @@ def test_another_order_is_a_candidate_where_the_user_does_not_mind() -> None:
 
 def test_workers_are_kept_where_starting_them_costs_much() -> None:
     def predict(gain: float, **changes: Any) -> Range:
-        return factor(5.0 if "fetch" in changes else 1.5 * gain ** changes.get("persistent_workers", False))
+        return factor(
+            5.0 if "fetch" in changes else 1.5 * gain ** changes.get("persistent_workers", False)
+        )
 
     for gain, worth in ((1.4, True), (1.01, False)):
-        found = [each.settings for each in ordered(Settings(2), False, lambda g=gain, **kw: predict(g, **kw))]
+        found = [
+            each.settings
+            for each in ordered(Settings(2), False, lambda g=gain, **kw: predict(g, **kw))
+        ]
         assert any(each.persistent_workers for each in found) == worth
 
 
@@ -210,18 +249,27 @@ def test_where_free_loading_would_gain_nothing_nothing_is_tried() -> None:
 
 def test_fewer_workers_make_as_many_batches_ahead() -> None:
     """What hides uneven work is taken away by nothing but a setting that says so."""
-    found = [each.settings for each in ordered(Settings(8, 2), False, lambda **changes: factor(1.0), 2)]
+    found = [
+        each.settings for each in ordered(Settings(8, 2), False, lambda **changes: factor(1.0), 2)
+    ]
     assert found[0] in (Settings(0), Settings(2, 8)) and Settings(2, 8) in found
     assert all(each.ahead >= 16 or each.num_workers < 2 for each in found)
 
 
 def test_what_makes_no_difference_is_not_tried() -> None:
-    found = [each.settings for each in ordered(Settings(1), False, lambda **changes: factor(1.02), 2)]
-    assert all(each.num_workers != 1 for each in found) and all(each.prefetch_factor > 1 for each in found)
+    found = [
+        each.settings for each in ordered(Settings(1), False, lambda **changes: factor(1.02), 2)
+    ]
+    assert all(each.num_workers != 1 for each in found) and all(
+        each.prefetch_factor > 1 for each in found
+    )
 
 
 def test_what_much_is_expected_of_has_more_turns() -> None:
-    base, flat = [100.0, 115.0, 95.0, 112.0, 100.0, 115.0, 95.0], [101.0, 113.0, 99.0, 115.0, 97.0, 108.0]
+    base, flat = (
+        [100.0, 115.0, 95.0, 112.0, 100.0, 115.0, 95.0],
+        [101.0, 113.0, 99.0, 115.0, 97.0, 108.0],
+    )
 
     def turns(predicted: Any) -> int:
         trial = Trial(OWN, Settings(4), predicted)
@@ -245,11 +293,16 @@ def test_earlier_trials_tell_how_windows_differ() -> None:
 
 
 def test_neighbours_of_the_best_that_were_not_tried() -> None:
-    found = [each.settings for each in neighbours(Settings(2), OWN, {Settings(3), Settings(0)}, cores=2)]
+    found = [
+        each.settings for each in neighbours(Settings(2), OWN, {Settings(3), Settings(0)}, cores=2)
+    ]
     assert found == [Settings(2, 4), Settings(1, 4)]
     crowded = [each.settings for each in neighbours(Settings(4), OWN, set(), cores=2)]
     assert crowded == [Settings(2, 4), Settings(4, 4), Settings(5)]
-    fewer = [each.settings for each in neighbours(Settings(1, 8, persistent_workers=True), Settings(4), set(), cores=2)]
+    fewer = [
+        each.settings
+        for each in neighbours(Settings(1, 8, persistent_workers=True), Settings(4), set(), cores=2)
+    ]
     assert fewer[0] == Settings(0) and Settings(2, 8, persistent_workers=True) in fewer
 
 
@@ -263,7 +316,9 @@ def test_leaving_workers_is_tried_where_the_model_sees_no_great_loss(
     def predict(**changes: Any) -> Range:
         if "fetch" in changes:
             return factor(5.0)
-        return factor(1.0 if "num_workers" not in changes else others if changes["num_workers"] else gain)
+        return factor(
+            1.0 if "num_workers" not in changes else others if changes["num_workers"] else gain
+        )
 
     found = [each.settings for each in ordered(Settings(4, 4), False, predict, 2)]
     assert len(found) == candidates.FIRST
@@ -310,7 +365,9 @@ class Loop:
 def tuned(monkeypatch: pytest.MonkeyPatch) -> Any:
     loaders = []  # the tuner holds its loader weakly
 
-    def make(rates: dict[Settings, float], tried: list[Settings], **options: Any) -> tuple[Loop, Any]:
+    def make(
+        rates: dict[Settings, float], tried: list[Settings], **options: Any
+    ) -> tuple[Loop, Any]:
         loader = DataLoader(Rows(8), num_workers=1)
         loaders.append(loader)
         found = [Candidate(each, factor(2.0)) for each in tried]
@@ -337,14 +394,17 @@ def test_the_best_proven_one_stays_and_is_watched(tuned: Any) -> None:
 
 
 def test_nothing_proven_then_the_user_s_own(tuned: Any) -> None:
-    loop, driver = tuned({Settings(1): 20.0, Settings(2): 20.2, Settings(8): 5.0}, [Settings(2), Settings(8)])
+    loop, driver = tuned(
+        {Settings(1): 20.0, Settings(2): 20.2, Settings(8): 5.0}, [Settings(2), Settings(8)]
+    )
     loop.run(driver, 100)
     assert driver.decided and loop.settings == Settings(1)
     assert [each.outcome for each in driver.trials] == ["not faster", "not faster"]
 
 
 def test_short_epochs_are_compared_whole(tuned: Any) -> None:
-    """More workers make batches faster; but starting them takes longer than what they save in an epoch that short."""
+    """More workers make batches faster; but starting them takes longer than what they save in an
+    epoch that short."""
     others = [Settings(4), Settings(1, persistent_workers=True)]
     loop, driver = tuned({Settings(1): 50.0, others[0]: 100.0, others[1]: 50.0}, others)
     loop.length, running = 50, None
@@ -381,10 +441,14 @@ def test_a_loader_that_depends_on_more_than_its_indices_is_given_up_at_once(tune
 
 @pytest.mark.parametrize("options", [{"budget_s": 2.0}, {"steps": 500}])
 def test_the_budget_holds(tuned: Any, options: dict[str, Any]) -> None:
-    loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(2), Settings(4)], **options)
+    loop, driver = tuned(
+        {Settings(1): 20.0, Settings(2): 40.0}, [Settings(2), Settings(4)], **options
+    )
     loop.run(driver, 15)
     assert driver.decided and loop.settings == Settings(1)
-    assert [each.outcome for each in driver.trials] == ["undecided"] and "used up" in driver.trials[0].why
+    assert [each.outcome for each in driver.trials] == ["undecided"] and "used up" in driver.trials[
+        0
+    ].why
 
 
 def test_what_may_not_fit_is_not_tried(tuned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,13 +470,17 @@ def test_settings_that_fail_are_left_and_the_rest_goes_on(tuned: Any) -> None:
     assert loop.settings == Settings(2)
 
 
-@pytest.mark.parametrize("wrong", [{"budget": 0}, {"budget": "long"}, {"budget": float("nan")}, {"steps": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"budget": 0}, {"budget": "long"}, {"budget": float("nan")}, {"steps": -1}]
+)
 def test_a_budget_that_is_none_is_one_sentence(wrong: dict[str, Any]) -> None:
     with pytest.raises(loaderscope.LoaderscopeError, match="must be a"):
         loaderscope.tune(DataLoader(Rows(4)), **wrong)
 
 
-def test_tune_gives_the_same_loader_back_and_its_batches(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tune_gives_the_same_loader_back_and_its_batches(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     loader = DataLoader(Rows(40), batch_size=2)
     assert loaderscope.tune(loader) is loader and loader.num_workers == 0
     assert same(list(loader), list(DataLoader(Rows(40), batch_size=2)))

@@ -1,4 +1,5 @@
-"""The pieces of benchmarks/tune.py: its loops are many and of many kinds, and its figures say what they should."""
+"""The pieces of benchmarks/tune.py: its loops are many and of many kinds, and its figures say what
+they should."""
 
 from __future__ import annotations
 
@@ -53,8 +54,13 @@ def test_equal_settings_are_equal(bench: Any) -> None:
     tune, _ = bench
     assert tune.plain({"num_workers": 0, "prefetch_factor": None}) == tune.plain({"num_workers": 0})
     assert tune.plain({"num_workers": 2}) == tune.plain({"num_workers": 2, "prefetch_factor": 2})
-    assert tune.plain({"num_workers": 2}) != tune.plain({"num_workers": 2, "persistent_workers": True})
-    assert tune.short({"num_workers": 3, "prefetch_factor": 4}) == "3×4" and tune.short({"num_workers": 0}) == "0"
+    assert tune.plain({"num_workers": 2}) != tune.plain(
+        {"num_workers": 2, "persistent_workers": True}
+    )
+    assert (
+        tune.short({"num_workers": 3, "prefetch_factor": 4}) == "3×4"
+        and tune.short({"num_workers": 0}) == "0"
+    )
 
 
 def judged(tune: Any, of_tuned: float, own: float = 10.0, **tuned: Any) -> dict[str, Any]:
@@ -68,7 +74,10 @@ def judged(tune: Any, of_tuned: float, own: float = 10.0, **tuned: Any) -> dict[
         },
         "turns": {"own": {"settings": one}, "tuned": {"settings": two}, "grid-0": {"settings": two}},
     }  # fmt: skip
-    return {**found, **tune.figures(found, {"own": [own] * 3, "tuned": [of_tuned] * 3, "grid-0": [20.0] * 3})}
+    return {
+        **found,
+        **tune.figures(found, {"own": [own] * 3, "tuned": [of_tuned] * 3, "grid-0": [20.0] * 3}),
+    }
 
 
 def test_figures_of_a_loop(bench: Any) -> None:
@@ -86,7 +95,9 @@ def test_the_bounds(bench: Any) -> None:
     good = {f"good-{k}": judged(tune, 20.0) for k in range(18)}
     slow = {f"slow-{k}": judged(tune, 18.0) for k in range(3)}
     assert tune.summed_up(good)["pass"]
-    assert tune.summed_up({**good, "slow-0": slow["slow-0"], "slow-1": slow["slow-1"]})["reached"]["of_best"]
+    assert tune.summed_up({**good, "slow-0": slow["slow-0"], "slow-1": slow["slow-1"]})["reached"][
+        "of_best"
+    ]
     assert not tune.summed_up({**good, **slow})["reached"]["of_best"]
     for wrong, bound in (
         (judged(tune, 20.0, own=21.0), "of_own"),
@@ -101,12 +112,18 @@ def test_the_bounds(bench: Any) -> None:
 
 def test_the_longest_step_is_looked_for_beside_switches(bench: Any) -> None:
     _, side = bench
-    steps = [10] * 40 + [35] + [10] * 20 + [90] + [10] * 40  # ms; the second long one is no switch's
+    steps = (
+        [10] * 40 + [35] + [10] * 20 + [90] + [10] * 40
+    )  # ms; the second long one is no switch's
     times = [0]
     for step in steps:
         times.append(times[-1] + step * 10**6)
     two, four = ({"num_workers": n, "prefetch_factor": 2} for n in (2, 4))
     record = [{"t_ns": 0, "settings": two}, {"t_ns": times[41], "settings": four}]
     found = side.steps_around(times, record)
-    assert (found["switches"], found["longest_beside_ms"], found["median_there_ms"]) == (1, 35.0, 10.0)
+    assert (found["switches"], found["longest_beside_ms"], found["median_there_ms"]) == (
+        1,
+        35.0,
+        10.0,
+    )
     assert found["longest_ordinary_ms"] == 90.0

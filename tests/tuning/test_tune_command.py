@@ -1,4 +1,5 @@
-"""`loaderscope tune`: the script as it is, its exit code its own, and a plain sentence where nothing could be tuned."""
+"""`loaderscope tune`: the script as it is, its exit code its own, and a plain sentence where
+nothing could be tuned."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ if __name__ == "__main__":
 
 def tuned(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "loaderscope", "tune", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=250, check=False)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=250, check=False
+    )
 
 
 def test_a_script_that_ends_before_anything_is_decided(tmp_path: Path) -> None:
@@ -65,10 +68,15 @@ def test_a_script_that_ends_before_anything_is_decided(tmp_path: Path) -> None:
 def test_a_script_without_a_loader(tmp_path: Path) -> None:
     result = tuned(tmp_path, "-c", "print(5); raise SystemExit(3)")
     assert (result.returncode, result.stdout) == (3, "5\n")
-    assert result.stderr == "loaderscope: nothing was recorded: the script iterated over no DataLoader\n"
+    assert (
+        result.stderr
+        == "loaderscope: nothing was recorded: the script iterated over no DataLoader\n"
+    )
 
 
-@pytest.mark.parametrize("wrong", [[], ["--budget", "0", "train.py"], ["--steps", "no", "train.py"], ["gone.py"]])
+@pytest.mark.parametrize(
+    "wrong", [[], ["--budget", "0", "train.py"], ["--steps", "no", "train.py"], ["gone.py"]]
+)
 def test_bad_input_is_one_sentence(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     from loaderscope.cli import main
 
@@ -79,10 +87,16 @@ def test_bad_input_is_one_sentence(wrong: list[str], capsys: pytest.CaptureFixtu
 
 @pytest.mark.slow
 def test_whole_batches_by_one_look_up_end_to_end(tmp_path: Path) -> None:
-    """Rows in memory by two workers: what is proven stays, its code is in the report, and the training is the same."""
+    """Rows in memory by two workers: what is proven stays, its code is in the report, and the
+    training is the same."""
     (tmp_path / "train.py").write_text(ARRAYS)
     bare = subprocess.run(
-        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=250, check=True
+        [sys.executable, "train.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=True,
     )
     result = tuned(tmp_path, "--quiet", "--runs", "runs", "train.py")
     assert result.returncode == 0 and result.stdout == bare.stdout != ""
@@ -90,5 +104,9 @@ def test_whole_batches_by_one_look_up_end_to_end(tmp_path: Path) -> None:
     assert "take the code of the advice batched-getitems" in result.stderr
     (run,) = (tmp_path / "runs").iterdir()
     report = [sys.executable, "-m", "loaderscope", "report", "--full", str(run)]
-    told = subprocess.run(report, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True).stdout
-    assert "proved ×" in told and "batched-getitems" in told and "class BatchIndices(Sampler):" in told
+    told = subprocess.run(
+        report, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True
+    ).stdout
+    assert (
+        "proved ×" in told and "batched-getitems" in told and "class BatchIndices(Sampler):" in told
+    )

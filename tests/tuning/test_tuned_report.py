@@ -1,4 +1,5 @@
-"""What tuning wrote down, read again: the trials beside the advice, and what to write into the code."""
+"""What tuning wrote down, read again: the trials beside the advice, and what to write into the
+code."""
 
 from __future__ import annotations
 
@@ -24,7 +25,13 @@ from loaderscope.reports.text.tuned_text import render_tuned
 from loaderscope.reports.words.advice_words import effect_text
 from report_samples import full_report, full_run
 
-OWN = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": False, "persistent_workers": False, "in_order": True}
+OWN = {
+    "num_workers": 4,
+    "prefetch_factor": 2,
+    "pin_memory": False,
+    "persistent_workers": False,
+    "in_order": True,
+}
 BEST = {**OWN, "num_workers": 8}
 
 
@@ -50,9 +57,19 @@ def tuned_run(runs: Path, **facts: Any) -> Run:
         "decided": True,
         "said": "num_workers=8 is faster, and stays",
         "trials": [
-            trial(BEST, outcome="proven", predicted=[1.4, 1.7, 1.8], measured=[1.55, 1.63, 1.7], seconds=14.2),
+            trial(
+                BEST,
+                outcome="proven",
+                predicted=[1.4, 1.7, 1.8],
+                measured=[1.55, 1.63, 1.7],
+                seconds=14.2,
+            ),
             trial({**OWN, "num_workers": 0}, measured=[0.3, 0.31, 0.32]),
-            trial({**OWN, "num_workers": 64}, outcome="not tried", why="its workers may take 9 GB of memory"),
+            trial(
+                {**OWN, "num_workers": 64},
+                outcome="not tried",
+                why="its workers may take 9 GB of memory",
+            ),
         ],
         "switches": [{"t_ns": t_ns, "epoch": 0, "batch": 100, "settings": BEST}],
         **facts,
@@ -76,7 +93,10 @@ def test_figures_are_of_the_settings_of_the_code(tmp_path: Path) -> None:
     run = tuned_run(tmp_path)
     assert run.loaders[0].batches.rows == 300 and run.loaders[0].as_coded().batches.rows == 100
     back = run.loaders[0].batches["t_ns"][200]
-    switches = [{"t_ns": 0, "epoch": 0, "batch": 0, "settings": BEST}, {"t_ns": int(back), "settings": OWN}]
+    switches = [
+        {"t_ns": 0, "epoch": 0, "batch": 0, "settings": BEST},
+        {"t_ns": int(back), "settings": OWN},
+    ]
     made = tuned_run(tmp_path / "again", switches=switches).loaders[0]
     assert np.array_equal(made.as_coded().batches["t_ns"], made.batches["t_ns"][200:])
 
@@ -86,23 +106,33 @@ def test_what_to_write_into_the_code_and_what_was_tried(tmp_path: Path) -> None:
     assert "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)" in text
     assert "DataLoader(…, num_workers=8)" in text
     assert "tried num_workers=0: not faster; measured ×0.31 (0.30–0.32) in 9 s" in text
-    assert "tried num_workers=64: not tried; not measured (its workers may take 9 GB of memory)" in text
+    assert (
+        "tried num_workers=64: not tried; not measured (its workers may take 9 GB of memory)"
+        in text
+    )
     assert "Tuned: no loader" in render_tuned(full_run(tmp_path / "plain"), 80, False, True)
 
 
 def test_a_damaged_record_of_tuning_is_no_record(tmp_path: Path) -> None:
-    for damage in ({"trials": [7, {"measured": [3, 2, 1], "settings": 4}]}, {"switches": "none"}, {"own": None}):
+    for damage in (
+        {"trials": [7, {"measured": [3, 2, 1], "settings": 4}]},
+        {"switches": "none"},
+        {"own": None},
+    ):
         tuned = tuned_run(tmp_path / str(damage)[2:6], **damage)
         assert render_tuned(tuned, 80, False, True).startswith("Tuned ")
         assert tuned.loaders[0].as_coded().batches.rows <= 300
     path = tuned.processes[0].path / "tune0.json"
     path.write_text('{"own": ')
     again = open_run(tuned.path)
-    assert again.loaders[0].tuning is None and any("tune0.json" in note for note in again.loaders[0].notes)
+    assert again.loaders[0].tuning is None and any(
+        "tune0.json" in note for note in again.loaders[0].notes
+    )
 
 
 def test_whole_batches_that_were_proven_are_advised_whatever_the_waiting(tmp_path: Path) -> None:
-    """What `__getitems__` would bring is tried while the loop runs; its code is then in the report."""
+    """What `__getitems__` would bring is tried while the loop runs; its code is then in the
+    report."""
     run = full_run(tmp_path)
     at_once = {**OWN, "num_workers": 0, "prefetch_factor": 2, "batched": True}
     tuned = Tuned(
@@ -114,7 +144,9 @@ def test_whole_batches_that_were_proven_are_advised_whatever_the_waiting(tmp_pat
         switches=(),
     )
     advice = full_report(run).loaders[0].recommendations[0]
-    whole = replace(advice, rule="batched-getitems", change=replace(advice.change, params={"batch_size": None}))
+    whole = replace(
+        advice, rule="batched-getitems", change=replace(advice.change, params={"batch_size": None})
+    )
     assert trial_for(whole, tuned) is tuned.trials[0] and trial_for(advice, tuned) is None
     with_code = with_trials(replace(full_report(run).loaders[0], recommendations=(whole,)), tuned)
     assert effect_text(with_code.recommendations[0]).startswith("proved ×2.5 (2.0–3.0)")
@@ -134,20 +166,31 @@ def test_without_workers_what_is_said_of_them_is_nothing() -> None:
 
 def test_whole_batches_in_words(tmp_path: Path) -> None:
     at_once = {**OWN, "num_workers": 0, "batched": True}
-    proven = trial(at_once, outcome="proven", predicted=[1.4, 1.7, 1.8], measured=[1.5, 1.6, 1.7], seconds=4.0)
+    proven = trial(
+        at_once, outcome="proven", predicted=[1.4, 1.7, 1.8], measured=[1.5, 1.6, 1.7], seconds=4.0
+    )
     text = render_tuned(tuned_run(tmp_path, chosen=at_once, trials=[proven]), 80, False, True)
     assert "take the code of the advice batched-getitems" in text and "DataLoader(" not in text
     assert changed_words(OWN, at_once) == "num_workers=0, whole batches by one look-up"
 
 
 def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> None:
-    """What is not faster than the best so far may well be faster than the code's own settings: it says than what."""
+    """What is not faster than the best so far may well be faster than the code's own settings: it
+    says than what."""
     other = trial({**OWN, "num_workers": 12}, base=BEST, measured=[1.4, 1.6, 1.8], seconds=8.0)
-    short = trial({**OWN, "num_workers": 0}, base=OWN, outcome=None, measured=[7.3, 22.0, 68.0], seconds=1.2)
+    short = trial(
+        {**OWN, "num_workers": 0}, base=OWN, outcome=None, measured=[7.3, 22.0, 68.0], seconds=1.2
+    )
     best = trial(BEST, outcome="proven", measured=[1.5, 1.6, 1.7])
     text = render_tuned(tuned_run(tmp_path, trials=[best, other, short]), 80, False, True)
-    assert "tried num_workers=12: not faster than num_workers=8; measured ×1.6 (1.4–1.8) in 8 s" in text
-    assert "tried num_workers=0: the script ended before it was decided; too short to tell: ×22 (7.3–68) in 1 s" in text
+    assert (
+        "tried num_workers=12: not faster than num_workers=8; measured ×1.6 (1.4–1.8) in 8 s"
+        in text
+    )
+    assert (
+        "tried num_workers=0: the script ended before it was decided; too short to tell: ×22 "
+        "(7.3–68) in 1 s" in text
+    )
     assert text.count("proved") == 1
 
 
@@ -168,7 +211,9 @@ def test_every_format_leads_with_what_was_proven(tmp_path: Path) -> None:
         ]
     assert "What else was tried" in full and "tried num_workers=64: not tried" in full
     markdown = render_markdown(report)
-    assert markdown.index("**Tuned: num\\_workers=8 is faster, and stays**") < markdown.index("Headroom")
+    assert markdown.index("**Tuned: num\\_workers=8 is faster, and stays**") < markdown.index(
+        "Headroom"
+    )
     assert "What else was tried" in markdown
     html = render_html(report, run)
     for page in (html, render_first_screen(report)):
@@ -176,7 +221,9 @@ def test_every_format_leads_with_what_was_proven(tmp_path: Path) -> None:
         assert "proved ×1.63 (1.55–1.70) in 14 s" in page and "DataLoader(…, num_workers=8)" in page
     assert "What else was tried" in html and "its workers may take 9 GB of memory" in html
     assert Report.from_json(report.to_json()) == report
-    assert "Tuned:" not in render_brief(report, tuned=False)  # after `loaderscope tune`, which has told it
+    assert "Tuned:" not in render_brief(
+        report, tuned=False
+    )  # after `loaderscope tune`, which has told it
 
 
 def test_of_further_loaders_it_is_one_line(tmp_path: Path) -> None:
@@ -188,15 +235,23 @@ def test_of_further_loaders_it_is_one_line(tmp_path: Path) -> None:
 
 def test_hostile_records_of_tuning_are_text(tmp_path: Path) -> None:
     said = "<script>alert(1)</script>\x1b[31m|`*x*`"
-    run = tuned_run(tmp_path, said=said, trials=[trial({**OWN, "num_workers": 0}, outcome=said, why=said)])
+    run = tuned_run(
+        tmp_path, said=said, trials=[trial({**OWN, "num_workers": 0}, outcome=said, why=said)]
+    )
     report = build_report(run)
     for page in (render_html(report, run), render_first_screen(report)):
         assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
     assert "\x1b" not in render_text(report) + render_markdown(report)
 
 
-def test_a_loop_that_ends_while_more_is_tried_has_proven_something_all_the_same(tmp_path: Path) -> None:
-    run = tuned_run(tmp_path, decided=False, chosen=OWN, said="the loop ended before anything was decided")
+def test_a_loop_that_ends_while_more_is_tried_has_proven_something_all_the_same(
+    tmp_path: Path,
+) -> None:
+    run = tuned_run(
+        tmp_path, decided=False, chosen=OWN, said="the loop ended before anything was decided"
+    )
     text = render_tuned(run, 80, False, True)
-    assert text.splitlines()[0].endswith(": num_workers=8 is faster; the loop ended before all was tried")
+    assert text.splitlines()[0].endswith(
+        ": num_workers=8 is faster; the loop ended before all was tried"
+    )
     assert "the loop ended before anything" not in text

@@ -1,4 +1,5 @@
-"""A data set that only looks its samples up gives whole batches while it is tuned, and the loop sees no difference."""
+"""A data set that only looks its samples up gives whole batches while it is tuned, and the loop
+sees no difference."""
 
 from __future__ import annotations
 
@@ -98,10 +99,14 @@ def halved(batch: list[Any]) -> Any:
 
 
 def loader_of(data: Any, size: int = 4, **arguments: Any) -> DataLoader[Any]:
-    return DataLoader(data, batch_size=size, shuffle=True, generator=torch.Generator().manual_seed(5), **arguments)
+    return DataLoader(
+        data, batch_size=size, shuffle=True, generator=torch.Generator().manual_seed(5), **arguments
+    )
 
 
-def looped(loader: Any, epochs: int = 2, between: Callable[[int], None] = lambda number: None) -> list[Any]:
+def looped(
+    loader: Any, epochs: int = 2, between: Callable[[int], None] = lambda number: None
+) -> list[Any]:
     torch.manual_seed(1)
     found = []
     for _ in range(epochs):
@@ -124,8 +129,13 @@ some = st.sampled_from([OWN, AT_ONCE, Settings(1), Settings(2, 1)])
 
 @pytest.mark.parametrize("kind", SETS)
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
-@given(workers=st.integers(0, 1), plan=st.dictionaries(st.integers(1, 40), some, min_size=1, max_size=5))
-def test_switches_to_whole_batches_and_back_change_nothing(kind: str, workers: int, plan: dict[int, Settings]) -> None:
+@given(
+    workers=st.integers(0, 1),
+    plan=st.dictionaries(st.integers(1, 40), some, min_size=1, max_size=5),
+)
+def test_switches_to_whole_batches_and_back_change_nothing(
+    kind: str, workers: int, plan: dict[int, Settings]
+) -> None:
     bare = looped(loader_of(SETS[kind](70), num_workers=workers))
     loader = loader_of(SETS[kind](70), num_workers=workers)
     script = scripted(loader, {**plan, 20: AT_ONCE})
@@ -133,11 +143,15 @@ def test_switches_to_whole_batches_and_back_change_nothing(kind: str, workers: i
     assert any(made == AT_ONCE for _, made in script.events)
 
 
-def test_ever_fewer_samples_are_asked_for_once_batches_were_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ever_fewer_samples_are_asked_for_once_batches_were_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[int] = []
     made_by_own = Switching._made_by_own
     monkeypatch.setattr(
-        Switching, "_made_by_own", lambda self, index: asked.append(self.given) or made_by_own(self, index)
+        Switching,
+        "_made_by_own",
+        lambda self, index: asked.append(self.given) or made_by_own(self, index),
     )
     loader = loader_of(Tensors(80 * 4))
     script = scripted(loader, {1: AT_ONCE})
@@ -159,7 +173,8 @@ NOT_LOOKED_UP = {
     "it makes attributes": (lambda: MakesAttributes(8), {}, "attributes as they are asked for"),
     "its __dict__ is its own": (lambda: Decides(8), {}, "not recorded|attribute"),
     "collate_fn": (lambda: Tensors(8), {"collate_fn": halved}, "collate function of its own"),
-    "no batches": (lambda: Tensors(8), {"batch_size": None, "shuffle": False}, "whole batches already"),
+    "no batches": (lambda: Tensors(8), {"batch_size": None, "shuffle": False}, "whole batches "
+    "already"),
     "longer than joined": (_grown, {}, "another length by now"),
 }  # fmt: skip
 
@@ -222,7 +237,9 @@ def changing(what: str, data: Any) -> Callable[[int], None]:
     return change
 
 
-@pytest.mark.parametrize("what", ["a transform comes", "another array", "the array itself", "what is not read"])
+@pytest.mark.parametrize(
+    "what", ["a transform comes", "another array", "the array itself", "what is not read"]
+)
 def test_a_loop_that_changes_its_data_set_sees_the_change(what: str) -> None:
     first, second = Pairs(100), Pairs(100)
     bare = looped(loader_of(first), between=changing(what, first))
@@ -242,20 +259,30 @@ def test_a_list_of_chosen_samples_may_change() -> None:
     loader = loader_of(second)
     script = scripted(loader, {2: AT_ONCE})
     assert all(map(same_batch, looped(loader, between=turned(second)), bare))
-    assert [str(each) for each in script.failures] == ["the loop changes Subset.indices between batches"]
+    assert [str(each) for each in script.failures] == [
+        "the loop changes Subset.indices between batches"
+    ]
 
 
-def test_a_batch_that_is_not_the_same_is_made_by_the_data_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_is_not_the_same_is_made_by_the_data_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     bare = looped(loader_of(Tensors(100)))
     loader = loader_of(Tensors(100))
     script = scripted(loader, {2: AT_ONCE})
     whole_batches(loader)._view = lambda rows: None  # type: ignore[attr-defined]
-    monkeypatch.setattr(module.WholeBatches, "_at_once", lambda self, indices: [torch.zeros(1), torch.zeros(1)])
+    monkeypatch.setattr(
+        module.WholeBatches, "_at_once", lambda self, indices: [torch.zeros(1), torch.zeros(1)]
+    )
     assert all(map(same_batch, looped(loader), bare))
-    assert [str(each) for each in script.failures] == ["its batches are not those that the code's own settings make"]
+    assert [str(each) for each in script.failures] == [
+        "its batches are not those that the code's own settings make"
+    ]
 
 
-@pytest.mark.parametrize("drawn", [[[0, 1], [2, 3], [99, 1]], [[0, 1], [], [1, 2]], [[0], [True, False], [2]], [["a"]]])
+@pytest.mark.parametrize(
+    "drawn", [[[0, 1], [2, 3], [99, 1]], [[0, 1], [], [1, 2]], [[0], [True, False], [2]], [["a"]]]
+)
 def test_what_a_sampler_draws_otherwise_comes_to_what_it_came_to(drawn: list[Any]) -> None:
     def ran(loader: Any) -> tuple[list[Any], str]:
         found = []
@@ -266,13 +293,19 @@ def test_what_a_sampler_draws_otherwise_comes_to_what_it_came_to(drawn: list[Any
         return found, ""
 
     def make() -> Any:
-        return DataLoader(TensorDataset(torch.arange(8), torch.arange(8.0)), batch_sampler=[[5, 6], *drawn])
+        return DataLoader(
+            TensorDataset(torch.arange(8), torch.arange(8.0)), batch_sampler=[[5, 6], *drawn]
+        )
 
     bare = ran(make())
     loader = make()
     scripted(loader, {1: AT_ONCE})
     found = ran(loader)
-    assert found[1] == bare[1] and all(map(same_batch, found[0], bare[0])) and len(found[0]) == len(bare[0])
+    assert (
+        found[1] == bare[1]
+        and all(map(same_batch, found[0], bare[0]))
+        and len(found[0]) == len(bare[0])
+    )
 
 
 def test_a_loader_made_anew_each_epoch() -> None:
@@ -307,7 +340,11 @@ def test_whole_batches_are_a_candidate_with_what_their_look_up_costs() -> None:
         return Range(gain * 0.9, gain, gain * 1.1)
 
     found = ordered(Settings(1), False, predict, 2, False, (3.0, 9.0))
-    assert found[0].settings == AT_ONCE and found[0].predicted is not None and found[0].predicted.mid == 4.0
+    assert (
+        found[0].settings == AT_ONCE
+        and found[0].predicted is not None
+        and found[0].predicted.mid == 4.0
+    )
     assert any(each.get("fetch_us") == (3.0, 9.0) and each["num_workers"] == 0 for each in asked)
     assert AT_ONCE not in [each.settings for each in ordered(Settings(1), False, predict, 2)]
     assert usual(Settings(1), 2, look_up=True)[0].settings == AT_ONCE
@@ -317,7 +354,9 @@ def test_whole_batches_are_a_candidate_with_what_their_look_up_costs() -> None:
 @pytest.mark.parametrize("own", [Settings(0), Settings(3, 4, True, True)])
 def test_settings_in_words(own: Settings) -> None:
     words = own.looked_up.told_from(own)
-    assert words.endswith("whole batches by one look-up") and ("num_workers=0" in words) == (own.num_workers > 0)
+    assert words.endswith("whole batches by one look-up") and ("num_workers=0" in words) == (
+        own.num_workers > 0
+    )
     assert own.looked_up.pin_memory == own.pin_memory and not own.looked_up.with_workers(2).batched
 
 

@@ -1,4 +1,5 @@
-"""Two ranks that train in step while their settings are tried; then rank 1 dies in the middle of another trial."""
+"""Two ranks that train in step while their settings are tried; then rank 1 dies in the middle of
+another trial."""
 
 from __future__ import annotations
 
@@ -75,7 +76,8 @@ def main() -> None:
         for _ in apart:
             dist.all_reduce(torch.ones(1))
             following = tuner_of(apart)._following
-            # Once the turn's batches come: torch's workers do not notice the end of a parent that dies as they start.
+            # Once the turn's batches come: torch's workers do not notice the end of a parent that
+            # dies as they start.
             if following is not None and following.turn == 2 and following.window is not None:
                 say("rank 1 dies in a trial")
                 os._exit(3)

@@ -1,4 +1,5 @@
-"""The second screen: each recommendation with its evidence, its gain, its code, and what would not help."""
+"""The second screen: each recommendation with its evidence, its gain, its code, and what would not
+help."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _FULL = 4.0
 
 
 def entries(advice: AdviceView) -> list[tuple[str, Content]]:
-    """(id, line) of everything that can be chosen, in the order of the screen; ids without a colon are headings."""
+    """(id, line) of everything that can be chosen, in the order of the screen; ids without a colon
+    are headings."""
     found: list[tuple[str, Content]] = []
     if advice.recommendations:
         found.append(("change", line(("Change this", "bold"))))
@@ -33,7 +35,10 @@ def entries(advice: AdviceView) -> list[tuple[str, Content]]:
     ]
     if advice.unmeasured:
         found.append(("unknown", line(("Could not be judged", "bold"))))
-    found += [(f"unknown:{name}", line(("?           ", DIM), text(name, 30))) for name in advice.unmeasured]
+    found += [
+        (f"unknown:{name}", line(("?           ", DIM), text(name, 30)))
+        for name in advice.unmeasured
+    ]
     return found
 
 
@@ -73,18 +78,27 @@ def _detail(r: Recommendation, rejected: bool, width: int, row: PlanRow | None) 
     rows = [line((text(r.title), "bold")), _gain(r, rejected)]
     if row is not None:
         told = ", ".join(filter(None, (row.effect, row.left_out or row.effort)))
-        rows += [line(("in the plan ", DIM), f"step {row.number}: " if not row.left_out else "", told)] if told else []
+        rows += (
+            [line(("in the plan ", DIM), f"step {row.number}: " if not row.left_out else "", told)]
+            if told
+            else []
+        )
     rows += [line(""), line(text(r.why, 4000))]
     if r.evidence:
         rows += [line(""), line(("Evidence", "bold underline"))]
         wide = max(len(text(name, 40)) for name in r.evidence)
-        rows += [line((f"  {text(name, 40):<{wide}}  ", DIM), text(value)) for name, value in r.evidence.items()]
+        rows += [
+            line((f"  {text(name, 40):<{wide}}  ", DIM), text(value))
+            for name, value in r.evidence.items()
+        ]
     if r.change.code:
         title = "The change (it would not help)" if rejected else "The change"
         rows += [line(""), line((title, "bold underline"), ("   c copies it", DIM)), line("")]
         code = r.change.code.splitlines()
         wide = min(max(len(each) for each in code) + 2, max(10, width - 4))
-        rows += [line("  ", (f" {text(each, 300):<{wide}}", f"{SECOND} on $boost")) for each in code]
+        rows += [
+            line("  ", (f" {text(each, 300):<{wide}}", f"{SECOND} on $boost")) for each in code
+        ]
     if r.caveat:
         rows += [line(""), line(("Mind  ", f"bold {FAIR}"), text(r.caveat, 2000))]
     rows += [line(""), _more(r.rule)]
@@ -101,9 +115,11 @@ def _gain(r: Recommendation, rejected: bool) -> Content:
     shown = bar((p.mid - 1) / (_FULL - 1), 20) if p.mid > 1 else ""
     measured = f" · measured {factor(r.measured)}" if r.measured is not None else ""
     return line(
-        ("predicted ", DIM), (factor(p.mid), f"bold {style}"),
-        (f"  four times in five between {factor(p.low)} and {factor(p.high)}{measured}  ", DIM), (shown, style),
-    )  # fmt: skip
+        ("predicted ", DIM),
+        (factor(p.mid), f"bold {style}"),
+        (f"  four times in five between {factor(p.low)} and {factor(p.high)}{measured}  ", DIM),
+        (shown, style),
+    )
 
 
 def _more(rule: str) -> Content:

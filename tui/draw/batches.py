@@ -21,17 +21,28 @@ def spread(s: Snapshot, width: int, height: int, number: int = 0) -> Content:
     if not found.count:
         return line((text(found.reason or "not measured"), DIM))
     figures = line(
-        ("p50 ", DIM), (_time(found.p50_ns), "bold"), ("  p95 ", DIM), (_time(found.p95_ns), "bold"),
-        ("  max ", DIM), (_time(found.max_ns), "bold"),
+        ("p50 ", DIM),
+        (_time(found.p50_ns), "bold"),
+        ("  p95 ", DIM),
+        (_time(found.p95_ns), "bold"),
+        ("  max ", DIM),
+        (_time(found.max_ns), "bold"),
         *((("  p99 ", DIM), (_time(found.p99_ns), "bold")) if width >= 56 else ()),
-    )  # fmt: skip
+    )
     rows = max(1, min(12, height - 2))
     drawn = course(_stretched(found, width), width, rows)
-    return lines([figures, *(line((row, _STYLES[found.name])) for row in drawn), line((_axis(found, width), DIM))])
+    return lines(
+        [
+            figures,
+            *(line((row, _STYLES[found.name])) for row in drawn),
+            line((_axis(found, width), DIM)),
+        ]
+    )
 
 
 def _stretched(found: Spread, width: int) -> list[float | None]:
-    """The counts at every column; None where there is nothing, so that a lone batch still shows as a floor."""
+    """The counts at every column; None where there is nothing, so that a lone batch still shows as
+    a floor."""
     bins = len(found.counts)
     if bins >= width:
         return [float(n) or None for n in found.counts]
@@ -65,7 +76,12 @@ def _head(name: str, by: str) -> str:
 
 
 def _row(each: Slow, by: str, wide: bool) -> Content:
-    times = {"wait": each.wait_ns, "fetch": each.fetch_ns, "collate": each.collate_ns, "compute": each.compute_ns}
+    times = {
+        "wait": each.wait_ns,
+        "fetch": each.fetch_ns,
+        "collate": each.collate_ns,
+        "compute": each.compute_ns,
+    }
     worker = UNKNOWN if each.worker is None else f"w{each.worker}"
     at = f"{duration(each.at_s):>11}" if wide else ""
     return line(

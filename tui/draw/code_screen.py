@@ -7,7 +7,14 @@ import textwrap
 from textual.content import Content
 
 from ...advisors.schema.report_model import CodeStage
-from ...reports.words.inside import HotRow, basis_text, code_stages, hot_rows, own_lines, transform_rows
+from ...reports.words.inside import (
+    HotRow,
+    basis_text,
+    code_stages,
+    hot_rows,
+    own_lines,
+    transform_rows,
+)
 from ...reports.words.storage_words import storage_rows
 from ...reports.words.units import bar, percent
 from ..snapshot import Snapshot
@@ -36,17 +43,28 @@ def status(s: Snapshot, width: int, height: int, taken: Taken | None = None) -> 
     if taken is not None:
         style = FAIR if taken.done is None else GOOD if taken.done else BAD
         return lines([first, line((text(taken.said), f"bold {style}"))])
-    hint = "s takes stacks now" if s.state == "live" else "recorded; stacks can be taken of a live run only"
+    hint = (
+        "s takes stacks now"
+        if s.state == "live"
+        else "recorded; stacks can be taken of a live run only"
+    )
     return lines([first, line((hint, DIM))])
 
 
 def functions(s: Snapshot, width: int, height: int) -> Content:
-    """Each stage with its hottest functions: share with what they call, share themselves, name, place."""
+    """Each stage with its hottest functions: share with what they call, share themselves, name,
+    place."""
     stages = code_stages(s.advice.code)
     if not stages:
         return line(("no functions were seen", DIM))
     rows = [
-        line((f"{'share':>{_SHARE + 2}} {'itself':>{_SHARE}}  ▸ yours · compiled; the bar: with what it calls", DIM))
+        line(
+            (
+                f"{'share':>{_SHARE + 2}} {'itself':>{_SHARE}}  ▸ yours · compiled; the bar: with "
+                "what it calls",
+                DIM,
+            )
+        )
     ]
     for name, stage in stages:
         rows.append(_head(name, stage, width))
@@ -70,7 +88,10 @@ def own(s: Snapshot, width: int, height: int) -> Content:
 def _head(name: str, stage: CodeStage, width: int) -> Content:
     samples = f"{stage.samples:,} samples"
     gil = f" · GIL held {percent(stage.gil_share)}" if stage.gil_share is not None else ""
-    return line((fitted(text(name, 20), 10), "bold underline"), (f"  {samples}{gil}"[: max(0, width - 10)], DIM))
+    return line(
+        (fitted(text(name, 20), 10), "bold underline"),
+        (f"  {samples}{gil}"[: max(0, width - 10)], DIM),
+    )
 
 
 def _row(row: HotRow, width: int) -> Content:
@@ -83,8 +104,17 @@ def _row(row: HotRow, width: int) -> Content:
     came = f"  ← {row.caller}" if row.caller and not row.line else ""
     came = came if len(kept) + 2 + len(spare) + len(came) <= left else ""
     strong = style if row.kind == "yours" else ""
-    parts = ((f" {kept}", strong), (f"  {spare}", DIM)) if row.line else ((f" {spare}", strong), (f"  {kept}", DIM))
-    head = (f"{mark} ", style), (f"{percent(row.fraction):>{_SHARE}} ", "bold"), alone, (bar(row.fraction, BAR), style)
+    parts = (
+        ((f" {kept}", strong), (f"  {spare}", DIM))
+        if row.line
+        else ((f" {spare}", strong), (f"  {kept}", DIM))
+    )
+    head = (
+        (f"{mark} ", style),
+        (f"{percent(row.fraction):>{_SHARE}} ", "bold"),
+        alone,
+        (bar(row.fraction, BAR), style),
+    )
     return line(*head, *parts, (came, DIM))
 
 
@@ -97,7 +127,12 @@ def transforms(s: Snapshot, width: int, height: int) -> Content:
     found = [line((f"{'a call':>10}{'of fetch':>10}", DIM))]
     room = max(8, width - 20 - BAR - 2)
     found += [
-        line(f"{mean:>10}", (f"{share:>10} ", "bold"), (bar(part, BAR), MARK), f" {fitted(name, room).rstrip()}")
+        line(
+            f"{mean:>10}",
+            (f"{share:>10} ", "bold"),
+            (bar(part, BAR), MARK),
+            f" {fitted(name, room).rstrip()}",
+        )
         for (name, mean, share, _, _), part in zip(rows, shares, strict=False)
     ]
     return lines(found)
@@ -111,7 +146,9 @@ def reading(s: Snapshot, width: int, height: int) -> Content:
     found = []
     for label, sentence in rows:
         parts = wrapped(sentence, max(10, width - 10))
-        found += [line((f"{label if not n else '':<10}", DIM), part) for n, part in enumerate(parts)]
+        found += [
+            line((f"{label if not n else '':<10}", DIM), part) for n, part in enumerate(parts)
+        ]
     return lines(found)
 
 

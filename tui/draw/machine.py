@@ -43,4 +43,9 @@ def _meter(m: Meter, room: int, width: int) -> list[tuple[str, str]]:
     drawn = course(m.history, room, 1, m.top)[0]
     left = max(0, width - 13 - 12 - room - 2)
     alarm = BAD if m.share is not None and m.share >= 0.9 else ""
-    return [(name, ""), (f"{m.now:>11} ", f"bold {alarm}".strip()), (drawn, style), (f"  {text(m.limit, left)}", DIM)]
+    return [
+        (name, ""),
+        (f"{m.now:>11} ", f"bold {alarm}".strip()),
+        (drawn, style),
+        (f"  {text(m.limit, left)}", DIM),
+    ]

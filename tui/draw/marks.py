@@ -1,4 +1,5 @@
-"""Small drawings in text: courses and columns. Every mark is a shape, so that none needs its colour."""
+"""Small drawings in text: courses and columns. Every mark is a shape, so that none needs its
+colour."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def line(*parts: str | Part) -> Content:
 
 
 def resampled(values: Values, width: int) -> list[float | None]:
-    """The values at `width` places: means where there are more, each repeated where there are fewer."""
+    """The values at `width` places: means where there are more, each repeated where there are
+    fewer."""
     if not values or width <= 0:
         return []
     found: list[float | None] = []
@@ -62,7 +64,8 @@ def resampled(values: Values, width: int) -> list[float | None]:
 
 
 def course(values: Values, width: int, height: int = 1, top: float | None = None) -> list[str]:
-    """A course over time as columns of eighths, `height` lines high; a gap where nothing was measured."""
+    """A course over time as columns of eighths, `height` lines high; a gap where nothing was
+    measured."""
     points = resampled(values, width)
     known = [value for value in points if value is not None]
     most = top if top is not None and top > 0 else max(known, default=0.0)

@@ -20,7 +20,12 @@ def verdict(s: Snapshot, width: int, height: int) -> Content:
         return line(((s.problem and text(s.problem)) or WAITING, "bold"))
     report = s.loader.report
     style = VERDICTS[report.verdict]
-    first = line(("● ", style), (report.verdict, f"bold {style}"), "  ", (text(report.basis.sentence), "bold"))
+    first = line(
+        ("● ", style),
+        (report.verdict, f"bold {style}"),
+        "  ",
+        (text(report.basis.sentence), "bold"),
+    )
     return lines([first, line((_basis(s, report), DIM))])
 
 
@@ -34,9 +39,17 @@ def _basis(s: Snapshot, report: LoaderReport) -> str:
         if report.headroom is None:
             parts.append("headroom unknown")
         else:
-            parts.append("no headroom" if report.headroom < 1.005 else f"headroom at most {factor(report.headroom)}")
+            parts.append(
+                "no headroom"
+                if report.headroom < 1.005
+                else f"headroom at most {factor(report.headroom)}"
+            )
     low, high = basis.stall_share_low, basis.stall_share_high
-    spread = f", {percent(low).removesuffix(' %')}–{percent(high)}" if low is not None and high is not None else ""
+    spread = (
+        f", {percent(low).removesuffix(' %')}–{percent(high)}"
+        if low is not None and high is not None
+        else ""
+    )
     parts.append(f"confidence {basis.confidence} ({count(basis.steady_batches)} steady{spread})")
     parts.append(f"{count(report.batches)} batches")
     parts.append(f"{report.epochs} {'epoch' if report.epochs == 1 else 'epochs'}")
@@ -56,7 +69,10 @@ def pace(s: Snapshot, width: int, height: int) -> Content:
         (
             "stall share" if report.basis.lost == "stall" else "wait share",
             percent(now.lost_share),
-            [lost / busy if busy else None for lost, busy in zip(c.lost_ns, c.busy_ns, strict=True)],
+            [
+                lost / busy if busy else None
+                for lost, busy in zip(c.lost_ns, c.busy_ns, strict=True)
+            ],
             BAD,
             1.0,
         ),
@@ -71,7 +87,9 @@ def pace(s: Snapshot, width: int, height: int) -> Content:
                 found.append(line(f"{label:<12}", (f"{value:>8}  ", "bold"), (piece, style)))
             else:
                 most = (
-                    f"at most {rate(max(history[:-1] or history))}" if number == 1 and top is None and history else ""
+                    f"at most {rate(max(history[:-1] or history))}"
+                    if number == 1 and top is None and history
+                    else ""
                 )
                 found.append(line((f"{most:>20}  ", DIM), (piece, style)))
     return lines(found[:height] if height > 0 else found)
@@ -86,18 +104,33 @@ def queue(s: Snapshot, width: int, height: int) -> Content:
         return line(("queue       ", ""), (q.reason or "not measured", DIM))
     room = str(q.room) if q.room is not None else "?"
     share = q.ready / q.room if q.room else None
-    style = BAD if share is not None and share < 0.15 else FAIR if share is not None and share < 0.4 else GOOD
+    style = (
+        BAD
+        if share is not None and share < 0.15
+        else FAIR
+        if share is not None and share < 0.4
+        else GOOD
+    )
     graph = max(4, width - 22)
     top = float(q.room) if q.room else None
     drawn = course(q.history, graph, max(1, min(4, height)), top)
-    head = line(("queue       ", ""), (f"{q.ready:>3.1f} of {room:<2}"[:8].rjust(8), "bold"), "  ", (drawn[0], style))
+    head = line(
+        ("queue       ", ""),
+        (f"{q.ready:>3.1f} of {room:<2}"[:8].rjust(8), "bold"),
+        "  ",
+        (drawn[0], style),
+    )
     glosses = ("ready of prefetched", "empty: the loop waits", "full: workers ahead")
-    rest = [line((f"{gloss:22}", DIM), (piece, style)) for gloss, piece in zip(glosses, drawn[1:], strict=False)]
+    rest = [
+        line((f"{gloss:22}", DIM), (piece, style))
+        for gloss, piece in zip(glosses, drawn[1:], strict=False)
+    ]
     return lines([head, *rest])
 
 
 def pipeline(s: Snapshot, width: int, height: int) -> Content:
-    """The stages left to right, each with time, share, how busy it is, and the limiting one marked."""
+    """The stages left to right, each with time, share, how busy it is, and the limiting one
+    marked."""
     if s.loader is None:
         return line(("–", DIM))
     nodes = s.loader.nodes
@@ -147,7 +180,11 @@ def advice(s: Snapshot, width: int, height: int) -> Content:
         return line((text(found.problem), BAD))
     if not found.ready:
         return line(("working it out…" if s.loader is not None else "–", DIM))
-    said = [line((text(found.summary, 300), "bold" if found.recommendations else DIM))] if found.summary else []
+    said = (
+        [line((text(found.summary, 300), "bold" if found.recommendations else DIM))]
+        if found.summary
+        else []
+    )
     if not found.recommendations:
         return lines(said or [line(("–", DIM))])
     room = max(1, height)
@@ -166,11 +203,18 @@ def _line(n: int, each: Recommendation, found: AdviceView, width: int) -> Conten
     left_out = found.plan[n].left_out if n < len(found.plan) else None
     told = f"{text(each.title)}: {left_out}" if left_out else text(each.title)
     gain = (f"{gain_of(each):<15}", DIM if left_out else f"bold {GOOD}")
-    return line((f"{n + 1:>2} ", DIM), gain, (f"{text(each.rule, 20):<20} ", SECOND), fitted(told, max(8, width - 40)))
+    return line(
+        (f"{n + 1:>2} ", DIM),
+        gain,
+        (f"{text(each.rule, 20):<20} ", SECOND),
+        fitted(told, max(8, width - 40)),
+    )
 
 
 def _with_reason(n: int, each: Recommendation, found: AdviceView, width: int) -> list[Content]:
-    why = fitted(text(each.why if each.measured_range is None else effect_text(each)), max(8, width - 3))
+    why = fitted(
+        text(each.why if each.measured_range is None else effect_text(each)), max(8, width - 3)
+    )
     return [_line(n, each, found, width), line((f"   {why}", DIM))]
 
 
@@ -191,7 +235,9 @@ def waiting(s: Snapshot, width: int, height: int) -> Content:
     if found is None or found.total_s <= 0:
         return line(("no waiting was recorded", DIM))
     rows = []
-    for name, cause in sorted(found.causes.items(), key=lambda item: -item[1].share)[: max(1, height)]:
+    for name, cause in sorted(found.causes.items(), key=lambda item: -item[1].share)[
+        : max(1, height)
+    ]:
         wide = max(4, width - 34)
         rows.append(
             line(

@@ -1,4 +1,5 @@
-"""The seventh screen, of a loader whose settings are tried: what was, what is and what comes next; intervals close."""
+"""The seventh screen, of a loader whose settings are tried: what was, what is and what comes next;
+intervals close."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from ...reports.words.units import plural
 from ..snapshot import Snapshot
 from .marks import BAD, DIM, FAIR, GOOD, MARK, Part, course, fitted, line, lines, text
 
-_OUTCOMES = {"proven": ("✓", GOOD), "not faster": ("✗", DIM), "undecided": ("?", FAIR), "failed": ("!", BAD)}
+_OUTCOMES = {
+    "proven": ("✓", GOOD),
+    "not faster": ("✗", DIM),
+    "undecided": ("?", FAIR),
+    "failed": ("!", BAD),
+}
 _COURSE = 12  # windows of a kind that are shown
 
 
@@ -27,7 +33,9 @@ def status(s: Snapshot, width: int, height: int) -> Content:
     trial = _at_work(tuned, s.state)
     if trial is not None:
         turn = "its" if len(trial.base_rates) > len(trial.rates) else "the best's so far"
-        first = line(("trying ", DIM), (_name(tuned, trial), f"bold {MARK}"), (f"   {turn} turn", DIM))
+        first = line(
+            ("trying ", DIM), (_name(tuned, trial), f"bold {MARK}"), (f"   {turn} turn", DIM)
+        )
     elif tuned.decided or s.state != "live":
         first = line((text(tuned.said), "bold"))
     else:
@@ -43,15 +51,23 @@ def status(s: Snapshot, width: int, height: int) -> Content:
 
 
 def table(s: Snapshot, width: int, height: int) -> Content:
-    """Each trial in two lines: its result in words, its prediction and interval on one scale for all."""
+    """Each trial in two lines: its result in words, its prediction and interval on one scale for
+    all."""
     tuned = s.tuning.tuned if s.tuning is not None else None
     if tuned is None:
         return line(("–", DIM))
     if not tuned.trials and not tuned.waiting:
         return line(("nothing was tried" if tuned.decided else "nothing yet", DIM))
     at_work = _at_work(tuned, s.state)
-    scale = _Scale([Range(*each) for trial in tuned.trials for each in (trial.measured, trial.predicted) if each],
-                   max(12, min(48, width - _second_column(width) - 2)))  # fmt: skip
+    scale = _Scale(
+        [
+            Range(*each)
+            for trial in tuned.trials
+            for each in (trial.measured, trial.predicted)
+            if each
+        ],
+        max(12, min(48, width - _second_column(width) - 2)),
+    )
     rows = []
     for trial in tuned.trials:
         rows += _trial(tuned, trial, trial is at_work, scale, width)
@@ -61,7 +77,8 @@ def table(s: Snapshot, width: int, height: int) -> Content:
         rows += [line(""), line(("To be tried", "bold"))]
         room = _name_width(width)
         rows += [
-            line((f"  {fitted(_name(tuned, each), room)}  ", ""), (_predicted(each), DIM)) for each in tuned.waiting
+            line((f"  {fitted(_name(tuned, each), room)}  ", ""), (_predicted(each), DIM))
+            for each in tuned.waiting
         ]
     return lines(rows)
 
@@ -76,10 +93,14 @@ def _second_column(width: int) -> int:
 
 
 def _trial(tuned: Tuned, trial: Tried, at_work: bool, scale: _Scale, width: int) -> list[Content]:
-    mark, style = ("▸", f"bold {MARK}") if at_work else _OUTCOMES.get(trial.outcome or "", ("–", DIM))
+    mark, style = (
+        ("▸", f"bold {MARK}") if at_work else _OUTCOMES.get(trial.outcome or "", ("–", DIM))
+    )
     found = Range(*trial.measured) if trial.measured is not None else None
     name = fitted(_name(tuned, trial), _name_width(width))
-    first = line((f"{mark} ", style), (name, "bold" if at_work else ""), f"  {_said(trial, found, at_work)}")
+    first = line(
+        (f"{mark} ", style), (name, "bold" if at_work else ""), f"  {_said(trial, found, at_work)}"
+    )
     if trial.why is not None and found is None:
         return [first, line((f"    {text(trial.why, max(20, width - 4))}", DIM))]
     windows = plural(len(trial.base_rates) + len(trial.rates), "window", "windows")
@@ -90,7 +111,8 @@ def _trial(tuned: Tuned, trial: Tried, at_work: bool, scale: _Scale, width: int)
 
 
 def _said(trial: Tried, found: Range | None, at_work: bool) -> str:
-    """'proved ×1.63 (1.55–1.70) in 10 s', 'not faster: ×0.93 (0.85–1.01) in 12 s', 'so far ×1.8 (1.4–2.3)'."""
+    """'proved ×1.63 (1.55–1.70) in 10 s', 'not faster: ×0.93 (0.85–1.01) in 12 s', 'so far ×1.8
+    (1.4–2.3)'."""
     outcome = text(trial.outcome or "not decided")
     if found is None:
         return "not measured yet" if at_work else outcome
@@ -145,7 +167,11 @@ class _Scale:
 
 def _at_work(tuned: Tuned, state: str) -> Tried | None:
     last = tuned.trials[-1] if tuned.trials else None
-    return last if last is not None and last.outcome is None and not tuned.decided and state == "live" else None
+    return (
+        last
+        if last is not None and last.outcome is None and not tuned.decided and state == "live"
+        else None
+    )
 
 
 def _name(tuned: Tuned, trial: Tried) -> str:
@@ -153,4 +179,8 @@ def _name(tuned: Tuned, trial: Tried) -> str:
 
 
 def _predicted(trial: Tried) -> str:
-    return f"predicted {predicted_text(Range(*trial.predicted))}" if trial.predicted is not None else "no prediction"
+    return (
+        f"predicted {predicted_text(Range(*trial.predicted))}"
+        if trial.predicted is not None
+        else "no prediction"
+    )

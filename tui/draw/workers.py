@@ -11,7 +11,8 @@ from ..facts.lanes import BLOCKED, COLLATE, COMPUTE, COPY, FETCH, HAND_OVER, STI
 from ..snapshot import Snapshot
 from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, Part, fitted, line, lines
 
-# Kind → (mark, style, what it is). The marks differ in shape, so that they can be told apart without colour.
+# Kind → (mark, style, what it is). The marks differ in shape, so that they can be told apart
+# without colour.
 KINDS: dict[int, tuple[str, str, str]] = {
     FETCH: ("█", MARK, "fetch"),
     COLLATE: ("▓", SECOND, "collate"),
@@ -42,7 +43,11 @@ def summary(s: Snapshot, width: int, height: int) -> Content:
     style = BAD if (blocked or 0) >= 0.1 else ""
     return lines(
         [
-            line(("out of order  ", DIM), (percent(overtaken), "bold"), " of batches were finished after a later one"),
+            line(
+                ("out of order  ", DIM),
+                (percent(overtaken), "bold"),
+                " of batches were finished after a later one",
+            ),
             line(
                 ("head of line  ", DIM),
                 (f"{duration(found.blocked_s)}", f"bold {style}".strip()),
@@ -65,7 +70,10 @@ def timeline(s: Snapshot, width: int, height: int, zoom: float = 1.0) -> Content
     titles = f"{'lane':<6}{'pid':>8}{'busy':>7}{'cpu':>6}" + (f"{'memory':>16}" if wide else "")
     rows = [line((fitted(titles, head), DIM), (_axis(columns, span), DIM))]
     edges = np.linspace(begin, found.end_ns, columns + 1)
-    rows += [Content.assemble(fitted(_who(lane, wide), head), *_cells(lane, edges)) for lane in found.lanes]
+    rows += [
+        Content.assemble(fitted(_who(lane, wide), head), *_cells(lane, edges))
+        for lane in found.lanes
+    ]
     return lines(rows)
 
 
@@ -74,7 +82,9 @@ def legend(s: Snapshot, width: int, height: int) -> Content:
     parts: list[str | Part] = []
     found = s.loader.lanes if s.loader is not None else None
     device = found is not None and any(lane.device for lane in found.lanes)
-    for mark, style, name in (each for kind, each in KINDS.items() if device or kind not in _OF_DEVICES):
+    for mark, style, name in (
+        each for kind, each in KINDS.items() if device or kind not in _OF_DEVICES
+    ):
         parts += [(mark * 2, style), f" {name}  "]
     parts += [(IDLE[0] * 2, IDLE[1]), " idle"]
     return line(*parts)
@@ -84,7 +94,8 @@ def _who(lane: Lane, wide: bool) -> str:
     name = lane.device or ("loop" if lane.worker is None else f"w{lane.worker}")
     cpu = f"{lane.cpu_cores:.2f}" if lane.cpu_cores is not None else UNKNOWN
     memory = size(lane.memory_bytes)
-    found = f"{name:<6}{lane.pid if lane.pid is not None else UNKNOWN:>8}{percent(lane.busy_share):>7}{cpu:>6}"
+    pid = lane.pid if lane.pid is not None else UNKNOWN
+    found = f"{name:<6}{pid:>8}{percent(lane.busy_share):>7}{cpu:>6}"
     return found + (f"{memory + ' ' + lane.memory_kind:>16.16}" if wide else "")
 
 
@@ -101,7 +112,10 @@ def _cells(lane: Lane, edges: npt.NDArray[np.float64]) -> list[Part]:
         return [(IDLE[0] * (len(edges) - 1), IDLE[1])]
     filled = np.stack([_covered(lane, kind, edges) for kind in kinds]) / width
     best = np.argmax(filled, axis=0)
-    marks = [kinds[n] if total >= _LEAST else -1 for n, total in zip(best, filled.sum(axis=0), strict=True)]
+    marks = [
+        kinds[n] if total >= _LEAST else -1
+        for n, total in zip(best, filled.sum(axis=0), strict=True)
+    ]
     parts: list[Part] = []
     start = 0
     for at in range(1, len(marks) + 1):
@@ -113,7 +127,8 @@ def _cells(lane: Lane, edges: npt.NDArray[np.float64]) -> list[Part]:
 
 
 def _covered(lane: Lane, kind: int, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Time of this kind in each cell: what is covered up to an edge grows linearly inside an interval."""
+    """Time of this kind in each cell: what is covered up to an edge grows linearly inside an
+    interval."""
     mine = lane.kinds == kind
     starts, ends = lane.starts[mine].astype(np.float64), lane.ends[mine].astype(np.float64)
     order = np.argsort(starts, kind="stable")

@@ -28,12 +28,19 @@ _NODES = (
 )
 
 # What `LoaderReport.limit` may say, as the node that shows it.
-_LIMITS = {"pack": "hand-over", "unpack": "hand-over", "h2d": "copy", "workers": "fetch", "loop": "compute"}
+_LIMITS = {
+    "pack": "hand-over",
+    "unpack": "hand-over",
+    "h2d": "copy",
+    "workers": "fetch",
+    "loop": "compute",
+}
 
 
 @dataclass(frozen=True)
 class Node:
-    """One stage of the pipeline. `share` is of the loop's time; `used_share` of what does it (workers, loop, device).
+    """One stage of the pipeline. `share` is of the loop's time; `used_share` of what does it
+    (workers, loop, device).
 
     A stage nobody measured has a `reason` instead of figures.
     """
@@ -48,9 +55,11 @@ class Node:
 
 @dataclass(frozen=True)
 class Queue:
-    """Batches finished and waiting, over the newest batches: near 0 while the loop waits, near `room` when ahead.
+    """Batches finished and waiting, over the newest batches: near 0 while the loop waits, near
+    `room` when ahead.
 
-    `room` is workers x prefetch_factor, None where unknown. `history` holds the mean at equal steps of time.
+    `room` is workers x prefetch_factor, None where unknown. `history` holds the mean at equal steps
+    of time.
     """
 
     ready: float | None
@@ -61,7 +70,8 @@ class Queue:
 
 @dataclass(frozen=True)
 class Pace:
-    """Over the last moments: batches and samples a second, and the share of the time lost to loading."""
+    """Over the last moments: batches and samples a second, and the share of the time lost to
+    loading."""
 
     batches_s: float | None
     samples_s: float | None
@@ -75,7 +85,9 @@ def nodes(report: LoaderReport) -> tuple[Node, ...]:
     found = [_node(name, parts, who, report, several) for name, parts, who in _NODES]
     limit = _limit(report, found)
     return tuple(
-        Node(n.name, n.mean_us, n.share, n.used_share, n.reason, limits=n.name == limit) if n.name == limit else n
+        Node(n.name, n.mean_us, n.share, n.used_share, n.reason, limits=n.name == limit)
+        if n.name == limit
+        else n
         for n in found
     )
 
@@ -91,7 +103,9 @@ def _node(name: str, parts: tuple[str, ...], who: str, report: LoaderReport, wor
     if name == "hand-over":  # workers pack, the loop unpacks: the busier of the two
         by_part = {part: stage.share or 0.0 for part, stage in zip(parts, known, strict=True)}
         used = max(by_part.get("pack", 0.0) / workers, by_part.get("unpack", 0.0))
-    return Node(name, sum(stage.mean_us or 0.0 for stage in measured), share, min(1.0, used), None, False)
+    return Node(
+        name, sum(stage.mean_us or 0.0 for stage in measured), share, min(1.0, used), None, False
+    )
 
 
 def _limit(report: LoaderReport, found: list[Node]) -> str | None:
@@ -112,18 +126,28 @@ def queue(loader: LoaderRun) -> Queue:
     """How full the queue between the workers and the loop was."""
     batches = loader.batches
     prefetch = loader.config.get("prefetch_factor")
-    room = loader.num_workers * prefetch if isinstance(prefetch, int) and loader.num_workers else None
+    room = (
+        loader.num_workers * prefetch if isinstance(prefetch, int) and loader.num_workers else None
+    )
     ready = batches["ready"]
     known = ready >= 0
     if not known.any():
-        return Queue(None, room, (), "no workers: nothing is made ahead" if not loader.num_workers else "not measured")
+        return Queue(
+            None,
+            room,
+            (),
+            "no workers: nothing is made ahead" if not loader.num_workers else "not measured",
+        )
     t, ready = batches["t_ns"][known], ready[known]
     recent = ready[t >= t[-1] - NOW_NS]
     return Queue(float(recent.mean()), room, means(t, ready.astype(np.float64), POINTS), None)
 
 
-def means(t: npt.NDArray[np.int64], values: npt.NDArray[np.float64], points: int) -> tuple[float, ...]:
-    """Means over `points` equal steps of time; a step without a value keeps that of the step before."""
+def means(
+    t: npt.NDArray[np.int64], values: npt.NDArray[np.float64], points: int
+) -> tuple[float, ...]:
+    """Means over `points` equal steps of time; a step without a value keeps that of the step
+    before."""
     known = np.isfinite(values)
     t, values = t[known], values[known]
     if not len(t):

@@ -17,7 +17,8 @@ from ...reports.words.timeline import Track, Window
 FETCH, COLLATE, HAND_OVER, WAIT, BLOCKED, COMPUTE, COPY, STILL = range(8)
 _ON_DEVICE = {"h2d": COPY, "compute_device": COMPUTE, "stall": STILL}
 
-# Newest batches drawn, at most; at 10,000 batches a second that is still more than a screen resolves.
+# Newest batches drawn, at most; at 10,000 batches a second that is still more than a screen
+# resolves.
 MAX_BATCHES = 4096
 MAX_LANES = 128
 
@@ -29,10 +30,11 @@ Times = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Lane:
-    """One worker, or the loop (worker None), or what a `device` did, by its name. `starts`, `ends` (ns) and `kinds` are
-    its intervals, in no order.
+    """One worker, or the loop (worker None), or what a `device` did, by its name. `starts`, `ends`
+    (ns) and `kinds` are its intervals, in no order.
 
-    CPU is in cores over the last samples. `busy_share` is of the stretch from its first to its last interval.
+    CPU is in cores over the last samples. `busy_share` is of the stretch from its first to its last
+    interval.
     """
 
     worker: int | None
@@ -52,8 +54,9 @@ class Lane:
 class Lanes:
     """The loop's lane first. Orders are over the newest batches:
 
-    `overtaken_share`: batches that were finished later than one asked for after them; `blocked_s`: waiting while a
-    later batch lay ready (head of line), `blocked_share`: of all waiting. None with `in_order=False` or no workers.
+    `overtaken_share`: batches that were finished later than one asked for after them; `blocked_s`:
+    waiting while a later batch lay ready (head of line), `blocked_share`: of all waiting. None with
+    `in_order=False` or no workers.
     """
 
     lanes: tuple[Lane, ...]
@@ -101,19 +104,32 @@ def lanes(run: Run, loader: LoaderRun) -> Lanes | None:
 
 
 _NEEDED = (
-    "t_ns", "wait_ns", "compute_ns", "index_ns", "fetch_ns", "collate_ns", "t_fetch_ns", "pack_ns",
-    "worker", "worker_pid", "task", "epoch",
-)  # fmt: skip
+    "t_ns",
+    "wait_ns",
+    "compute_ns",
+    "index_ns",
+    "fetch_ns",
+    "collate_ns",
+    "t_fetch_ns",
+    "pack_ns",
+    "worker",
+    "worker_pid",
+    "task",
+    "epoch",
+)
 
 
 def _finished(c: dict[str, Any]) -> Times:
-    made: Times = c["t_fetch_ns"] + c["fetch_ns"].clip(0) + c["collate_ns"].clip(0) + c["pack_ns"].clip(0)
+    made: Times = (
+        c["t_fetch_ns"] + c["fetch_ns"].clip(0) + c["collate_ns"].clip(0) + c["pack_ns"].clip(0)
+    )
     return made
 
 
 def _order(c: dict[str, Any], worked: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], Times]:
-    """Which batches were finished after one of the same epoch that was asked for later; and for each the stretch
-    [from, until) of its wait in which such a one lay ready. Shapes (n,) and (n, 2).
+    """Which batches were finished after one of the same epoch that was asked for later; and for
+    each the stretch [from, until) of its wait in which such a one lay ready. Shapes (n,) and (n,
+    2).
     """
     begun = c["t_ns"]
     late = np.zeros(len(begun), dtype=np.bool_)
@@ -140,7 +156,9 @@ def _runs_of(values: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def _main(c: dict[str, Any], blocked: Times, processes: Columns | None, pid: int, with_work: bool) -> Lane:
+def _main(
+    c: dict[str, Any], blocked: Times, processes: Columns | None, pid: int, with_work: bool
+) -> Lane:
     begun, wait = c["t_ns"], c["wait_ns"].clip(0)
     handed = begun + wait
     starts, ends = [handed], [handed + c["compute_ns"].clip(0)]
@@ -158,8 +176,10 @@ def _main(c: dict[str, Any], blocked: Times, processes: Columns | None, pid: int
         kinds.append(np.full(len(begun), WAIT))
     else:
         for begin, end, kind in (
-            (begun, blocked[:, 0], WAIT), (blocked[:, 0], blocked[:, 1], BLOCKED), (blocked[:, 1], handed, WAIT),
-        ):  # fmt: skip
+            (begun, blocked[:, 0], WAIT),
+            (blocked[:, 0], blocked[:, 1], BLOCKED),
+            (blocked[:, 1], handed, WAIT),
+        ):
             starts.append(begin)
             ends.append(end)
             kinds.append(np.full(len(begun), kind))
@@ -185,7 +205,9 @@ def _worker(number: int, c: dict[str, Any], processes: Columns | None) -> Lane:
 def _device(track: Track) -> Lane:
     starts = np.concatenate([slices.start_ns for slices in track.slices])
     ends = np.concatenate([slices.start_ns + slices.length_ns for slices in track.slices])
-    kinds = np.concatenate([np.full(len(slices.row), _ON_DEVICE[slices.stage], np.int8) for slices in track.slices])
+    kinds = np.concatenate(
+        [np.full(len(slices.row), _ON_DEVICE[slices.stage], np.int8) for slices in track.slices]
+    )
     span, worked = int(ends.max() - starts.min()), int((ends - starts)[kinds != STILL].sum())
     batches = max(len(slices.row) for slices in track.slices)
     busy = min(1.0, worked / span) if span > 0 else None
@@ -194,24 +216,42 @@ def _device(track: Track) -> Lane:
 
 
 def _lane(
-    number: int | None, pid: int | None, count: int, starts: list[Times], ends: list[Times],
-    kinds: list[npt.NDArray[Any]], processes: Columns | None, busy: float | None,
-) -> Lane:  # fmt: skip
+    number: int | None,
+    pid: int | None,
+    count: int,
+    starts: list[Times],
+    ends: list[Times],
+    kinds: list[npt.NDArray[Any]],
+    processes: Columns | None,
+    busy: float | None,
+) -> Lane:
     cpu, memory, kind = _usage(processes, pid)
     return Lane(
-        number, pid, count, busy, cpu, memory, kind,
-        np.concatenate(starts), np.concatenate(ends), np.concatenate(kinds).astype(np.int8),
-    )  # fmt: skip
+        number,
+        pid,
+        count,
+        busy,
+        cpu,
+        memory,
+        kind,
+        np.concatenate(starts),
+        np.concatenate(ends),
+        np.concatenate(kinds).astype(np.int8),
+    )
 
 
 def _processes(run: Run, loader: LoaderRun) -> Columns | None:
     """The samples of the host on which this loader's process runs."""
-    host = next((run.host_of(p) for p in run.processes if p.pid == loader.pid and p.rank == loader.rank), None)
+    host = next(
+        (run.host_of(p) for p in run.processes if p.pid == loader.pid and p.rank == loader.rank),
+        None,
+    )
     return host.process if host is not None and host.process.rows else None
 
 
 def _usage(processes: Columns | None, pid: int | None) -> tuple[float | None, int | None, str]:
-    """Cores over the last two samples, and memory: its own where that was measured, else resident."""
+    """Cores over the last two samples, and memory: its own where that was measured, else
+    resident."""
     if processes is None or pid is None:
         return None, None, ""
     rows = np.flatnonzero(processes["pid"] == pid)[-2:]
@@ -220,9 +260,16 @@ def _usage(processes: Columns | None, pid: int | None) -> tuple[float | None, in
     cores = None
     if len(rows) == 2:
         seconds = float(processes["t_ns"][rows[1]] - processes["t_ns"][rows[0]])
-        used = [float(processes[n][rows[1]] - processes[n][rows[0]]) for n in ("cpu_user_ns", "cpu_system_ns")]
+        used = [
+            float(processes[n][rows[1]] - processes[n][rows[0]])
+            for n in ("cpu_user_ns", "cpu_system_ns")
+        ]
         cores = max(0.0, sum(used) / seconds) if seconds > 0 else None
-    for name, kind in (("uss_bytes", "own"), ("pss_bytes", "shared out"), ("rss_bytes", "resident")):
+    for name, kind in (
+        ("uss_bytes", "own"),
+        ("pss_bytes", "shared out"),
+        ("rss_bytes", "resident"),
+    ):
         value = int(processes[name][rows[-1]])
         if value >= 0:
             return cores, value, kind
@@ -233,6 +280,8 @@ def _span(c: dict[str, Any], workers: int) -> int:
     """Time that shows some batches of each worker, or some steps of the loop."""
     steps = c["wait_ns"].clip(0) + c["compute_ns"].clip(0)
     step = float(np.median(steps[-256:]))
-    made = np.median((c["fetch_ns"].clip(0) + c["collate_ns"].clip(0) + c["pack_ns"].clip(0))[-256:])
+    made = np.median(
+        (c["fetch_ns"].clip(0) + c["collate_ns"].clip(0) + c["pack_ns"].clip(0))[-256:]
+    )
     cycle = max(step * max(1, workers), float(made))
     return max(1_000, round(cycle * BATCHES_SHOWN))

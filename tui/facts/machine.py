@@ -1,4 +1,5 @@
-"""The machine as meters: each with its value now, its course, its limit, or why it cannot be measured."""
+"""The machine as meters: each with its value now, its course, its limit, or why it cannot be
+measured."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Meter:
-    """One line: `share` (of its limit) sets the colour and the bar, `history` is in the same scale, 0 to `top`."""
+    """One line: `share` (of its limit) sets the colour and the bar, `history` is in the same scale,
+    0 to `top`."""
 
     group: str
     name: str
@@ -45,7 +47,8 @@ class Machine:
 
 
 def machine(run: Run, process: ProcessRun | None) -> Machine:
-    """What the sampler of this process's host saw; of the first host where that one was not sampled."""
+    """What the sampler of this process's host saw; of the first host where that one was not
+    sampled."""
     system = (run.host_of(process) if process is not None else None) or run.first_host
     if system is None or not system.machine.rows:
         said = next((p.reasons["system"] for p in run.processes if "system" in p.reasons), None)
@@ -67,14 +70,42 @@ def _meters(s: SystemRun) -> Iterator[Meter]:
         allowed.append(f"{s.affinity} usable")
     if s.cgroup_cpu_quota:
         allowed.append(f"quota {s.cgroup_cpu_quota:g}")
-    yield _share(s, "CPU", "busy", "cpu_idle_pct", m["t_ns"], busy, " · ".join(filter(None, allowed)))
-    wait = np.where(m["cpu_iowait_pct"] >= 0, np.clip(m.floats("cpu_iowait_pct"), 0, 100) / 100, np.nan)
-    yield _share(s, "CPU", "I/O wait", "cpu_iowait_pct", m["t_ns"], wait, "idle with I/O outstanding")
+    yield _share(
+        s, "CPU", "busy", "cpu_idle_pct", m["t_ns"], busy, " · ".join(filter(None, allowed))
+    )
+    wait = np.where(
+        m["cpu_iowait_pct"] >= 0, np.clip(m.floats("cpu_iowait_pct"), 0, 100) / 100, np.nan
+    )
+    yield _share(
+        s, "CPU", "I/O wait", "cpu_iowait_pct", m["t_ns"], wait, "idle with I/O outstanding"
+    )
     taken = stolen(m)
     if np.nan_to_num(taken).max(initial=0.0) >= STOLEN_SHOWN_FROM:
-        yield _share(s, "CPU", "stolen", "cpu_user_pct", m["t_ns"], taken, "the hypervisor ran other machines")
-    yield _rate(s, "CPU", "throttled", "cgroup_throttled_ns", "container's quota holding it back", scale=1e-9)
-    yield _level(s, "memory", "machine", _used(m), _peak(m, "mem_total_bytes") or s.mem_total_bytes, "mem_total_bytes")
+        yield _share(
+            s,
+            "CPU",
+            "stolen",
+            "cpu_user_pct",
+            m["t_ns"],
+            taken,
+            "the hypervisor ran other machines",
+        )
+    yield _rate(
+        s,
+        "CPU",
+        "throttled",
+        "cgroup_throttled_ns",
+        "container's quota holding it back",
+        scale=1e-9,
+    )
+    yield _level(
+        s,
+        "memory",
+        "machine",
+        _used(m),
+        _peak(m, "mem_total_bytes") or s.mem_total_bytes,
+        "mem_total_bytes",
+    )
     limit = _peak(m, "cgroup_mem_limit_bytes") or s.cgroup_mem_limit_bytes
     yield _level(s, "memory", "container", m.floats("cgroup_mem_bytes"), limit, "cgroup_mem_bytes")
     shm = _peak(m, "shm_total_bytes") or s.shm_total_bytes
@@ -101,13 +132,22 @@ def _gpus(s: SystemRun) -> Iterator[Meter]:
         util = np.clip(own.floats("util_pct"), 0, 100) / 100
         name = names.get(index, "")
         yield _share(
-            s, "GPU", f"GPU {index}", "util_pct", own["t_ns"], util, f"any kernel running · {name}".strip(" ·")
+            s,
+            "GPU",
+            f"GPU {index}",
+            "util_pct",
+            own["t_ns"],
+            util,
+            f"any kernel running · {name}".strip(" ·"),
         )
         total = _peak(own, "mem_total_bytes")
         used = own.floats("mem_used_bytes")
         yield _level(s, "GPU", "memory", used, total, "mem_used_bytes", own["t_ns"])
         watts, clock = _last(own.floats("power_mw")), _last(own.floats("sm_clock_mhz"))
-        told = [f"{watts / 1000:.0f} W" if watts is not None else "", f"{clock:.0f} MHz" if clock is not None else ""]
+        told = [
+            f"{watts / 1000:.0f} W" if watts is not None else "",
+            f"{clock:.0f} MHz" if clock is not None else "",
+        ]
         history = means(own["t_ns"], own.floats("power_mw") / 1000, POINTS)
         if any(told):
             yield Meter("GPU", "power, clock", " · ".join(filter(None, told)), None, history)
@@ -116,7 +156,13 @@ def _gpus(s: SystemRun) -> Iterator[Meter]:
 
 
 def _share(
-    s: SystemRun, group: str, name: str, column: str, t: npt.NDArray[np.int64], values: Floats, limit: str
+    s: SystemRun,
+    group: str,
+    name: str,
+    column: str,
+    t: npt.NDArray[np.int64],
+    values: Floats,
+    limit: str,
 ) -> Meter:
     now = _last(values)
     reason = (_reason(s, column) or "not measured on this platform") if now is None else None
@@ -125,9 +171,14 @@ def _share(
 
 
 def _level(
-    s: SystemRun, group: str, name: str, values: Floats, top: int | None, column: str,
+    s: SystemRun,
+    group: str,
+    name: str,
+    values: Floats,
+    top: int | None,
+    column: str,
     t: npt.NDArray[np.int64] | None = None,
-) -> Meter:  # fmt: skip
+) -> Meter:
     now = _last(values)
     if now is None:
         return Meter(group, name, reason=_reason(s, column) or "not measured on this platform")
@@ -137,13 +188,19 @@ def _level(
     return Meter(group, name, size(now), share, history, float(top) if top else None, limit)
 
 
-def _rate(s: SystemRun, group: str, name: str, column: str, gloss: str, scale: float = 1.0) -> Meter:
+def _rate(
+    s: SystemRun, group: str, name: str, column: str, gloss: str, scale: float = 1.0
+) -> Meter:
     """A counter's growth; a share of the time where it counts time."""
     values = s.machine.floats(column)
     known = np.flatnonzero(np.isfinite(values))
     t = s.machine["t_ns"][known]
     if len(known) < 2:
-        few = "no second sample yet" if len(known) else _reason(s, column) or "not measured on this platform"
+        few = (
+            "no second sample yet"
+            if len(known)
+            else _reason(s, column) or "not measured on this platform"
+        )
         return Meter(group, name, reason=few)
     seconds = np.maximum(np.diff(t), 1) / 1e9
     rates = np.maximum(0.0, np.diff(values[known])) * scale / seconds
@@ -159,9 +216,9 @@ def _reason(s: SystemRun, column: str) -> str | None:
     if column in s.reasons:
         return s.reasons[column]
     if column.startswith("cgroup"):
-        return next((s.reasons[k] for k in ("cgroup", "cgroup_mem", "cgroup_cpu") if k in s.reasons), None) or (
-            "no CPU or memory limit of a container was found"
-        )
+        return next(
+            (s.reasons[k] for k in ("cgroup", "cgroup_mem", "cgroup_cpu") if k in s.reasons), None
+        ) or ("no CPU or memory limit of a container was found")
     return s.reasons.get(column.partition("_")[0])
 
 

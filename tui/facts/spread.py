@@ -27,7 +27,8 @@ MAX_CAUSES = 2_000
 
 @dataclass(frozen=True)
 class Spread:
-    """One stage's times (ns) over the newest batches, counted in logarithmic bins; `edges_ns` has one more value."""
+    """One stage's times (ns) over the newest batches, counted in logarithmic bins; `edges_ns` has
+    one more value."""
 
     name: str
     count: int
@@ -42,7 +43,8 @@ class Spread:
 
 @dataclass(frozen=True)
 class Slow:
-    """One slow batch: its number in the lane, when it was handed over (s since the process began recording)."""
+    """One slow batch: its number in the lane, when it was handed over (s since the process began
+    recording)."""
 
     number: int
     epoch: int
@@ -65,9 +67,13 @@ class Batches:
 
 
 def batches(
-    loader: LoaderRun, begin_ns: int, reasons: dict[str, str | None], causes: dict[Key, str] | None = None
+    loader: LoaderRun,
+    begin_ns: int,
+    reasons: dict[str, str | None],
+    causes: dict[Key, str] | None = None,
 ) -> Batches:
-    """`reasons` says why a stage has no figures; `causes` keeps causes already found for the next time."""
+    """`reasons` says why a stage has no figures; `causes` keeps causes already found for the next
+    time."""
     causes = {} if causes is None else causes
     if len(causes) > MAX_CAUSES:
         causes.clear()
@@ -76,7 +82,9 @@ def batches(
     first = first_of_epoch(loader.batches["epoch"])
     picked = {name: _largest(values) for name, values in columns.items()}
     described = {
-        row: _describe(loader, row, bool(first[row]), begin_ns, causes) for rows in picked.values() for row in rows
+        row: _describe(loader, row, bool(first[row]), begin_ns, causes)
+        for rows in picked.values()
+        for row in rows
     }
     return Batches(
         spreads,
@@ -93,12 +101,16 @@ def _spread(name: str, values: npt.NDArray[np.int64], reason: str | None) -> Spr
     low, high = max(1.0, float(values.min())), max(2.0, float(values.max()))
     first = int(np.floor(np.log10(low) * BINS_A_DECADE))
     last = max(int(np.ceil(np.log10(high) * BINS_A_DECADE)), first + 1)
-    missing = max(0, LEAST_BINS - (last - first))  # equal times are one column in the middle, not a wall
+    missing = max(
+        0, LEAST_BINS - (last - first)
+    )  # equal times are one column in the middle, not a wall
     first, last = first - missing // 2, last + (missing + 1) // 2
     edges = 10.0 ** (np.arange(first, last + 1) / BINS_A_DECADE)
     where = np.floor(np.log10(np.maximum(values, 1)) * BINS_A_DECADE).astype(np.int64) - first
     counts = np.bincount(where.clip(0, len(edges) - 2), minlength=len(edges) - 1)
-    return Spread(name, len(values), tuple(edges.tolist()), tuple(counts.tolist()), p50, p95, p99, high, None)
+    return Spread(
+        name, len(values), tuple(edges.tolist()), tuple(counts.tolist()), p50, p95, p99, high, None
+    )
 
 
 def _largest(values: npt.NDArray[np.int64]) -> list[int]:
@@ -110,7 +122,9 @@ def _largest(values: npt.NDArray[np.int64]) -> list[int]:
     return [int(row) for row in rows[np.argsort(-values[rows], kind="stable")] if values[row] >= 0]
 
 
-def _describe(loader: LoaderRun, row: int, first: bool, begin_ns: int, causes: dict[Key, str]) -> Slow:
+def _describe(
+    loader: LoaderRun, row: int, first: bool, begin_ns: int, causes: dict[Key, str]
+) -> Slow:
     b = loader.batches
     key = tuple(int(b[name][row]) for name in _IDENTITY)
     if key not in causes:

@@ -1,8 +1,9 @@
 """What a data set's `__getitem__` does with its index, read from its source without running it.
 
-`read_access` answers a `Plan` where every use of the index is a look-up in an array (or a list) the data set holds:
-then the same can be said for a whole batch at once. The plan holds that batch form as code, made of the operations
-named here alone: names that are not recognised end the reading, and nothing of the source is ever executed.
+`read_access` answers a `Plan` where every use of the index is a look-up in an array (or a list) the
+data set holds: then the same can be said for a whole batch at once. The plan holds that batch form
+as code, made of the operations named here alone: names that are not recognised end the reading, and
+nothing of the source is ever executed.
 """
 
 from __future__ import annotations
@@ -47,16 +48,38 @@ MAX_NODES = 2_000
 MAX_DEPTH = 24
 
 # Names a batch method uses itself: a local of the same name is renamed.
-_RESERVED = frozenset({
-    "source", "indices", "rows", "row", "torch", "np", "default_collate", "Dataset", "self",
-    "len", "int", "float", "bool", "tuple", "list", "dict", "zip",
-})  # fmt: skip
+_RESERVED = frozenset(
+    {
+        "source",
+        "indices",
+        "rows",
+        "row",
+        "torch",
+        "np",
+        "default_collate",
+        "Dataset",
+        "self",
+        "len",
+        "int",
+        "float",
+        "bool",
+        "tuple",
+        "list",
+        "dict",
+        "zip",
+    }
+)
 
 _CASTS = ("float", "double", "half", "long", "int", "short", "bool")
 _SAME = ("clone", "contiguous", "detach", "copy")
 _LIST_KINDS = ("numbers", "texts", "paths", "list")
 _ARRAY_FORMS: dict[str, Form] = {"tensor": "tensor", "ndarray": "array", "memmap": "array"}
-_OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+}
 
 
 @dataclass(frozen=True)
@@ -158,11 +181,18 @@ class _Reader:
             raise NotArrays(f"its line {node.lineno} is more than a look-up")
 
     def assign(self, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        if (
+            isinstance(target, ast.Tuple)
+            and isinstance(value, ast.Tuple)
+            and len(target.elts) == len(value.elts)
+        ):
             pairs = list(zip(target.elts, value.elts, strict=True))
             # Right sides are read before any name is bound, as Python does.
             values = [(each, self.index_again(source), source) for each, source in pairs]
-            found = [(each, again, None if again else self.value(source)) for each, again, source in values]
+            found = [
+                (each, again, None if again else self.value(source))
+                for each, again, source in values
+            ]
             for each, again, made in found:
                 self.bind(each, again, made)
         else:
@@ -192,14 +222,19 @@ class _Reader:
         if call is None:
             return False
         as_int = isinstance(call.func, ast.Name) and call.func.id == "int" and len(call.args) == 1
-        to_list = isinstance(call.func, ast.Attribute) and call.func.attr in ("tolist", "item") and not call.args
+        to_list = (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr in ("tolist", "item")
+            and not call.args
+        )
         inner: ast.expr | None = call.args[0] if as_int else None
         if to_list and isinstance(call.func, ast.Attribute):
             inner = call.func.value
         return isinstance(inner, ast.Name) and inner.id in self.index
 
     def guard(self, node: ast.If) -> None:
-        """`if torch.is_tensor(index): ...` about the index, or `if self.transform: x = self.transform(x)`."""
+        """`if torch.is_tensor(index): ...` about the index, or `if self.transform: x =
+        self.transform(x)`."""
         if all(
             isinstance(each, ast.Assign)
             and len(each.targets) == 1
@@ -219,7 +254,11 @@ class _Reader:
 
     def guarded(self, test: ast.expr) -> str | None:
         """The attribute that `self.a`, or `self.a is not None`, asks for."""
-        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
+        if (
+            isinstance(test, ast.Compare)
+            and len(test.ops) == 1
+            and isinstance(test.ops[0], ast.IsNot)
+        ):
             last = test.comparators[0]
             test = test.left if isinstance(last, ast.Constant) and last.value is None else test
         name = self.own(test)
@@ -229,7 +268,11 @@ class _Reader:
 
     def own(self, node: ast.expr) -> str | None:
         """The name `a` of `self.a`."""
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == self.self_name:
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == self.self_name
+        ):
             return node.attr
         return None
 
@@ -251,8 +294,14 @@ class _Reader:
                 return Structure(kind, items=tuple(self.structure(each) for each in node.elts))
             if isinstance(node, ast.Dict):
                 keys = tuple(constant_key(each) for each in node.keys)
-                return Structure("dict", keys=keys, items=tuple(self.structure(each) for each in node.values))
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+                return Structure(
+                    "dict", keys=keys, items=tuple(self.structure(each) for each in node.values)
+                )
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id == "dict"
+            ):
                 if node.args or any(each.arg is None for each in node.keywords):
                     raise NotArrays("it builds a dict of more than keywords")
                 return Structure(
@@ -272,7 +321,9 @@ class _Reader:
             if isinstance(node, ast.Name):
                 if node.id in self.locals:
                     return self.locals[node.id]
-                if node.id in self.index:  # a copy: the sampler's own tensor may be what it is made of
+                if (
+                    node.id in self.index
+                ):  # a copy: the sampler's own tensor may be what it is made of
                     return Value("rows.clone()", "tensor", 0, "int64", python=True)
                 raise NotArrays(f"it uses {node.id}")
             if isinstance(node, ast.Subscript):
@@ -295,7 +346,9 @@ class _Reader:
             rest = constant_subscripts(ast.Tuple(first.elts[1:], ast.Load()))
             first = first.elts[0]
         found = self.attribute(name)
-        inner = None if isinstance(first, ast.Name) and first.id in self.index else self.value(first)
+        inner = (
+            None if isinstance(first, ast.Name) and first.id in self.index else self.value(first)
+        )
         if found.kind in _ARRAY_FORMS:
             form = _ARRAY_FORMS[found.kind]
             if found.shape is None or not found.shape:
@@ -330,13 +383,18 @@ class _Reader:
         return _method(self.value(func.value), func.attr, node)
 
     def transform(self, name: str, node: ast.Call) -> Value:
-        if self.attribute(name).kind not in ("callable", "other") or len(node.args) != 1 or node.keywords:
+        if (
+            self.attribute(name).kind not in ("callable", "other")
+            or len(node.args) != 1
+            or node.keywords
+        ):
             raise NotArrays(f"it calls self.{name}")
         self.transforms[name] = None
         return call_each(self.value(node.args[0]), f"source.{name}({{}})")
 
     def convert(self, module: str, name: str, node: ast.Call) -> Value:
-        """torch.tensor(x), torch.as_tensor(x), torch.from_numpy(x), np.array(x), np.asarray(x), with a dtype or not."""
+        """torch.tensor(x), torch.as_tensor(x), torch.from_numpy(x), np.array(x), np.asarray(x),
+        with a dtype or not."""
         known = ("tensor", "as_tensor", "from_numpy") if module == "torch" else ("array", "asarray")
         dtypes = [each.value for each in node.keywords if each.arg == "dtype"] + node.args[1:2]
         extra = len(node.args) > 2 or any(each.arg != "dtype" for each in node.keywords)
@@ -358,10 +416,13 @@ class _Reader:
         if (left is None) == (right is None):
             raise NotArrays("it computes with more than one value and a number")
         value = self.value(node.left if left is None else node.right)
-        # A single number follows the rules of Python or of NumPy's scalars, a batch of them those of arrays.
+        # A single number follows the rules of Python or of NumPy's scalars, a batch of them those
+        # of arrays.
         if value.form == "list" or value.python or (value.form == "array" and not value.ndim):
             raise NotArrays("it computes with single numbers")
-        return replace(value, text=f"({left or value.text} {symbol} {right or value.text})", dtype=None)
+        return replace(
+            value, text=f"({left or value.text} {symbol} {right or value.text})", dtype=None
+        )
 
     def constant(self, node: ast.expr) -> str | None:
         """The text of a finite number written out, with a sign or without."""
@@ -407,7 +468,9 @@ def _method(value: Value, name: str, node: ast.Call) -> Value:
         return reshaped(value, (-1,))
     if name == "unsqueeze" and value.form == "tensor" and len(numbers) == 1:
         return unsqueezed(value, numbers[0])
-    permutes = (name == "permute" and value.form == "tensor") or (name == "transpose" and value.form == "array")
+    permutes = (name == "permute" and value.form == "tensor") or (
+        name == "transpose" and value.form == "array"
+    )
     if permutes and sorted(numbers) == list(range(ndim)):
         return permuted(value, (0, *(n + 1 for n in numbers)))
     raise NotArrays(f"it calls .{name}()")

@@ -1,7 +1,7 @@
 """How a data set, wrapped ones included, hands out a whole batch at once, as code to paste.
 
-Each access answers exactly what `default_collate` makes of the single samples: the same structure (a sample's tuple
-becomes a list), the same types, the same values.
+Each access answers exactly what `default_collate` makes of the single samples: the same structure
+(a sample's tuple becomes a list), the same types, the same values.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _TORCH = "torch.utils.data.dataset."
 class Access:
     """A whole batch of one data set.
 
-    `expression` is code for what takes a tensor of indices, `classes` the definitions it needs. `kind` is the structure
-    that comes out. `leaves` counts tensors, `loops` names transforms that are still called a sample, `plain` is False
-    where some leaf is no tensor, or not on the CPU.
+    `expression` is code for what takes a tensor of indices, `classes` the definitions it needs.
+    `kind` is the structure that comes out. `leaves` counts tensors, `loops` names transforms that
+    are still called a sample, `plain` is False where some leaf is no tensor, or not on the CPU.
     """
 
     expression: str
@@ -41,7 +41,8 @@ class Access:
         return sum(leaf.form == "list" for leaf in self.plan.leaves) if self.plan is not None else 0
 
     def batches(self, dataset: Any) -> Any:
-        """What the code makes of this data set, which must be the one that was looked at: its code is run."""
+        """What the code makes of this data set, which must be the one that was looked at: its code
+        is run."""
         names: dict[str, Any] = {"dataset": dataset}
         exec(with_imports("\n\n".join(["import torch\n", *self.classes])), names)
         return eval(self.expression, names)
@@ -95,7 +96,10 @@ def _joined(part: Part, expression: str) -> Access:
     held = part.attribute("datasets")
     if held is not None and held.length is not None and held.length != len(part.children):
         raise NotArrays("it joins more data sets than were recorded")
-    children = [batch_access(child, f"{expression}.datasets[{at}]") for at, child in enumerate(part.children)]
+    children = [
+        batch_access(child, f"{expression}.datasets[{at}]")
+        for at, child in enumerate(part.children)
+    ]
     first = children[0]
     if any((c.kind, c.leaves, c.plain) != (first.kind, first.leaves, True) for c in children):
         raise NotArrays("the data sets it joins differ in what a sample is")
@@ -106,7 +110,9 @@ def _joined(part: Part, expression: str) -> Access:
     one = batch_access(part.children[0], "part").expression
     alike = all(batch_access(child, "part").expression == one for child in part.children)
     parts = (
-        f"[{one} for part in {expression}.datasets]" if alike else "[" + ", ".join(c.expression for c in children) + "]"
+        f"[{one} for part in {expression}.datasets]"
+        if alike
+        else "[" + ", ".join(c.expression for c in children) + "]"
     )
     return Access(
         expression=f"Joined({parts})",

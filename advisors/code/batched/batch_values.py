@@ -1,7 +1,8 @@
-"""Values a sample is made of, as they are for a whole batch: look-ups in arrays, and what is done to them.
+"""Values a sample is made of, as they are for a whole batch: look-ups in arrays, and what is done
+to them.
 
-Each function here takes and gives a `Value`, which is code; together they are all that `access` knows. What has no
-exact batch form raises NotArrays.
+Each function here takes and gives a `Value`, which is code; together they are all that `access`
+knows. What has no exact batch form raises NotArrays.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ Form = Literal["tensor", "array", "list"]
 
 
 class NotArrays(Exception):
-    """The method does more than look up arrays; the message says what, in the middle of a sentence."""
+    """The method does more than look up arrays; the message says what, in the middle of a
+    sentence."""
 
 
 @dataclass(frozen=True)
 class Value:
     """One expression of the method, for a whole batch.
 
-    `text` is code over `source` (the data set) and `rows` (a tensor of indices). `form` is what it makes: a tensor, a
-    NumPy array, or a list with one value a sample. `ndim` is of one sample's value. `python` marks what is a plain
-    number in the sample and a tensor in the batch, `texts` what holds texts. `cpu`: not on a device.
+    `text` is code over `source` (the data set) and `rows` (a tensor of indices). `form` is what it
+    makes: a tensor, a NumPy array, or a list with one value a sample. `ndim` is of one sample's
+    value. `python` marks what is a plain number in the sample and a tensor in the batch, `texts`
+    what holds texts. `cpu`: not on a device.
     """
 
     text: str
@@ -56,22 +59,37 @@ def _rows(inner: Value | None, form: Form) -> str:
     """The rows to look up, as the array that is looked up wants them."""
     if inner is None:
         return {"array": "rows.numpy()", "list": "rows.tolist()", "tensor": "rows"}[form]
-    if inner.ndim != 0 or inner.form == "list" or not (inner.dtype or "").startswith(("int", "uint")):
+    if (
+        inner.ndim != 0
+        or inner.form == "list"
+        or not (inner.dtype or "").startswith(("int", "uint"))
+    ):
         raise NotArrays("it looks up by what it has computed")
     if form == "list":
         return f"{inner.text}.tolist()"
     if form == "array" and inner.form == "tensor":
         return f"{inner.text}.numpy()"
-    return f"torch.as_tensor({inner.text})" if form == "tensor" and inner.form == "array" else inner.text
+    return (
+        f"torch.as_tensor({inner.text})"
+        if form == "tensor" and inner.form == "array"
+        else inner.text
+    )
 
 
 def look_up(
-    attribute: Attribute, form: Form, inner: Value | None, rest: tuple[int | slice, ...], ndim: int, dtype: str | None
+    attribute: Attribute,
+    form: Form,
+    inner: Value | None,
+    rest: tuple[int | slice, ...],
+    ndim: int,
+    dtype: str | None,
 ) -> Value:
-    """The rows of an array. Plain rows are taken by the call that is fastest: `tensor[rows]` is slower, and sets
-    several threads to work on a few thousand values already."""
+    """The rows of an array. Plain rows are taken by the call that is fastest: `tensor[rows]` is
+    slower, and sets several threads to work on a few thousand values already."""
     rows = _rows(inner, form)
-    found = Value(f"source.{attribute.name}", form, ndim, dtype, cpu=attribute.device in (None, "cpu"))
+    found = Value(
+        f"source.{attribute.name}", form, ndim, dtype, cpu=attribute.device in (None, "cpu")
+    )
     if rest or not found.cpu or attribute.kind == "memmap":
         found = found.then(f"[{', '.join([rows, *map(_subscript_text, rest)])}]")
         return in_order(found) if rest else found
@@ -95,7 +113,9 @@ def pick_from(value: Value, rest: tuple[int | slice, ...]) -> Value:
     left = (value.ndim or 0) - dimensions_taken(rest)
     if value.ndim is None or value.python or left < 0 or len(rest) > value.ndim:
         raise NotArrays("it picks from a single number")
-    if value.form == "tensor" and any(isinstance(each, slice) and (each.step or 1) < 1 for each in rest):
+    if value.form == "tensor" and any(
+        isinstance(each, slice) and (each.step or 1) < 1 for each in rest
+    ):
         raise NotArrays("it reverses a tensor")
     return in_order(replace(value.then(f"[:, {subscript}]"), ndim=left))
 
@@ -124,7 +144,10 @@ def as_number(value: Value, name: str) -> Value:
 
 def to_tensor(value: Value, dtype: str | None) -> Value:
     if value.form == "list":
-        return call_each(value, "torch.tensor({})" if dtype is None else f"torch.tensor({{}}, dtype=torch.{dtype})")
+        return call_each(
+            value,
+            "torch.tensor({})" if dtype is None else f"torch.tensor({{}}, dtype=torch.{dtype})",
+        )
     if value.form == "array":
         value = replace(value, text=f"torch.as_tensor({value.text})", form="tensor")
     elif value.python and dtype is None and value.dtype == "float64":
@@ -136,11 +159,16 @@ def to_tensor(value: Value, dtype: str | None) -> Value:
 def as_type(value: Value, dtype: str) -> Value:
     if value.dtype == dtype:
         return value
-    return replace(value.then(f'.astype("{dtype}")' if value.form == "array" else f".to(torch.{dtype})"), dtype=dtype)
+    return replace(
+        value.then(f'.astype("{dtype}")' if value.form == "array" else f".to(torch.{dtype})"),
+        dtype=dtype,
+    )
 
 
 def reshaped(value: Value, shape: tuple[int, ...]) -> Value:
-    return replace(value.then(f".reshape(len(rows), {', '.join(map(str, shape))})"), ndim=len(shape))
+    return replace(
+        value.then(f".reshape(len(rows), {', '.join(map(str, shape))})"), ndim=len(shape)
+    )
 
 
 def permuted(value: Value, order: tuple[int, ...]) -> Value:

@@ -14,8 +14,8 @@ from ..template import definitions
 
 @dataclass(frozen=True)
 class Drawn:
-    """What draws the batches: an expression for `sampler=` beside `batch_size=None`, the class it needs, and a line
-    that says what in it is the user's."""
+    """What draws the batches: an expression for `sampler=` beside `batch_size=None`, the class it
+    needs, and a line that says what in it is the user's."""
 
     expression: str
     classes: tuple[str, ...] = ()
@@ -40,18 +40,25 @@ def drawn_batches(case: Case) -> Drawn:
     """The batches this loader draws, in the same order for the same seed."""
     form, last = form_of(case), case.config.get("drop_last") is True
     if form.batching == "batch_sampler":
-        return Drawn("batch_sampler", notes=("# `batch_sampler` is the one this loader has today.",))
+        return Drawn(
+            "batch_sampler", notes=("# `batch_sampler` is the one this loader has today.",)
+        )
     if whole_epochs(case):
         more = ", shuffle=True" if form.shuffle else ""
         more += ", drop_last=True" if last else ""
-        more += ", generator=generator" if form.shuffle and case.config.get("generator") is True else ""
+        more += (
+            ", generator=generator" if form.shuffle and case.config.get("generator") is True else ""
+        )
         return Drawn(
-            f"BatchIndices(len(dataset), batch_size={case.batch_size}{more})", (definitions("batches", "BatchIndices"),)
+            f"BatchIndices(len(dataset), batch_size={case.batch_size}{more})",
+            (definitions("batches", "BatchIndices"),),
         )
     told = case.config.get("sampler")
     name = identifier(told if isinstance(told, str) else None, "its own")
     note = f"# `sampler` is the one this loader has today ({name})."
-    return Drawn(f"BatchSampler(sampler, batch_size={case.batch_size or 1}, drop_last={last})", notes=(note,))
+    return Drawn(
+        f"BatchSampler(sampler, batch_size={case.batch_size or 1}, drop_last={last})", notes=(note,)
+    )
 
 
 def own_collate(case: Case) -> bool:
@@ -61,7 +68,8 @@ def own_collate(case: Case) -> bool:
 
 
 def whole_epochs(case: Case) -> bool:
-    """Whether the sampler draws each sample once: shuffled or in order. Anything else keeps the sampler it has."""
+    """Whether the sampler draws each sample once: shuffled or in order. Anything else keeps the
+    sampler it has."""
     if case.config.get("sampler") is None or case.batch_size is None or not form_of(case).whole:
         return False
     length, drawn = case.config.get("dataset_len"), samples_an_epoch(case)

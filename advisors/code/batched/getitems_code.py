@@ -1,4 +1,5 @@
-"""Writes the batched form of one loader: complete code, to be pasted after the definition of its data set."""
+"""Writes the batched form of one loader: complete code, to be pasted after the definition of its
+data set."""
 
 from __future__ import annotations
 
@@ -18,10 +19,11 @@ from .drawn import asking_for_batches, drawn_batches, own_collate, whole_epochs
 
 @dataclass(frozen=True)
 class Batched:
-    """The batched form: its code, the DataLoader arguments it changes, and what is left to do a sample.
+    """The batched form: its code, the DataLoader arguments it changes, and what is left to do a
+    sample.
 
-    `form` is "sampler" (whole batches of indices) or "getitems" (a list of samples for the user's own collate
-    function, which stays).
+    `form` is "sampler" (whole batches of indices) or "getitems" (a list of samples for the user's
+    own collate function, which stays).
     """
 
     form: str
@@ -64,7 +66,9 @@ def _loop(case: Case, access: Access) -> list[str]:
     """A comment with the same loop without a DataLoader."""
     if not whole_epochs(case) or access.loops:
         return []
-    order = "torch.randperm(len(dataset))" if form_of(case).shuffle else "torch.arange(len(dataset))"
+    order = (
+        "torch.randperm(len(dataset))" if form_of(case).shuffle else "torch.arange(len(dataset))"
+    )
     return [
         "",
         "# Without a DataLoader it is faster still:",
@@ -75,8 +79,8 @@ def _loop(case: Case, access: Access) -> list[str]:
 
 
 def _list_of_samples(case: Case, access: Access, why: str) -> Batched:
-    """`__getitems__` that answers a list of samples: the loader, and what its collate function is given, stay the same.
-    `why` there are no whole batches to be had from the data set."""
+    """`__getitems__` that answers a list of samples: the loader, and what its collate function is
+    given, stay the same. `why` there are no whole batches to be had from the data set."""
     dataset = case.dataset
     assert dataset is not None
     inner, target = dataset, "dataset"
@@ -117,5 +121,8 @@ def getitems_function(plan: Plan) -> str:
     elif result.kind == "list":
         lines.append(f"    return [list(sample) for sample in zip({', '.join(texts)})]")
     else:
-        lines.append(f"    return [dict(zip({list(result.keys)!r}, sample)) for sample in zip({', '.join(texts)})]")
+        lines.append(
+            f"    return [dict(zip({list(result.keys)!r}, sample)) for sample in "
+            f"zip({', '.join(texts)})]"
+        )
     return "\n".join(lines) + "\n"

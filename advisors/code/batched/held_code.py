@@ -1,4 +1,5 @@
-"""Writes the form for a small data set that cannot be read at once: its samples made once, then whole batches."""
+"""Writes the form for a small data set that cannot be read at once: its samples made once, then
+whole batches."""
 
 from __future__ import annotations
 
@@ -15,16 +16,28 @@ from ..template import definitions
 from .batch_values import NotArrays
 from .drawn import asking_for_batches, drawn_batches, own_collate, whole_epochs
 
-# Larger copies of a data set are for the user to decide on; and a copy should leave most of the memory free.
+# Larger copies of a data set are for the user to decide on; and a copy should leave most of the
+# memory free.
 MAX_BYTES = 2_000_000_000
 MEMORY_SHARE = 0.25
 
 # A data set that uses such names may answer otherwise next time: then its samples cannot be kept.
 _CHANCE = (
-    "rand", "shuffle", "permutation", "permuted", "bernoulli", "rng", "augment", "transform", "noise", "jitter",
+    "rand",
+    "shuffle",
+    "permutation",
+    "permuted",
+    "bernoulli",
+    "rng",
+    "augment",
+    "transform",
+    "noise",
+    "jitter",
     "dropout",
-)  # fmt: skip
-_CHANCE_NAMES = frozenset({"sample", "choice", "choices", "normal", "uniform", "time", "seed", "epoch", "crop", "flip"})
+)
+_CHANCE_NAMES = frozenset(
+    {"sample", "choice", "choices", "normal", "uniform", "time", "seed", "epoch", "crop", "flip"}
+)
 
 
 @dataclass(frozen=True)
@@ -37,10 +50,14 @@ class HeldForm:
 
 
 def may_change(used: Iterable[str]) -> bool:
-    """Whether what a data set's source uses lets its samples change from one time to the next; where nothing of that
-    is known, they may."""
+    """Whether what a data set's source uses lets its samples change from one time to the next;
+    where nothing of that is known, they may."""
     names = {name.lower() for name in used}
-    return not names or bool(names & _CHANCE_NAMES) or any(part in name for name in names for part in _CHANCE)
+    return (
+        not names
+        or bool(names & _CHANCE_NAMES)
+        or any(part in name for name in names for part in _CHANCE)
+    )
 
 
 def structure_of(case: Case) -> str:
@@ -49,7 +66,8 @@ def structure_of(case: Case) -> str:
 
 
 def not_flat_tensors(case: Case, structures: Container[str]) -> str | None:
-    """Why the batches are not one of these structures with nothing but tensors right inside; None where they are."""
+    """Why the batches are not one of these structures with nothing but tensors right inside; None
+    where they are."""
     structure, leaves = structure_of(case), case.inspection.leaves
     if structure not in structures or not leaves or any(leaf.kind != "tensor" for leaf in leaves):
         return "its batches are not plain tensors"
@@ -67,7 +85,13 @@ def decoded_bytes(case: Case) -> float | None:
 def held_form(case: Case) -> HeldForm:
     """Raises NotArrays with why the samples of this data set are better not kept."""
     dataset, length = case.dataset, case.config.get("dataset_len")
-    if dataset is None or not isinstance(length, int) or not length or not whole_epochs(case) or own_collate(case):
+    if (
+        dataset is None
+        or not isinstance(length, int)
+        or not length
+        or not whole_epochs(case)
+        or own_collate(case)
+    ):
         raise NotArrays("how its samples are drawn or collated is not the plain way")
     by_hand = form_of(case).by_hand
     if by_hand is not None:
@@ -90,7 +114,11 @@ def held_form(case: Case) -> HeldForm:
     changes = {"collate_fn": Source("as_is"), "num_workers": 0, "worker_init_fn": DROP}
     loader = asking_for_batches(case, "Held(dataset)", drawn, **changes)
     text = "\n\n".join(
-        [definitions("batches", "Held", KIND=structure), *drawn.classes, definitions("batches", "as_is")]
+        [
+            definitions("batches", "Held", KIND=structure),
+            *drawn.classes,
+            definitions("batches", "as_is"),
+        ]
     )
     code = "\n".join(["import torch", "\n", text, "", *loader])
     return HeldForm(with_imports(code + "\n"), nbytes, len(case.inspection.leaves))

@@ -1,4 +1,5 @@
-"""Data sets of the `datasets` library: they know batches already, but a DataLoader asks them for rows."""
+"""Data sets of the `datasets` library: they know batches already, but a DataLoader asks them for
+rows."""
 
 from __future__ import annotations
 
@@ -21,8 +22,14 @@ def hugging_face_code(case: Case) -> str:
     form = form_of(case)
     drawn = drawn_batches(case)
     if form.whole and form.batching == "batch_size" and whole_epochs(case):
-        given = ", generator=generator" if form.shuffle and case.config.get("generator") is True else ""
+        given = (
+            ", generator=generator" if form.shuffle and case.config.get("generator") is True else ""
+        )
         sampler = f"RandomSampler(dataset{given})" if form.shuffle else "SequentialSampler(dataset)"
         last = case.config.get("drop_last") is True
-        drawn = Drawn(f"BatchSampler({sampler}, batch_size={case.batch_size or 1}, drop_last={last})")
-    return with_imports("\n".join(asking_for_batches(case, 'dataset.with_format("torch")', drawn)) + "\n")
+        drawn = Drawn(
+            f"BatchSampler({sampler}, batch_size={case.batch_size or 1}, drop_last={last})"
+        )
+    return with_imports(
+        "\n".join(asking_for_batches(case, 'dataset.with_format("torch")', drawn)) + "\n"
+    )

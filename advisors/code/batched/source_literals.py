@@ -1,4 +1,5 @@
-"""Constants in a method's source: subscripts, keys, dtypes. What is computed instead raises NotArrays."""
+"""Constants in a method's source: subscripts, keys, dtypes. What is computed instead raises
+NotArrays."""
 
 from __future__ import annotations
 
@@ -7,10 +8,28 @@ import ast
 from .batch_values import NotArrays
 
 TORCH_TYPES = {
-    "float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32", "short": "int16",
-    **{name: name for name in ("float16", "bfloat16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64",
-                               "bool")},
-}  # fmt: skip
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    **{
+        name: name
+        for name in (
+            "float16",
+            "bfloat16",
+            "float32",
+            "float64",
+            "uint8",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "bool",
+        )
+    },
+}
 _NUMPY_TYPES = ("float16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64")
 
 
@@ -55,7 +74,13 @@ def whole_number(node: ast.expr | None) -> int | None:
 def plain_dtype(text: str | None) -> str | None:
     """'float32' of 'torch.float32', 'float32' or '<f4'; None for what holds no plain numbers."""
     name = (text or "").rpartition(".")[2]
-    if name in TORCH_TYPES.values() or name in ("uint16", "uint32", "uint64", "complex64", "complex128"):
+    if name in TORCH_TYPES.values() or name in (
+        "uint16",
+        "uint32",
+        "uint64",
+        "complex64",
+        "complex128",
+    ):
         return name
     import numpy as np
 
@@ -67,7 +92,8 @@ def plain_dtype(text: str | None) -> str | None:
 
 
 def named_dtype(node: ast.expr) -> str:
-    """The dtype that `torch.float32`, `np.float32`, `"float32"`, `float` or `int` names. NotArrays for another."""
+    """The dtype that `torch.float32`, `np.float32`, `"float32"`, `float` or `int` names. NotArrays
+    for another."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         if node.value.id == "torch" and node.attr in TORCH_TYPES:
             return TORCH_TYPES[node.attr]

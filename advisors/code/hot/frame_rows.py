@@ -1,5 +1,6 @@
-"""Arrays in place of the DataFrames and Series that a data set reads row by row: as code where that gives the same,
-by hand where the source writes to rows or takes several columns of one, which only arrays made for it make fast."""
+"""Arrays in place of the DataFrames and Series that a data set reads row by row: as code where that
+gives the same, by hand where the source writes to rows or takes several columns of one, which only
+arrays made for it make fast."""
 
 from __future__ import annotations
 
@@ -28,8 +29,12 @@ def rows_code(case: Case, hot: Hot | None = None) -> str:
     found = [each for _, each in held]
     if not held or any(_needs_hand(part) for part, _ in held):
         return _by_hand(case, found, hot)
-    use = "".join(f"{each.code} = stand_in({each.code})  # or in __init__ of {each.owner}\n" for each in found)
-    return code_from("frames", "StandIn", "Lookup", "Column", "Row", "Columns", "stand_in", then=use)
+    use = "".join(
+        f"{each.code} = stand_in({each.code})  # or in __init__ of {each.owner}\n" for each in found
+    )
+    return code_from(
+        "frames", "StandIn", "Lookup", "Column", "Row", "Columns", "stand_in", then=use
+    )
 
 
 def _read(part: Part, found: Held) -> bool:
@@ -73,7 +78,9 @@ def _needs_hand(part: Part) -> bool:
                 key = key.elts[1]
             elif not (_is_place(node) or is_row(node.value) or _frame(node.value, frames)):
                 continue
-            if isinstance(key, ast.Slice | ast.List) or (isinstance(key, ast.Attribute) and key.attr in several):
+            if isinstance(key, ast.Slice | ast.List) or (
+                isinstance(key, ast.Attribute) and key.attr in several
+            ):
                 return True
         elif isinstance(node, ast.Attribute) and node.attr in _PARTS and is_row(node.value):
             return True
@@ -91,9 +98,15 @@ def _row_names(tree: ast.AST, frames: set[str]) -> Iterator[str]:
 
 def _is_place(node: ast.AST) -> TypeGuard[ast.Subscript]:
     """Whether this is `….iloc[…]`."""
-    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr in _PLACES
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr in _PLACES
+    )
 
 
 def _frame(node: ast.AST, frames: set[str]) -> bool:
     """Whether this is `self.frame`."""
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in frames
+    return (
+        isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in frames
+    )

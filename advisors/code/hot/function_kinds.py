@@ -1,16 +1,18 @@
-"""Functions known to be slow inside fetching: how each shows in stacks and in source, and what to do instead.
+"""Functions known to be slow inside fetching: how each shows in stacks and in source, and what to
+do instead.
 
-A frame is compared as "place:function": the file below its library's root (`libraries.Owner.place`) and the function's
-own name. What is compiled and called straight from the user's code shows as the user's line, so it is known by that
-line's text.
+A frame is compared as "place:function": the file below its library's root (`libraries.Owner.place`)
+and the function's own name. What is compiled and called straight from the user's code shows as the
+user's line, so it is known by that line's text.
 
-`left` is what remains of the part's time with the alternative, at best and at worst. Sources: the headings of
-docs/causes.md named, else measured for this project on two cores, both ways on the same input (µs): PNG of 256² 3,400
-against 4 to 85 as an array; JPEG of 2000² made 224² 69,000 against 8,100 (draft) or 3,000 (small files), its
-resize 40,000 against 5,300; csv 880 against 1.5 to 70; zlib 565 against 14; ast.literal_eval 690 against 24 (json);
-minidom 2,190 against 160 (ElementTree); deepcopy 110 against 15 (pickle); YAML 199 against 28 (C loader); a generator
-7.7 against 0.3; tensor elements 223 against 14 (NumPy) or 4 (one call); HDF5 rows 1,176 against 28; rows of `datasets`
-588 against 69 to 159.
+`left` is what remains of the part's time with the alternative, at best and at worst. Sources: the
+headings of docs/causes.md named, else measured for this project on two cores, both ways on the same
+input (µs): PNG of 256² 3,400 against 4 to 85 as an array; JPEG of 2000² made 224² 69,000 against
+8,100 (draft) or 3,000 (small files), its resize 40,000 against 5,300; csv 880 against 1.5 to 70;
+zlib 565 against 14; ast.literal_eval 690 against 24 (json); minidom 2,190 against 160
+(ElementTree); deepcopy 110 against 15 (pickle); YAML 199 against 28 (C loader); a generator
+7.7 against 0.3; tensor elements 223 against 14 (NumPy) or 4 (one call); HDF5 rows 1,176 against 28;
+rows of `datasets` 588 against 69 to 159.
 """
 
 from __future__ import annotations
@@ -23,9 +25,13 @@ from .frame_rows import rows_code
 from .function_code import hf_code, pasted, ragged_code, stored_code
 from .kind import KEPT_CAVEAT, ONCE, Kind, Pattern
 
-_PIL_DECODE = r"PIL/(?:ImageFile|\w+ImagePlugin)\.py:.*|PIL/Image\.py:(?:open|preinit|init|_open_core)"
+_PIL_DECODE = (
+    r"PIL/(?:ImageFile|\w+ImagePlugin)\.py:.*|PIL/Image\.py:(?:open|preinit|init|_open_core)"
+)
 _PIL_RESIZE = r"PIL/Image\.py:(?:resize|thumbnail|reduce)"
-_PIL_REST = re.compile(rf"PIL/(?!Image\.py:(?:resize|thumbnail|reduce)$).*|{_PIL_DECODE}", re.DOTALL)
+_PIL_REST = re.compile(
+    rf"PIL/(?!Image\.py:(?:resize|thumbnail|reduce)$).*|{_PIL_DECODE}", re.DOTALL
+)
 _JPEG = r"PIL/(?:JpegImagePlugin|MpoImagePlugin)\.py:.*"
 _NUMPY_FILES = r"numpy/lib/_?npyio(?:_impl)?\.py"
 
@@ -50,12 +56,15 @@ FUNCTION_KINDS = (
         called=("Image open resize", "Image open thumbnail"),
         title="Store the JPEG pictures at the size that is used",
         why="Most of what it decodes is thrown away by the resizing that follows.",
-        caveat="Made small once, pictures are compressed twice; pixels differ a little. draft() halves sizes, no more.",
+        caveat="Made small once, pictures are compressed twice; pixels differ a little. draft() "
+        "halves sizes, no more.",
         code=pasted(
             "once",
             "shrink",
-            then="# shrink(dataset.{paths}, (256, 256)): the size that is used, or what random crops need; then open\n"
-            '# f"{{path}}.small.jpg". Without new files: picture.draft("RGB", size) right after Image.open, at\n'
+            then="# shrink(dataset.{paths}, (256, 256)): the size that is used, or what random "
+            "crops need; then open\n"
+            '# f"{{path}}.small.jpg". Without new files: picture.draft("RGB", size) right after '
+            "Image.open, at\n"
             "#     {here}\n",
         ),
     ),
@@ -70,7 +79,8 @@ FUNCTION_KINDS = (
         instead_of=("picture",),
         called=("Image open",),
         title="Decode the PNG pictures once, and store the arrays",
-        why="PNG is decompressed byte by byte in one thread, whoever does it; stored arrays are only read.",
+        why="PNG is decompressed byte by byte in one thread, whoever does it; stored arrays are "
+        "only read.",
         caveat="Arrays take two to five times the space of PNG files. " + KEPT_CAVEAT,
         code=stored_code("pictures"),
     ),
@@ -85,8 +95,11 @@ FUNCTION_KINDS = (
         called=("Image open",),
         title="Decode JPEG with a faster decoder",
         why="libjpeg-turbo without PIL's copies was measured 1.3 to 1.55 times as fast.",
-        caveat="Decoders differ in the last bit of some pixels. Needs torchvision; simplejpeg does as well.",
-        code=pasted("readers", "read_picture", then="# in {dataset}, instead of PIL at\n#     {here}\n"),
+        caveat="Decoders differ in the last bit of some pixels. Needs torchvision; simplejpeg does "
+        "as well.",
+        code=pasted(
+            "readers", "read_picture", then="# in {dataset}, instead of PIL at\n#     {here}\n"
+        ),
     ),
     _once(
         "picture",
@@ -110,7 +123,8 @@ FUNCTION_KINDS = (
         why="Its cost grows with the pixels of the source, not of the result.",
         caveat="reducing_gap changes pixels slightly. Random crops must stay where they are.",
         code=pasted(
-            then="# where the size does not change from epoch to epoch, keep the small pictures (once, before "
+            then="# where the size does not change from epoch to epoch, keep the small pictures "
+            "(once, before "
             "training):\n"
             "#     small.save(path) or np.save(path, np.asarray(small))\n"
             "# else let PIL shrink by whole numbers first, with next to no visible difference, at\n"
@@ -183,11 +197,14 @@ FUNCTION_KINDS = (
         "rows",
         "taking rows of a DataFrame (.iloc, .loc)",
         (0.01, 0.3),  # "DataFrame rows"
-        frames=_re(r"pandas/core/(?:indexing\.py:.*|frame\.py:(?:_ixs|xs|iterrows|itertuples|_get_value))"),
+        frames=_re(
+            r"pandas/core/(?:indexing\.py:.*|frame\.py:(?:_ixs|xs|iterrows|itertuples|_get_value))"
+        ),
         around=_re("pandas/.*"),
         names=("iloc",),
         title="Keep the DataFrame's columns as arrays",
-        why="Each row by .iloc or .loc is a new Series. An array is read in less than a microsecond.",
+        why="Each row by .iloc or .loc is a new Series. An array is read in less than a "
+        "microsecond.",
         caveat="The arrays take as much memory again while both are held. isinstance(..., "
         "pandas.DataFrame) is no longer true.",
         code=rows_code,
@@ -204,7 +221,8 @@ FUNCTION_KINDS = (
             "once",
             "convert",
             BACKEND="json",
-            then="# where the text itself must stay: orjson.loads(text) reads the same two to four times as fast, at\n"
+            then="# where the text itself must stay: orjson.loads(text) reads the same two to four "
+            "times as fast, at\n"
             "#     {here}\n",
         ),
     ),
@@ -217,7 +235,8 @@ FUNCTION_KINDS = (
         called=("literal_eval",),
         title="Do not parse Python literals at every access (ast.literal_eval)",
         why="It compiles each text as a program. " + ONCE,
-        caveat=KEPT_CAVEAT + " json.loads reads the same text, where it is JSON, some thirty times as fast.",
+        caveat=KEPT_CAVEAT
+        + " json.loads reads the same text, where it is JSON, some thirty times as fast.",
         code=stored_code("records"),
     ),
     _once(
@@ -230,7 +249,10 @@ FUNCTION_KINDS = (
         title="Parse the YAML once",
         why="It is parsed in Python, letter by letter. " + ONCE,
         code=pasted(
-            "once", "convert", BACKEND="yaml", then="# instead of parsing YAML for each sample at\n#     {here}\n"
+            "once",
+            "convert",
+            BACKEND="yaml",
+            then="# instead of parsing YAML for each sample at\n#     {here}\n",
         ),
     ),
     _once(
@@ -254,7 +276,8 @@ FUNCTION_KINDS = (
         called=("load",),
         title="Store the arrays uncompressed, and map them into memory",
         why="An .npz archive is read and decompressed as a whole, whatever is used of it.",
-        caveat="Uncompressed files are larger: on a slow disk, or beyond the page cache, reading them may cost more.",
+        caveat="Uncompressed files are larger: on a slow disk, or beyond the page cache, reading "
+        "them may cost more.",
         code=stored_code("arrays"),
     ),
     _once(
@@ -271,14 +294,17 @@ FUNCTION_KINDS = (
         "compressed",
         "decompressing (gzip, zlib)",
         (0.005, 0.4),
-        frames=_re(r"python/(?:gzip|bz2|lzma|zlib|_compression|compression|zipfile)(?:/.*|\.py:.*)"),
+        frames=_re(
+            r"python/(?:gzip|bz2|lzma|zlib|_compression|compression|zipfile)(?:/.*|\.py:.*)"
+        ),
         text=_re(
             r"\b(?:zlib|gzip|bz2|lzma|zstd\w*|zstandard|blosc2?|lz4)\.(?:\w+\.)?decompress\w*\(|\bdecompress\w*\("
         ),
         names=("decompress",),
         title="Store the data uncompressed, or compressed for speed",
         why="gzip and zlib decompress some 300 MB/s a core; uncompressed bytes are only copied.",
-        caveat="Uncompressed data is larger: on a slow disk, or beyond the page cache, reading it may cost more; lz4 "
+        caveat="Uncompressed data is larger: on a slow disk, or beyond the page cache, reading it "
+        "may cost more; lz4 "
         "and zstd lie between.",
         code=stored_code("arrays"),
     ),
@@ -306,7 +332,8 @@ FUNCTION_KINDS = (
         around=_re(r"python/pathlib(?:/.*|\.py):.*"),
         called=("listdir", "scandir", "glob", "iglob", "iterdir", "rglob"),
         title="List the folder once, not for every sample",
-        why="Each listing reads the whole folder, and sorting or filtering grows with it; the list can be kept.",
+        why="Each listing reads the whole folder, and sorting or filtering grows with it; the list "
+        "can be kept.",
         caveat="Files that come or go after the data set was made are then not seen.",
         code=pasted(
             then="# once, in __init__ of {dataset}:\n"
@@ -332,9 +359,12 @@ FUNCTION_KINDS = (
         frames=_re(r"h5py/_hl/files\.py:(?:__init__|make_fid|close|__exit__)"),
         title="Keep the HDF5 file open",
         why="Opening reads the file's structure anew for each sample.",
-        caveat="Open it in the worker, at the first sample: a handle that is shared by fork gives wrong data.",
+        caveat="Open it in the worker, at the first sample: a handle that is shared by fork gives "
+        "wrong data.",
         code=pasted(
-            "readers", "KeptOpen", then="# in {dataset}: self.file[name][index] instead of opening at\n#     {here}\n"
+            "readers",
+            "KeptOpen",
+            then="# in {dataset}: self.file[name][index] instead of opening at\n#     {here}\n",
         ),
     ),
     Kind(
@@ -345,7 +375,8 @@ FUNCTION_KINDS = (
         text=_re(r"\bh5py\.|\.read_direct\("),
         stored=True,
         title="Store the HDF5 data in chunks of the size that is read (h5py)",
-        why="A chunk is read and decompressed as a whole even for one row, and each row is a request of its own.",
+        why="A chunk is read and decompressed as a whole even for one row, and each row is a "
+        "request of its own.",
         caveat="Small chunks compress less. h5py serves one thread at a time.",
         code=pasted(
             "once",
@@ -375,7 +406,8 @@ FUNCTION_KINDS = (
         wrapper=True,
         title="Ask the Hugging Face data set for whole columns or batches (with_format)",
         why="Each row is converted from Arrow by itself, value by value where it becomes lists.",
-        caveat="Columns of arrays must have one shape. Indices after shuffle() or select() cost extra: "
+        caveat="Columns of arrays must have one shape. Indices after shuffle() or select() cost "
+        "extra: "
         "flatten_indices().",
         code=hf_code,
     ),
@@ -432,13 +464,16 @@ FUNCTION_KINDS = (
         text=_re(r"\b(?:default_rng|RandomState|SeedSequence|PCG64|Philox|MT19937|Generator)\("),
         names=("default_rng",),
         title="Make the random generator once a worker",
-        why="Seeding a generator takes several microseconds, a number drawn from it a fraction of one.",
-        caveat="Samples then depend on the order in which they are asked for: where each must always be the same, keep "
+        why="Seeding a generator takes several microseconds, a number drawn from it a fraction of "
+        "one.",
+        caveat="Samples then depend on the order in which they are asked for: where each must "
+        "always be the same, keep "
         "it so.",
         code=pasted(
             "readers",
             "generator",
-            then="# in {dataset}: make it at the first sample, `self.rng = self.rng or generator()`; draw from\n"
+            then="# in {dataset}: make it at the first sample, `self.rng = self.rng or "
+            "generator()`; draw from\n"
             "# self.rng at\n#     {here}\n",
         ),
     ),
@@ -450,8 +485,10 @@ FUNCTION_KINDS = (
         tensor=True,
         whole=True,
         title="Do not read a tensor or an array element by element",
-        why="Each read makes a tensor or a NumPy number, which is many times as slow as an element of a list.",
-        caveat="The numbers are the same. Where a loop is left, one operation on the whole row, if there is one, is "
+        why="Each read makes a tensor or a NumPy number, which is many times as slow as an element "
+        "of a list.",
+        caveat="The numbers are the same. Where a loop is left, one operation on the whole row, if "
+        "there is one, is "
         "faster still.",
         code=elements_code,
     ),
@@ -463,12 +500,16 @@ FUNCTION_KINDS = (
             r"python/threading\.py:(?:acquire|__enter__)|python/multiprocessing/synchronize\.py:.*"
             r"|(?:filelock|fasteners|portalocker)/.*"
         ),
-        text=_re(r"\bwith\s+(?:[\w.\[\]]*[._])?(?:r?lock|mutex|semaphore)[^:]*:|\.acquire\(", re.IGNORECASE),
+        text=_re(
+            r"\bwith\s+(?:[\w.\[\]]*[._])?(?:r?lock|mutex|semaphore)[^:]*:|\.acquire\(",
+            re.IGNORECASE,
+        ),
         title="Do not wait for a lock in every sample",
         why="Another thread holds it while it works or waits.",
         caveat="Whatever the lock protects must be safe without it.",
         code=pasted(
-            then="# hold the lock only to replace a finished value, never while working or waiting:\n"
+            then="# hold the lock only to replace a finished value, never while working or "
+            "waiting:\n"
             "#     new = make_table()          # without the lock\n"
             "#     self.table = new            # one assignment: readers need no lock\n"
             "# or give each worker process its own copy. It waits at\n"

@@ -18,7 +18,8 @@ from .kind import Hot, Kind, Pattern
 
 # Fewer samples say too little: at 30, a half may be 33 to 67 %.
 LEAST_SAMPLES = 30
-# Of a run of a few seconds there are fewer: what takes at least this part for certain (95 %) may be named.
+# Of a run of a few seconds there are fewer: what takes at least this part for certain (95 %) may be
+# named.
 FEW_SAMPLES = 10
 FOR_CERTAIN = 0.4
 # A part below this is no reason for anything.
@@ -27,8 +28,8 @@ LEAST_SHARE = 0.02
 NEEDED_SHARE = 0.003
 # A function that nothing is known of is worth naming from here on.
 STANDS_OUT = 0.4
-# Elements read from a list instead, µs each: of a tensor 1.7 to 1.9, of an array 0.1 to 0.2, of a list 0.03, each with
-# what the line does besides.
+# Elements read from a list instead, µs each: of a tensor 1.7 to 1.9, of an array 0.1 to 0.2, of a
+# list 0.03, each with what the line does besides.
 LIST_LEFT, ARRAY_LEFT = (0.03, 0.35), (0.1, 0.75)
 
 
@@ -45,10 +46,15 @@ class Unknown:
 
 
 def known(
-    stage: CodeStage, suffix: str | None, names: frozenset[str], tensor: bool, reads: ElementReads | None = None
+    stage: CodeStage,
+    suffix: str | None,
+    names: frozenset[str],
+    tensor: bool,
+    reads: ElementReads | None = None,
 ) -> list[Hot]:
-    """The known functions of a stage, those with most to gain first. `suffix`: of the files; `names`: used by the
-    source; `tensor`: whether the data set holds one; `reads`: how the source reads elements."""
+    """The known functions of a stage, those with most to gain first. `suffix`: of the files;
+    `names`: used by the source; `tensor`: whether the data set holds one; `reads`: how the source
+    reads elements."""
     found = []
     for kind in FUNCTION_KINDS:
         if kind.tensor and not (tensor or reads):
@@ -65,8 +71,9 @@ def known(
 
 
 def _of_source(family: Kind, reads: ElementReads) -> Kind:
-    """Reading elements, of a tensor or an array, and what is left of it: a list takes the place of the array, and the
-    loop stays, where code can be written; else it is for a person to find one operation on the whole."""
+    """Reading elements, of a tensor or an array, and what is left of it: a list takes the place of
+    the array, and the loop stays, where code can be written; else it is for a person to find one
+    operation on the whole."""
     if reads.attribute.kind != "tensor":
         family = replace(family, name="reading an array element by element", left=ARRAY_LEFT)
     elif reads.method is not None:
@@ -93,7 +100,11 @@ def _find(
     wide = max(wide, sum(line.total_share for line in lines) * stage.samples)
     functions = {(line.function, line.file) for line in lines} | set(callers)
     if family.is_stored or family.whole:
-        rest = [line for line in stage.lines if (line.function, line.file) in functions and line not in lines]
+        rest = [
+            line
+            for line in stage.lines
+            if (line.function, line.file) in functions and line not in lines
+        ]
         wide += sum(line.share for line in rest) * stage.samples
         # Samples below which nothing is seen: what was made is freed when the own function returns.
         wide += stage.samples - sum(node.samples for node in stage.flame if node.parent < 0)
@@ -123,7 +134,9 @@ def _count(samples: float, stage: CodeStage) -> int:
 
 def _needed(stage: CodeStage, family: Kind, suffix: str | None) -> bool:
     known_by_suffix = suffix is not None and suffix in family.suffixes
-    other = suffix is not None and not known_by_suffix and bool(family.suffixes) and _is_picture(suffix)
+    other = (
+        suffix is not None and not known_by_suffix and bool(family.suffixes) and _is_picture(suffix)
+    )
     if other:
         return False
     for number, pattern in enumerate(family.needs):
@@ -138,15 +151,22 @@ def _is_picture(suffix: str) -> bool:
     return any(suffix in family.suffixes for family in FUNCTION_KINDS)
 
 
-def _below(stage: CodeStage, family: Kind) -> tuple[int, Counter[tuple[str, str | None]], Counter[str]]:
-    """(samples in frames of this family or below, the own functions that called them, their outermost functions)."""
+def _below(
+    stage: CodeStage, family: Kind
+) -> tuple[int, Counter[tuple[str, str | None]], Counter[str]]:
+    """(samples in frames of this family or below, the own functions that called them, their
+    outermost functions)."""
     callers: Counter[tuple[str, str | None]] = Counter()
     entries: Counter[str] = Counter()
     total = 0
     states: list[str] = []  # of each node: "" outside, "in", "other"
     for node in stage.flame:
         state = states[node.parent] if node.parent >= 0 else ""
-        seen = frozenset() if node.own else _families_of(_key(node.file or "", node.function, node.native))
+        seen = (
+            frozenset()
+            if node.own
+            else _families_of(_key(node.file or "", node.function, node.native))
+        )
         if not state and family.key in seen:
             state = "in"
             total += node.samples
@@ -164,12 +184,16 @@ def _below(stage: CodeStage, family: Kind) -> tuple[int, Counter[tuple[str, str 
 
 
 # Whoever is called by these works for them.
-_DIRECT = frozenset(family.key for family in FUNCTION_KINDS if not family.wrapper and not family.needs)
+_DIRECT = frozenset(
+    family.key for family in FUNCTION_KINDS if not family.wrapper and not family.needs
+)
 
 
 @lru_cache(maxsize=8192)
 def _families_of(key: str) -> frozenset[str]:
-    return frozenset(f.key for f in FUNCTION_KINDS if f.frames is not None and f.frames.fullmatch(key))
+    return frozenset(
+        f.key for f in FUNCTION_KINDS if f.frames is not None and f.frames.fullmatch(key)
+    )
 
 
 def _under(stage: CodeStage, pattern: Pattern) -> int:
@@ -178,7 +202,11 @@ def _under(stage: CodeStage, pattern: Pattern) -> int:
     states: list[bool] = []
     for node in stage.flame:
         inside = node.parent >= 0 and states[node.parent]
-        if not inside and not node.own and pattern.fullmatch(_key(node.file or "", node.function, node.native)):
+        if (
+            not inside
+            and not node.own
+            and pattern.fullmatch(_key(node.file or "", node.function, node.native))
+        ):
             inside = True
             total += node.samples
         states.append(inside)
@@ -223,21 +251,25 @@ def _own_called(stage: CodeStage, line: HotSpot) -> float:
     """The part of the stage in own lines that this line calls."""
     place = place_of(line.file, line.line)
     return min(
-        line.total_share - line.share, sum(each.total_share for each in stage.lines if each.called_from == place)
+        line.total_share - line.share,
+        sum(each.total_share for each in stage.lines if each.called_from == place),
     )
 
 
-def _line_of(stage: CodeStage, lines: list[HotSpot], functions: set[tuple[str, str | None]]) -> HotSpot | None:
+def _line_of(
+    stage: CodeStage, lines: list[HotSpot], functions: set[tuple[str, str | None]]
+) -> HotSpot | None:
     """The own line that leads to most of it."""
     near = lines or [line for line in stage.lines if (line.function, line.file) in functions]
     return max(near, key=lambda line: line.total_share, default=None)
 
 
 def unknown(stage: CodeStage) -> Unknown | None:
-    """What takes most of a stage: a library's function as it is called from own code, or an own function.
+    """What takes most of a stage: a library's function as it is called from own code, or an own
+    function.
 
-    Of those that take STANDS_OUT, the one furthest in; else the largest. The outermost own function, in which
-    everything happens, counts for what it does itself.
+    Of those that take STANDS_OUT, the one furthest in; else the largest. The outermost own
+    function, in which everything happens, counts for what it does itself.
     """
     total: Counter[tuple[str, str | None]] = Counter()
     deepest: dict[tuple[str, str | None], tuple[int, FlameNode]] = {}
@@ -257,7 +289,9 @@ def unknown(stage: CodeStage) -> Unknown | None:
     if not total:
         return None
     standing = [key for key, samples in total.items() if samples >= STANDS_OUT * stage.samples]
-    chosen = max(standing or total, key=lambda key: (deepest[key][0] if standing else 0, total[key]))
+    chosen = max(
+        standing or total, key=lambda key: (deepest[key][0] if standing else 0, total[key])
+    )
     node = deepest[chosen][1]
     low, high = wilson(total[chosen], stage.samples)
     if not _enough(stage, low):
@@ -274,7 +308,9 @@ def unknown(stage: CodeStage) -> Unknown | None:
 
 def _above(flame: Sequence[FlameNode], node: FlameNode) -> bool:
     """Whether the same function is among the callers: recursion counts once."""
-    return any((each.function, each.file) == (node.function, node.file) for each in _callers(flame, node))
+    return any(
+        (each.function, each.file) == (node.function, node.file) for each in _callers(flame, node)
+    )
 
 
 def _place(stage: CodeStage, node: FlameNode) -> str | None:
@@ -282,6 +318,14 @@ def _place(stage: CodeStage, node: FlameNode) -> str | None:
     holder = node if node.own else _own_above(stage.flame, node)
     if holder is None:
         return None
-    lines = [line for line in stage.lines if (line.function, line.file) == (holder.function, holder.file)]
-    hottest = max(lines, key=lambda line: line.share if node.own else line.total_share, default=None)
-    return place_of(hottest.file, hottest.line) if hottest is not None else place_of(holder.file, holder.line)
+    lines = [
+        line for line in stage.lines if (line.function, line.file) == (holder.function, holder.file)
+    ]
+    hottest = max(
+        lines, key=lambda line: line.share if node.own else line.total_share, default=None
+    )
+    return (
+        place_of(hottest.file, hottest.line)
+        if hottest is not None
+        else place_of(holder.file, holder.line)
+    )

@@ -9,13 +9,18 @@ from dataclasses import dataclass, field
 from ...case.case import Case
 from ...schema.report_model import Effort
 
-# What reading a stored result costs a sample, µs: a row of an array in memory, of 60 kB in a mapped file.
+# What reading a stored result costs a sample, µs: a row of an array in memory, of 60 kB in a mapped
+# file.
 STORED_US = (1.0, 10.0)
 MOST_LEFT = 0.98
 
-ONCE = "It gives the same for each sample at every access: made once and stored as arrays, it is only read."
+ONCE = (
+    "It gives the same for each sample at every access: made once and stored as arrays, it is "
+    "only read."
+)
 KEPT_CAVEAT = (
-    "Random parts of making a sample must stay outside of what is stored. Beyond the page cache, reading the stored "
+    "Random parts of making a sample must stay outside of what is stored. Beyond the page cache, "
+    "reading the stored "
     "arrays may cost more than making them."
 )
 
@@ -24,21 +29,24 @@ Pattern = re.Pattern[str]
 
 @dataclass(frozen=True)
 class Kind:
-    """`name` is how advice calls it. `frames` and `text` say where it is seen: frames anywhere in a stack, text in an
-    own line from which compiled code runs.
+    """`name` is how advice calls it. `frames` and `text` say where it is seen: frames anywhere in a
+    stack, text in an own line from which compiled code runs.
 
-    `around` are frames that go with it, at best: with `whole` or `stored`, so does the rest of the own function that
-    calls it, and with `stored` reading what was stored costs something. `needs`: each must be seen too, one of them
-    may be known by the files' suffix instead. Frames below those of another family are that one's, but for a `wrapper`,
-    which only counts what no other family explains. `names`: what a source without line numbers must use. With
-    `tensor`, the data set must hold one. With `waits`, it is no work but waiting. `instead_of`: less exact families
-    that are not named where it is seen. `left_us`: what is left, µs a sample, where that is known.
+    `around` are frames that go with it, at best: with `whole` or `stored`, so does the rest of the
+    own function that calls it, and with `stored` reading what was stored costs something. `needs`:
+    each must be seen too, one of them may be known by the files' suffix instead. Frames below those
+    of another family are that one's, but for a `wrapper`, which only counts what no other family
+    explains. `names`: what a source without line numbers must use. With `tensor`, the data set must
+    hold one. With `waits`, it is no work but waiting. `instead_of`: less exact families that are
+    not named where it is seen. `left_us`: what is left, µs a sample, where that is known.
 
-    `called`: what the source calls where it is used, one of these, each with all of its names. Only what takes most of
-    a sample wherever it is called, for each sample: whole files are read, parsed or decoded, or folders listed.
+    `called`: what the source calls where it is used, one of these, each with all of its names. Only
+    what takes most of a sample wherever it is called, for each sample: whole files are read, parsed
+    or decoded, or folders listed.
 
-    `title`, `why` and `caveat` say what to do, `code` writes it for a case; of waiting, nothing. With `once`, what it
-    makes is stored too, and storing whole samples, where they stay the same, does as well.
+    `title`, `why` and `caveat` say what to do, `code` writes it for a case; of waiting, nothing.
+    With `once`, what it makes is stored too, and storing whole samples, where they stay the same,
+    does as well.
     """
 
     key: str
@@ -75,8 +83,9 @@ class Kind:
 
 @dataclass(frozen=True)
 class Hot:
-    """A known function. `share` is its part of the stage, [low, high] the range that holds what goes with it: `low` of
-    itself alone, `high` of all that may go with it. `place` is the own line that calls it."""
+    """A known function. `share` is its part of the stage, [low, high] the range that holds what
+    goes with it: `low` of itself alone, `high` of all that may go with it. `place` is the own line
+    that calls it."""
 
     family: Kind
     share: float

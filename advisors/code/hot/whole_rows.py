@@ -1,5 +1,5 @@
-"""Tensors made of a list of numbers, each computed from one of a row: made of the whole row at once, in float64, as
-Python computes, wherever that gives the very same numbers."""
+"""Tensors made of a list of numbers, each computed from one of a row: made of the whole row at
+once, in float64, as Python computes, wherever that gives the very same numbers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 @dataclass(frozen=True)
 class Row:
-    """A list of floats that a method makes of a row, which has one dimension. `made` is the row as code, `width` its
-    length; `array`: it is NumPy's; `local`: the name of the row, if it has one."""
+    """A list of floats that a method makes of a row, which has one dimension. `made` is the row as
+    code, `width` its length; `array`: it is NumPy's; `local`: the name of the row, if it has
+    one."""
 
     made: ast.expr
     width: int
@@ -26,12 +27,15 @@ class Row:
 
 
 def whole_rows(method: ast.FunctionDef, rows: Mapping[str, Row]) -> int | None:
-    """Puts operations on whole rows in the place of all loops over these lists; how many. None, and the method stays
-    as it is, where a list is used for anything else."""
+    """Puts operations on whole rows in the place of all loops over these lists; how many. None, and
+    the method stays as it is, where a list is used for anything else."""
     found = _Whole(method, rows)
     made = [(call, found.of_call(call)) for call in found.calls()]
     whole = {id(call): each for call, each in made if each is not None}
-    used = sum(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in rows for n in ast.walk(method))
+    used = sum(
+        isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in rows
+        for n in ast.walk(method)
+    )
     if not whole or used != sum(each.reads for each in whole.values()):
         return None
     gone = [part for each in whole.values() for part in found.loops.get(each.appended, ())]
@@ -42,8 +46,8 @@ def whole_rows(method: ast.FunctionDef, rows: Mapping[str, Row]) -> int | None:
 
 @dataclass(frozen=True)
 class _Made:
-    """A tensor as code, in so many operations; `reads`: how often the loop in its place names a list; `appended`: the
-    list that the loop makes."""
+    """A tensor as code, in so many operations; `reads`: how often the loop in its place names a
+    list; `appended`: the list that the loop makes."""
 
     code: ast.expr
     operations: int
@@ -53,8 +57,8 @@ class _Made:
 
 @dataclass(frozen=True)
 class _Each:
-    """What is computed of each number: as code for all, None of a constant. `raised`: of what is at least a limit, what
-    that was made of, and the limit."""
+    """What is computed of each number: as code for all, None of a constant. `raised`: of what is at
+    least a limit, what that was made of, and the limit."""
 
     row: ast.expr | None
     constant: float | int | None = None
@@ -70,24 +74,39 @@ class _Whole:
     def __init__(self, method: ast.FunctionDef, rows: Mapping[str, Row]) -> None:
         self.method, self.rows = method, rows
         self.own = method.args.args[0].arg
-        self.loops: dict[str, tuple[ast.stmt, ast.For]] = {}  # lists that are appended to, by their names
+        self.loops: dict[
+            str, tuple[ast.stmt, ast.For]
+        ] = {}  # lists that are appended to, by their names
         for first, then in zip(method.body, method.body[1:], strict=False):
             name = _new_list(first)
             loads = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id == name]
-            if name is None or len(loads) != 3 or not isinstance(then, ast.For) or _appended(then, name) is None:
+            if (
+                name is None
+                or len(loads) != 3
+                or not isinstance(then, ast.For)
+                or _appended(then, name) is None
+            ):
                 continue
-            if _named(method, then.target) == _named(then, then.target):  # what it went through is not used after it
+            if _named(method, then.target) == _named(
+                then, then.target
+            ):  # what it went through is not used after it
                 self.loops[name] = first, then
 
     def calls(self) -> Iterator[ast.Call]:
         """Where a tensor is made of one argument."""
         for node in ast.walk(self.method):
-            if isinstance(node, ast.Call) and _of_torch(node.func, "tensor", "FloatTensor") and len(node.args) == 1:
+            if (
+                isinstance(node, ast.Call)
+                and _of_torch(node.func, "tensor", "FloatTensor")
+                and len(node.args) == 1
+            ):
                 yield node
 
     def of_call(self, call: ast.Call) -> _Made | None:
         of_floats = _of_torch(call.func, "FloatTensor")
-        dtype: ast.expr = _torch("float32") if of_floats else ast.Call(_torch("get_default_dtype"), [], [])
+        dtype: ast.expr = (
+            _torch("float32") if of_floats else ast.Call(_torch("get_default_dtype"), [], [])
+        )
         if call.keywords and not of_floats:
             only = call.keywords[0]
             if len(call.keywords) > 1 or only.arg != "dtype" or not _of_torch(only.value, *_FLOATS):
@@ -104,7 +123,9 @@ class _Whole:
         if each.row is None:
             return None
         # As it is, it could be the data set's own memory.
-        made = _method(each.row, "to", dtype, **({} if each.operations else {"copy": ast.Constant(True)}))
+        made = _method(
+            each.row, "to", dtype, **({} if each.operations else {"copy": ast.Constant(True)})
+        )
         appended = call.args[0].id if isinstance(call.args[0], ast.Name) else ""
         return _Made(made, each.operations + 1, reads, appended)
 
@@ -121,12 +142,16 @@ class _Whole:
                 return made_of.elt, only.target.id, only.iter
         raise _Cannot
 
-    def _over(self, element: ast.expr, target: str, over: ast.expr) -> tuple[str, ast.expr | None, int]:
+    def _over(
+        self, element: ast.expr, target: str, over: ast.expr
+    ) -> tuple[str, ast.expr | None, int]:
         """(The list, up to where, how often it is named)."""
         named = [n.id for n in ast.walk(element) if isinstance(n, ast.Name) and n.id in self.rows]
         if isinstance(over, ast.Name) and over.id in self.rows and not named:
             return over.id, None, 1
-        if len(set(named)) != 1 or not (isinstance(over, ast.Call) and isinstance(over.func, ast.Name)):
+        if len(set(named)) != 1 or not (
+            isinstance(over, ast.Call) and isinstance(over.func, ast.Name)
+        ):
             raise _Cannot
         if over.func.id != "range" or len(over.args) != 1 or over.keywords:
             raise _Cannot
@@ -134,11 +159,20 @@ class _Whole:
         row = self.rows[name]
         if isinstance(end, ast.Constant) and type(end.value) is int and 0 <= end.value <= row.width:
             return name, None if end.value == row.width else end, len(named)
-        if isinstance(end, ast.Call) and isinstance(end.func, ast.Name) and end.func.id == "len" and len(end.args) == 1:
+        if (
+            isinstance(end, ast.Call)
+            and isinstance(end.func, ast.Name)
+            and end.func.id == "len"
+            and len(end.args) == 1
+        ):
             of = end.args[0]
             if isinstance(of, ast.Name) and of.id in (name, row.local):
                 return name, None, len(named) + (of.id == name)
-        if isinstance(end, ast.Attribute) and isinstance(end.value, ast.Name) and end.value.id == self.own:
+        if (
+            isinstance(end, ast.Attribute)
+            and isinstance(end.value, ast.Name)
+            and end.value.id == self.own
+        ):
             return name, end, len(named)
         raise _Cannot
 
@@ -152,7 +186,11 @@ def _computed(node: ast.expr, target: str, name: str, cut: ast.expr | None) -> _
     if (isinstance(node, ast.Name) and node.id == target) or _element(node, target, name):
         row: ast.expr = ast.Name(name, ast.Load())
         return _Each(row if cut is None else ast.Subscript(row, ast.Slice(None, cut), ast.Load()))
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+    if (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, int | float)
+        and not isinstance(node.value, bool)
+    ):
         return _Each(None, node.value)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         of = go(node.operand)
@@ -164,7 +202,11 @@ def _computed(node: ast.expr, target: str, name: str, cut: ast.expr | None) -> _
         return _arithmetic(node.op, go(node.left), go(node.right))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         return _called(node.func.id, [go(each) for each in node.args])
-    if isinstance(node, ast.IfExp) and isinstance(node.test, ast.Compare) and len(node.test.ops) == 1:
+    if (
+        isinstance(node, ast.IfExp)
+        and isinstance(node.test, ast.Compare)
+        and len(node.test.ops) == 1
+    ):
         left, right = go(node.test.left), go(node.test.comparators[0])
         if type(node.test.ops[0]) not in _ORDERS or (left.row is None and right.row is None):
             raise _Cannot
@@ -185,12 +227,16 @@ def _element(node: ast.expr, target: str, name: str) -> bool:
 
 def _arithmetic(op: ast.operator, left: _Each, right: _Each) -> _Each:
     # Python raises where it divides by zero.
-    exact = isinstance(op, ast.Add | ast.Sub | ast.Mult) or (isinstance(op, ast.Div) and bool(right.constant))
+    exact = isinstance(op, ast.Add | ast.Sub | ast.Mult) or (
+        isinstance(op, ast.Div) and bool(right.constant)
+    )
     if not exact:
         raise _Cannot
     if left.row is None and right.row is None:
         return _Each(None, _folded(op, _number(left), _number(right)))
-    return _Each(ast.BinOp(_code(left), op, _code(right)), None, left.operations + right.operations + 1)
+    return _Each(
+        ast.BinOp(_code(left), op, _code(right)), None, left.operations + right.operations + 1
+    )
 
 
 def _folded(op: ast.operator, left: float, right: float) -> float:
@@ -210,7 +256,11 @@ def _called(name: str, given: list[_Each]) -> _Each:
     if name == "abs" and len(given) == 1 and given[0].row is not None:
         return _Each(_method(given[0].row, "abs"), operations=given[0].operations + 1)
     # A limit that is no float would make some numbers whole ones.
-    if name not in ("min", "max") or len(given) != 2 or sum(type(each.constant) is float for each in given) != 1:
+    if (
+        name not in ("min", "max")
+        or len(given) != 2
+        or sum(type(each.constant) is float for each in given) != 1
+    ):
         raise _Cannot
     first, second = given
     if first.row is not None:
@@ -225,10 +275,13 @@ def _limited(of: _Each, name: str, limit: float) -> _Each:
     assert of.row is not None
     if name == "min" and of.raised is not None and of.raised[1] <= limit:
         return _Each(
-            _method(of.raised[0], "clamp", ast.Constant(of.raised[1]), ast.Constant(limit)), operations=of.operations
+            _method(of.raised[0], "clamp", ast.Constant(of.raised[1]), ast.Constant(limit)),
+            operations=of.operations,
         )
     if name == "min":
-        return _Each(_method(of.row, "clamp", max=ast.Constant(limit)), operations=of.operations + 1)
+        return _Each(
+            _method(of.row, "clamp", max=ast.Constant(limit)), operations=of.operations + 1
+        )
     raised = _method(of.row, "clamp", min=ast.Constant(limit))
     return _Each(raised, operations=of.operations + 1, raised=(of.row, limit))
 
@@ -243,7 +296,9 @@ def _chosen(test: ast.expr, yes: _Each, no: _Each, operations: int) -> _Each:
     if any(type(each) is not float for each in constants):
         raise _Cannot
     # Of two constants torch makes float32.
-    if len(constants) == 2 and any(ctypes.c_float(each).value != each for each in constants if each is not None):
+    if len(constants) == 2 and any(
+        ctypes.c_float(each).value != each for each in constants if each is not None
+    ):
         raise _Cannot
     chosen = ast.Call(_torch("where"), [test, _code(yes), _code(no)], [])
     return _Each(chosen, None, operations + yes.operations + no.operations + 2)
@@ -263,13 +318,21 @@ def _torch(name: str) -> ast.expr:
 
 
 def _of_torch(node: ast.expr, *names: str) -> bool:
-    named = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch"
+    named = (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "torch"
+    )
     return named and isinstance(node, ast.Attribute) and node.attr in names
 
 
 def _new_list(statement: ast.stmt) -> str | None:
     """The name that a statement gives a new, empty list."""
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+    if (
+        isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and isinstance(statement.targets[0], ast.Name)
+    ):
         made = statement.value
         if isinstance(made, ast.List) and not made.elts:
             return statement.targets[0].id
@@ -286,16 +349,26 @@ def _appended(loop: ast.For, name: str) -> ast.expr | None:
     """What a loop that does nothing else appends to this list."""
     only = loop.body[0] if len(loop.body) == 1 and not loop.orelse else None
     call = only.value if isinstance(only, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or len(call.args) != 1:
+    if (
+        not isinstance(call, ast.Call)
+        or not isinstance(call.func, ast.Attribute)
+        or len(call.args) != 1
+    ):
         return None
     to = call.func.value
-    return call.args[0] if call.func.attr == "append" and isinstance(to, ast.Name) and to.id == name else None
+    return (
+        call.args[0]
+        if call.func.attr == "append" and isinstance(to, ast.Name) and to.id == name
+        else None
+    )
 
 
 class _Put(ast.NodeTransformer):
     """Operations in the place of loops, and rows in that of lists."""
 
-    def __init__(self, made: Mapping[int, ast.expr], gone: Sequence[ast.stmt], rows: Mapping[str, Row]) -> None:
+    def __init__(
+        self, made: Mapping[int, ast.expr], gone: Sequence[ast.stmt], rows: Mapping[str, Row]
+    ) -> None:
         self.made, self.gone, self.rows = made, {id(each) for each in gone}, rows
 
     def visit(self, node: ast.AST) -> ast.AST | None:

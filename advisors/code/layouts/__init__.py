@@ -1,1 +1,2 @@
-"""Layouts of stored data: for each, the code that converts a data set to it, and a loader that reads it."""
+"""Layouts of stored data: for each, the code that converts a data set to it, and a loader that
+reads it."""

@@ -1,4 +1,5 @@
-"""Containers written or opened so that they can be read sample by sample: HDF5 chunks, Parquet row groups, LMDB."""
+"""Containers written or opened so that they can be read sample by sample: HDF5 chunks, Parquet row
+groups, LMDB."""
 
 from __future__ import annotations
 
@@ -17,20 +18,27 @@ def rechunk_code(case: Case) -> str | None:
 
 def regroup_code(case: Case, rows: int) -> str | None:
     """Parquet with small row groups; None where it is not known how the data set finds its file."""
-    return _rewritten(case, "parquet", "regroup", f"regroup({{source}}, target, {rows})", "{stem}-rows.parquet")
+    return _rewritten(
+        case, "parquet", "regroup", f"regroup({{source}}, target, {rows})", "{stem}-rows.parquet"
+    )
 
 
 def readahead_code(case: Case) -> str | None:
     """LMDB without readahead; None where the data set does not hold its environment."""
     part = case.dataset
-    held = [a for a in part.attributes if a.kind == "lmdb" and is_name(a.name)] if part is not None else []
+    held = (
+        [a for a in part.attributes if a.kind == "lmdb" and is_name(a.name)]
+        if part is not None
+        else []
+    )
     if not held:
         return None
     name = held[0].name
     lines = [
         "quiet = copy.copy(dataset)",
         f"path = dataset.{name}.path()",
-        f"dataset.{name}.close()  # LMDB opens a file only once in a process: `dataset` itself is not read any more",
+        f"dataset.{name}.close()  # LMDB opens a file only once in a process: `dataset` itself is "
+        "not read any more",
         f'quiet.{name} = Unread(path, subdir=not path.endswith((".lmdb", ".mdb")))',
         loader_code(case, dataset=Source("quiet")),
     ]
@@ -42,7 +50,9 @@ def readahead_hint(case: Case) -> str:
     return (
         "from torch.utils.data import DataLoader\n\n"
         "# where the file is opened:\n"
-        "#     lmdb.open(path, readonly=True, lock=False, readahead=False, meminit=False)\n" + loader_code(case) + "\n"
+        "#     lmdb.open(path, readonly=True, lock=False, readahead=False, meminit=False)\n"
+        + loader_code(case)
+        + "\n"
     )
 
 
@@ -71,9 +81,18 @@ def _rewritten(case: Case, kind: str, function: str, call: str, named: str) -> s
     for handle in handles if kind == "hdf5" else ():
         last = handle.type.rpartition(".")[2]
         again = 'h5py.File(target, "r")'
-        lines.append(f"rows.{handle.name} = {again if last == 'File' else f'{again}[dataset.{handle.name}.name]'}")
-    lazy = [a.name for a in part.attributes if a.kind == "none" and a.name in part.names and is_name(a.name)]
-    lines += [f"rows.{name} = None  # opened again, from the new file" for name in lazy if not handles]
+        lines.append(
+            f"rows.{handle.name} = "
+            f"{again if last == 'File' else f'{again}[dataset.{handle.name}.name]'}"
+        )
+    lazy = [
+        a.name
+        for a in part.attributes
+        if a.kind == "none" and a.name in part.names and is_name(a.name)
+    ]
+    lines += [
+        f"rows.{name} = None  # opened again, from the new file" for name in lazy if not handles
+    ]
     lines.append(loader_code(case, dataset=Source("rows")))
     return code_from("containers", function, then="\n".join(lines) + "\n")
 

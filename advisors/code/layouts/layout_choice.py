@@ -1,4 +1,5 @@
-"""Which layout fits a data set of many small files: where they lie, in which order they are read, what they hold."""
+"""Which layout fits a data set of many small files: where they lie, in which order they are read,
+what they hold."""
 
 from __future__ import annotations
 
@@ -20,10 +21,14 @@ from .stored import stored_form
 _TEXTS = (".txt", ".json", ".csv", ".tsv", ".xml", ".yaml", ".yml", ".html", ".md", ".log")
 # Opens that follow the one before: from here on, files are read in order.
 IN_ORDER = 0.7
-# Decoded samples may take so many times what the files take, if there is room for them in the page cache.
+# Decoded samples may take so many times what the files take, if there is room for them in the page
+# cache.
 MOST_GROWTH = 4.0
 
-_TRY = "loaderscope probe-storage tries this on a sample of the files before any day is spent converting."
+_TRY = (
+    "loaderscope probe-storage tries this on a sample of the files before any day is spent "
+    "converting."
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,9 @@ def chosen(case: Case, storage: StorageSummary | None, remote: bool) -> Layout:
     """The layout that fits. `remote`: the files lie on a network or FUSE file system."""
     suffix = (main_suffix(case.loader.looks) or file_suffix(case) or "").lower()
     sequential = storage.sequential_share if storage is not None else None
-    if remote and ((sequential or 0.0) >= IN_ORDER or case.config.get("dataset_kind") == "iterable"):
+    if remote and (
+        (sequential or 0.0) >= IN_ORDER or case.config.get("dataset_kind") == "iterable"
+    ):
         found = _shards(case)
         if found is not None:
             return found
@@ -52,7 +59,10 @@ def chosen(case: Case, storage: StorageSummary | None, remote: bool) -> Layout:
     if suffix in _TEXTS:
         code = packed_code(case, "arrow")
         if code is not None:
-            why = "One Arrow file with all of them, read through a memory map, needs no search and no opening."
+            why = (
+                "One Arrow file with all of them, read through a memory map, needs no search and "
+                "no opening."
+            )
             return Layout("Pack the files into one Arrow file", why, code, f"{_GAIN} {_TRY}")
     if remote:
         found = _lmdb(case, storage)
@@ -63,7 +73,10 @@ def chosen(case: Case, storage: StorageSummary | None, remote: bool) -> Layout:
     return Layout("Pack the files into one", why, code or _no_list(case), f"{_GAIN} {_TRY}")
 
 
-_GAIN = "It gains at most what reading takes now: little on a local NVMe disk, most on a network file system."
+_GAIN = (
+    "It gains at most what reading takes now: little on a local NVMe disk, most on a network "
+    "file system."
+)
 
 
 def _shards(case: Case) -> Layout | None:
@@ -75,7 +88,8 @@ def _shards(case: Case) -> Layout | None:
         title="Pack the files into tar shards",
         why="They are read in order from a network: tar shards are read as one stream each.",
         code=code,
-        caveat=f"Shards are read from end to end: shuffling is of shards and within a buffer only, the number of "
+        caveat="Shards are read from end to end: shuffling is of shards and within a buffer only, "
+        "the number of "
         f"batches of an epoch may differ by one a worker, and len(loader) is not known. {_TRY}",
         evidence={"shards": f"{count(shards)} (four or more for each worker and rank)"},
     )
@@ -90,24 +104,32 @@ def _lmdb(case: Case, storage: StorageSummary | None) -> Layout | None:
         return None
     return Layout(
         title="Pack the files into one LMDB file",
-        why="One LMDB file is opened once; a sample is then found in few reads, without a round trip for its name.",
+        why="One LMDB file is opened once; a sample is then found in few reads, without a round "
+        "trip for its name.",
         code=code,
-        caveat=f"LMDB reserves map_size when the file is written; on NFS it must not be written by two machines. "
+        caveat="LMDB reserves map_size when the file is written; on NFS it must not be written by "
+        "two machines. "
         f"{_GAIN} {_TRY}",
         evidence={"map_size": f"{size(known)} ({known:,} bytes)"} if known is not None else {},
     )
 
 
 def _stored(case: Case, storage: StorageSummary | None) -> Layout | None:
-    """A memory-mapped array: where decoded samples take little more than the files, and memory holds them."""
+    """A memory-mapped array: where decoded samples take little more than the files, and memory
+    holds them."""
     form, nbytes = stored_form(case), decoded_bytes(case)
     if isinstance(form, str) or storage is None or nbytes is None or not storage.dataset_bytes:
         return None
-    if nbytes > MOST_GROWTH * storage.dataset_bytes or storage.memory_bytes is None or nbytes > storage.memory_bytes:
+    if (
+        nbytes > MOST_GROWTH * storage.dataset_bytes
+        or storage.memory_bytes is None
+        or nbytes > storage.memory_bytes
+    ):
         return None
     return Layout(
         title="Store the samples as one memory-mapped array",
-        why="All samples have one shape: one array a field, made once, is read through a memory map, decoded already.",
+        why="All samples have one shape: one array a field, made once, is read through a memory "
+        "map, decoded already.",
         code=form.code,
         caveat=f"Every epoch then sees the same values. {_TRY}",
         evidence={"the arrays take": size(nbytes), "the files take": size(storage.dataset_bytes)},
@@ -119,8 +141,8 @@ def _no_list(case: Case) -> str:
     """Where the data set lists no files: what to do, in words."""
     return (
         "from torch.utils.data import DataLoader\n\n"
-        "# Write all files one after another into one, keep where each begins in an array, and read\n"
-        "# mapped[begin:end] of a memory map, opened at first use in each worker, where a file is opened now.\n"
-        + loader_code(case)
-        + "\n"
+        "# Write all files one after another into one, keep where each begins in an array, and "
+        "read\n"
+        "# mapped[begin:end] of a memory map, opened at first use in each worker, where a file is "
+        "opened now.\n" + loader_code(case) + "\n"
     )

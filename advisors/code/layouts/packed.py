@@ -1,7 +1,7 @@
 """Many small files in one, as they are: a packed file with an index, an LMDB file, an Arrow file.
 
-All three read alike: `PackedFiles` stands in for the list of paths, and its items are open files. Where the data set
-does more with a path than open it, the code says by hand what to write.
+All three read alike: `PackedFiles` stands in for the list of paths, and its items are open files.
+Where the data set does more with a path than open it, the code says by hand what to write.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .place import FileList, copied, file_lists
 
 Backend = Literal["packed", "lmdb", "arrow"]
 
-# LMDB keeps a value of more than half a page in pages of its own: at most one page is wasted a file, and its key and
-# header take some bytes more.
+# LMDB keeps a value of more than half a page in pages of its own: at most one page is wasted a
+# file, and its key and header take some bytes more.
 PAGE_BYTES = 4096
 ENTRY_BYTES = 128
 ROOM = 1.1
@@ -27,14 +27,17 @@ _SUFFIX = {"packed": "bin", "lmdb": "lmdb", "arrow": "arrow"}
 
 
 def map_size(nbytes: float, files: float) -> int:
-    """Bytes of an LMDB map for so many files of so many bytes together: 1.1 × (bytes + a page and an entry a file),
-    rounded up to 16 MiB."""
+    """Bytes of an LMDB map for so many files of so many bytes together: 1.1 × (bytes + a page and
+    an entry a file), rounded up to 16 MiB."""
     needed = ROOM * (nbytes + files * (PAGE_BYTES + ENTRY_BYTES))
     return max(1, -(-int(needed) // STEP_BYTES)) * STEP_BYTES
 
 
-def packed_code(case: Case, backend: Backend, size: int | None = None, readahead: bool = False) -> str | None:
-    """Conversion, reading and a loader; None where the data set lists no files. `size`: LMDB's map, from the run."""
+def packed_code(
+    case: Case, backend: Backend, size: int | None = None, readahead: bool = False
+) -> str | None:
+    """Conversion, reading and a loader; None where the data set lists no files. `size`: LMDB's map,
+    from the run."""
     lists = file_lists(case)
     if not lists:
         return None
@@ -68,10 +71,13 @@ def _stands_in(case: Case, lists: tuple[FileList, ...], backend: Backend) -> str
     lines = copied(lists[0].steps)
     for each in lists:
         lines += _converted(case, each, backend, len(lists) > 1)
-        lines.append(f"{each.expression('packed')} = PackedFiles({each.expression('dataset')}, target)")
+        lines.append(
+            f"{each.expression('packed')} = PackedFiles({each.expression('dataset')}, target)"
+        )
     if lists[0].opened:
         lines += lists[0].opens_packed(
-            "# From here on, `open` in the module of that class takes packed files, too (workers that are spawned, not",
+            "# From here on, `open` in the module of that class takes packed files, too (workers "
+            "that are spawned, not",
             "# forked, need it written into that module).",
         )
     lines += ["", loader_code(case, dataset=Source("packed"))]
@@ -85,7 +91,10 @@ def _by_hand(case: Case, lists: tuple[FileList, ...], backend: Backend) -> str:
         lines += _converted(case, each, backend, len(lists) > 1)
         kept = "packed_files" if len(lists) == 1 else f"packed_{each.name}"
         lines.append(f"{at}.{kept} = PackedFiles({each.expression('dataset')}, target)")
-        lines.append(f"# in {dataset_class(case)}, where self.{each.name}[index] is opened, read the open file")
+        lines.append(
+            f"# in {dataset_class(case)}, where self.{each.name}[index] is opened, read the open "
+            "file"
+        )
         lines.append(f"# self.{kept}[index] instead")
     lines += ["", loader_code(case, dataset=Source("packed"))]
     return "\n".join(lines) + "\n"

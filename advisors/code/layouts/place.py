@@ -12,25 +12,65 @@ from ...case.case import Case
 from ...case.code_text import identifier
 
 # What a method does with a path beside opening it: then a file cannot stand in for the path.
-_TEXTS = frozenset({
-    "basename", "dirname", "stem", "suffix", "parent", "parents", "split", "rsplit", "splitext", "partition",
-    "rpartition", "replace", "with_suffix", "startswith", "endswith", "relative_to", "joinpath", "join", "fspath",
-    "str", "exists", "isfile", "stat", "getsize", "isinstance", "lower",
-})  # fmt: skip
+_TEXTS = frozenset(
+    {
+        "basename",
+        "dirname",
+        "stem",
+        "suffix",
+        "parent",
+        "parents",
+        "split",
+        "rsplit",
+        "splitext",
+        "partition",
+        "rpartition",
+        "replace",
+        "with_suffix",
+        "startswith",
+        "endswith",
+        "relative_to",
+        "joinpath",
+        "join",
+        "fspath",
+        "str",
+        "exists",
+        "isfile",
+        "stat",
+        "getsize",
+        "isinstance",
+        "lower",
+    }
+)
 # Readers that want a name and take no open file.
-_WANT_NAMES = frozenset({
-    "imread", "read_image", "decode_file", "read_file", "VideoReader", "VideoCapture", "fromfile", "memmap", "Path",
-    "open_memmap", "Dataset", "connect", "Environment",
-})  # fmt: skip
+_WANT_NAMES = frozenset(
+    {
+        "imread",
+        "read_image",
+        "decode_file",
+        "read_file",
+        "VideoReader",
+        "VideoCapture",
+        "fromfile",
+        "memmap",
+        "Path",
+        "open_memmap",
+        "Dataset",
+        "connect",
+        "Environment",
+    }
+)
 # Readers that take an open file in place of a name.
-_TAKE_FILES = frozenset({"open", "load", "read_bytes", "read_text", "loadtxt", "genfromtxt", "read_csv", "read_table"})
+_TAKE_FILES = frozenset(
+    {"open", "load", "read_bytes", "read_text", "loadtxt", "genfromtxt", "read_csv", "read_table"}
+)
 _FOLDERS = ("torchvision.datasets.folder.DatasetFolder", "torchvision.datasets.folder.ImageFolder")
 
 
 @dataclass(frozen=True)
 class FileList:
-    """An attribute that lists files. `steps` lead from the data set to the set that holds it; `stands_in` says whether
-    open files can take the place of the paths."""
+    """An attribute that lists files. `steps` lead from the data set to the set that holds it;
+    `stands_in` says whether open files can take the place of the paths."""
 
     name: str
     steps: tuple[str, ...]
@@ -55,7 +95,9 @@ class FileList:
 
     def beside(self, name: str) -> str:
         """A path beside its files, as code."""
-        return f'Path({self.expression("dataset")}[0]{"[0]" if self.pairs else ""}).parent / "{name}"'
+        return (
+            f'Path({self.expression("dataset")}[0]{"[0]" if self.pairs else ""}).parent / "{name}"'
+        )
 
     @property
     def opened(self) -> bool:
@@ -63,7 +105,8 @@ class FileList:
         return "open" in self.part.names or not self.part.names
 
     def opens_packed(self, *note: str) -> list[str]:
-        """Code after which `open` takes packed files too, where the data set that holds the list uses it."""
+        """Code after which `open` takes packed files too, where the data set that holds the list
+        uses it."""
         method = "__iter__" if self.part.iter and not self.part.getitem else "__getitem__"
         return [
             *note,
@@ -73,7 +116,8 @@ class FileList:
 
 
 def file_lists(case: Case) -> tuple[FileList, ...]:
-    """The lists of files that the data set's access methods use, those of one of its parts; () where there are none."""
+    """The lists of files that the data set's access methods use, those of one of its parts; ()
+    where there are none."""
     for part, steps in _placed(case.dataset, ()):
         lists = [a for a in part.attributes if a.kind == "paths" and is_name(a.name)]
         used = [a for a in lists if a.name in part.names] or lists[:1]
@@ -84,7 +128,8 @@ def file_lists(case: Case) -> tuple[FileList, ...]:
 
 
 def takes_files(part: Part) -> bool:
-    """Whether its access methods only open what the list holds, with functions that take an open file as well."""
+    """Whether its access methods only open what the list holds, with functions that take an open
+    file as well."""
     if part.is_a(*_FOLDERS):
         return True
     names = set(part.names)
@@ -102,8 +147,8 @@ def copied(steps: tuple[str, ...]) -> list[str]:
 
 
 def target_code(case: Case, name: str) -> str:
-    """An expression of where a new file of this name should lie: beside the data, where that is known, else where the
-    script runs."""
+    """An expression of where a new file of this name should lie: beside the data, where that is
+    known, else where the script runs."""
     lists = file_lists(case)
     if lists:
         return lists[0].beside(name)
@@ -117,11 +162,16 @@ def target_code(case: Case, name: str) -> str:
 
 
 def text_path(case: Case) -> str | None:
-    """The one attribute of the data set that holds a text its access methods use: a path, most likely."""
+    """The one attribute of the data set that holds a text its access methods use: a path, most
+    likely."""
     part = case.dataset
     if part is None:
         return None
-    texts = [a.name for a in part.attributes if a.kind == "text" and a.name in part.names and is_name(a.name)]
+    texts = [
+        a.name
+        for a in part.attributes
+        if a.kind == "text" and a.name in part.names and is_name(a.name)
+    ]
     return texts[0] if len(texts) == 1 else None
 
 

@@ -1,4 +1,5 @@
-"""Tar shards, read from end to end: for network file systems, where a stream is fast and a file is slow."""
+"""Tar shards, read from end to end: for network file systems, where a stream is fast and a file is
+slow."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from ..loader_form import form_of
 from ..template import code_from
 from .place import copied, file_lists, target_code
 
-# Each reader (worker of a rank) should have several shards, so that none is left without work at the end.
+# Each reader (worker of a rank) should have several shards, so that none is left without work at
+# the end.
 SHARDS_A_READER = 4
 LEAST_SHARDS = 4
 
@@ -21,12 +23,14 @@ def shard_count(case: Case) -> int:
 
 
 def shards_code(case: Case) -> str | None:
-    """Conversion, reading and a loader; None where files cannot stand in for the data set's paths."""
+    """Conversion, reading and a loader; None where files cannot stand in for the data set's
+    paths."""
     lists = file_lists(case)
     if len(lists) != 1 or not lists[0].stands_in or case.config.get("dataset_kind") != "map":
         return None
     form = form_of(case)
-    # Shards hold every sample, and each rank and worker reads its own: other orders and choices would be lost.
+    # Shards hold every sample, and each rank and worker reads its own: other orders and choices
+    # would be lost.
     dealt = str(case.config.get("sampler")).endswith("DistributedSampler")
     if not (form.plain or dealt) or case.batch_size is None:
         return None
@@ -39,9 +43,16 @@ def shards_code(case: Case) -> str | None:
         f"{only.expression('packed')} = Current({only.expression('dataset')})",
     ]
     if only.opened:
-        lines += only.opens_packed("# From here on, `open` in the module of that class takes packed files, too.")
-    shards = f"Shards(packed, {only.expression('packed')}, target, buffer={1000 if form.shuffle else 0})"
-    batches = {"batch_size": case.batch_size, "drop_last": case.config.get("drop_last") is True or DROP}
+        lines += only.opens_packed(
+            "# From here on, `open` in the module of that class takes packed files, too."
+        )
+    shards = (
+        f"Shards(packed, {only.expression('packed')}, target, buffer={1000 if form.shuffle else 0})"
+    )
+    batches = {
+        "batch_size": case.batch_size,
+        "drop_last": case.config.get("drop_last") is True or DROP,
+    }
     if form.batching == "batch_size":
         batches = {}
     changes = {"shuffle": DROP, "sampler": DROP, "batch_sampler": DROP, **batches}

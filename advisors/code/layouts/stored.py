@@ -1,7 +1,7 @@
 """One memory-mapped array a field: the samples of a data set made once, and only read from then on.
 
-It saves decoding as well as reading, and takes what the decoded samples take. Only where samples are tensors of one
-shape that are the same in every epoch.
+It saves decoding as well as reading, and takes what the decoded samples take. Only where samples
+are tensors of one shape that are the same in every epoch.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ _STRUCTURES = ("Tensor", "tuple", "list", "dict")
 # What torch gives NumPy no array of.
 _NO_ARRAYS = ("bfloat16", "complex32", "float8")
 
-# Taking a row out of a mapped array of which the pages are in memory, at best and at worst: µs a field, and bytes a µs.
-# Measured on two cores: 4 to 10 µs for 400 to 4,000 bytes, 9 to 19 µs for 60 kB, 110 to 140 µs for 1.2 MB.
+# Taking a row out of a mapped array of which the pages are in memory, at best and at worst: µs a
+# field, and bytes a µs. Measured on two cores: 4 to 10 µs for 400 to 4,000 bytes, 9 to 19 µs for 60
+# kB, 110 to 140 µs for 1.2 MB.
 _ROW_US, _ROW_BYTES_PER_US = (2.0, 20.0), (12_000.0, 2_000.0)
 
 
 @dataclass(frozen=True)
 class StoredForm:
-    """The code, how many bytes the stored samples take, how many they are, and of how many fields each."""
+    """The code, how many bytes the stored samples take, how many they are, and of how many fields
+    each."""
 
     code: str
     nbytes: float
@@ -61,7 +63,12 @@ class StoredForm:
 def stored_form(case: Case) -> StoredForm | str:
     """The form, or why the samples of this data set are better not stored."""
     dataset, length = case.dataset, length_of(case.loader)
-    if dataset is None or not length or case.config.get("dataset_kind") != "map" or case.batch_size is None:
+    if (
+        dataset is None
+        or not length
+        or case.config.get("dataset_kind") != "map"
+        or case.batch_size is None
+    ):
         return "it is no data set of a known length whose samples are asked for by number"
     if own_collate(case):
         return "its samples are collated by a function of its own"

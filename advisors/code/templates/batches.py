@@ -20,7 +20,8 @@ class Selected(Dataset):
 
 
 class Joined(Dataset):
-    """Data sets that take whole batches, one after another, as ConcatDataset is of single samples."""
+    """Data sets that take whole batches, one after another, as ConcatDataset is of single
+    samples."""
 
     def __init__(self, parts):
         self.parts = parts
@@ -42,7 +43,10 @@ class Joined(Dataset):
         elif KIND == "list":
             return [torch.cat(column).index_select(0, back) for column in zip(*pieces)]
         else:
-            return {key: torch.cat([piece[key] for piece in pieces]).index_select(0, back) for key in pieces[0]}
+            return {
+                key: torch.cat([piece[key] for piece in pieces]).index_select(0, back)
+                for key in pieces[0]
+            }
 
 
 class TensorBatches(Dataset):
@@ -82,7 +86,8 @@ class Held(Dataset):
 
 
 class BatchIndices(Sampler):
-    """The indices of whole batches, as tensors, in the order in which batch_size and shuffle would draw them."""
+    """The indices of whole batches, as tensors, in the order in which batch_size and shuffle would
+    draw them."""
 
     def __init__(self, length, batch_size, shuffle=False, drop_last=False, generator=None):
         self.length, self.batch_size, self.shuffle = length, batch_size, shuffle
@@ -95,7 +100,9 @@ class BatchIndices(Sampler):
     def __iter__(self):
         rows = torch.arange(self.length) if not self.shuffle else self.shuffled()
         rows = rows[: len(self) * self.batch_size]
-        for part in rows.split(1024 * self.batch_size):  # a million small tensors at once would fill memory
+        for part in rows.split(
+            1024 * self.batch_size
+        ):  # a million small tensors at once would fill memory
             yield from part.split(self.batch_size)
 
     def shuffled(self):

@@ -1,4 +1,5 @@
-"""What stands in for a DataFrame or a Series that is read row by row: what it does not know, pandas answers."""
+"""What stands in for a DataFrame or a Series that is read row by row: what it does not know, pandas
+answers."""
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,11 @@ class Lookup:
         if isinstance(row, (int, np.integer)) or (isinstance(row, str) and not self.by_place):
             place = range(len(self.index))[row] if self.by_place else self.index.get_loc(row)
         known = isinstance(place, int) and isinstance(column, (str, int, type(None)))
-        return self.of._pick(place, column, self.by_place) if known else getattr(self.of._real, self.name)[key]
+        return (
+            self.of._pick(place, column, self.by_place)
+            if known
+            else getattr(self.of._real, self.name)[key]
+        )
 
 
 class Column(StandIn):
@@ -57,13 +62,17 @@ class Column(StandIn):
         else:
             self._array[:] = list(series)  # each value as pandas gives it
         self.values = series.values
-        self.iloc, self.iat, self.loc, self.at = (Lookup(self, name) for name in ("iloc", "iat", "loc", "at"))
+        self.iloc, self.iat, self.loc, self.at = (
+            Lookup(self, name) for name in ("iloc", "iat", "loc", "at")
+        )
 
     def _pick(self, place, column, by_place):
         return self._array[place]
 
     def __getitem__(self, key):
-        by_place = isinstance(key, (int, np.integer)) and isinstance(self._real.index, pd.RangeIndex)
+        by_place = isinstance(key, (int, np.integer)) and isinstance(
+            self._real.index, pd.RangeIndex
+        )
         return self.loc[key] if by_place else self._real[key]
 
 
@@ -83,10 +92,18 @@ class Row(StandIn):
             at = frame._places[name]
         except (KeyError, TypeError):  # several of them, for one
             return self._real[name]
-        return frame._arrays[at][self._place] if frame._matrix is None else frame._matrix[self._place, at]
+        return (
+            frame._arrays[at][self._place]
+            if frame._matrix is None
+            else frame._matrix[self._place, at]
+        )
 
     def __getattr__(self, name):
-        known = not name.startswith("_") and not hasattr(pd.Series, name) and name in self._frame._places
+        known = (
+            not name.startswith("_")
+            and not hasattr(pd.Series, name)
+            and name in self._frame._places
+        )
         return self[name] if known else super().__getattr__(name)
 
     def to_numpy(self, dtype=None, copy=True):
@@ -105,13 +122,19 @@ class Columns(StandIn):
 
     def __init__(self, frame):
         self._real, self._places = frame, {}
-        if frame.columns.is_unique and frame.columns.nlevels == frame.index.nlevels == 1:  # else pandas answers all
+        if (
+            frame.columns.is_unique and frame.columns.nlevels == frame.index.nlevels == 1
+        ):  # else pandas answers all
             self._places = {name: place for place, name in enumerate(frame.columns)}
             self._fields = [Column(frame.iloc[:, at]) for at in range(len(self._places))]
             self._arrays = [field._array for field in self._fields]
             # The values of a row are all of one type: that of its Series.
-            self._matrix = None if frame.iloc[:0].to_numpy().dtype.kind in "OmM" else frame.to_numpy(copy=True)
-            self.iloc, self.iat, self.loc, self.at = (Lookup(self, name) for name in ("iloc", "iat", "loc", "at"))
+            self._matrix = (
+                None if frame.iloc[:0].to_numpy().dtype.kind in "OmM" else frame.to_numpy(copy=True)
+            )
+            self.iloc, self.iat, self.loc, self.at = (
+                Lookup(self, name) for name in ("iloc", "iat", "loc", "at")
+            )
 
     def _row(self, place):
         if self._matrix is not None:
@@ -130,7 +153,9 @@ class Columns(StandIn):
         return self._real[key] if at is None else self._fields[at]
 
     def __getattr__(self, name):
-        known = not name.startswith("_") and not hasattr(pd.DataFrame, name) and name in self._places
+        known = (
+            not name.startswith("_") and not hasattr(pd.DataFrame, name) and name in self._places
+        )
         return self[name] if known else super().__getattr__(name)
 
 

@@ -58,6 +58,8 @@ class Handle:
 def with_names(function, **changed):
     """The same function, in which these global names mean something else."""
     names = {**function.__globals__, **changed}
-    made = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    made = types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
     made.__kwdefaults__ = function.__kwdefaults__
     return made

@@ -1,4 +1,5 @@
-"""What is done once, before training: results stored, records converted, files written for the way they are read."""
+"""What is done once, before training: results stored, records converted, files written for the way
+they are read."""
 
 import json
 import os
@@ -15,7 +16,8 @@ from .placeholders import BACKEND, RAGGED
 if RAGGED:
 
     def store(make, length, target):
-        """Once: what `make(index)` gives for each sample, one after another, and where each ends."""
+        """Once: what `make(index)` gives for each sample, one after another, and where each
+        ends."""
         items = [np.asarray(make(index)) for index in range(length)]
         np.save(f"{target}.ends.npy", np.cumsum([len(item) for item in items]))
         np.save(target, np.concatenate(items))
@@ -23,7 +25,8 @@ if RAGGED:
 else:
 
     def store(make, length, target):
-        """Once: what `make(index)` gives for each sample, as a row of one array. All must have one shape."""
+        """Once: what `make(index)` gives for each sample, as a row of one array. All must have one
+        shape."""
         first = np.asarray(make(0))
         rows = open_memmap(target, "w+", first.dtype, (length, *first.shape))
         for index in range(length):
@@ -56,7 +59,9 @@ else:
     def rechunk(source, target, rows=1):
         """Once: chunks of as many rows as are read at a time."""
         old = zarr.open(source, mode="r")
-        new = zarr.open(target, mode="w", shape=old.shape, chunks=(rows, *old.shape[1:]), dtype=old.dtype)
+        new = zarr.open(
+            target, mode="w", shape=old.shape, chunks=(rows, *old.shape[1:]), dtype=old.dtype
+        )
         for begin in range(0, len(old), 4096):
             new[begin : begin + 4096] = old[begin : begin + 4096]
 

@@ -1,4 +1,5 @@
-"""Many small files in one: packed with an index, as an LMDB file, as an Arrow file; or in tar shards."""
+"""Many small files in one: packed with an index, as an LMDB file, as an Arrow file; or in tar
+shards."""
 
 import copy
 import io
@@ -51,10 +52,13 @@ elif BACKEND == "lmdb":
         """Once: the files as values of one LMDB file, their places in the list as keys."""
         part = Path(f"{target}.part")
         part.unlink(missing_ok=True)
-        # LMDB wants to know the size ahead: the bytes, a page and an entry a file, and a tenth more.
+        # LMDB wants to know the size ahead: the bytes, a page and an entry a file, and a tenth
+        # more.
         needed = sum(os.path.getsize(path) + PAGE_BYTES + ENTRY_BYTES for path in paths)
         map_size = max(MAP_SIZE, -(-int(needed * ROOM) // STEP_BYTES) * STEP_BYTES)
-        with lmdb.open(str(part), subdir=False, map_size=map_size, lock=False, meminit=False) as store:
+        with lmdb.open(
+            str(part), subdir=False, map_size=map_size, lock=False, meminit=False
+        ) as store:
             for first in range(0, len(paths), 1000):
                 with store.begin(write=True) as writing:
                     for number, path in enumerate(paths[first : first + 1000], first):
@@ -71,13 +75,16 @@ else:
             for first in range(0, len(paths), 1000):
                 names = [str(path) for path in paths[first : first + 1000]]
                 columns = [pa.array(names, pa.large_string())]
-                columns.append(pa.array([Path(name).read_bytes() for name in names], pa.large_binary()))
+                columns.append(
+                    pa.array([Path(name).read_bytes() for name in names], pa.large_binary())
+                )
                 table.write_batch(pa.record_batch(columns, schema=schema))
         part.replace(target)
 
 
 class PackedFiles:
-    """Stands in for a list of paths (or of tuples that begin with one): its items are the packed files, open."""
+    """Stands in for a list of paths (or of tuples that begin with one): its items are the packed
+    files, open."""
 
     def __init__(self, items, target, places=None):
         self.items, self.target, self.store, self.pid = items, str(target), None, None
@@ -113,7 +120,14 @@ class PackedFiles:
     elif BACKEND == "lmdb":
 
         def open(self):
-            return lmdb.open(self.target, subdir=False, readonly=True, lock=False, readahead=READAHEAD, meminit=False)
+            return lmdb.open(
+                self.target,
+                subdir=False,
+                readonly=True,
+                lock=False,
+                readahead=READAHEAD,
+                meminit=False,
+            )
 
         def data(self, place):
             with self.store.begin() as reading:
@@ -167,10 +181,17 @@ class Current:
 
 
 class Shards(IterableDataset):
-    """The samples of `source`, in the order of its shards; with `buffer`, shuffled within so many files."""
+    """The samples of `source`, in the order of its shards; with `buffer`, shuffled within so many
+    files."""
 
     def __init__(self, source, current, folder, buffer):
-        self.source, self.current, self.folder, self.buffer, self.epoch = source, current, folder, buffer, 0
+        self.source, self.current, self.folder, self.buffer, self.epoch = (
+            source,
+            current,
+            folder,
+            buffer,
+            0,
+        )
 
     def __iter__(self):
         worker = get_worker_info()
@@ -187,7 +208,9 @@ class Shards(IterableDataset):
                 for member in tar:
                     held.append((int(member.name), tar.extractfile(member).read()))
                     if len(held) > self.buffer:
-                        yield self.sample(held.pop(order.randrange(len(held)) if self.buffer else 0))
+                        yield self.sample(
+                            held.pop(order.randrange(len(held)) if self.buffer else 0)
+                        )
         while held:
             yield self.sample(held.pop(order.randrange(len(held)) if self.buffer else 0))
 

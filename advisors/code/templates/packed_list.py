@@ -6,7 +6,8 @@ import torch
 
 
 class PackedList:
-    """A list whose items lie in one tensor: workers share it, and reading an item does not touch its memory."""
+    """A list whose items lie in one tensor: workers share it, and reading an item does not touch
+    its memory."""
 
     def __init__(self, items):
         data = [pickle.dumps(item, protocol=pickle.HIGHEST_PROTOCOL) for item in items]

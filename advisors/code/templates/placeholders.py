@@ -1,4 +1,5 @@
-"""Names in templates that stand for something else: in capitals what is put in, in small letters what the user has."""
+"""Names in templates that stand for something else: in capitals what is put in, in small letters
+what the user has."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ def read_picture(path):
 
 
 class KeptOpen:
-    """Opens a file where it is first used, once a process: `self.file = KeptOpen(path)` in __init__."""
+    """Opens a file where it is first used, once a process: `self.file = KeptOpen(path)` in
+    __init__."""
 
     def __init__(self, path):
         self.path, self.opened = path, None

@@ -9,7 +9,8 @@ from .placeholders import ORDER
 
 
 class LengthBuckets(Sampler):
-    """The samples that `sampler` draws, in batches of like length; `lengths` has one number a sample."""
+    """The samples that `sampler` draws, in batches of like length; `lengths` has one number a
+    sample."""
 
     def __init__(self, lengths, sampler, batch_size, drop_last=False, pool=50):
         self.lengths, self.sampler, self.batch_size = lengths, sampler, batch_size
@@ -33,7 +34,9 @@ class LengthBuckets(Sampler):
 def length_of(sample):
     """The longest of its fields; better: from metadata, without loading."""
     fields = sample.values() if isinstance(sample, dict) else sample
-    lengths = [len(field) for field in fields if hasattr(field, "__len__") and getattr(field, "ndim", 1)]
+    lengths = [
+        len(field) for field in fields if hasattr(field, "__len__") and getattr(field, "ndim", 1)
+    ]
     return max(lengths, default=len(sample))
 
 
@@ -41,11 +44,20 @@ class ArrayBatches:
     """Batches cut out of one array: `draw(epoch)` gives the order of a whole epoch at once."""
 
     def __init__(self, draw, samples, batch_size, drop_last=False):
-        self.draw, self.samples, self.batch_size, self.drop_last = draw, samples, batch_size, drop_last
+        self.draw, self.samples, self.batch_size, self.drop_last = (
+            draw,
+            samples,
+            batch_size,
+            drop_last,
+        )
         self.epoch = 0
 
     def __len__(self):
-        return self.samples // self.batch_size if self.drop_last else -(-self.samples // self.batch_size)
+        return (
+            self.samples // self.batch_size
+            if self.drop_last
+            else -(-self.samples // self.batch_size)
+        )
 
     def __iter__(self):
         order = self.draw(self.epoch)
@@ -59,7 +71,8 @@ def draw(epoch, seed=0):
 
 
 class EvenCosts(Sampler):
-    """Indices of one rank: samples of alike cost are dealt out in turn, so that batches cost every rank the same."""
+    """Indices of one rank: samples of alike cost are dealt out in turn, so that batches cost every
+    rank the same."""
 
     def __init__(self, costs, rank, ranks):
         order = sorted(range(len(costs)), key=costs.__getitem__)

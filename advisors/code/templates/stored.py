@@ -21,15 +21,23 @@ def store(source, folder):
     """Once: every sample of `source`, as rows of one array a field."""
     part, first = Path(f"{folder}.part"), fields_of(source[0])
     for index in (0, len(source) // 2, len(source) - 1):
-        if any(a.tobytes() != b.tobytes() for a, b in zip(fields_of(source[index]), fields_of(source[index]))):
-            raise ValueError(f"sample {index} is another at each access: store what is made before the random step")
+        if any(
+            a.tobytes() != b.tobytes()
+            for a, b in zip(fields_of(source[index]), fields_of(source[index]))
+        ):
+            raise ValueError(
+                f"sample {index} is another at each access: store what is made before the random "
+                "step"
+            )
     needed = len(source) * sum(value.nbytes for value in first)
     if needed > 0.9 * shutil.disk_usage(Path(folder).parent).free:
         raise OSError(f"{folder} would take {needed / 1e9:.1f} GB: there is not so much room")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     arrays = [
-        np.lib.format.open_memmap(part / f"{place}.npy", "w+", value.dtype, (len(source), *value.shape[1:]))
+        np.lib.format.open_memmap(
+            part / f"{place}.npy", "w+", value.dtype, (len(source), *value.shape[1:])
+        )
         for place, value in enumerate(first)
     ]
     for index in range(len(source)):
@@ -58,7 +66,9 @@ class Stored(Dataset):
             paths = sorted(self.folder.glob("*.npy"), key=lambda path: int(path.stem))
             self.fields = [np.load(path, mmap_mode="r") for path in paths]
             if len(self.fields[0]) != self.length:
-                raise ValueError(f"{self.folder} holds another data set: remove it, or store this one elsewhere")
+                raise ValueError(
+                    f"{self.folder} holds another data set: remove it, or store this one elsewhere"
+                )
         fields = self.fields
 
         def row(place):

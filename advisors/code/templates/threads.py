@@ -3,8 +3,16 @@
 import os
 import sys
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(name, "1")  # before numpy and others are imported: at the top of the script
+for name in (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+):
+    os.environ.setdefault(
+        name, "1"
+    )  # before numpy and others are imported: at the top of the script
 
 import torch
 from torch.utils.data import DataLoader
@@ -12,7 +20,9 @@ from torch.utils.data import DataLoader
 from .placeholders import DATASET, LOADER, OWN_INIT
 
 try:
-    from threadpoolctl import threadpool_limits  # pip install threadpoolctl: for libraries that are loaded already
+    from threadpoolctl import (
+        threadpool_limits,
+    )  # pip install threadpoolctl: for libraries that are loaded already
 except ImportError:
     threadpool_limits = None
 

@@ -1,24 +1,29 @@
-"""Copies to the device that are many and small, that wait, that are in the way, or whose pinning came to nothing.
+"""Copies to the device that are many and small, that wait, that are in the way, or whose pinning
+came to nothing.
 
 What it looks for
-    On a device, copies that take at least 5 % of the step (COPY_SHARE; the time of the calls in the training process
-    counts too), and of them: more than 8 a batch with less than 256 kB each (MANY, SMALL_BYTES); or, with
-    pin_memory=True, copies made without non_blocking=True, copies that were not pinned although the option is on, or
-    copies that a busy device makes between its steps, on the stream that computes.
+    On a device, copies that take at least 5 % of the step (COPY_SHARE; the time of the calls in the
+    training process counts too), and of them: more than 8 a batch with less than 256 kB each (MANY,
+    SMALL_BYTES); or, with pin_memory=True, copies made without non_blocking=True, copies that were
+    not pinned although the option is on, or copies that a busy device makes between its steps, on
+    the stream that computes.
 
 Why it matters
-    Each copy costs a call and a start-up on the bus of some ten microseconds, however small it is. A blocking copy
-    makes the training process wait for it, though the device could compute meanwhile. Batches of a class of your own
-    are not pinned unless the class has a pin_memory method: the option is then silently without effect. A stream does
-    one thing after another: a copy on it makes the next kernel wait, though link and kernels could work side by side.
+    Each copy costs a call and a start-up on the bus of some ten microseconds, however small it is.
+    A blocking copy makes the training process wait for it, though the device could compute
+    meanwhile. Batches of a class of your own are not pinned unless the class has a pin_memory
+    method: the option is then silently without effect. A stream does one thing after another: a
+    copy on it makes the next kernel wait, though link and kernels could work side by side.
 
 What to change
-    Pack small tensors into one and split it on the device (or use a TensorDict); copy with non_blocking=True; give the
-    batch class a pin_memory method; copy the next batch on a stream of its own while the device computes.
+    Pack small tensors into one and split it on the device (or use a TensorDict); copy with
+    non_blocking=True; give the batch class a pin_memory method; copy the next batch on a stream of
+    its own while the device computes.
 
 When not to
-    A "CUDA prefetcher" (the last of these) gains about nothing where copies are below 5 % of the step. Blocking copies
-    out of ordinary memory stay blocking whatever the flag says: pin first (see pin-memory).
+    A "CUDA prefetcher" (the last of these) gains about nothing where copies are below 5 % of the
+    step. Blocking copies out of ordinary memory stay blocking whatever the flag says: pin first
+    (see pin-memory).
 """
 
 from __future__ import annotations
@@ -42,8 +47,9 @@ MANY = 8.0
 SMALL_BYTES = 256e3
 # Parts of all copies from which they are called blocking, or not pinned.
 MOST = 0.5
-# Packing, on the host: µs a tensor, bytes a µs, and what the one copy that is left takes of all the copies before (this
-# many of them). Together some ten times less than small copies take, on a machine that copies them fast half.
+# Packing, on the host: µs a tensor, bytes a µs, and what the one copy that is left takes of all the
+# copies before (this many of them). Together some ten times less than small copies take, on a
+# machine that copies them fast half.
 PACK_TENSOR_US, PACK_BYTES_A_US, LEFT_COPIES = (0.5, 5.0), (20e3, 2e3), (0.5, 2.0)
 # Factor on the copies' time from page-locked memory.
 PINNED = (0.3, 0.8)
@@ -55,7 +61,9 @@ def examine(case: Case) -> Iterator[Outcome]:
     batches = case.loader.batches
     share = case.copying_share
     if not batches.measured("h2d_copies") or share is None:
-        yield Unmeasured("the copies to the device were not timed: device events were not available")
+        yield Unmeasured(
+            "the copies to the device were not timed: device events were not available"
+        )
         return
     copies = mean(case.loader.batches["h2d_copies"])
     if share < COPY_SHARE or not copies:
@@ -69,10 +77,13 @@ def examine(case: Case) -> Iterator[Outcome]:
     if nbytes is not None:
         evidence["a copy"] = size(nbytes / copies)
     if copies > MANY and nbytes is not None and nbytes / copies < SMALL_BYTES:
-        change = case.change(code=code_from("crossing", "to_device"), h2d=_packed(case, copies, nbytes))
+        change = case.change(
+            code=code_from("crossing", "to_device"), h2d=_packed(case, copies, nbytes)
+        )
         yield change.advise(
             title="Pack the batch's small tensors into one copy",
-            why=f"A batch goes to the device in {count(copies)} copies of {size(nbytes / copies)}: their number costs "
+            why=f"A batch goes to the device in {count(copies)} copies of {size(nbytes / copies)}: "
+            "their number costs "
             "more than their bytes.",
             evidence=evidence,
             beside_loading=share,
@@ -93,11 +104,17 @@ def _packed(case: Case, copies: float, nbytes: float) -> tuple[float, float]:
 
 
 def _pinned(case: Case, copies: float, share: float, evidence: dict[str, str]) -> Iterator[Outcome]:
-    pinned, blocking = mean(case.loader.batches["h2d_pinned"]), mean(case.loader.batches["h2d_blocking"])
+    pinned, blocking = (
+        mean(case.loader.batches["h2d_pinned"]),
+        mean(case.loader.batches["h2d_blocking"]),
+    )
     if pinned is not None and pinned < (1 - MOST) * copies:
-        yield case.change(code=_PIN_METHOD + loader_code(case, pin_memory=True) + "\n", h2d=PINNED).advise(
+        yield case.change(
+            code=_PIN_METHOD + loader_code(case, pin_memory=True) + "\n", h2d=PINNED
+        ).advise(
             title="Give the batch class a pin_memory method",
-            why="pin_memory=True is set, yet the copies come from ordinary memory: batches of a class of your own are "
+            why="pin_memory=True is set, yet the copies come from ordinary memory: batches of a "
+            "class of your own are "
             "pinned only by their own method.",
             evidence={**evidence, "pinned copies": f"{figure(pinned)} of {figure(copies)}"},
             beside_loading=share,
@@ -105,7 +122,8 @@ def _pinned(case: Case, copies: float, share: float, evidence: dict[str, str]) -
     elif blocking is not None and blocking > MOST * copies:
         yield case.change(code=_NON_BLOCKING, non_blocking=True).advise(
             title="Copy with non_blocking=True",
-            why="The batch lies in page-locked memory, but each copy makes the training process wait for its end.",
+            why="The batch lies in page-locked memory, but each copy makes the training process "
+            "wait for its end.",
             evidence={**evidence, "blocking copies": f"{figure(blocking)} of {figure(copies)}"},
             beside_loading=share,
             caveat="Do not write to the batch's memory on the CPU before the copy is done.",
@@ -113,7 +131,8 @@ def _pinned(case: Case, copies: float, share: float, evidence: dict[str, str]) -
     elif _on_the_computing_stream(case):
         yield case.change(code=_AHEAD, copy_stream=True).advise(
             title="Copy the next batch on a stream of its own while the device computes",
-            why="The device copies each batch between two steps, by the stream that computes: neither waits for the "
+            why="The device copies each batch between two steps, by the stream that computes: "
+            "neither waits for the "
             "other on a stream of its own.",
             evidence=evidence,
             beside_loading=share,
@@ -146,7 +165,7 @@ def copied_ahead(loader, device):
 
     def used(value):
         if isinstance(value, torch.Tensor):
-            value.record_stream(computing)  # its memory is not given away before the step is done with it
+            value.record_stream(computing)  # keeps its memory until the step is done with it
         return value
 
     ahead = None

@@ -1,22 +1,23 @@
 """A program that waits for the device in each step, and so loads and computes in turn.
 
 What it looks for
-    Lines that wait for the device in (nearly) every step, seen on eight steps of the loop: `loss.item()`,
-    `float(loss)`, `print(loss)`, `.cpu()`, `.tolist()`, `if loss > x`. Together they wait for at least 5 % of the step
-    (WAITED_SHARE).
+    Lines that wait for the device in (nearly) every step, seen on eight steps of the loop:
+    `loss.item()`, `float(loss)`, `print(loss)`, `.cpu()`, `.tolist()`, `if loss > x`. Together they
+    wait for at least 5 % of the step (WAITED_SHARE).
 
 Why it matters
-    A program gives the device its work ahead of time: while the device computes a step, the program loads the next
-    batch. Reading a value that the device has yet to compute ends that. The device then has nothing to do while the
-    next batch is loaded, and timers that do not synchronise blame the loader for it.
+    A program gives the device its work ahead of time: while the device computes a step, the program
+    loads the next batch. Reading a value that the device has yet to compute ends that. The device
+    then has nothing to do while the next batch is loaded, and timers that do not synchronise blame
+    the loader for it.
 
 What to change
     Keep sums on the device and read them every few hundred steps, or at the end of the epoch.
 
 When not to
-    Where a value decides what the next step does (a loss that must be finite, early stopping), read that of the step
-    before: its copy to page-locked memory, with non_blocking=True, is there by then. Where batches are there at once
-    there is little to gain, and nothing is said.
+    Where a value decides what the next step does (a loss that must be finite, early stopping), read
+    that of the step before: its copy to page-locked memory, with non_blocking=True, is there by
+    then. Where batches are there at once there is little to gain, and nothing is said.
 """
 
 from __future__ import annotations
@@ -50,12 +51,18 @@ def examine(case: Case) -> Iterator[Outcome]:
     yield case.change(code=_CODE, synchronous=False).advise(
         title=f"Do not wait for the device in each step ({first.place})",
         why=(
-            f"{said[0].upper()}{said[1:]} at {first.place} reads what the device has yet to compute: the program waits "
-            f"{us(waited_us)} a step there ({percent(waited_us / step_us)}), instead of loading the next batch."
+            f"{said[0].upper()}{said[1:]} at {first.place} reads what the device has yet to "
+            "compute: the program waits "
+            f"{us(waited_us)} a step there ({percent(waited_us / step_us)}), instead of loading "
+            "the next batch."
         ),
         evidence={
-            "waiting for the device": f"{us(waited_us)} a step, {percent(waited_us / step_us)} of it",
-            **{each.place: f"{us(each.mean_ns / 1e3)} in {each.call.strip('_')}()" for each in waits[:MOST_SHOWN]},
+            "waiting for the device": f"{us(waited_us)} a step, {percent(waited_us / step_us)} of "
+            "it",
+            **{
+                each.place: f"{us(each.mean_ns / 1e3)} in {each.call.strip('_')}()"
+                for each in waits[:MOST_SHOWN]
+            },
         },
         caveat="What is printed or logged is then of some steps only, or of their mean.",
     )

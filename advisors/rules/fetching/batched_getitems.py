@@ -1,27 +1,30 @@
 """Fetch whole batches at once where each sample is only looked up in memory.
 
 What it looks for
-    A map-style data set without `__getitems__` whose samples take less than 50 µs each (SAMPLE_US; 200 µs where its
-    source shows nothing but array look-ups, LOOK_UP_US), fetched and collated one by one, and at least half of all
-    waiting due to that (MAIN_PART). The source of `__getitem__` is read, not run: every use of the index must be a
-    look-up in a tensor, an array or a list that the data set holds. What is small and cheap but cannot be read so may
-    be made once and kept.
+    A map-style data set without `__getitems__` whose samples take less than 50 µs each (SAMPLE_US;
+    200 µs where its source shows nothing but array look-ups, LOOK_UP_US), fetched and collated one
+    by one, and at least half of all waiting due to that (MAIN_PART). The source of `__getitem__` is
+    read, not run: every use of the index must be a look-up in a tensor, an array or a list that the
+    data set holds. What is small and cheap but cannot be read so may be made once and kept.
 
 Why it matters
-    A batch of 100 samples costs 100 calls of `dataset[i]`, 100 small tensors, and a `default_collate` that stacks them;
-    one look-up with 100 indices costs a few microseconds. Workers make it worse: each batch then has to be handed over
-    as well. Reported gains are from 3 to 124 times.
+    A batch of 100 samples costs 100 calls of `dataset[i]`, 100 small tensors, and a
+    `default_collate` that stacks them; one look-up with 100 indices costs a few microseconds.
+    Workers make it worse: each batch then has to be handed over as well. Reported gains are from 3
+    to 124 times.
 
 What to change
-    Let a sampler draw whole batches of indices and index the arrays with them (`batch_size=None`), with no workers.
-    The code is written for this data set and gives the same batches, in the same order for the same seed. Where the
-    loader has a collate function of its own, a `__getitems__` that returns the list of samples is written instead.
-    `loaderscope tune` tries it while training goes on, and what it has proven is advised whatever the waiting.
-    `report(loader, probe=True)` compares both ways on the data itself and times them.
+    Let a sampler draw whole batches of indices and index the arrays with them (`batch_size=None`),
+    with no workers. The code is written for this data set and gives the same batches, in the same
+    order for the same seed. Where the loader has a collate function of its own, a `__getitems__`
+    that returns the list of samples is written instead. `loaderscope tune` tries it while training
+    goes on, and what it has proven is advised whatever the waiting. `report(loader, probe=True)`
+    compares both ways on the data itself and times them.
 
 When not to
-    Where a sample is decoded, parsed or read from a file, fetching many at once saves nothing: from 500 µs a sample on
-    (DECODING_US) that is said. Transforms that work on one sample stay calls a sample, so little is gained beside them.
+    Where a sample is decoded, parsed or read from a file, fetching many at once saves nothing: from
+    500 µs a sample on (DECODING_US) that is said. Transforms that work on one sample stay calls a
+    sample, so little is gained beside them.
 """
 
 from __future__ import annotations
@@ -31,7 +34,15 @@ from typing import Any
 
 from ...case.advice import Advice, Outcome, Unmeasured
 from ...case.case import Case
-from ...case.fetching import FETCH_WAITS, MAIN_PART, fetch_idle_share, file_suffix, held, making_share, sample_time_us
+from ...case.fetching import (
+    FETCH_WAITS,
+    MAIN_PART,
+    fetch_idle_share,
+    file_suffix,
+    held,
+    making_share,
+    sample_time_us,
+)
 from ...case.probe_result import GETITEMS, SAMPLER
 from ...code.batched.batch_values import NotArrays
 from ...code.batched.drawn import own_collate
@@ -59,7 +70,8 @@ CALL_US = 15.0
 # Kept samples are indexed with [], which costs more a leaf than index_select.
 HELD_LEAF_US = (1.0, 5.0)
 INDEX_US = (0.3, 3.0)
-# The probe's medians are of a quiet moment between two steps: training itself disturbs caches and cores.
+# The probe's medians are of a quiet moment between two steps: training itself disturbs caches and
+# cores.
 PROBE_SPREAD = (0.8, 1.6)
 
 
@@ -121,7 +133,13 @@ def _reads_files(case: Case) -> bool:
 def batch_cost_us(case: Case, rows: float, leaves: int, lists: int = 0) -> tuple[float, float]:
     """(low, high) µs of looking up a batch at once, from its rows, leaves and bytes."""
     length = case.config.get("dataset_len")
-    return look_up_us(rows, leaves, case.report.bytes_per_batch, length if isinstance(length, int) else None, lists)
+    return look_up_us(
+        rows,
+        leaves,
+        case.report.bytes_per_batch,
+        length if isinstance(length, int) else None,
+        lists,
+    )
 
 
 def _rows(case: Case) -> float:
@@ -136,15 +154,20 @@ def _left(case: Case, form: Batched) -> tuple[dict[str, Any], dict[str, str]]:
         return {"fetch": (0.4, 1.0)}, {}
     probe = case.probe
     if form.form == "getitems":
-        low, high = batch_cost_us(case, rows, leaves, lists + leaves)  # a row is still an object each
-        return {"fetch_us": (low, high)}, {"a batch at once": f"{us(low)} to {us(high)} (estimated)"}
+        low, high = batch_cost_us(
+            case, rows, leaves, lists + leaves
+        )  # a row is still an object each
+        return {"fetch_us": (low, high)}, {
+            "a batch at once": f"{us(low)} to {us(high)} (estimated)"
+        }
     if probe is not None and probe.equal and SAMPLER in probe.forms:
         tried = probe.forms[SAMPLER]
         cost = (tried * PROBE_SPREAD[0], tried * PROBE_SPREAD[1])
         told = {"a batch at once": f"{us(tried)} (measured by the probe)"}
         if probe.factor is not None:
             told["the probe"] = (
-                f"{times(probe.factor)} on fetch and collate, {us(probe.forms[GETITEMS])} with __getitems__, "
+                f"{times(probe.factor)} on fetch and collate, {us(probe.forms[GETITEMS])} with "
+                "__getitems__, "
                 f"equal on {count(probe.checked_batches)} batches"
             )
     else:
@@ -165,16 +188,26 @@ def _advice(case: Case, form: Batched, sample_us: float, share: float) -> Advice
     left, told = _left(case, form)
     rows, name = count(_rows(case)), dataset_class(case, "the data set")
     why = (
-        f"{name} only looks its samples up in memory, {us(sample_us)} each, but a batch asks for {rows} of them one by "
-        f"one and then stacks {rows} small tensors. One look-up with all {rows} indices gives the same batch."
+        f"{name} only looks its samples up in memory, {us(sample_us)} each, but a batch asks for "
+        f"{rows} of them one by "
+        f"one and then stacks {rows} small tensors. One look-up with all {rows} indices gives the "
+        "same batch."
     )
     caveat = "The batches are the same, and in the same order for the same seed."
     if "generator=generator" in form.code:
-        caveat = "The batches are the same; with the same generator, those of the first epoch come in the same order."
+        caveat = (
+            "The batches are the same; with the same generator, those of the first epoch come "
+            "in the same order."
+        )
     if form.form == "getitems":
-        caveat = "Every loader over this class uses __getitems__ from then on; the samples are the same."
+        caveat = (
+            "Every loader over this class uses __getitems__ from then on; the samples are the same."
+        )
     if form.access.loops:
-        why += f" What {', '.join(form.access.loops)} does stays a call a sample, so this gains little beside it."
+        why += (
+            f" What {', '.join(form.access.loops)} does stays a call a sample, so this gains "
+            "little beside it."
+        )
         caveat = "Where several transforms draw random numbers, they draw them in another order."
     elif case.num_workers and not form.workers_kept:
         why += " Workers only add the hand-over."
@@ -187,14 +220,17 @@ def _advice(case: Case, form: Batched, sample_us: float, share: float) -> Advice
 
 
 def _held_or_why_not(case: Case, sample_us: float, share: float, reason: NotArrays) -> Outcome:
-    """Where the source is more than look-ups: keep the samples if that is safe, else say what stands in the way."""
+    """Where the source is more than look-ups: keep the samples if that is safe, else say what
+    stands in the way."""
     name = dataset_class(case, "the data set")
     try:
         kept = held_form(case)
     except NotArrays as other:
         return Unmeasured(
-            f"a sample of {name} takes only {us(sample_us)}, so fetching whole batches would pay, but no code could be "
-            f"written: {reason}, and {other}. Write a __getitem__ that takes a tensor of indices, with batch_size=None"
+            f"a sample of {name} takes only {us(sample_us)}, so fetching whole batches would pay, "
+            "but no code could be "
+            f"written: {reason}, and {other}. Write a __getitem__ that takes a tensor of indices, "
+            "with batch_size=None"
         )
     return _held_advice(case, kept, sample_us, share, str(reason))
 
@@ -207,8 +243,10 @@ def _held_advice(case: Case, kept: HeldForm, sample_us: float, share: float, rea
     return case.change(code=kept.code, batch_size=None, num_workers=0, **left).advise(
         title="Make all samples once, and fetch whole batches of them",
         why=(
-            f"A sample of {name} takes only {us(sample_us)}, but is asked for one by one in every epoch. All "
-            f"{count(float(length or 0))} take {size(kept.nbytes)}: kept as tensors, a batch is one look-up. "
+            f"A sample of {name} takes only {us(sample_us)}, but is asked for one by one in every "
+            "epoch. All "
+            f"{count(float(length or 0))} take {size(kept.nbytes)}: kept as tensors, a batch is "
+            "one look-up. "
             f"(Its __getitem__ could not be turned into one: {reason}.)"
         ),
         evidence={
@@ -216,7 +254,8 @@ def _held_advice(case: Case, kept: HeldForm, sample_us: float, share: float, rea
             "memory to keep them": size(kept.nbytes),
             "a batch at once": f"{us(cost[0])} to {us(cost[1])} (estimated)",
         },
-        caveat="Every epoch then sees the same values: not where samples change from epoch to epoch.",
+        caveat="Every epoch then sees the same values: not where samples change from epoch to "
+        "epoch.",
     )
 
 
@@ -228,16 +267,22 @@ def _hugging_face(case: Case, sample_us: float, share: float) -> Iterator[Outcom
         or (fetch_idle_share(case) or 0.0) > FETCH_WAITS
     ):
         return
-    # docs/causes.md, "Hugging Face formatting": gains reach a thousandfold, and depend on the format already set.
-    change = case.change(code=hugging_face_code(case), batch_size=None, fetch=(0.05, 0.9), collate=(0.02, 0.3))
+    # docs/causes.md, "Hugging Face formatting": gains reach a thousandfold, and depend on the
+    # format already set.
+    change = case.change(
+        code=hugging_face_code(case), batch_size=None, fetch=(0.05, 0.9), collate=(0.02, 0.3)
+    )
     yield change.advise(
         title="Read each batch as tensors straight from Arrow",
         why=(
-            f"Each of a batch's {count(_rows(case))} rows becomes Python objects ({us(sample_us)} a row), which are "
-            "then stacked into tensors again. Indexed with a whole batch, the data set makes each column at once."
+            f"Each of a batch's {count(_rows(case))} rows becomes Python objects ({us(sample_us)} "
+            "a row), which are "
+            "then stacked into tensors again. Indexed with a whole batch, the data set makes each "
+            "column at once."
         ),
         evidence=_evidence(case, sample_us, share),
-        caveat="Numbers come as torch's default types (float32 where default_collate made float64).",
+        caveat="Numbers come as torch's default types (float32 where default_collate made "
+        "float64).",
     )
 
 
@@ -261,8 +306,12 @@ def _rejected(case: Case, sample_us: float) -> Iterator[Outcome]:
     yield change.would_not_help(
         title="__getitems__ would not help",
         why=(
-            f"A sample takes {us(sample_us)}, of which asking for it one by one is at most {us(CALL_US)}: the rest is "
+            f"A sample takes {us(sample_us)}, of which asking for it one by one is at most "
+            f"{us(CALL_US)}: the rest is "
             f"{_rest(case)} ({times(change.predicted.mid)} if the call were free)."
         ),
-        evidence={"fetch a sample": us(sample_us), "a call of dataset[i]": f"at most {us(CALL_US)}"},
+        evidence={
+            "fetch a sample": us(sample_us),
+            "a call of dataset[i]": f"at most {us(CALL_US)}",
+        },
     )

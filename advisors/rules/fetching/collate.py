@@ -1,22 +1,22 @@
 """A slow collate function: how samples become a batch.
 
 What it looks for
-    A collate_fn of your own that takes at least 20 % of the time of making a batch (MAKING_SHARE) and that the loop
-    waits for (WAITING_SHARE of the waiting). Its source tells why: a tensor built from a list of arrays, padding to the
-    longest sample of a batch, Python loops over values.
+    A collate_fn of your own that takes at least 20 % of the time of making a batch (MAKING_SHARE)
+    and that the loop waits for (WAITING_SHARE of the waiting). Its source tells why: a tensor built
+    from a list of arrays, padding to the longest sample of a batch, Python loops over values.
 
 Why it matters
-    torch.tensor([array, array, …]) looks at every number by itself: torch warns of it, and stacking first was measured
-    7 to 30 times as fast. A Python loop over values costs some 50 ns a value, copying less than 1 ns. Padding costs
-    twice: in collating, and in computing on fillers.
+    torch.tensor([array, array, …]) looks at every number by itself: torch warns of it, and stacking
+    first was measured 7 to 30 times as fast. A Python loop over values costs some 50 ns a value,
+    copying less than 1 ns. Padding costs twice: in collating, and in computing on fillers.
 
 What to change
-    Stack arrays with np.stack and wrap the result with torch.from_numpy; replace loops by whole-array operations; put
-    samples of like length into the same batch.
+    Stack arrays with np.stack and wrap the result with torch.from_numpy; replace loops by
+    whole-array operations; put samples of like length into the same batch.
 
 When not to
-    Where collating is a small part of making a batch. Buckets by length make the order of samples less random and give
-    the batches more shapes.
+    Where collating is a small part of making a batch. Buckets by length make the order of samples
+    less random and give the batches more shapes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ PADDING_SHARE = 0.20  # docs/causes.md, "Padding"
 
 @dataclass(frozen=True)
 class _Cause:
-    """Why a collate function is slow; `left` is what remains of its time after the fix, at best and at worst."""
+    """Why a collate function is slow; `left` is what remains of its time after the fix, at best and
+    at worst."""
 
     title: str
     why: str
@@ -64,10 +65,12 @@ _FROM_LIST = _Cause(
     "It makes tensors out of lists, value by value; np.stack copies each array at once.",
     (0.03, 0.2),
 )
-# np.stack and torch.from_numpy, µs an array and a byte, at best and at worst: 12 arrays of 4 kB took 7 µs, 64 of 0.8 kB
-# 23 and of 16 kB 440 (two cores of a shared AMD server, torch 2.13); a loop finds less of them in the caches.
+# np.stack and torch.from_numpy, µs an array and a byte, at best and at worst: 12 arrays of 4 kB
+# took 7 µs, 64 of 0.8 kB 23 and of 16 kB 440 (two cores of a shared AMD server, torch 2.13); a loop
+# finds less of them in the caches.
 STACKED_US = ((0.4, 0.00005), (1.0, 0.0004))
-# A loop's body costs ~50 ns a value where an array operation costs ~1; the rest of the function stays.
+# A loop's body costs ~50 ns a value where an array operation costs ~1; the rest of the function
+# stays.
 _LOOP = _Cause(
     "Take the Python loops out of collate_fn",
     "It goes through the samples' values in Python; whole-array operations do the same in C.",
@@ -82,7 +85,8 @@ _PADDING = _Cause(
 
 _CHAIN = _Cause(
     "Put one fused operator in the place of a chain of them",
-    "It goes through the batch once for each of its element-wise operations, and makes a tensor each time.",
+    "It goes through the batch once for each of its element-wise operations, and makes a tensor "
+    "each time.",
     (0.15, 0.75),
 )
 
@@ -106,7 +110,9 @@ def examine(case: Case) -> Iterator[Outcome]:
         return
     part = case.inspection.collate
     if part is None or not part.call:
-        yield Unmeasured("collate_fn is slow, but its source was not recorded, so what to change is not known")
+        yield Unmeasured(
+            "collate_fn is slow, but its source was not recorded, so what to change is not known"
+        )
         return
     padding = _padding(case)
     cause = _cause("\n".join(part.call), padding)
@@ -115,7 +121,8 @@ def examine(case: Case) -> Iterator[Outcome]:
         cause = replace(_CHAIN, left=chain.left)
     if cause is None:
         yield Unmeasured(
-            f"collate_fn takes {us(collate)} a batch, and nothing in its source is known to be slow: {_hottest(case)}"
+            f"collate_fn takes {us(collate)} a batch, and nothing in its source is known to be "
+            f"slow: {_hottest(case)}"
         )
         return
     evidence = {
@@ -125,14 +132,21 @@ def examine(case: Case) -> Iterator[Outcome]:
     if padding is not None:
         evidence["padding"] = f"{percent(padding)} of the batch's values"
     name = collate_name(case)
-    code = chain.code(name) if chain is not None else _buckets(case) if cause is _PADDING else _stacking(case, name)
+    code = (
+        chain.code(name)
+        if chain is not None
+        else _buckets(case)
+        if cause is _PADDING
+        else _stacking(case, name)
+    )
     yield case.change(code=code, **_left(case, cause, collate, part.call)).advise(
         title=cause.title,
         why=f"{name} takes {percent(collate / making)} of the time of making a batch. {cause.why}",
         evidence=evidence,
         caveat="Batches will have more shapes, and the order of samples is less random."
         if cause is _PADDING
-        else f"Compare its batches with those of {name} once: whatever else {name} does has to be kept.",
+        else f"Compare its batches with those of {name} once: whatever else {name} does has to be "
+        "kept.",
     )
 
 
@@ -147,7 +161,8 @@ def _cause(source: str, padding: float | None) -> _Cause | None:
 
 
 def _left(case: Case, cause: _Cause, collate_us: float, source: Sequence[str]) -> dict[str, Any]:
-    """What stacking costs is known by the batch's size; what else the function does stays, where it does more."""
+    """What stacking costs is known by the batch's size; what else the function does stays, where it
+    does more."""
     size, nbytes = case.batch_size, case.report.bytes_per_batch
     if cause is not _FROM_LIST or size is None or nbytes is None:
         return {"collate": cause.left}
@@ -164,9 +179,13 @@ def _one_statement(source: Sequence[str]) -> bool:
     tree = parsed(source)
     if tree is None:
         return False
-    function = next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)), None)
+    function = next(
+        (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)), None
+    )
     return isinstance(function, ast.Lambda) or (
-        function is not None and len(function.body) == 1 and isinstance(function.body[0], ast.Return)
+        function is not None
+        and len(function.body) == 1
+        and isinstance(function.body[0], ast.Return)
     )
 
 
@@ -183,14 +202,17 @@ def _hottest(case: Case) -> str:
 def _padding(case: Case) -> float | None:
     """Of the batch's values, weighted by size."""
     known = [
-        (leaf.padding_share, leaf.nbytes or 1) for leaf in case.inspection.leaves if leaf.padding_share is not None
+        (leaf.padding_share, leaf.nbytes or 1)
+        for leaf in case.inspection.leaves
+        if leaf.padding_share is not None
     ]
     weight = sum(size for _, size in known)
     return sum(share * size for share, size in known) / weight if weight else None
 
 
 def _stacking(case: Case, name: str) -> str:
-    return f"{stacking_collate(case.inspection, name)}\n\n{loader_code(case, collate_fn=Source('stack_samples'))}\n"
+    loader = loader_code(case, collate_fn=Source("stack_samples"))
+    return f"{stacking_collate(case.inspection, name)}\n\n{loader}\n"
 
 
 def _buckets(case: Case) -> str:

@@ -1,23 +1,26 @@
 """The data set does not fit the page cache: every epoch reads it from the disk again.
 
 What it looks for
-    Epochs after the first that read at least 70 % (AGAIN) of what the first read from the storage, at least 64 MB
-    (LEAST_BYTES), while fetching waits for more than 30 % of its time (LEAST_IDLE) and is a main cause of waiting. In
-    the first epoch, a data set larger than the memory that the page cache may use (the container's limit counted, what
-    the processes hold taken off), of which nearly all bytes come from the disk.
+    Epochs after the first that read at least 70 % (AGAIN) of what the first read from the storage,
+    at least 64 MB (LEAST_BYTES), while fetching waits for more than 30 % of its time (LEAST_IDLE)
+    and is a main cause of waiting. In the first epoch, a data set larger than the memory that the
+    page cache may use (the container's limit counted, what the processes hold taken off), of which
+    nearly all bytes come from the disk.
 
 Why it matters
-    What was read once stays in memory as long as there is room: a data set that fits is read from the disk only in the
-    first epoch. One that does not fit is read from the disk in each, and since epochs go through it from end to end,
-    even a part that would fit is thrown out before it is asked for again. Reported gains of caching reach five times.
+    What was read once stays in memory as long as there is room: a data set that fits is read from
+    the disk only in the first epoch. One that does not fit is read from the disk in each, and since
+    epochs go through it from end to end, even a part that would fit is thrown out before it is
+    asked for again. Reported gains of caching reach five times.
 
 What to change
-    Make it smaller (8-bit instead of 32-bit values, a smaller picture size, a better encoding), copy it to a faster
-    disk near the machine, or give the container more memory: the page cache counts against its limit.
+    Make it smaller (8-bit instead of 32-bit values, a smaller picture size, a better encoding),
+    copy it to a faster disk near the machine, or give the container more memory: the page cache
+    counts against its limit.
 
 When not to
-    One cold epoch proves nothing where the data set fits memory: then this is said, and nothing advised. Faster reading
-    does not help where decoding is what takes the time.
+    One cold epoch proves nothing where the data set fits memory: then this is said, and nothing
+    advised. Faster reading does not help where decoding is what takes the time.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ EFFORT = "a conversion"
 AGAIN = 0.7
 LEAST_BYTES = 64e6
 LEAST_IDLE = 0.3
-# Of the waiting, what may stay once the bytes come from memory: not all of it need have been for the disk.
+# Of the waiting, what may stay once the bytes come from memory: not all of it need have been for
+# the disk.
 STILL_WAITS = 0.4
 # A data set of less than this part of the memory fits it, whatever else comes and goes.
 FITS = 0.8
@@ -57,7 +61,8 @@ def examine(case: Case) -> Iterator[Outcome]:
     if read is None:
         if len(whole_epochs(case.loader)) >= 2:
             yield Unmeasured(
-                f"fetching waits {percent(idle)} of its time, but what it reads from the disk was not measured: record "
+                f"fetching waits {percent(idle)} of its time, but what it reads from the disk was "
+                "not measured: record "
                 "with the system sampler on"
             )
         return
@@ -76,17 +81,26 @@ def _waiting_share(case: Case) -> float | None:
 
 
 def _disk_bytes(case: Case) -> list[float] | None:
-    """What each whole epoch read from the disk: by the sampler's counters, else by the looks; None: not measured."""
+    """What each whole epoch read from the disk: by the sampler's counters, else by the looks; None:
+    not measured."""
     whole = whole_epochs(case.loader)
     storage = case.report.storage
     if case.host is not None and case.host.process.measured("read_disk_bytes"):
         reads = [loader_reads(case, begin, end) for _, begin, end in whole]
         return [found.disk_bytes or 0.0 if found is not None else 0.0 for found in reads]
     length = length_of(case.loader)
-    if storage is None or length is None or not any(e.disk_bytes is not None for e in storage.epochs):
+    if (
+        storage is None
+        or length is None
+        or not any(e.disk_bytes is not None for e in storage.epochs)
+    ):
         return None
     ended = {number for number, _, _ in whole}
-    return [e.disk_bytes * length for e in storage.epochs if e.disk_bytes is not None and e.epoch in ended]
+    return [
+        e.disk_bytes * length
+        for e in storage.epochs
+        if e.disk_bytes is not None and e.epoch in ended
+    ]
 
 
 def _epochs(case: Case, idle: float, first: float, later: float) -> Iterator[Outcome]:
@@ -103,14 +117,16 @@ def _epochs(case: Case, idle: float, first: float, later: float) -> Iterator[Out
         yield _advice(
             case,
             idle,
-            f"Later epochs read {percent(later / first)} of what the first read from the disk: the page cache does not "
+            f"Later epochs read {percent(later / first)} of what the first read from the disk: the "
+            "page cache does not "
             f"hold the data, and fetching waits {percent(idle)} of its time.",
             evidence,
         )
     elif later < WARM * first:
         yield _only_first(
             case,
-            f"Only the first epoch reads from the disk: later ones read {percent(later / first)} of its bytes, the "
+            f"Only the first epoch reads from the disk: later ones read {percent(later / first)} "
+            "of its bytes, the "
             "rest comes from the page cache.",
             evidence,
         )
@@ -134,14 +150,17 @@ def _first(case: Case, idle: float, storage: StorageSummary) -> Iterator[Outcome
         yield _advice(
             case,
             idle,
-            f"The data set takes about {size(total)} and the page cache has {size(memory)}: what this epoch reads from "
-            f"the disk will be thrown out before the next one asks for it. Fetching waits {percent(idle)} of its time.",
+            f"The data set takes about {size(total)} and the page cache has {size(memory)}: what "
+            "this epoch reads from "
+            "the disk will be thrown out before the next one asks for it. Fetching waits "
+            f"{percent(idle)} of its time.",
             evidence,
         )
     elif total < FITS * memory:
         yield _only_first(
             case,
-            f"Only the first epoch reads from the disk: the next ones will not, since the {size(total)} of the data "
+            "Only the first epoch reads from the disk: the next ones will not, since the "
+            f"{size(total)} of the data "
             f"set fit the {size(memory)} that the page cache may use.",
             evidence,
         )

@@ -1,21 +1,23 @@
 """Every worker yields the whole stream: an iterable data set that does not share it out.
 
 What it looks for
-    An iterable data set with 2 workers or more whose first two batches are the same in different workers, in every
-    epoch that shows them. Where they could not be compared: a source without get_worker_info whose epochs give exactly
-    as many samples as workers times the length of what it iterates over.
+    An iterable data set with 2 workers or more whose first two batches are the same in different
+    workers, in every epoch that shows them. Where they could not be compared: a source without
+    get_worker_info whose epochs give exactly as many samples as workers times the length of what it
+    iterates over.
 
 Why it matters
-    Each worker holds a copy of the data set and iterates over all of it, so every sample is seen once for each worker:
-    epochs are N times as long, and samples of the same batch are repeated N times in a row.
+    Each worker holds a copy of the data set and iterates over all of it, so every sample is seen
+    once for each worker: epochs are N times as long, and samples of the same batch are repeated N
+    times in a row.
 
 What to change
-    Let each worker take its own part, by torch.utils.data.get_worker_info(): part of the files or items where there is
-    a list of them, else every N-th sample.
+    Let each worker take its own part, by torch.utils.data.get_worker_info(): part of the files or
+    items where there is a list of them, else every N-th sample.
 
 When not to
-    Streams that are random without end (each worker draws its own): these never give equal batches, and this rule is
-    silent. Several ranks need sharing out as well.
+    Streams that are random without end (each worker draws its own): these never give equal batches,
+    and this rule is silent. Several ranks need sharing out as well.
 """
 
 from __future__ import annotations
@@ -47,13 +49,19 @@ _LISTS = ("paths", "texts", "list", "numbers")
 
 def examine(case: Case) -> Iterator[Outcome]:
     workers = case.num_workers
-    if case.loader.kind != "dataloader" or case.config.get("dataset_kind") != "iterable" or workers < 2:
+    if (
+        case.loader.kind != "dataloader"
+        or case.config.get("dataset_kind") != "iterable"
+        or workers < 2
+    ):
         return
     alike, epochs, told = _alike(case)
     repeats = alike
     evidence = {"workers": str(workers)}
     if alike >= 2:
-        evidence["workers with the same first batches"] = f"{alike} of {workers}, in {epochs} epochs"
+        evidence["workers with the same first batches"] = (
+            f"{alike} of {workers}, in {epochs} epochs"
+        )
     elif not told:
         length = _repeated_length(case)
         if length is None:
@@ -64,12 +72,14 @@ def examine(case: Case) -> Iterator[Outcome]:
         return
     lists = _shared_list(case)
     factor = float(repeats)
-    # Where only every N-th sample is kept, each worker still makes all: as slow as now, but each sample once.
+    # Where only every N-th sample is kept, each worker still makes all: as slow as now, but each
+    # sample once.
     predicted = Range(factor if lists is not None else 1.0, factor, factor)
     yield case.change(code=_code(case, lists), predicted=predicted).advise(
         title="Share the stream out among the workers",
         why=(
-            f"{repeats} workers yield the same samples: an epoch holds everything {repeats} times. The factor is in "
+            f"{repeats} workers yield the same samples: an epoch holds everything {repeats} times. "
+            "The factor is in "
             "different samples a second."
         ),
         evidence=evidence,
@@ -78,7 +88,8 @@ def examine(case: Case) -> Iterator[Outcome]:
 
 
 def _alike(case: Case) -> tuple[int, int, bool]:
-    """(workers whose first batches are the same in all epochs that can be compared, those epochs, could it be told)."""
+    """(workers whose first batches are the same in all epochs that can be compared, those epochs,
+    could it be told)."""
     batches = case.loader.batches
     rows = np.flatnonzero((batches["digest"] >= 0) & (batches["worker"] >= 0))
     first: dict[int, dict[int, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
@@ -101,15 +112,25 @@ def _alike(case: Case) -> tuple[int, int, bool]:
 
 
 def _repeated_length(case: Case) -> int | None:
-    """The length of a list the data set holds, if an epoch gives each of its items once a worker."""
+    """The length of a list the data set holds, if an epoch gives each of its items once a
+    worker."""
     names = names_used(case)
     drawn = samples_an_epoch(case)
     if not names or names & set(_SHARDS) or drawn is None:
         return None
     for part in case.inspection.parts:
         for attribute in part.attributes:
-            length = attribute.length if attribute.length is not None else (attribute.shape or (None,))[0]
-            if length and length > 1 and attribute.name in part.names and drawn == length * case.num_workers:
+            length = (
+                attribute.length
+                if attribute.length is not None
+                else (attribute.shape or (None,))[0]
+            )
+            if (
+                length
+                and length > 1
+                and attribute.name in part.names
+                and drawn == length * case.num_workers
+            ):
                 return length
     return None
 
@@ -119,7 +140,11 @@ def _shared_list(case: Case) -> Attribute | None:
     part = case.dataset
     if part is None:
         return None
-    found = [a for a in part.attributes if a.kind in _LISTS and a.name in part.names and a.name.isidentifier()]
+    found = [
+        a
+        for a in part.attributes
+        if a.kind in _LISTS and a.name in part.names and a.name.isidentifier()
+    ]
     return found[0] if len(found) == 1 and identifier(found[0].name, "") else None
 
 
@@ -145,7 +170,8 @@ def _code(case: Case, shared: Attribute | None) -> str:
     if shared is not None:
         lines += [
             "        mine = copy.copy(self.source)",
-            f"        mine.{shared.name} = self.source.{shared.name}[worker.id :: worker.num_workers]",
+            f"        mine.{shared.name} = self.source.{shared.name}[worker.id :: "
+            "worker.num_workers]",
             "        return iter(mine)",
         ]
     else:

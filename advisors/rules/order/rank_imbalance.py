@@ -1,21 +1,23 @@
 """One rank's data takes longer than the others': they wait for it in every step.
 
 What it looks for
-    The same loader in several ranks whose batches cost 1.3 times as much to make in one rank as in the cheapest
-    (SPREAD), where that rank waits for data and the others, at the same pace, spend that time inside their steps:
-    waiting for it in a collective operation. Only the slowest rank is told.
+    The same loader in several ranks whose batches cost 1.3 times as much to make in one rank as in
+    the cheapest (SPREAD), where that rank waits for data and the others, at the same pace, spend
+    that time inside their steps: waiting for it in a collective operation. Only the slowest rank is
+    told.
 
 Why it matters
-    Ranks exchange gradients in each step, so all run at the pace of the slowest. In the others it looks like slow
-    communication, and nothing there shows the cause.
+    Ranks exchange gradients in each step, so all run at the pace of the slowest. In the others it
+    looks like slow communication, and nothing there shows the cause.
 
 What to change
-    Give each rank an equal share of the costly samples: sort or bucket by cost and deal them out, or make shards of
-    equal size and equal kind.
+    Give each rank an equal share of the costly samples: sort or bucket by cost and deal them out,
+    or make shards of equal size and equal kind.
 
 When not to
-    Where the slow rank's host is busy with something else, or its disk is slower: the data is not the cause then. Where
-    a sampler shares the same data out at random, no rank's samples cost more than another's: that is said instead.
+    Where the slow rank's host is busy with something else, or its disk is slower: the data is not
+    the cause then. Where a sampler shares the same data out at random, no rank's samples cost more
+    than another's: that is said instead.
 """
 
 from __future__ import annotations
@@ -47,8 +49,15 @@ def examine(case: Case) -> Iterator[Outcome]:
     ranks = case.report.ranks
     if case.whatif is None or ranks is None:
         return
-    own = next((found for each in ranks.each if each.rank == case.loader.rank and (found := _means(each))), None)
-    others = [found for each in ranks.each if each.rank != case.loader.rank and (found := _means(each)) is not None]
+    own = next(
+        (found for each in ranks.each if each.rank == case.loader.rank and (found := _means(each))),
+        None,
+    )
+    others = [
+        found
+        for each in ranks.each
+        if each.rank != case.loader.rank and (found := _means(each)) is not None
+    ]
     if own is None or not others:
         return
     cost, wait, compute = own
@@ -71,7 +80,8 @@ def examine(case: Case) -> Iterator[Outcome]:
     yield case.change(code=code, fetch=balanced, collate=balanced).advise(
         title="Deal the costly samples out evenly among the ranks",
         why=(
-            f"A batch takes this rank {us(cost)} to make, and the cheapest rank {us(cheapest[0])}. The "
+            f"A batch takes this rank {us(cost)} to make, and the cheapest rank {us(cheapest[0])}. "
+            "The "
             f"others wait for it inside their steps, {us(more_wait)} each time."
         ),
         evidence={
@@ -80,7 +90,8 @@ def examine(case: Case) -> Iterator[Outcome]:
             "spread": f"{figure(cost / cheapest[0])} times",
             "waiting more than the cheapest": f"{us(more_wait)} a step",
         },
-        caveat="Check first that this rank's host is no slower than the others'. `costs` is what you know of each "
+        caveat="Check first that this rank's host is no slower than the others'. `costs` is what "
+        "you know of each "
         "sample: its length, its size on disk.",
     )
 
@@ -89,8 +100,10 @@ def _not_the_samples(case: Case, cost: float, cheapest: float) -> Advice:
     return case.change(code="# leave the sampler as it is\n").would_not_help(
         title="Dealing the samples out otherwise: they are not what is slow",
         why=(
-            f"A batch takes this rank {us(cost)} to make, and the cheapest rank {us(cheapest)}. All draw from the same "
-            "data at random, so its samples cost no more than theirs: its host, the disk it reads from, or what its "
+            f"A batch takes this rank {us(cost)} to make, and the cheapest rank {us(cheapest)}. "
+            "All draw from the same "
+            "data at random, so its samples cost no more than theirs: its host, the disk it reads "
+            "from, or what its "
             "code does differently is slower."
         ),
         evidence={"making a batch, this rank": us(cost), "the cheapest rank": us(cheapest)},

@@ -1,20 +1,23 @@
 """More workers than this process has CPUs.
 
 What it looks for
-    More workers than effective CPUs (affinity and container quota, divided by the ranks on this host), while fetching
-    computes and all those CPUs are in use, or while the container is throttled more than 5 % of the time (THROTTLED).
+    More workers than effective CPUs (affinity and container quota, divided by the ranks on this
+    host), while fetching computes and all those CPUs are in use, or while the container is
+    throttled more than 5 % of the time (THROTTLED).
 
 Why it matters
-    Beyond the CPUs there are, workers only take each other's time, and the training process's: its own Python code
-    then runs late. A container's quota is enforced by stopping all its threads for the rest of each period. torch's own
-    warning compares num_workers with the CPUs of the machine, not with the quota or the ranks.
+    Beyond the CPUs there are, workers only take each other's time, and the training process's: its
+    own Python code then runs late. A container's quota is enforced by stopping all its threads for
+    the rest of each period. torch's own warning compares num_workers with the CPUs of the machine,
+    not with the quota or the ranks.
 
 What to change
-    The number of workers that the what-if model finds fastest within the budget. Every rank on the host shares it.
+    The number of workers that the what-if model finds fastest within the budget. Every rank on the
+    host shares it.
 
 When not to
-    Where fetching mostly waits (for a network or a disk), more workers than CPUs are right: the rule num-workers says
-    how many.
+    Where fetching mostly waits (for a network or a disk), more workers than CPUs are right: the
+    rule num-workers says how many.
 """
 
 from __future__ import annotations
@@ -42,7 +45,9 @@ def examine(case: Case) -> Iterator[Outcome]:
     if making is None or (cost is not None and cost > making):
         return  # then it is about handing over: the rule num-workers
     top = max(1, math.ceil(case.cpus))
-    options = {n: case.change(num_workers=n) for n in sorted({1, max(1, top // 2), max(1, top - 1), top})}
+    options = {
+        n: case.change(num_workers=n) for n in sorted({1, max(1, top // 2), max(1, top - 1), top})
+    }
     pick, best = smallest(options)
     if best < LEAST_GAIN:
         return
@@ -62,10 +67,15 @@ def examine(case: Case) -> Iterator[Outcome]:
         evidence["throttled"] = f"{percent(throttled)} of the time"
     held = throttled is not None and throttled > THROTTLED
     why = f"{now} workers and the training process share {figure(case.cpus)} CPUs"
-    why += f", and the container was stopped {percent(throttled or 0)} of the time." if held else ", all in use."
+    why += (
+        f", and the container was stopped {percent(throttled or 0)} of the time."
+        if held
+        else ", all in use."
+    )
     yield options[pick].advise(
         title=f"Use {pick} worker{'s' * (pick > 1)}: that is what the CPUs carry",
         why=why,
         evidence=evidence,
-        caveat="Workers of other loaders and of other jobs in the same container share these CPUs too.",
+        caveat="Workers of other loaders and of other jobs in the same container share these CPUs "
+        "too.",
     )

@@ -1,20 +1,22 @@
 """Slow batches that block ready ones: in_order=False.
 
 What it looks for
-    Waiting while later batches lay ready (at least 20 % of all waiting, BLOCKED_SHARE), with fetch times that vary
-    (p95/p50 above 3 or p99/p50 above 6) so that slow batches take longer than a step of the loop, and workers that have
-    idle room (at work less than 90 % of the time, ALWAYS_BUSY).
+    Waiting while later batches lay ready (at least 20 % of all waiting, BLOCKED_SHARE), with fetch
+    times that vary (p95/p50 above 3 or p99/p50 above 6) so that slow batches take longer than a
+    step of the loop, and workers that have idle room (at work less than 90 % of the time,
+    ALWAYS_BUSY).
 
 Why it matters
-    A DataLoader hands batches over in the order in which they were asked for. One slow batch holds up all that are
-    ready behind it, and the workers that made them get nothing new to do.
+    A DataLoader hands batches over in the order in which they were asked for. One slow batch holds
+    up all that are ready behind it, and the workers that made them get nothing new to do.
 
 What to change
     in_order=False (torch 2.6 or newer): ready batches are handed over as they come.
 
 When not to
-    The order of batches then depends on timing: two runs with the same seed differ, and slow samples come late, which
-    skews what training sees where slowness and content go together. Workers that are always busy gain nothing.
+    The order of batches then depends on timing: two runs with the same seed differ, and slow
+    samples come late, which skews what training sees where slowness and content go together.
+    Workers that are always busy gain nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ NAME = "in-order"
 KIND = "speed"
 EFFORT = "one argument"
 
-# Part of all waiting during which a later batch lay ready. Below it, little is to be won by taking that one.
+# Part of all waiting during which a later batch lay ready. Below it, little is to be won by taking
+# that one.
 BLOCKED_SHARE = 0.2
 FIRST_TORCH = (2, 6)
 
@@ -59,23 +62,27 @@ def examine(case: Case) -> Iterator[Outcome]:
     if busy >= ALWAYS_BUSY and change.predicted.mid < LEAST_GAIN:
         if case.report.verdict != "compute-bound":
             yield change.would_not_help(
-                f"Slow batches do block ready ones, but the workers are busy {percent(busy)} of the time, so none of "
+                f"Slow batches do block ready ones, but the workers are busy {percent(busy)} of "
+                "the time, so none of "
                 "them would make more.",
                 evidence,
             )
         return
     yield change.advise(
         title="Hand batches over as they become ready",
-        why=f"{percent(blocked)} of the waiting passed while a later batch lay ready: slow batches block those behind "
+        why=f"{percent(blocked)} of the waiting passed while a later batch lay ready: slow batches "
+        "block those behind "
         "them.",
         evidence=evidence,
-        caveat="The order of batches then depends on timing: runs with the same seed differ, and slow samples come "
+        caveat="The order of batches then depends on timing: runs with the same seed differ, and "
+        "slow samples come "
         "late, which skews what training sees.",
     )
 
 
 def blocked_share(case: Case) -> float | None:
-    """Part of all waiting after which a later batch lay ready; time to unpack and pin is not waiting for a batch."""
+    """Part of all waiting after which a later batch lay ready; time to unpack and pin is not
+    waiting for a batch."""
     batches = case.loader.batches
     wait = batches["wait_ns"].astype(np.float64)
     known = (wait >= 0) & (batches["ready"] >= 0)

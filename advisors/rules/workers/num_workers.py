@@ -1,24 +1,26 @@
 """How many workers this machine needs: more, fewer, or none.
 
 What it looks for
-    The what-if model runs the loader with 0, 1, 2, 3, 4, 6, 8, … workers, from what fetching, collating and handing
-    over took here and from the CPUs this process may use (affinity, container quota, ranks on the host). It advises the
-    smallest number within 2 % of the best (WITHIN).
+    The what-if model runs the loader with 0, 1, 2, 3, 4, 6, 8, … workers, from what fetching,
+    collating and handing over took here and from the CPUs this process may use (affinity, container
+    quota, ranks on the host). It advises the smallest number within 2 % of the best (WITHIN).
 
 Why it matters
-    Workers make batches beside the training loop and beside each other. But every batch they make has to be serialised,
-    sent and rebuilt, and they share the CPUs: "num_workers = cpu_count" is wrong wherever ranks, affinity or a quota
-    leave fewer CPUs, and where a batch takes less time to make than to hand over.
+    Workers make batches beside the training loop and beside each other. But every batch they make
+    has to be serialised, sent and rebuilt, and they share the CPUs: "num_workers = cpu_count" is
+    wrong wherever ranks, affinity or a quota leave fewer CPUs, and where a batch takes less time to
+    make than to hand over.
 
 What to change
-    Set num_workers to the number named. Fetching that mostly waits (CPU time below 50 % of its wall time,
-    LATENCY_BOUND_BELOW) may use more workers than CPUs; computing may not.
+    Set num_workers to the number named. Fetching that mostly waits (CPU time below 50 % of its wall
+    time, LATENCY_BOUND_BELOW) may use more workers than CPUs; computing may not.
 
 When not to
-    Each worker holds its own copy of what the data set caches, and more batches lie in shared memory. Each worker has
-    its own stream of random numbers, so random augmentation differs from a run with another number. An iterable data
-    set must share its stream out among the workers first. A file that is open when workers are forked has one position
-    for all of them: where fetching was seen to move it in the training process, the code opens it again in each worker.
+    Each worker holds its own copy of what the data set caches, and more batches lie in shared
+    memory. Each worker has its own stream of random numbers, so random augmentation differs from a
+    run with another number. An iterable data set must share its stream out among the workers first.
+    A file that is open when workers are forked has one position for all of them: where fetching was
+    seen to move it in the training process, the code opens it again in each worker.
 """
 
 from __future__ import annotations
@@ -67,12 +69,15 @@ def examine(case: Case) -> Iterator[Outcome]:
     if making is None:
         return
     if case.cpus is None:
-        yield Unmeasured("how many CPUs this process may use is not known: record with the system sampler on")
+        yield Unmeasured(
+            "how many CPUs this process may use is not known: record with the system sampler on"
+        )
         return
     if case.config.get("dataset_kind") == "iterable" and not _shards(case):
         if not case.num_workers:
             yield Unmeasured(
-                "the data set is iterable and does not seem to share its stream out among workers: with more than one "
+                "the data set is iterable and does not seem to share its stream out among workers: "
+                "with more than one "
                 "each would read all of it"
             )
         return
@@ -83,7 +88,8 @@ def examine(case: Case) -> Iterator[Outcome]:
     if pick != case.num_workers and effect.mid > LEAST_GAIN and not (pick and over_budget(case)):
         yield _advice(case, pick, options[pick], making)
         if effect.low <= LEAST_GAIN:
-            return  # it is not certain enough and will be listed as rejected: one such entry is enough
+            # it is not certain enough and will be listed as rejected: one such entry is enough
+            return
     if case.report.verdict != "compute-bound":
         yield from _rejected(case, pick, options, making)
 
@@ -93,10 +99,12 @@ def _shards(case: Case) -> bool:
 
 
 def most_workers(case: Case) -> int:
-    """The largest number worth trying: as many as the CPUs carry, by the CPU time fetching really uses."""
+    """The largest number worth trying: as many as the CPUs carry, by the CPU time fetching really
+    uses."""
     cpus = case.cpus or 1.0
     share = cpu_over_wall(case)
-    # A busy machine makes computing look like waiting where waiting for a core, which is no latency, was not counted.
+    # A busy machine makes computing look like waiting where waiting for a core, which is no
+    # latency, was not counted.
     waiting = case.report.waiting
     counted = waiting is not None and waiting.fetch_core_wait_share is not None
     if share is None or share >= LATENCY_BOUND_BELOW or (contended(case) and not counted):
@@ -105,7 +113,8 @@ def most_workers(case: Case) -> int:
 
 
 def _options(case: Case) -> dict[int, Proposal]:
-    """The change by number of workers. Numbers beyond the best are left out once two in a row bring nothing more."""
+    """The change by number of workers. Numbers beyond the best are left out once two in a row bring
+    nothing more."""
     top = most_workers(case)
     found = {case.num_workers: case.change(num_workers=case.num_workers, predicted=SAME)}
     best, misses = 1.0, 0
@@ -122,14 +131,23 @@ def _options(case: Case) -> dict[int, Proposal]:
 
 
 def _kept(case: Case) -> dict[str, Any]:
-    """Who gets workers for the first time keeps them between epochs: starting them may cost more than they gain."""
-    return {} if case.num_workers or rebuilt(case) or case.loader.epochs.rows < 2 else {"persistent_workers": True}
+    """Who gets workers for the first time keeps them between epochs: starting them may cost more
+    than they gain."""
+    return (
+        {}
+        if case.num_workers or rebuilt(case) or case.loader.epochs.rows < 2
+        else {"persistent_workers": True}
+    )
 
 
 def _advice(case: Case, pick: int, change: Proposal, making: float) -> Advice:
     now = case.num_workers
     more = _kept(case) if pick else {}
-    if more and (started := case.change(num_workers=pick)).predicted.mid * WITHIN >= change.predicted.mid:
+    if (
+        more
+        and (started := case.change(num_workers=pick)).predicted.mid * WITHIN
+        >= change.predicted.mid
+    ):
         more, change = {}, started  # epochs are long: what their starts cost is nothing
     cost = hand_over_us(case)
     if pick == 0:
@@ -142,14 +160,22 @@ def _advice(case: Case, pick: int, change: Proposal, making: float) -> Advice:
         waits = share is not None and share < LATENCY_BOUND_BELOW
         kind = "mostly waiting, not computing" if waits else "computing"
         why = f"A batch takes {us(making)} to make, {kind}, and "
-        why += "all of it inside the training loop." if not now else f"{now} worker{'s' * (now > 1)} cannot keep up."
+        why += (
+            "all of it inside the training loop."
+            if not now
+            else f"{now} worker{'s' * (now > 1)} cannot keep up."
+        )
     else:
         title = f"Use {pick} worker{'s' * (pick > 1)} instead of {now}"
-        why = f"{figure(case.cpus or 0)} CPUs carry no more: {now} workers take each other's time, and the loop's."
+        why = (
+            f"{figure(case.cpus or 0)} CPUs carry no more: {now} workers take each other's time, "
+            "and the loop's."
+        )
     caveat = None
     if pick:
         caveat = (
-            "Each worker holds its own copy of what the data set caches, and has its own stream of random numbers: "
+            "Each worker holds its own copy of what the data set caches, and has its own stream of "
+            "random numbers: "
             "random augmentation will differ from the run before."
         )
     if more:
@@ -170,8 +196,10 @@ def _one_position(shared: tuple[str, ...]) -> str:
     name = Path(shared[0]).name
     others = f" and {count(len(shared) - 1)} more" if len(shared) > 1 else ""
     return (
-        f"{name}{others} stays open in the training process, and fetching moves the position in it. Workers forked "
-        "after that share it, and would read the bytes of other samples: the code opens the file again in each worker."
+        f"{name}{others} stays open in the training process, and fetching moves the position in "
+        "it. Workers forked "
+        "after that share it, and would read the bytes of other samples: the code opens the file "
+        "again in each worker."
     )
 
 
@@ -192,16 +220,23 @@ def _evidence(case: Case, making: float) -> dict[str, str]:
 
 
 def _others(case: Case) -> float:
-    """Cores that other programs keep busy, which workers would have to share; 0 where that is nothing."""
+    """Cores that other programs keep busy, which workers would have to share; 0 where that is
+    nothing."""
     return case.whatif.busy_beside if case.whatif is not None else 0.0
 
 
-def _rejected(case: Case, pick: int, options: dict[int, Proposal], making: float) -> Iterator[Outcome]:
-    """The usual advice, where it would hurt or do nothing: at most one. Who has as many workers needs no other number
-    told."""
+def _rejected(
+    case: Case, pick: int, options: dict[int, Proposal], making: float
+) -> Iterator[Outcome]:
+    """The usual advice, where it would hurt or do nothing: at most one. Who has as many workers
+    needs no other number told."""
     now = case.num_workers
     usual = max(USUAL, math.ceil(case.cpus or 1))
-    if now >= USUAL or usual in (now, pick) or (pick > now and usual > pick and not _worse(case, usual, options)):
+    if (
+        now >= USUAL
+        or usual in (now, pick)
+        or (pick > now and usual > pick and not _worse(case, usual, options))
+    ):
         return
     effect = (options.get(usual) or case.change(num_workers=usual)).predicted
     change = case.change(num_workers=usual, predicted=effect)
@@ -212,9 +247,16 @@ def _rejected(case: Case, pick: int, options: dict[int, Proposal], making: float
         return
     cost = hand_over_us(case)
     if now == 0:
-        why = f"A batch takes {us(making)} to make, and handing it over from a worker costs more than that saves"
+        why = (
+            f"A batch takes {us(making)} to make, and handing it over from a worker costs more "
+            "than that saves"
+        )
         others, cpus = _others(case), figure(case.cpus or 0)
-        why += f": other programs keep {figure(others)} of the {cpus} CPUs busy already." if others else "."
+        why += (
+            f": other programs keep {figure(others)} of the {cpus} CPUs busy already."
+            if others
+            else "."
+        )
     elif cost is not None and cost > making:
         why = f"A batch takes {us(making)} to make and {us(cost)} to hand over."
     elif contended(case):
@@ -222,7 +264,10 @@ def _rejected(case: Case, pick: int, options: dict[int, Proposal], making: float
     elif usual > most_workers(case):
         why = f"Making batches takes CPU time, and this process has {figure(case.cpus or 0)} CPUs."
     else:
-        why = f"{now} worker{'s' * (now > 1)} make{'s' * (now == 1)} batches as fast as the loop takes them."
+        why = (
+            f"{now} worker{'s' * (now > 1)} make{'s' * (now == 1)} batches as fast as the loop "
+            "takes them."
+        )
     yield change.would_not_help(why, _evidence(case, making))
 
 
@@ -232,7 +277,8 @@ def _uncertain(case: Case, usual: int, change: Proposal, making: float) -> Advic
     beside = f", {figure(others)} of which other programs keep busy" if others else ""
     return change.would_not_help(
         title=f"Use {usual} workers",
-        why=f"The gain is not certain enough to recommend it: making batches takes CPU time, and this process has "
+        why="The gain is not certain enough to recommend it: making batches takes CPU time, and "
+        "this process has "
         f"{figure(case.cpus or 0)} CPUs{beside}.",
         evidence=_evidence(case, making),
     )

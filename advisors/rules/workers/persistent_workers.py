@@ -1,20 +1,21 @@
 """Keep the workers between epochs.
 
 What it looks for
-    Epochs after the first whose start costs more than 5 % of the time (START_SHARE), with workers that are started anew
-    each time.
+    Epochs after the first whose start costs more than 5 % of the time (START_SHARE), with workers
+    that are started anew each time.
 
 Why it matters
-    Starting a worker costs from some milliseconds (fork) to seconds (spawn, forkserver: Python, torch and the data set
-    are loaded again), and every epoch then waits for its first batches. Short epochs pay this again and again.
+    Starting a worker costs from some milliseconds (fork) to seconds (spawn, forkserver: Python,
+    torch and the data set are loaded again), and every epoch then waits for its first batches.
+    Short epochs pay this again and again.
 
 What to change
     persistent_workers=True, on a loader that is built once and used for all epochs.
 
 When not to
-    With fork and long epochs it makes no difference. What the workers' copy of the data set holds stays as it was:
-    changes made to the data set between epochs do not reach them. The workers of each loader keep their memory while
-    another loader runs.
+    With fork and long epochs it makes no difference. What the workers' copy of the data set holds
+    stays as it was: changes made to the data set between epochs do not reach them. The workers of
+    each loader keep their memory while another loader runs.
 """
 
 from __future__ import annotations
@@ -38,14 +39,19 @@ EFFORT = "one argument"
 START_SHARE = 0.05
 # Epoch starts below this are nothing anyone would notice.
 NO_DIFFERENCE = 0.01
-# Fewer batches a pass than this is an iterator built again and again: the rule loader-rebuilt speaks of it.
+# Fewer batches a pass than this is an iterator built again and again: the rule loader-rebuilt
+# speaks of it.
 LEAST_PASS = 5
 # A sampler that takes half of the start is what makes it slow (the rule sampler).
 SAMPLER_SHARE = 0.5
 
 
 def examine(case: Case) -> Iterator[Outcome]:
-    if not case.num_workers or case.config.get("persistent_workers") is not False or case.whatif is None:
+    if (
+        not case.num_workers
+        or case.config.get("persistent_workers") is not False
+        or case.whatif is None
+    ):
         return
     starts, a_pass = case.report.basis.epoch_start_share, batches_a_pass(case)
     if starts is None or a_pass is None or a_pass < LEAST_PASS or rebuilt(case):
@@ -65,10 +71,12 @@ def examine(case: Case) -> Iterator[Outcome]:
     if starts > START_SHARE:
         yield change.advise(
             title="Keep the workers between epochs",
-            why=f"Every epoch starts its workers anew and waits {us(float(startup.mean()) / 1e3)} for its first batch: "
+            why=f"Every epoch starts its workers anew and waits {us(float(startup.mean()) / 1e3)} "
+            "for its first batch: "
             f"{percent(starts)} of all time.",
             evidence=evidence,
-            caveat="Build the loader once, outside the loop over epochs. Changes made to the data set between epochs "
+            caveat="Build the loader once, outside the loop over epochs. Changes made to the data "
+            "set between epochs "
             "no longer reach the workers, and the workers' memory stays in use between epochs.",
         )
     elif (
@@ -78,7 +86,8 @@ def examine(case: Case) -> Iterator[Outcome]:
         and change.predicted.mid < LEAST_GAIN
     ):
         yield change.would_not_help(
-            f"Starting {case.num_workers} forked workers costs {us(float(startup.mean()) / 1e3)} an epoch, "
+            f"Starting {case.num_workers} forked workers costs {us(float(startup.mean()) / 1e3)} "
+            "an epoch, "
             f"{percent(starts)} of all time.",
             evidence,
         )

@@ -1,19 +1,22 @@
 """How many batches each worker makes ahead: more against unevenness, fewer for memory.
 
 What it looks for
-    Fetch times that vary (p95/p50 above 3 or p99/p50 above 6) so that slow batches take longer than a step of the loop,
-    while the workers have idle room (at work less than 90 % of the time, ALWAYS_BUSY) and the loop waits now and then.
-    Also batches in flight that fill half of /dev/shm or of the free memory (HELD_SHARE) without being needed.
+    Fetch times that vary (p95/p50 above 3 or p99/p50 above 6) so that slow batches take longer than
+    a step of the loop, while the workers have idle room (at work less than 90 % of the time,
+    ALWAYS_BUSY) and the loop waits now and then. Also batches in flight that fill half of /dev/shm
+    or of the free memory (HELD_SHARE) without being needed.
 
 Why it matters
-    A queue evens out bad moments; it adds no capacity. Where the workers are always busy, a longer one is only filled
-    once: the rate stays as it is and memory rises.
+    A queue evens out bad moments; it adds no capacity. Where the workers are always busy, a longer
+    one is only filled once: the rate stays as it is and memory rises.
 
 What to change
-    Set prefetch_factor to the number named: the smallest within 2 % of the best, by the what-if model.
+    Set prefetch_factor to the number named: the smallest within 2 % of the best, by the what-if
+    model.
 
 When not to
-    With workers that are always busy, or with batches so large that num_workers × prefetch_factor of them do not fit.
+    With workers that are always busy, or with batches so large that num_workers × prefetch_factor
+    of them do not fit.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ KIND = "speed"
 EFFORT = "one argument"
 
 CANDIDATES = (4, 8, 16, 32)
-# Batches in flight above this part of /dev/shm or free memory are worth shrinking (shared-memory warns at 80 %).
+# Batches in flight above this part of /dev/shm or free memory are worth shrinking (shared-memory
+# warns at 80 %).
 HELD_SHARE = 0.5
 # Below this waiting the queue is deep enough.
 LEAST_WAITING = 0.02
@@ -52,8 +56,10 @@ def examine(case: Case) -> Iterator[Outcome]:
         if best > LEAST_GAIN:
             yield options[pick].advise(
                 title=f"Let each worker make {pick} batches ahead",
-                why=f"Fetching is uneven: slow batches take {_slow(case)} times as long as the middle one. The workers "
-                f"have idle room ({percent(1 - busy)} of the time), so a longer queue rides it out.",
+                why=f"Fetching is uneven: slow batches take {_slow(case)} times as long as the "
+                "middle one. The workers "
+                f"have idle room ({percent(1 - busy)} of the time), so a longer queue rides it "
+                "out.",
                 evidence=evidence,
                 caveat=_memory(case, pick - now),
             )
@@ -79,7 +85,8 @@ def _fewer(case: Case, now: int, evidence: dict[str, str]) -> Iterator[Advice]:
         return
     yield change.advise(
         title=f"Let each worker make {DEFAULT_PREFETCH} batches ahead instead of {now}",
-        why=f"Up to {size(held)} of batches lie in {where} ({percent(held / room)} of its {size(room)}), and training "
+        why=f"Up to {size(held)} of batches lie in {where} ({percent(held / room)} of its "
+        f"{size(room)}), and training "
         f"would be as fast with {size(held * DEFAULT_PREFETCH / now)}.",
         evidence={**evidence, "batches in flight": size(held)},
         kind="safety",
@@ -91,7 +98,10 @@ def _held(case: Case, factor: int) -> tuple[float, float, str]:
     a_batch = case.report.bytes_per_batch
     if a_batch is None:
         return 0.0, 0.0, ""
-    rooms = [(case.system.shm_total_bytes, "/dev/shm"), (case.system.mem_available_min_bytes, "memory")]
+    rooms = [
+        (case.system.shm_total_bytes, "/dev/shm"),
+        (case.system.mem_available_min_bytes, "memory"),
+    ]
     known = [(room, where) for room, where in rooms if room]
     room, where = min(known, default=(0, ""))
     return case.num_workers * factor * a_batch, room, where
@@ -99,7 +109,11 @@ def _held(case: Case, factor: int) -> tuple[float, float, str]:
 
 def _memory(case: Case, more: int) -> str | None:
     a_batch = case.report.bytes_per_batch
-    return f"It holds {size(more * case.num_workers * a_batch)} more in shared memory." if a_batch else None
+    return (
+        f"It holds {size(more * case.num_workers * a_batch)} more in shared memory."
+        if a_batch
+        else None
+    )
 
 
 def _slow(case: Case) -> str:

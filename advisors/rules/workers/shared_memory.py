@@ -1,21 +1,24 @@
 """Shared memory or file descriptors that run out.
 
 What it looks for
-    Batches in flight (num_workers × prefetch_factor of them) that need more than 80 % of /dev/shm (FULL), a /dev/shm
-    that was more than 80 % full, or a process with more than 80 % of the file descriptors it may hold (where that was
-    not recorded, of 1,024, the usual limit), because its batches hold many tensors.
+    Batches in flight (num_workers × prefetch_factor of them) that need more than 80 % of /dev/shm
+    (FULL), a /dev/shm that was more than 80 % full, or a process with more than 80 % of the file
+    descriptors it may hold (where that was not recorded, of 1,024, the usual limit), because its
+    batches hold many tensors.
 
 Why it matters
-    A worker that cannot get shared memory dies with "Bus error", and one without file descriptors with "Too many open
-    files": often not at the start, but when a batch is larger or the loop is slower than usual. Containers often get
-    64 MB of /dev/shm.
+    A worker that cannot get shared memory dies with "Bus error", and one without file descriptors
+    with "Too many open files": often not at the start, but when a batch is larger or the loop is
+    slower than usual. Containers often get 64 MB of /dev/shm.
 
 What to change
-    Fewer batches in flight, more shared memory for the container (docker run --shm-size), fewer and larger tensors, or
-    torch.multiprocessing.set_sharing_strategy("file_system") against the limit of descriptors.
+    Fewer batches in flight, more shared memory for the container (docker run --shm-size), fewer and
+    larger tensors, or torch.multiprocessing.set_sharing_strategy("file_system") against the limit
+    of descriptors.
 
 When not to
-    The file_system strategy uses the same shared memory, and leaves its files behind when a run is killed.
+    The file_system strategy uses the same shared memory, and leaves its files behind when a run is
+    killed.
 """
 
 from __future__ import annotations
@@ -34,11 +37,13 @@ KIND = "safety"
 EFFORT = "one argument"
 
 FULL = 0.8  # docs/causes.md, "Shared memory and descriptors"
-# The usual soft limit of Linux distributions (RLIMIT_NOFILE), where the process's own was not recorded.
+# The usual soft limit of Linux distributions (RLIMIT_NOFILE), where the process's own was not
+# recorded.
 DESCRIPTORS = 1024
 # Descriptors are only laid to the loader if its tensors in flight can be that many.
 LOADERS_SHARE = 0.5
-# What a batch of the usual kind keeps free: after the change no more than half of the memory is to be in use.
+# What a batch of the usual kind keeps free: after the change no more than half of the memory is to
+# be in use.
 AIM = 0.5
 
 _KEEP_COPIES = """\
@@ -65,12 +70,17 @@ def examine(case: Case) -> Iterator[Outcome]:
 
 
 def _memory(case: Case) -> Iterator[Outcome]:
-    total, used, a_batch = case.system.shm_total_bytes, case.system.shm_used_peak_bytes, case.report.bytes_per_batch
+    total, used, a_batch = (
+        case.system.shm_total_bytes,
+        case.system.shm_used_peak_bytes,
+        case.report.bytes_per_batch,
+    )
     if not total or a_batch is None:
         return
     now = case.loader.prefetch_factor
     held = case.num_workers * now * a_batch
-    # What others keep there is not known apart; a full /dev/shm is this loader's doing if it needs a good part of it.
+    # What others keep there is not known apart; a full /dev/shm is this loader's doing if it needs
+    # a good part of it.
     full = used is not None and used > FULL * total and held > (1 - FULL) * total
     if not (held > FULL * total or full):
         return
@@ -81,18 +91,25 @@ def _memory(case: Case) -> Iterator[Outcome]:
     }
     if used is not None:
         evidence["used at most"] = f"{size(used)} ({percent(used / total)})"
-    fewer: dict[str, Any] = {"num_workers": workers, "prefetch_factor": factor} if workers else {"num_workers": 0}
-    yield case.change(**fewer, then="\n# or give the container more: docker run --shm-size=8g …\n").advise(
+    fewer: dict[str, Any] = (
+        {"num_workers": workers, "prefetch_factor": factor} if workers else {"num_workers": 0}
+    )
+    yield case.change(
+        **fewer, then="\n# or give the container more: docker run --shm-size=8g …\n"
+    ).advise(
         title="Shared memory is about to run out",
-        why=f"{case.num_workers * now} batches of {size(a_batch)} may lie in /dev/shm, which has {size(total)}: a "
+        why=f"{case.num_workers * now} batches of {size(a_batch)} may lie in /dev/shm, which has "
+        f"{size(total)}: a "
         "worker that finds it full dies with a bus error.",
         evidence=evidence,
-        caveat="Fewer batches in flight absorb less unevenness; more shared memory costs nothing in speed.",
+        caveat="Fewer batches in flight absorb less unevenness; more shared memory costs nothing "
+        "in speed.",
     )
 
 
 def _fitting(case: Case, room: float, a_batch: float) -> tuple[int, int]:
-    """(workers, prefetch_factor) of which the batches in flight fit, giving up depth before workers."""
+    """(workers, prefetch_factor) of which the batches in flight fit, giving up depth before
+    workers."""
     batches = int(room / a_batch)
     workers = max(0, min(case.num_workers, batches))
     factor = min(case.loader.prefetch_factor, max(1, batches // workers)) if workers else 1
@@ -121,8 +138,10 @@ def _kept(case: Case, open_now: int, many: float) -> Advice:
     grown = _grown(case)
     return case.change(code=_KEEP_COPIES).advise(
         title="Batches are kept, and each holds file descriptors",
-        why=f"The training process came to hold {count(grown)} more open files while it looped, {count(open_now)} in "
-        f"all. Each tensor from a worker that is kept (in a list, say) keeps one: {count(many)} a batch. "
+        why=f"The training process came to hold {count(grown)} more open files while it looped, "
+        f"{count(open_now)} in "
+        f"all. Each tensor from a worker that is kept (in a list, say) keeps one: {count(many)} a "
+        "batch. "
         f"{_limit(case)[1]}",
         evidence={
             "open files": count(open_now),
@@ -135,7 +154,11 @@ def _kept(case: Case, open_now: int, many: float) -> Advice:
 
 
 def _descriptors(case: Case) -> Iterator[Outcome]:
-    open_now = [p.fds_max for p in case.system.processes if p.pid == case.process.pid and p.fds_max is not None]
+    open_now = [
+        p.fds_max
+        for p in case.system.processes
+        if p.pid == case.process.pid and p.fds_max is not None
+    ]
     many = tensors(case)
     if not open_now or many is None or max(open_now) <= FULL * _limit(case)[0]:
         return
@@ -146,13 +169,15 @@ def _descriptors(case: Case) -> Iterator[Outcome]:
         return
     yield case.change(code=f"{_SHARING}{loader_code(case)}\n").advise(
         title="File descriptors are about to run out",
-        why=f"The training process holds {count(max(open_now))} open files. Each tensor on its way from a worker is "
+        why=f"The training process holds {count(max(open_now))} open files. Each tensor on its way "
+        "from a worker is "
         f"one: {count(many)} a batch, up to {count(flight)} in flight. {_limit(case)[1]}",
         evidence={
             "open files": count(max(open_now)),
             "tensors in flight": f"{count(flight)} ({count(many)} a batch)",
             "limit": f"{count(_limit(case)[0])} files (ulimit -n)",
         },
-        caveat="The file_system strategy leaves files in /dev/shm when a run is killed. Packing the fields of a batch "
+        caveat="The file_system strategy leaves files in /dev/shm when a run is killed. Packing "
+        "the fields of a batch "
         "into a few tensors helps speed too.",
     )

@@ -1,20 +1,23 @@
 """Workers whose memory grows: copy-on-write, or a cache in every worker.
 
 What it looks for
-    Memory that only one worker holds (USS) rising by more than 1 MB a minute (LEAST_SLOPE) and more than 50 MB in all
-    (LEAST_GROWTH), nearly without a fall (MONOTONE), over the second half of that worker's life.
+    Memory that only one worker holds (USS) rising by more than 1 MB a minute (LEAST_SLOPE) and more
+    than 50 MB in all (LEAST_GROWTH), nearly without a fall (MONOTONE), over the second half of that
+    worker's life.
 
 Why it matters
-    A forked worker shares the parent's memory until it writes to it, and reading a Python object writes its reference
-    count: bit by bit each worker copies the whole list of file names. A cache inside the data set grows in every worker
-    for itself. Training then ends by the machine's out-of-memory killer, hours into the run.
+    A forked worker shares the parent's memory until it writes to it, and reading a Python object
+    writes its reference count: bit by bit each worker copies the whole list of file names. A cache
+    inside the data set grows in every worker for itself. Training then ends by the machine's
+    out-of-memory killer, hours into the run.
 
 What to change
-    Keep long lists in arrays or in one packed tensor, whose items are not Python objects; bound caches.
+    Keep long lists in arrays or in one packed tensor, whose items are not Python objects; bound
+    caches.
 
 When not to
-    Growth that ends when every sample was seen once is only a cost of num_workers copies. RSS counts shared memory for
-    every process that uses it and shows neither: look at USS or PSS.
+    Growth that ends when every sample was seen once is only a cost of num_workers copies. RSS
+    counts shared memory for every process that uses it and shows neither: look at USS or PSS.
 """
 
 from __future__ import annotations
@@ -49,7 +52,8 @@ HEAVY_BYTES = 10_000_000
 
 @dataclass(frozen=True)
 class Growth:
-    """The worker that grows most: slope in bytes a second, growth and last value in bytes, over `seconds`."""
+    """The worker that grows most: slope in bytes a second, growth and last value in bytes, over
+    `seconds`."""
 
     slope: float
     grown: float
@@ -86,17 +90,21 @@ def examine(case: Case) -> Iterator[Outcome]:
             f"{count(held.attribute.length or 0)} items ({held.attribute.kind})"
         )
     cause = (
-        f"The data set keeps {count(lists[0].attribute.length or 0)} Python objects in {lists[0].attribute.name}: each "
+        f"The data set keeps {count(lists[0].attribute.length or 0)} Python objects in "
+        f"{lists[0].attribute.name}: each "
         "worker that reads them copies their memory, by writing reference counts."
         if lists
-        else "No long Python list was found in the data set: look for a cache in it, or for tensors that are kept."
+        else "No long Python list was found in the data set: look for a cache in it, or for "
+        "tensors that are kept."
     )
     yield case.change(code=_code(case, lists)).advise(
         title="Stop the workers' memory from growing",
-        why=f"Memory that only one worker holds grows by {size(found.slope * 60)} a minute in {found.workers} "
+        why=f"Memory that only one worker holds grows by {size(found.slope * 60)} a minute in "
+        f"{found.workers} "
         f"worker{'s' * (found.workers > 1)}. {cause}{ends}",
         evidence=evidence,
-        caveat="Copies of a list end at its size a worker. If the growth goes on beyond that, it is a cache or a leak.",
+        caveat="Copies of a list end at its size a worker. If the growth goes on beyond that, it "
+        "is a cache or a leak.",
     )
 
 
@@ -111,8 +119,12 @@ def growth(case: Case) -> Growth | None:
         one = None
         if len(rows) >= LEAST_SAMPLES:
             one = _growth(process["t_ns"][rows], process["uss_bytes"][rows])
-        elif len(rows) > 1 and process["uss_bytes"][rows[-1]] - process["uss_bytes"][rows[0]] >= LEAST_GROWTH:
-            # USS is dear to read and may be known twice only: then RSS, read every time, has to grow as well.
+        elif (
+            len(rows) > 1
+            and process["uss_bytes"][rows[-1]] - process["uss_bytes"][rows[0]] >= LEAST_GROWTH
+        ):
+            # USS is dear to read and may be known twice only: then RSS, read every time, has to
+            # grow as well.
             rows = samples[process["rss_bytes"][samples] >= 0]
             one = _growth(process["t_ns"][rows], process["rss_bytes"][rows])
         if one is not None:
@@ -140,7 +152,8 @@ def _growth(t_ns: npt.NDArray[np.int64], values: npt.NDArray[np.int64]) -> Growt
 
 
 def theil_sen(t: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> float:
-    """The median of the slopes between all pairs: a few wild samples do not move it. Zero for fewer than two."""
+    """The median of the slopes between all pairs: a few wild samples do not move it. Zero for fewer
+    than two."""
     i, j = np.triu_indices(len(t), 1)
     span = t[j] - t[i]
     apart = span > 0
@@ -148,7 +161,8 @@ def theil_sen(t: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> fl
 
 
 def _room(case: Case) -> tuple[float, str]:
-    """What is left: of the container's limit if it has one below the machine's memory, else of the machine's memory."""
+    """What is left: of the container's limit if it has one below the machine's memory, else of the
+    machine's memory."""
     limit, peak = case.system.cgroup_mem_limit_bytes, case.system.cgroup_mem_peak_bytes
     left = case.system.mem_available_min_bytes
     if limit and peak is not None and (left is None or limit - peak < left):
@@ -157,7 +171,11 @@ def _room(case: Case) -> tuple[float, str]:
 
 
 def _duration(seconds: float) -> str:
-    for limit, scale, unit in ((90, 1, "seconds"), (90 * 60, 60, "minutes"), (48 * 3600, 3600, "hours")):
+    for limit, scale, unit in (
+        (90, 1, "seconds"),
+        (90 * 60, 60, "minutes"),
+        (48 * 3600, 3600, "hours"),
+    ):
         if seconds < limit:
             return f"{count(seconds / scale)} {unit}"
     return f"{count(seconds / 86400)} days"
@@ -165,6 +183,7 @@ def _duration(seconds: float) -> str:
 
 def _code(case: Case, lists: list[Held]) -> str:
     lines = [f"{held.code} = PackedList({held.code})" for held in lists] or [
-        "# for each long list of Python objects that the data set holds: dataset.items = PackedList(dataset.items)"
+        "# for each long list of Python objects that the data set holds: dataset.items = "
+        "PackedList(dataset.items)"
     ]
     return code_from("packed_list", "PackedList", then="\n".join([*lines, loader_code(case), ""]))

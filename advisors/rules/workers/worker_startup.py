@@ -1,20 +1,23 @@
 """Workers that start slowly, because the data set is pickled to each of them.
 
 What it looks for
-    Workers started by spawn or forkserver, at least 1 s from iter() to the first batch (SLOW_START_US) and more than
-    5 % of the time (START_SHARE), with arrays of 10 MB or lists of 100,000 items in the data set (HEAVY_BYTES, LONG).
+    Workers started by spawn or forkserver, at least 1 s from iter() to the first batch
+    (SLOW_START_US) and more than 5 % of the time (START_SHARE), with arrays of 10 MB or lists of
+    100,000 items in the data set (HEAVY_BYTES, LONG).
 
 Why it matters
-    A spawned worker is a new Python: it imports everything again and gets the data set through a pipe, pickled once a
-    worker and one worker after the other. Python 3.14 starts workers this way by default.
+    A spawned worker is a new Python: it imports everything again and gets the data set through a
+    pipe, pickled once a worker and one worker after the other. Python 3.14 starts workers this way
+    by default.
 
 What to change
-    Keep metadata in tensors, which cross in shared memory, or in one packed tensor; open files and data bases in the
-    worker, at first use. Or ask for fork.
+    Keep metadata in tensors, which cross in shared memory, or in one packed tensor; open files and
+    data bases in the worker, at first use. Or ask for fork.
 
 When not to
-    fork copies a process that may hold locks of other threads or a CUDA context: a forked worker must not use CUDA, and
-    hangs now and then beside libraries with threads of their own. That is why it is no longer Python's default.
+    fork copies a process that may hold locks of other threads or a CUDA context: a forked worker
+    must not use CUDA, and hangs now and then beside libraries with threads of their own. That is
+    why it is no longer Python's default.
 """
 
 from __future__ import annotations
@@ -72,11 +75,14 @@ def examine(case: Case) -> Iterator[Outcome]:
     names = ", ".join(held.attribute.name for held in heavy)
     yield case.change(code=_code(case, heavy), startup=LEFT).advise(
         title="Let the workers share the data set's metadata instead of unpickling it",
-        why=f"Each of the {case.num_workers} workers is a new process that gets a pickled copy of the data set "
+        why=f"Each of the {case.num_workers} workers is a new process that gets a pickled copy of "
+        "the data set "
         f"({names}): {us(mean_us)} until the first batch.",
         evidence=evidence,
-        caveat="What __getitem__ gets out of a tensor is a tensor: .item() makes a number of it. Where nothing in the "
-        'workers uses CUDA or threads, multiprocessing_context="fork" starts them without pickling anything.',
+        caveat="What __getitem__ gets out of a tensor is a tensor: .item() makes a number of it. "
+        "Where nothing in the "
+        'workers uses CUDA or threads, multiprocessing_context="fork" starts them without pickling '
+        "anything.",
     )
 
 
@@ -100,4 +106,6 @@ def _code(case: Case, heavy: list[Held]) -> str:
         else:
             lines.append(f"# {held.code}: open or read it in the worker, at first use")
     then = "\n".join([*lines, loader_code(case), ""])
-    return code_from("packed_list", "PackedList", then=then) if packed else f"import torch\n\n{then}"
+    return (
+        code_from("packed_list", "PackedList", then=then) if packed else f"import torch\n\n{then}"
+    )

@@ -1,22 +1,25 @@
 """What crosses from the workers to the training process: too fragmented, pickled, or too big.
 
 What it looks for
-    Workers whose batches cost at least 15 % of the waiting to hand over (WAITING_SHARE), because they hold more than
-    32 tensors (MANY_TENSORS) of less than 4 kB each (TINY_BYTES), because more than 1 MB of each batch is pickled
-    through the pipe (PICKLED_BYTES), or because float64 is shipped where float32 would do.
+    Workers whose batches cost at least 15 % of the waiting to hand over (WAITING_SHARE), because
+    they hold more than 32 tensors (MANY_TENSORS) of less than 4 kB each (TINY_BYTES), because more
+    than 1 MB of each batch is pickled through the pipe (PICKLED_BYTES), or because float64 is
+    shipped where float32 would do.
 
 Why it matters
-    A tensor's data crosses in shared memory, but each tensor costs a file descriptor, a mapping and some messages of
-    its own: 20 to 100 µs whatever its size. Arrays, texts and Python objects are pickled, copied through a pipe and
-    unpickled inside next(), and more workers do not help, since one process receives them all.
+    A tensor's data crosses in shared memory, but each tensor costs a file descriptor, a mapping and
+    some messages of its own: 20 to 100 µs whatever its size. Arrays, texts and Python objects are
+    pickled, copied through a pipe and unpickled inside next(), and more workers do not help, since
+    one process receives them all.
 
 What to change
-    Pack many small tensors into one a dtype in collate_fn and split them in the loop; return tensors instead of arrays
-    and lists; ship the smallest dtype that holds the values.
+    Pack many small tensors into one a dtype in collate_fn and split them in the loop; return
+    tensors instead of arrays and lists; ship the smallest dtype that holds the values.
 
 When not to
-    Without workers nothing crosses. Where handing over is a small part of the waiting, the change only adds code.
-    Packing uses torch.utils._pytree, which is not public: it has been stable, but nothing promises it.
+    Without workers nothing crosses. Where handing over is a small part of the waiting, the change
+    only adds code. Packing uses torch.utils._pytree, which is not public: it has been stable, but
+    nothing promises it.
 """
 
 from __future__ import annotations
@@ -41,10 +44,12 @@ WAITING_SHARE = 0.15
 # docs/causes.md, "Many tiny tensors".
 MANY_TENSORS = 32
 TINY_BYTES = 4096
-# docs/causes.md, "Arrays and objects through the pipe", has a megabyte, for arrays. Objects cost far more a
-# byte: 588 kB of dicts took 100 ms on the reference machine (benchmarks/known_answers.py, many-objects).
+# docs/causes.md, "Arrays and objects through the pipe", has a megabyte, for arrays. Objects cost
+# far more a byte: 588 kB of dicts took 100 ms on the reference machine
+# (benchmarks/known_answers.py, many-objects).
 PICKLED_BYTES = 250_000
-# A batch's cost is by the byte, not by the call, only from about here: a megabyte takes some 0.1 ms a copy.
+# A batch's cost is by the byte, not by the call, only from about here: a megabyte takes some 0.1 ms
+# a copy.
 BIG_BYTES = 4_000_000
 # Above this part of a batch, float64 is worth changing.
 WIDE_SHARE = 0.5
@@ -52,7 +57,8 @@ WIDE_SHARE = 0.5
 
 @dataclass(frozen=True)
 class _Cause:
-    """What makes handing over slow; `left` is what remains of its time after the fix, at best and at worst."""
+    """What makes handing over slow; `left` is what remains of its time after the fix, at best and
+    at worst."""
 
     title: str
     why: str
@@ -85,11 +91,14 @@ def examine(case: Case) -> Iterator[Outcome]:
     if pickled is not None:
         evidence["pickled"] = f"{size(pickled)} a batch"
     call = loader_code(case, collate_fn=Source(cause.collate))
-    then = f"{call}\n" + ("# for batch in map(unpack, loader): ...\n" if "unpack" in cause.functions else "")
+    then = f"{call}\n" + (
+        "# for batch in map(unpack, loader): ...\n" if "unpack" in cause.functions else ""
+    )
     code = code_from("crossing", *cause.functions, then=then, COLLATE=collate_name(case))
     yield case.change(code=code, transfer=cause.left).advise(
         title=cause.title,
-        why=f"A batch takes {us(cost)} to hand over from its worker, {percent(cost / (cost + making))} of all that is "
+        why=f"A batch takes {us(cost)} to hand over from its worker, "
+        f"{percent(cost / (cost + making))} of all that is "
         f"done for it. {cause.why}",
         evidence=evidence,
         caveat=cause.caveat,
@@ -97,7 +106,8 @@ def examine(case: Case) -> Iterator[Outcome]:
 
 
 def waited_share(case: Case) -> float:
-    """Part of all waiting that is handing over: seen in the awaited batch, or in workers busy with packing."""
+    """Part of all waiting that is handing over: seen in the awaited batch, or in workers busy with
+    packing."""
     waiting = case.report.waiting
     packing = waiting.work.get("pack", 0.0) if waiting is not None else 0.0
     return case.waited_for("hand-over", "queue", "unpack") + packing
@@ -105,11 +115,18 @@ def waited_share(case: Case) -> float:
 
 def _cause(case: Case) -> _Cause | None:
     many, pickled, a_batch = tensors(case), pickled_bytes(case), case.report.bytes_per_batch
-    if many is not None and many > MANY_TENSORS and a_batch is not None and a_batch / many < TINY_BYTES:
+    if (
+        many is not None
+        and many > MANY_TENSORS
+        and a_batch is not None
+        and a_batch / many < TINY_BYTES
+    ):
         return _Cause(
             "Pack the batch's many small tensors into one",
-            f"It holds {count(many)} tensors of {size(a_batch / many)} on average, and each crosses by itself.",
-            # A batch of few tensors crosses for a fixed cost; splitting costs a view (1 µs) a tensor.
+            f"It holds {count(many)} tensors of {size(a_batch / many)} on average, and each "
+            "crosses by itself.",
+            # A batch of few tensors crosses for a fixed cost; splitting costs a view (1 µs) a
+            # tensor.
             (min(0.5, 3 / many), 0.5),
             ("collate_packed", "unpack"),
             "collate_packed",
@@ -122,7 +139,8 @@ def _cause(case: Case) -> _Cause | None:
             (0.11, 0.65),  # 8.9 times for small batches, 1.6 for large ones
             ("as_tensor", "collate_tensors"),
             "collate_tensors",
-            "Texts and lists still cross as they are: encode them as numbers in the data set. torch.from_numpy shares "
+            "Texts and lists still cross as they are: encode them as numbers in the data set. "
+            "torch.from_numpy shares "
             "memory, so code that expects arrays gets them from tensor.numpy().",
         )
     wide = _wide_share(case)
@@ -141,5 +159,9 @@ def _cause(case: Case) -> _Cause | None:
 def _wide_share(case: Case) -> float:
     leaves = [leaf for leaf in case.inspection.leaves if leaf.nbytes]
     total = sum(leaf.nbytes or 0 for leaf in leaves)
-    wide = sum(leaf.nbytes or 0 for leaf in leaves if leaf.kind == "tensor" and (leaf.dtype or "").endswith("float64"))
+    wide = sum(
+        leaf.nbytes or 0
+        for leaf in leaves
+        if leaf.kind == "tensor" and (leaf.dtype or "").endswith("float64")
+    )
     return wide / total if total else 0.0

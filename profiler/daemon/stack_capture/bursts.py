@@ -1,4 +1,5 @@
-"""When a burst of stack samples is due, by itself or because somebody asks, and the file each one ends in."""
+"""When a burst of stack samples is due, by itself or because somebody asks, and the file each one
+ends in."""
 
 from __future__ import annotations
 
@@ -31,22 +32,33 @@ LOOK_NS = 1_000_000_000
 RARE_LOOK_NS = 5_000_000_000
 EARLY_LOOKS_NS = 10_000_000_000  # how long a run is looked at four times a second
 OFTEN_NS = 60_000_000_000  # how long a run is looked at once a second
-# Workers that hand over batch after batch map and unmap shared memory all the time, which a reading holds up: at a step
-# of 1 ms, 17 readings a second of three processes cost 9 %; at 3 ms, less than 3 (benchmarks/stacks_cost.py).
+# Workers that hand over batch after batch map and unmap shared memory all the time, which a reading
+# holds up: at a step of 1 ms, 17 readings a second of three processes cost 9 %; at 3 ms, less than
+# 3 (benchmarks/stacks_cost.py).
 QUICK_STEP_NS = 3_500_000
-# What a burst costs the loop itself is seen on the spot: a loop whose steps take so much longer in it than before gets
-# no more of it than this long.
+# What a burst costs the loop itself is seen on the spot: a loop whose steps take so much longer in
+# it than before gets no more of it than this long.
 COST_SEEN_NS = 2_000_000_000
 COSTLY = 1.1
 COST_STEPS = 100  # on both sides, for their means to say something
 
-OFF = "stacks are switched off (LOADERSCOPE_STACKS=0, or stacks=False); `loaderscope stacks` takes them on demand"
-YOUNG = "the run was not steady for long enough: stacks are taken after 20 batches and 3 s, of a slow loader within 1 s"
-COMPUTING = "loading was not what the loop waited for, so none were taken; `loaderscope stacks` takes them on demand"
+OFF = (
+    "stacks are switched off (LOADERSCOPE_STACKS=0, or stacks=False); `loaderscope stacks` takes "
+    "them on demand"
+)
+YOUNG = (
+    "the run was not steady for long enough: stacks are taken after 20 batches and 3 s, of a "
+    "slow loader within 1 s"
+)
+COMPUTING = (
+    "loading was not what the loop waited for, so none were taken; `loaderscope stacks` "
+    "takes them on demand"
+)
 
 
 class Bursts:
-    """Of one sampler. `tick` is called at each of its ticks and never raises; `close` at its end."""
+    """Of one sampler. `tick` is called at each of its ticks and never raises; `close` at its
+    end."""
 
     def __init__(
         self,
@@ -59,7 +71,8 @@ class Bursts:
         start: StartRecording = Recording,
         platform: str = sys.platform,
     ) -> None:
-        """`cores`: how many the training may use. `program`: py-spy, looked for where it is not given."""
+        """`cores`: how many the training may use. `program`: py-spy, looked for where it is not
+        given."""
         self.system = system
         self.root = root
         self._request = run / REQUEST
@@ -70,9 +83,13 @@ class Bursts:
         self._start = start
         self._possible = platform.startswith("linux")
         self._watchers: dict[Path, Watcher] = {}
-        self._taken: dict[Path, list[int]] = {}  # when, the automatic bursts of each training process
+        self._taken: dict[
+            Path, list[int]
+        ] = {}  # when, the automatic bursts of each training process
         self._burst: StackCapture | None = None
-        self._uncosted: tuple[Watcher, Loop, float, int] | None = None  # the loop, its step before, when to look
+        self._uncosted: tuple[Watcher, Loop, float, int] | None = (
+            None  # the loop, its step before, when to look
+        )
         self._waiting: Asked | None = None
         self._number = 0
         self._slower = 1.0
@@ -116,7 +133,11 @@ class Bursts:
 
     def _look(self, now: int, living: Sequence[Main]) -> None:
         """Whether a training process has come to where a burst is due."""
-        if not living or now < self._look_due_ns or sum(map(len, self._taken.values())) >= MAX_AUTOMATIC:
+        if (
+            not living
+            or now < self._look_due_ns
+            or sum(map(len, self._taken.values())) >= MAX_AUTOMATIC
+        ):
             return
         eager = any(main.stacks == "eager" for main in living)
         self._look_due_ns = now + (0 if eager else self._pace(now - self._begun_ns))
@@ -125,7 +146,11 @@ class Bursts:
         wanted = [main for main in living if main.stacks != "off" and main.probe is not None]
         for main in wanted:
             times = self._taken.get(main.directory, [])
-            if len(times) >= 2 or (times and now - times[-1] < AGAIN_NS) or (times and main.stacks == "eager"):
+            if (
+                len(times) >= 2
+                or (times and now - times[-1] < AGAIN_NS)
+                or (times and main.stacks == "eager")
+            ):
                 continue
             watcher = self._watchers.get(main.directory)
             if watcher is None:
@@ -200,7 +225,8 @@ class Bursts:
             self._begin(now, *self._most_waiting(at_work), asked)
 
     def _most_waiting(self, living: Sequence[Main]) -> tuple[Main, int | None, float | None]:
-        """The process and its loader that waited longest for its data since the last look, and the mean step, ns."""
+        """The process and its loader that waited longest for its data since the last look, and the
+        mean step, ns."""
         best: tuple[int, Main, int | None, float | None] = (-1, living[0], None, None)
         for main in living:
             watcher = self._watchers.setdefault(main.directory, Watcher(main.directory))
@@ -210,7 +236,9 @@ class Bursts:
                     best = loop.wait_ns, main, loop.loader, loop.step_mean_ns
         return best[1:]
 
-    def _begin(self, now: int, main: Main, loader: int | None, step_ns: float | None, asked: Asked | None) -> None:
+    def _begin(
+        self, now: int, main: Main, loader: int | None, step_ns: float | None, asked: Asked | None
+    ) -> None:
         program = self._program or "py-spy"
         slower = self._slower
         if main.workers and step_ns:
@@ -246,7 +274,8 @@ class Bursts:
         self._number = min(self._number + 1, MAX_FILES - 1)
 
     def _abandon(self, reason: str) -> None:
-        """Something failed that should not have: no burst is left at work, and the reason is said."""
+        """Something failed that should not have: no burst is left at work, and the reason is
+        said."""
         burst, self._burst = self._burst, None
         if burst is not None:
             burst.abandon()

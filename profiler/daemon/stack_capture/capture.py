@@ -1,10 +1,11 @@
 """One burst of stack samples: its recordings side by side, and what they have seen together.
 
-py-spy runs as the sampler's child, one for main and one for each of a few workers (workers of a loader are alike). With
-`--subprocesses` one would do for all, at 1.5 times the cost: it looks through /proc for new children ten times a second
-(measured: 0.6 ms of CPU a reading of a process with three Python threads, 1.0 ms with that option). A burst has two
-parts, the stacks with idle threads and then, shorter, who holds the GIL. Nothing here ever waits: each tick looks at
-what has come about.
+py-spy runs as the sampler's child, one for main and one for each of a few workers (workers of a
+loader are alike). With `--subprocesses` one would do for all, at 1.5 times the cost: it looks
+through /proc for new children ten times a second (measured: 0.6 ms of CPU a reading of a process
+with three Python threads, 1.0 ms with that option). A burst has two parts, the stacks with idle
+threads and then, shorter, who holds the GIL. Nothing here ever waits: each tick looks at what has
+come about.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class Plan:
 
 
 def plan(cores: float, processes: int, asked: Asked | None, eager: bool, slower: float) -> Plan:
-    """For so many processes on so many cores; `slower` divides the rate where a burst was dearer than allowed."""
+    """For so many processes on so many cores; `slower` divides the rate where a burst was dearer
+    than allowed."""
     seconds = EAGER_SECONDS if eager else SECONDS
     if asked is not None and asked.seconds is not None:
         seconds = asked.seconds
@@ -75,14 +77,21 @@ def plan(cores: float, processes: int, asked: Asked | None, eager: bool, slower:
     if asked is not None and asked.native:
         seconds, rate, gil_seconds = min(seconds, NATIVE_SECONDS), NATIVE_HZ, 0
     limit_s = CPU_SHARE * cores * seconds * (3 if eager else 1)
-    return Plan(max(LEAST_HZ, round(rate)), seconds, gil_seconds, int(limit_s * 1e9) + processes * CPU_START_NS)
+    return Plan(
+        max(LEAST_HZ, round(rate)),
+        seconds,
+        gil_seconds,
+        int(limit_s * 1e9) + processes * CPU_START_NS,
+    )
 
 
 def targets_of(main: Main, loader: int | None, most: int) -> list[Target]:
     """The training process and at most so many of its workers, those of `loader` first."""
     assert main.probe is not None
     owner = main.probe.pid
-    ranked = sorted(main.workers.items(), key=lambda item: (item[1].loader != loader, item[1].worker))
+    ranked = sorted(
+        main.workers.items(), key=lambda item: (item[1].loader != loader, item[1].worker)
+    )
     chosen = [Target(pid, owner, worker.worker, worker.loader) for pid, worker in ranked[:most]]
     return [Target(owner, owner), *chosen]
 
@@ -119,9 +128,13 @@ class StackCapture:
         self._plan = plan(cores, len(self._targets), asked, main.stacks == "eager", slower)
         self._gil_seconds = self._plan.gil_seconds
         # Processes that somebody else had stopped before.
-        self._stopped = {one.pid for one in self._targets if self.native and state_of(one.pid) in (b"T", b"t")}
+        self._stopped = {
+            one.pid for one in self._targets if self.native and state_of(one.pid) in (b"T", b"t")
+        }
         self._t_begin_ns, self._t_end_ns = now, 0
-        self._deadline_ns = now + self._plan.seconds * 1_000_000_000 + (NATIVE_HUNG_NS if self.native else HUNG_NS)
+        self._deadline_ns = (
+            now + self._plan.seconds * 1_000_000_000 + (NATIVE_HUNG_NS if self.native else HUNG_NS)
+        )
         self._cpu_begin_s = _children_s()
         self._merged = Merged()
         self._gil: dict[int, float] = {}
@@ -208,7 +221,15 @@ class StackCapture:
 
     def _read(self, target: Target, seconds: int, rate_hz: int, gil: bool) -> None:
         try:
-            one = self._start(self._program, target.pid, self._folder, rate_hz, seconds, native=self.native, gil=gil)
+            one = self._start(
+                self._program,
+                target.pid,
+                self._folder,
+                rate_hz,
+                seconds,
+                native=self.native,
+                gil=gil,
+            )
         except OSError as error:
             self._failures.append(f"py-spy cannot be started: {error.strerror or error}")
         else:
@@ -236,7 +257,11 @@ class StackCapture:
     def _relieve(self, now: int) -> None:
         """Go on with the workers of a new epoch where those of the last have ended."""
         left_ns = self._t_begin_ns + self._plan.seconds * 1_000_000_000 - now
-        if left_ns < RELIEF_NS or self._main.probe is None or any(one.gil for one in self._recordings):
+        if (
+            left_ns < RELIEF_NS
+            or self._main.probe is None
+            or any(one.gil for one in self._recordings)
+        ):
             return
         at_work = {one.pid for one in self._recordings if not one.over}
         known = {one.pid for one in self._targets}
@@ -268,7 +293,8 @@ class StackCapture:
 
     def _take_gil(self, one: Recording) -> None:
         outcome = one.outcome()
-        # py-spy counts the looks that found the GIL held; one that ended before its time does not say of how many.
+        # py-spy counts the looks that found the GIL held; one that ended before its time does not
+        # say of how many.
         looks = 0 if one.pid in self._gone else one.rate_hz * one.seconds - (outcome.errors or 0)
         if outcome.status == 0 and outcome.samples is not None and looks > 0:
             self._gil[one.pid] = min(1.0, outcome.samples / looks)
@@ -287,7 +313,8 @@ class StackCapture:
             self._failures.append(f"what py-spy wrote cannot be read: {type(error).__name__}")
 
     def _wake(self) -> None:
-        """A process that py-spy left stopped goes on; one that somebody else had stopped does not."""
+        """A process that py-spy left stopped goes on; one that somebody else had stopped does
+        not."""
         for target in self._targets if self.native else ():
             if target.pid not in self._stopped and state_of(target.pid) == b"T":
                 with suppress(OSError):

@@ -1,4 +1,5 @@
-"""From py-spy's speedscope files to one small file a burst: equal stacks counted, frames once, rare stacks dropped."""
+"""From py-spy's speedscope files to one small file a burst: equal stacks counted, frames once, rare
+stacks dropped."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Merged:
     def add(self, process: int, pid: int, path: Path, native: bool) -> int:
         """Take in what py-spy wrote of one process; returns how many samples it took of it.
 
-        Raises OSError, ValueError, KeyError, TypeError or IndexError for a file that is not what it should be.
+        Raises OSError, ValueError, KeyError, TypeError or IndexError for a file that is not what it
+        should be.
         """
         if os.stat(path).st_size > MAX_INPUT_BYTES:
             raise ValueError("it has too many threads, or too deep stacks, to be taken in")
@@ -56,13 +58,16 @@ class Merged:
         return self.frames.setdefault(place, len(self.frames))
 
     def told(self) -> dict[str, Any]:
-        """`frames`, `stacks` and `dropped` (samples of stacks there was no room for), as JSON values."""
+        """`frames`, `stacks` and `dropped` (samples of stacks there was no room for), as JSON
+        values."""
         room = MAX_OUTPUT_CHARACTERS
         places = list(self.frames)
         kept: dict[int, int] = {}
         stacks: list[list[Any]] = []
         dropped = 0
-        for (process, thread, stack), count in sorted(self.counts.items(), key=lambda item: -item[1]):
+        for (process, thread, stack), count in sorted(
+            self.counts.items(), key=lambda item: -item[1]
+        ):
             new = [at for at in dict.fromkeys(stack) if at not in kept]
             # About what they take as JSON; characters outside ASCII take six.
             cost = 40 + 6 * len(thread) + 7 * len(stack)

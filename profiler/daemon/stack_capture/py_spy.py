@@ -22,8 +22,11 @@ MISSING = "py-spy is not installed here: pip install py-spy"
 NOT_LINUX = "stacks are taken on Linux only (elsewhere py-spy needs the rights of an administrator)"
 
 
-def find_py_spy(environ: Mapping[str, str] = os.environ, executable: str = sys.executable) -> str | None:
-    """The program: beside this Python, in its scripts folder, or on the PATH; None where there is none."""
+def find_py_spy(
+    environ: Mapping[str, str] = os.environ, executable: str = sys.executable
+) -> str | None:
+    """The program: beside this Python, in its scripts folder, or on the PATH; None where there is
+    none."""
     places = [os.path.dirname(executable), sysconfig.get_path("scripts")]
     for place in places:
         path = os.path.join(place or "/nowhere", "py-spy")
@@ -35,7 +38,8 @@ def find_py_spy(environ: Mapping[str, str] = os.environ, executable: str = sys.e
 
 
 class Outcome(NamedTuple):
-    """How a recording ended. `samples` and `errors` are py-spy's own counts, None where it did not say."""
+    """How a recording ended. `samples` and `errors` are py-spy's own counts, None where it did not
+    say."""
 
     status: int
     samples: int | None
@@ -44,10 +48,18 @@ class Outcome(NamedTuple):
 
 
 class Recording:
-    """One py-spy at work on one process, writing to files of the system directory that it removes at the end."""
+    """One py-spy at work on one process, writing to files of the system directory that it removes
+    at the end."""
 
     def __init__(
-        self, program: str, pid: int, folder: Path, rate_hz: int, seconds: int, native: bool = False, gil: bool = False
+        self,
+        program: str,
+        pid: int,
+        folder: Path,
+        rate_hz: int,
+        seconds: int,
+        native: bool = False,
+        gil: bool = False,
     ) -> None:
         """Raises OSError where it cannot be started."""
         self.pid = pid
@@ -58,11 +70,27 @@ class Recording:
         self._said = folder / f".stacks-{pid}.txt"
         self._outcome: Outcome | None = None
         options = ["--gil"] if gil else ["--idle"]
-        # Without --nonblocking py-spy stops the process while it reads it: only native frames need that.
+        # Without --nonblocking py-spy stops the process while it reads it: only native frames need
+        # that.
         options.append("--native" if native else "--nonblocking")
         command = [
-            *(program, "record", "--pid", str(pid), "--rate", str(rate_hz), "--duration", str(seconds)),
-            *("--full-filenames", "--format", "speedscope", "--output", os.devnull if gil else str(self.output)),
+            *(
+                program,
+                "record",
+                "--pid",
+                str(pid),
+                "--rate",
+                str(rate_hz),
+                "--duration",
+                str(seconds),
+            ),
+            *(
+                "--full-filenames",
+                "--format",
+                "speedscope",
+                "--output",
+                os.devnull if gil else str(self.output),
+            ),
             *options,
         ]
         fd = os.open(self._said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -75,9 +103,12 @@ class Recording:
                 cwd="/",
                 close_fds=True,
                 env={"PATH": os.defpath, "RUST_BACKTRACE": "0"},
-                # A py-spy that stops a process must be let finish, or it may leave that process stopped. The sampler's
-                # one other thread only calls NVML, of which the child needs nothing.
-                preexec_fn=_ends_with_parent(os.getpid(), signal.SIGINT if native else signal.SIGKILL),  # noqa: PLW1509
+                # A py-spy that stops a process must be let finish, or it may leave that process
+                # stopped. The sampler's one other thread only calls NVML, of which the child needs
+                # nothing.
+                preexec_fn=_ends_with_parent(  # noqa: PLW1509
+                    os.getpid(), signal.SIGINT if native else signal.SIGKILL
+                ),
             )
         except BaseException:
             self._said.unlink(missing_ok=True)
@@ -135,7 +166,8 @@ class Recording:
 
 
 def _ends_with_parent(parent: int, number: int) -> Callable[[], Any]:
-    """What the child does before it becomes py-spy: end with the sampler, and hear SIGINT, unlike the sampler."""
+    """What the child does before it becomes py-spy: end with the sampler, and hear SIGINT, unlike
+    the sampler."""
     import ctypes
 
     prctl = ctypes.CDLL(None).prctl
@@ -157,8 +189,15 @@ def why_failed(message: str, root: Path = Path("/")) -> str:
         return not_permitted(root)
     if "no such file" in lowered or "no such process" in lowered or "process ended" in lowered:
         return "the process had ended"
-    lines = [line.strip() for line in message.splitlines() if line.strip() and not line.startswith("py-spy>")]
-    first = next((line for line in lines if line.startswith("Error:")), lines[0] if lines else "it said nothing")
+    lines = [
+        line.strip()
+        for line in message.splitlines()
+        if line.strip() and not line.startswith("py-spy>")
+    ]
+    first = next(
+        (line for line in lines if line.startswith("Error:")),
+        lines[0] if lines else "it said nothing",
+    )
     return f"py-spy failed: {first.removeprefix('Error:').strip()[:200]}"
 
 
@@ -166,17 +205,25 @@ def not_permitted(root: Path = Path("/")) -> str:
     """Why another process of the same user cannot be read, and how to permit it."""
     scope = ptrace_scope(root)
     if scope is not None and scope >= 3:
-        return "the kernel forbids it until the next boot (ptrace_scope 3): boot with kernel.yama.ptrace_scope=1"
+        return (
+            "the kernel forbids it until the next boot (ptrace_scope 3): boot with "
+            "kernel.yama.ptrace_scope=1"
+        )
     if scope == 2:
-        return "only root may read stacks here (ptrace_scope 2): sudo sysctl kernel.yama.ptrace_scope=1"
+        return (
+            "only root may read stacks here (ptrace_scope 2): sudo sysctl "
+            "kernel.yama.ptrace_scope=1"
+        )
     return (
-        "reading stacks is not permitted here: in a container start it with --cap-add=SYS_PTRACE (Kubernetes: "
+        "reading stacks is not permitted here: in a container start it with --cap-add=SYS_PTRACE "
+        "(Kubernetes: "
         "securityContext.capabilities.add), and as the user who trains"
     )
 
 
 def ptrace_scope(root: Path = Path("/")) -> int | None:
-    """What Yama permits: 0 all of one's own processes, 1 those that allow it, 2 root only, 3 none; None: no Yama."""
+    """What Yama permits: 0 all of one's own processes, 1 those that allow it, 2 root only, 3 none;
+    None: no Yama."""
     try:
         return int((root / "proc/sys/kernel/yama/ptrace_scope").read_text())
     except (OSError, ValueError):

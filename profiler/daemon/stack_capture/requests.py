@@ -1,4 +1,5 @@
-"""A request for a burst, as it lies in the run directory: whoever wrote it, it is checked and bounded."""
+"""A request for a burst, as it lies in the run directory: whoever wrote it, it is checked and
+bounded."""
 
 from __future__ import annotations
 
@@ -22,16 +23,25 @@ class Asked:
 
 
 def checked_request(data: bytes) -> Asked | None:
-    """A request as far as it makes sense; None for anything else. Bounds: 1 to 30 seconds, whole."""
+    """A request as far as it makes sense; None for anything else. Bounds: 1 to 30 seconds,
+    whole."""
     try:
         told = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(told, dict) or not isinstance(told.get("nonce"), str) or not _NONCE.fullmatch(told["nonce"]):
+    if (
+        not isinstance(told, dict)
+        or not isinstance(told.get("nonce"), str)
+        or not _NONCE.fullmatch(told["nonce"])
+    ):
         return None
     seconds = told.get("seconds")
     whole = None
-    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and not math.isnan(float_of(seconds)):
+    if (
+        isinstance(seconds, int | float)
+        and not isinstance(seconds, bool)
+        and not math.isnan(float_of(seconds))
+    ):
         whole = math.ceil(max(1.0, min(float(MAX_SECONDS), float_of(seconds))))
     return Asked(told["nonce"], told.get("native") is True, whole)
 

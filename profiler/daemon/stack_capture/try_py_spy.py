@@ -1,4 +1,5 @@
-"""Trying for real whether stacks can be read here: on a process of our own, that permits it as a training does."""
+"""Trying for real whether stacks can be read here: on a process of our own, that permits it as a
+training does."""
 
 from __future__ import annotations
 
@@ -27,13 +28,17 @@ sys.stdin.read()
 
 
 def try_stacks(program: str, root: Path = Path("/"), platform: str = sys.platform) -> str | None:
-    """Why py-spy (`program`) cannot read a process of this user; None where it can. Takes about 0.2 s. Never raises."""
+    """Why py-spy (`program`) cannot read a process of this user; None where it can. Takes about 0.2
+    s. Never raises."""
     if not platform.startswith("linux"):
         return NOT_LINUX
     code = _SUBJECT.format(option=PR_SET_PTRACER, parent=os.getpid())
     try:
         with subprocess.Popen(
-            [sys.executable, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, "-S", "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         ) as subject:
             try:
                 assert subject.stdout is not None

@@ -14,16 +14,19 @@ STEADY_NS = 3_000_000_000
 WAITING_SHARE = 0.1  # of a step; with less, loading as fast as can be would not be noticed
 EAGER_BATCHES = 6
 EAGER_NS = 1_000_000_000
-# Whoever tries a loader for the first time stops it after some seconds: where a quarter of each step or more is
-# waiting, and steps so long that reading stacks costs them little (benchmarks/stacks_cost.py), it is certain sooner.
-# So many batches and so long, either of them.
+# Whoever tries a loader for the first time stops it after some seconds: where a quarter of each
+# step or more is waiting, and steps so long that reading stacks costs them little
+# (benchmarks/stacks_cost.py), it is certain sooner. So many batches and so long, either of them.
 EARLY = ((10, 500_000_000), (4, 1_000_000_000))
 EARLY_SHARE = 0.25
 EARLY_STEP_NS = 2_000_000
 AT_MOST = 256  # records taken in a look: more would cost more than they tell
 
 _LANE = re.compile(r"(batches(\d{1,9})x\d{1,9})-\d+\.seg")
-_T, _WAIT, _EPOCH = (next(at for at, f in enumerate(BATCH.fields) if f.name == n) for n in ("t_ns", "wait_ns", "epoch"))
+_T, _WAIT, _EPOCH = (
+    next(at for at, f in enumerate(BATCH.fields) if f.name == n)
+    for n in ("t_ns", "wait_ns", "epoch")
+)
 
 
 class Loop:
@@ -42,7 +45,12 @@ class Loop:
 
     def look(self) -> None:
         for record in self._tail.new():
-            seq, t_ns, wait_ns, epoch = int(record[0]), int(record[_T]), int(record[_WAIT]), int(record[_EPOCH])
+            seq, t_ns, wait_ns, epoch = (
+                int(record[0]),
+                int(record[_T]),
+                int(record[_WAIT]),
+                int(record[_EPOCH]),
+            )
             if t_ns < 0 or wait_ns < 0:
                 continue
             handed = t_ns + wait_ns
@@ -50,7 +58,8 @@ class Loop:
             self.first_ns = handed if self.first_ns < 0 else self.first_ns
             self.last_ns = handed
             if self._previous is not None and self._previous[:2] == (seq - 1, epoch):
-                # The first batch of an epoch is not looked at: its waiting is the start of the workers.
+                # The first batch of an epoch is not looked at: its waiting is the start of the
+                # workers.
                 self.wait_ns += wait_ns
                 self.step_ns += max(0, handed - self._previous[2])
                 self._steps += 1
@@ -105,5 +114,9 @@ class Watcher:
     def steady(self, eager: bool = False) -> list[Loop]:
         """The loops under way for long enough to be judged, the one that waited longest first."""
         batches, span = (EAGER_BATCHES, EAGER_NS) if eager else (BATCHES, STEADY_NS)
-        old = [loop for loop in self.loops.values() if loop.lasts(batches, span) or loop.slow_for_certain]
+        old = [
+            loop
+            for loop in self.loops.values()
+            if loop.lasts(batches, span) or loop.slow_for_certain
+        ]
         return sorted(old, key=lambda loop: -loop.wait_ns)

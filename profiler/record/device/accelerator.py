@@ -1,6 +1,8 @@
-"""Which device this process uses, and what its backend offers: CUDA, ROCm, XPU, MPS, NPU, HPU, whatever torch can have.
+"""Which device this process uses, and what its backend offers: CUDA, ROCm, XPU, MPS, NPU, HPU,
+whatever torch can have.
 
-Everything is looked up by feature. Nothing here sets a device up: what the program has not initialised is not asked.
+Everything is looked up by feature. Nothing here sets a device up: what the program has not
+initialised is not asked.
 """
 
 from __future__ import annotations
@@ -29,9 +31,13 @@ class Accelerator:
         self.kind = kind
         self._module = module
         general = getattr(torch, "accelerator", None)
-        index = getattr(module, "current_device", None) or getattr(general, "current_device_index", None)
+        index = getattr(module, "current_device", None) or getattr(
+            general, "current_device_index", None
+        )
         self.current_device: Callable[[], int] = index or (lambda: 0)
-        self.capturing: Callable[[], bool] = getattr(module, "is_current_stream_capturing", None) or (lambda: False)
+        self.capturing: Callable[[], bool] = getattr(
+            module, "is_current_stream_capturing", None
+        ) or (lambda: False)
         # The current stream, None where the backend does not tell.
         self.stream: Callable[[], Any] | None = getattr(module, "current_stream", None)
         self._event: Callable[..., Event] | None = getattr(module, "Event", None)
@@ -51,7 +57,8 @@ class Accelerator:
 
 
 def in_use() -> Accelerator | str | None:
-    """The device the program has initialised; None for none so far, a sentence where that cannot be known."""
+    """The device the program has initialised; None for none so far, a sentence where that cannot be
+    known."""
     import torch
 
     unknown = None

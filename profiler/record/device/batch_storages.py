@@ -1,7 +1,9 @@
-"""The memory that a batch lies in, however it is nested: in containers, dataclasses, and objects with attributes.
+"""The memory that a batch lies in, however it is nested: in containers, dataclasses, and objects
+with attributes.
 
-Containers are opened by their base class's own methods, objects by their instance dictionary: no code of the user's
-runs. That is how a `BatchEncoding`, a `TensorDict`, a graph library's `Batch` and a class of one's own hold theirs.
+Containers are opened by their base class's own methods, objects by their instance dictionary: no
+code of the user's runs. That is how a `BatchEncoding`, a `TensorDict`, a graph library's `Batch`
+and a class of one's own hold theirs.
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ MAX_OBJECTS = 64
 DEPTH = 8
 
 _LEAVES = (int, str, float, bool, type(None), bytes)
-_CONTAINERS: tuple[tuple[Any, Any], ...] = ((dict, dict.values), (list, list.__iter__), (tuple, tuple.__iter__))
+_CONTAINERS: tuple[tuple[Any, Any], ...] = (
+    (dict, dict.values),
+    (list, list.__iter__),
+    (tuple, tuple.__iter__),
+)
 
 
 def storages_of(batch: Any) -> list[torch.UntypedStorage]:

@@ -1,10 +1,12 @@
-"""Noticing host-to-device copies: `Tensor.to`, `Tensor.copy_` and the like of `Tensor.cuda`, wrapped while a device is
-timed. All ways of copying a batch come to these: a framework's function for nested batches, a batch's own `to`.
+"""Noticing host-to-device copies: `Tensor.to`, `Tensor.copy_` and the like of `Tensor.cuda`,
+wrapped while a device is timed. All ways of copying a batch come to these: a framework's function
+for nested batches, a batch's own `to`.
 
-The wrappers are attributes of `torch.Tensor`, in front of the C methods it inherits, and are deleted again without a
-trace. A copy belongs to the batch whose memory it reads, in whatever thread, or to the batch last handed over in its
-thread. Counted are copies of the batch's own tensors, and of tensors derived from it of at least SMALL bytes, so that a
-scalar moved in the training step does not pass for data.
+The wrappers are attributes of `torch.Tensor`, in front of the C methods it inherits, and are
+deleted again without a trace. A copy belongs to the batch whose memory it reads, in whatever
+thread, or to the batch last handed over in its thread. Counted are copies of the batch's own
+tensors, and of tensors derived from it of at least SMALL bytes, so that a scalar moved in the
+training step does not pass for data.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ EMPTY_CALLS = 5
 _kinds: set[str] = set()
 
 _by_thread: dict[int, Copied] = {}
-# By a weak reference to a tensor's storage, which is the number that names it: while it is held, no other storage has
-# that number, though the memory be another's by then.
+# By a weak reference to a tensor's storage, which is the number that names it: while it is held, no
+# other storage has that number, though the memory be another's by then.
 _by_memory: dict[int, Copied] = {}
 _memory_of: dict[int, list[int]] = {}
 _methods: dict[str, Any] = {}
@@ -52,10 +54,16 @@ class Copied(Protocol):
         """The device's event from before the copy, or None."""
 
     def after_copy(
-        self, start: Any, host_ns: int, nbytes: int, pinned: bool | None, blocking: bool, issuing_ns: int
+        self,
+        start: Any,
+        host_ns: int,
+        nbytes: int,
+        pinned: bool | None,
+        blocking: bool,
+        issuing_ns: int,
     ) -> None:
-        """The copy was issued; such a call takes `issuing_ns` of `host_ns` before the device is asked for anything.
-        `pinned` is None where the backend does not tell."""
+        """The copy was issued; such a call takes `issuing_ns` of `host_ns` before the device is
+        asked for anything. `pinned` is None where the backend does not tell."""
 
 
 def install(kind: str) -> None:
@@ -177,7 +185,9 @@ class _Found:
         self.blocking = not non_blocking
         self.nbytes = source.numel() * source.element_size()
         self.pinned: bool | None = None
-        with suppress(NotImplementedError, RuntimeError):  # a backend that knows no page-locked memory
+        with suppress(
+            NotImplementedError, RuntimeError
+        ):  # a backend that knows no page-locked memory
             self.pinned = source.is_pinned()
         self.start = batch.before_copy()
 
@@ -216,7 +226,9 @@ def _noticed(name: str, original: Any, copied: _Copied) -> Callable[..., Any]:
         took = now_ns() - t0
         try:
             issuing = _issuing_ns.get(name, _issuing_ns["to"])
-            found.batch.after_copy(found.start, took, found.nbytes, found.pinned, found.blocking, issuing)
+            found.batch.after_copy(
+                found.start, took, found.nbytes, found.pinned, found.blocking, issuing
+            )
         except Exception as error:
             if not is_ours(error):
                 raise
@@ -225,13 +237,16 @@ def _noticed(name: str, original: Any, copied: _Copied) -> Callable[..., Any]:
     return call
 
 
-# What the arguments of the wrapped methods say: what is copied to a device, and whether without waiting; else None.
+# What the arguments of the wrapped methods say: what is copied to a device, and whether without
+# waiting; else None.
 
 
 def _to(self: Any, *args: Any, **kwargs: Any) -> tuple[Any, bool] | None:
     if not _observable(self):
         return None
-    if len(args) == 1 and type(args[0]) in (str, torch.device) and kwargs.keys() <= _OFTEN:  # as most people copy
+    if (
+        len(args) == 1 and type(args[0]) in (str, torch.device) and kwargs.keys() <= _OFTEN
+    ):  # as most people copy
         kind = args[0].partition(":")[0] if type(args[0]) is str else args[0].type
         return (self, bool(kwargs.get("non_blocking", False))) if kind in _kinds else None
     other = args[0] if args else kwargs.get("tensor")

@@ -1,12 +1,13 @@
-"""Time on the device by events, never by waiting: two a step, and two a copy of some batches. They are recorded on the
-loop's own stream, and read once they are done (`step_log`).
+"""Time on the device by events, never by waiting: two a step, and two a copy of some batches. They
+are recorded on the loop's own stream, and read once they are done (`step_log`).
 
-Only the stream current at those moments is seen; work on other streams is not. A backend whose events carry no times
-has its copies counted all the same; times then stay None, with the reason.
+Only the stream current at those moments is seen; work on other streams is not. A backend whose
+events carry no times has its copies counted all the same; times then stay None, with the reason.
 
-Every step is timed. Copies are looked at of a loop's first batches, and then of one batch in some 64, at distances that
-follow no rhythm of the loop: what is seen of a copy costs some microseconds, which a step of a hundred cannot spare. Of
-long steps more are looked at, as long as that takes a thousandth of the time.
+Every step is timed. Copies are looked at of a loop's first batches, and then of one batch in some
+64, at distances that follow no rhythm of the loop: what is seen of a copy costs some microseconds,
+which a step of a hundred cannot spare. Of long steps more are looked at, as long as that takes a
+thousandth of the time.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ if TYPE_CHECKING:
     from ...store.lanes.lane import Window
     from ..session.session import Session
 
-# From one batch whose copies are looked at to the next, once the loop's steps have been looked at closely.
+# From one batch whose copies are looked at to the next, once the loop's steps have been looked at
+# closely.
 APART = (32, 96)
-# Or as soon as looking at the last one is a thousandth of the time since then: it takes so long, and so long a copy.
+# Or as soon as looking at the last one is a thousandth of the time since then: it takes so long,
+# and so long a copy.
 LOOK_NS, COPY_NS, SPARED = 15_000, 5_000, 1_000
-# A thread of the program's may copy a batch when the loop has gone on; so many batches are remembered for it.
+# A thread of the program's may copy a batch when the loop has gone on; so many batches are
+# remembered for it.
 LATE = 4
 # In slow loops events are read more often than steps are looked at, for those who look on.
 READ_EVERY_NS = 100_000_000
@@ -45,7 +49,8 @@ DEVICE_STEPS = "device_steps"
 
 
 def device_clock(step: Timed) -> DeviceClock | None:
-    """A device clock, if the training code has set up a device in this process; this never sets one up."""
+    """A device clock, if the training code has set up a device in this process; this never sets one
+    up."""
     recorder = step.recorder
     try:
         device = in_use()
@@ -96,7 +101,9 @@ class DeviceClock(StepMarks):
     def __init__(self, step: Timed, device: Accelerator) -> None:
         self.recorder = step.recorder
         self._device = device
-        self._step_of = weakref.ref(step)  # an iterator that is dropped gives its lane back, whatever is left to read
+        self._step_of = weakref.ref(
+            step
+        )  # an iterator that is dropped gives its lane back, whatever is left to read
         self._drained = False
         self._steps = StepLog(self)
         self._open: HandedOver | None = None
@@ -114,7 +121,8 @@ class DeviceClock(StepMarks):
     # Called by `entered` and `handed_over`, which pass on to `failed` what goes wrong.
 
     def due(self) -> None:
-        """A step is over, and another begins, of which one or the other is looked at; or it is time to read."""
+        """A step is over, and another begins, of which one or the other is looked at; or it is time
+        to read."""
         if self._drained:  # workers that are kept: a new epoch of the same iterator
             self._drained = False
             self._steps.begin()
@@ -132,7 +140,9 @@ class DeviceClock(StepMarks):
             copies.forget(self._recent.popleft())
         self.looking = batch >= self._next or self.t_entered >= self._next_ns > 0
         if self.looking:
-            self._next = batch + (1 if batch + 1 < self._one_by_one else self._random.randint(*APART))
+            self._next = batch + (
+                1 if batch + 1 < self._one_by_one else self._random.randint(*APART)
+            )
         until = batch + 1 if self.looking else self._next
         self.until = min(until, self._recent[0].number + LATE - 1) if self._recent else until
         self.until_ns = min(self.t_entered + READ_EVERY_NS, self._next_ns or sys.maxsize)
@@ -162,7 +172,8 @@ class DeviceClock(StepMarks):
     # The end of an iteration.
 
     def drain(self) -> None:
-        """The iteration has ended. What is not done is read with the next one, or before the run is closed."""
+        """The iteration has ended. What is not done is read with the next one, or before the run is
+        closed."""
         self.forget()
         self._steps.read()
         self._drained = True

@@ -31,9 +31,22 @@ class HandedOver:
     """What `copies` tells of copies of it."""
 
     __slots__ = (
-        "_clock", "_thread", "at", "blocking", "bytes", "copies", "copying_ns", "events", "host_ns", "left_behind",
-        "measured", "number", "pinned", "window", "written",
-    )  # fmt: skip
+        "_clock",
+        "_thread",
+        "at",
+        "blocking",
+        "bytes",
+        "copies",
+        "copying_ns",
+        "events",
+        "host_ns",
+        "left_behind",
+        "measured",
+        "number",
+        "pinned",
+        "window",
+        "written",
+    )
 
     def __init__(self, clock: Marking, window: Window | None, at: int, number: int) -> None:
         self._clock = clock
@@ -45,7 +58,9 @@ class HandedOver:
         self._thread = get_ident()
         self.copies = self.bytes = self.host_ns = self.blocking = 0
         self.pinned: int | None = 0
-        self.measured = self.copying_ns = 0  # copies of which the events were read, and what they came to
+        self.measured = self.copying_ns = (
+            0  # copies of which the events were read, and what they came to
+        )
         self.written = self.left_behind = False
 
     def before_copy(self) -> Event | None:
@@ -54,13 +69,19 @@ class HandedOver:
         return self._clock.mark() if self.copies < MOST_TIMED_COPIES else None
 
     def after_copy(
-        self, start: Event | None, host_ns: int, nbytes: int, pinned: bool | None, blocking: bool, issuing_ns: int
+        self,
+        start: Event | None,
+        host_ns: int,
+        nbytes: int,
+        pinned: bool | None,
+        blocking: bool,
+        issuing_ns: int,
     ) -> None:
         end = self._clock.mark() if start is not None else None
         if start is not None and end is not None:
             beside, most = 0, sys.maxsize
-            # An idle stream comes to `start` before the copy is issued. (In other threads nothing is asked: one may be
-            # capturing a graph, which an answer to another would end.)
+            # An idle stream comes to `start` before the copy is issued. (In other threads nothing
+            # is asked: one may be capturing a graph, which an answer to another would end.)
             idle = not blocking and self._thread == get_ident() and start.query()
             if blocking or (idle and pinned is False):
                 most = max(1, host_ns - issuing_ns)  # the call takes as long as the copy
@@ -78,7 +99,8 @@ class HandedOver:
             self._clock.no_pinning()
 
     def write_copies(self) -> None:
-        """Write what is known of its copies: when the loop has gone on, and of each that another thread makes then."""
+        """Write what is known of its copies: when the loop has gone on, and of each that another
+        thread makes then."""
         self.left_behind = True
         if self.window is not None:
             at = self.at
@@ -86,10 +108,14 @@ class HandedOver:
             if self.copies:
                 patches += [
                     batch_record.COPIES_HOST.patch(at, self.host_ns, self.bytes),
-                    batch_record.COPIES_WAYS.patch(at, -1 if self.pinned is None else self.pinned, self.blocking),
+                    batch_record.COPIES_WAYS.patch(
+                        at, -1 if self.pinned is None else self.pinned, self.blocking
+                    ),
                 ]
             if self.measured:
-                patches.append(batch_record.COPIES_NS.patch(at, -1))  # until the new copy's events are read, too
+                patches.append(
+                    batch_record.COPIES_NS.patch(at, -1)
+                )  # until the new copy's events are read, too
             self.window.patch(patches)
         if self.written:
             self.written = False

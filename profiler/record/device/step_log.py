@@ -1,10 +1,11 @@
-"""Steps of which the device has yet to reach the events, or nobody has read them: what they say is written here.
+"""Steps of which the device has yet to reach the events, or nobody has read them: what they say is
+written here.
 
     next() entered       event N(k)      the device has been given all work of step k
     batch handed over    event H(k+1)    the loop is about to give it work of step k+1
 
-N(k) → H(k+1) is the stall, H(k) → N(k) the device's time on step k. A log outlives the iterator that it belongs to: a
-loop may end, or be left, long before the device has done what it was given.
+N(k) → H(k+1) is the stall, H(k) → N(k) the device's time on step k. A log outlives the iterator
+that it belongs to: a loop may end, or be left, long before the device has done what it was given.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from ...store.lanes.lane import Window
 from .accelerator import Event
 from .handed_over import HandedOver, elapsed_ns
 
-# Steps whose events are not reached yet; beyond this the oldest are given up rather than held for ever.
+# Steps whose events are not reached yet; beyond this the oldest are given up rather than held for
+# ever.
 MAX_PENDING = 256
 # Logs of iterations that are over: the device may be most of a short epoch behind.
 MAX_LOGS = 16
@@ -79,7 +81,8 @@ class StepLog:
         self._copied.append(batch)
 
     def read(self, closing: bool = False) -> None:
-        """Write what the device has reached; of all else, when `closing`, what is certain without it."""
+        """Write what the device has reached; of all else, when `closing`, what is certain without
+        it."""
         if not self._lock.acquire(blocking=False):  # another thread is at it
             return
         try:
@@ -134,8 +137,8 @@ class StepLog:
 
 
 def _stall_so_far(before: Event | None, handed: Event | None, wait_ns: int) -> int:
-    """Of a step that the device has not done: none where it has not even done the step before, of which it still had
-    work, then, when the batch was handed over. -1 where that is not known."""
+    """Of a step that the device has not done: none where it has not even done the step before, of
+    which it still had work, then, when the batch was handed over. -1 where that is not known."""
     if before is None or handed is None:
         return -1
     if handed.query():
@@ -144,8 +147,8 @@ def _stall_so_far(before: Event | None, handed: Event | None, wait_ns: int) -> i
 
 
 def read_logs(closing: Any = None) -> None:
-    """Read what the device has reached since iterations were over. `closing`: a recorder whose records end now. Raises
-    no error of ours."""
+    """Read what the device has reached since iterations were over. `closing`: a recorder whose
+    records end now. Raises no error of ours."""
     pid = os.getpid()
     for _ in range(len(_logs)):
         try:

@@ -1,8 +1,10 @@
-"""A few steps of a loop, looked at closely: which lines of the program copy to the device, and which wait for it.
+"""A few steps of a loop, looked at closely: which lines of the program copy to the device, and
+which wait for it.
 
-`loss.item()`, `float(loss)`, `print(loss)` and their like read a value that the device has yet to compute. The methods
-they come to are wrapped like those that copy, on the loop's own thread, for STEPS steps a loader: the loop pays for it
-once, and code that reads many values (of tensors on the CPU, where nothing is waited for) hardly notices.
+`loss.item()`, `float(loss)`, `print(loss)` and their like read a value that the device has yet to
+compute. The methods they come to are wrapped like those that copy, on the loop's own thread, for
+STEPS steps a loader: the loop pays for it once, and code that reads many values (of tensors on the
+CPU, where nothing is waited for) hardly notices.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from .wrapped import as_asked, device_of, noticing
 
 # Of an epoch, the steps looked at: after the first ones, in which a program sets up much.
 FIRST, STEPS = 4, 8
-# Steps that take longer than this together are given up: the wrappers do not stay where a loop is left half way.
+# Steps that take longer than this together are given up: the wrappers do not stay where a loop is
+# left half way.
 MOST_NS = 60_000_000_000
 MAX_PLACES = 16
 
@@ -86,7 +89,9 @@ class Watch:
         self.steps += 1
         return self.steps >= STEPS
 
-    def called(self, name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def called(
+        self, name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """What the method gives, with a note of how long that took."""
         if self._inside or get_ident() != self._thread or not args:
             return call(*args, **kwargs)
@@ -108,7 +113,9 @@ class Watch:
                 self.end()
             frame: FrameType | None = users_frame(sys._getframe(2))
             if frame is not None and len(self._waits) < MAX_PLACES:
-                self._waits.setdefault((name, frame.f_code.co_filename, frame.f_lineno), []).append(took_ns)
+                self._waits.setdefault((name, frame.f_code.co_filename, frame.f_lineno), []).append(
+                    took_ns
+                )
         except Exception as error:
             if not is_ours(error):
                 raise

@@ -18,8 +18,8 @@ def noticing(original: Any, noticed: Callable[..., Any]) -> Any:
 
 
 def as_asked(original: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-    """The method to call. Classes that are asked about calls are told of the method itself: C would look it up by its
-    name, and tell them of what stands for it."""
+    """The method to call. Classes that are asked about calls are told of the method itself: C would
+    look it up by its name, and tell them of what stands for it."""
     import torch
 
     if not torch._C._has_torch_function(arguments):

@@ -1,8 +1,9 @@
-"""Sequences that hold the very same callables as a chain, and look at the clock between handing out one and the next.
+"""Sequences that hold the very same callables as a chain, and look at the clock between handing out
+one and the next.
 
-Such a chain does `for step in self.steps: x = step(x)`, so the time between two items is the time of the first. No
-callable is wrapped: whoever looks at one finds the user's own. Copies, pickles, slices past the sample, and what others
-make of the type (`type(chain)(items)`) are plain.
+Such a chain does `for step in self.steps: x = step(x)`, so the time between two items is the time
+of the first. No callable is wrapped: whoever looks at one finds the user's own. Copies, pickles,
+slices past the sample, and what others make of the type (`type(chain)(items)`) are plain.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from ...base.clock import now_ns
 
 
 class Times:
-    """Calls and ns of each callable of one chain, counted while `active` and in the thread that began the sample."""
+    """Calls and ns of each callable of one chain, counted while `active` and in the thread that
+    began the sample."""
 
     __slots__ = ("active", "steps", "thread")
 
@@ -53,7 +55,11 @@ class TimedList(list[Any]):
     def __getitem__(self, key: Any) -> Any:
         found = list.__getitem__(self, key)
         times, positions = self._loaderscope
-        return TimedList.of(found, (times, positions[key])) if type(key) is slice and times.active else found
+        return (
+            TimedList.of(found, (times, positions[key]))
+            if type(key) is slice and times.active
+            else found
+        )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return list, (plain(self),)
@@ -81,7 +87,11 @@ class TimedTuple(tuple[Any, ...]):
     def __getitem__(self, key: Any) -> Any:
         found = tuple.__getitem__(self, key)
         times, positions = self._loaderscope
-        return TimedTuple.of(found, (times, positions[key])) if type(key) is slice and times.active else found
+        return (
+            TimedTuple.of(found, (times, positions[key]))
+            if type(key) is slice and times.active
+            else found
+        )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return tuple, (plain(self),)

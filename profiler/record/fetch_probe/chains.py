@@ -1,7 +1,8 @@
-"""Chains of callables held by a data set, as `Compose` has them, and their replacement while a sample times them.
+"""Chains of callables held by a data set, as `Compose` has them, and their replacement while a
+sample times them.
 
-Found by walking over attributes alone: nothing of the user's is called. An owner whose attributes are not plain ones
-(slots, properties, a `__setattr__` of its own) is left alone.
+Found by walking over attributes alone: nothing of the user's is called. An owner whose attributes
+are not plain ones (slots, properties, a `__setattr__` of its own) is left alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ...guard.error_origin import is_ours
-from ...guard.static_access import in_class, inherits, instance_vars, is_callable, is_one_of, short_name, unseen
+from ...guard.static_access import (
+    in_class,
+    inherits,
+    instance_vars,
+    is_callable,
+    is_one_of,
+    short_name,
+    unseen,
+)
 from .chain_timing import Times, plain, timed
 
 MAX_DEPTH = 4
@@ -25,21 +34,49 @@ MAX_ITEMS = 64  # a longer list is data
 MAX_CHAINS = 16
 MAX_PATH = 120
 
-# Attributes by which well known chains hold their callables: such a chain is named after its owner alone.
+# Attributes by which well known chains hold their callables: such a chain is named after its owner
+# alone.
 _USUAL = ("transforms", "_modules")
 # Never looked into: values, code, and what is large or not the user's.
 _LEAVES = (
-    str, bytes, bytearray, int, float, bool, complex, type(None), range, slice, set, frozenset,
-    type, types.ModuleType, types.BuiltinFunctionType, types.GeneratorType, types.CodeType,
-)  # fmt: skip
+    str,
+    bytes,
+    bytearray,
+    int,
+    float,
+    bool,
+    complex,
+    type(None),
+    range,
+    slice,
+    set,
+    frozenset,
+    type,
+    types.ModuleType,
+    types.BuiltinFunctionType,
+    types.GeneratorType,
+    types.CodeType,
+)
 _CONTAINERS = (list, tuple, dict)
-_FOREIGN = ("numpy", "pandas", "pyarrow", "h5py", "lmdb", "threading", "logging", "multiprocessing", "io", "_io")
+_FOREIGN = (
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "h5py",
+    "lmdb",
+    "threading",
+    "logging",
+    "multiprocessing",
+    "io",
+    "_io",
+)
 
 Step = tuple[str, int, str, int, int]  # as ChainTotals
 
 
 class Link(NamedTuple):
-    """Where a chain hangs: an attribute of `owner`. `chain` is how code reaches it from the loader."""
+    """Where a chain hangs: an attribute of `owner`. `chain` is how code reaches it from the
+    loader."""
 
     owner: Any
     attribute: str
@@ -58,7 +95,8 @@ class _Known:
         self._chain = link.chain
 
     def link(self) -> Link | None:
-        """The link, if the chain is still there. Another one may have come to lie where it lay; then that is meant."""
+        """The link, if the chain is still there. Another one may have come to lie where it lay;
+        then that is meant."""
         owner = self._owner()
         held = _of(owner, self._attribute)
         if id(held) != self._held or not _is_chain(self._attribute, held, owner):
@@ -67,10 +105,12 @@ class _Known:
 
 
 class Chains:
-    """The chains of one data set. Between `start` and `stop` they are timed, in the thread that called `start`."""
+    """The chains of one data set. Between `start` and `stop` they are timed, in the thread that
+    called `start`."""
 
     def __init__(self, dataset: Callable[[], Any]) -> None:
-        """`dataset` gives the data set as long as there is one: whoever uses it may let go of it at any time."""
+        """`dataset` gives the data set as long as there is one: whoever uses it may let go of it at
+        any time."""
         self._dataset = dataset
         self._known: list[_Known] = []
         self._starts = 0
@@ -97,7 +137,8 @@ class Chains:
         under_way = self._under_way[:]
         found: list[Step] = []
         while self._under_way:
-            # Removed when it is done: a signal's handler may raise in between, and `stop` be called again.
+            # Removed when it is done: a signal's handler may raise in between, and `stop` be called
+            # again.
             link, stand_in, items, times = self._under_way[-1]
             times.active = False
             try:
@@ -112,7 +153,9 @@ class Chains:
         for link, _, items, times in under_way:
             for position, (calls, total_ns) in enumerate(times.steps):
                 if calls:
-                    found.append((link.chain, position, short_name(items[position]), calls, total_ns))
+                    found.append(
+                        (link.chain, position, short_name(items[position]), calls, total_ns)
+                    )
         return found
 
 
@@ -123,7 +166,8 @@ def _known(links: list[Link]) -> Iterator[_Known]:
 
 
 def find_chains(dataset: Any) -> list[Link]:
-    """The chains that can be reached from this data set, nearest first. Runs no code of the user's; never raises."""
+    """The chains that can be reached from this data set, nearest first. Runs no code of the user's;
+    never raises."""
     found: list[Link] = []
     try:
         with unseen():
@@ -147,7 +191,12 @@ def _walk(dataset: Any) -> Iterator[Link]:
         if deeper > MAX_DEPTH:
             continue
         for below, name in _below(value, path):
-            if len(seen) < MAX_OBJECTS and id(below) not in seen and len(name) <= MAX_PATH and _is_open(below):
+            if (
+                len(seen) < MAX_OBJECTS
+                and id(below) not in seen
+                and len(name) <= MAX_PATH
+                and _is_open(below)
+            ):
                 seen.add(id(below))
                 waiting.append((below, name, deeper))
 
@@ -168,7 +217,9 @@ def _is_chain(attribute: str, held: Any, owner: Any) -> bool:
     if kind is dict:
         from torch.nn import ModuleList, Sequential
 
-        if attribute != "_modules" or not any(inherits(type(owner), base) for base in (Sequential, ModuleList)):
+        if attribute != "_modules" or not any(
+            inherits(type(owner), base) for base in (Sequential, ModuleList)
+        ):
             return False
     elif not is_one_of(kind, (list, tuple)):
         return False
@@ -188,7 +239,9 @@ def _below(value: Any, path: str) -> Iterator[tuple[Any, str]]:
             yield from ((item, f"{path}[{i}]") for i, item in enumerate(value))
     elif kind is dict:
         if len(value) <= MAX_ITEMS:
-            yield from ((item, _path(path, name)) for name, item in list(value.items()) if type(name) is str)
+            yield from (
+                (item, _path(path, name)) for name, item in list(value.items()) if type(name) is str
+            )
     elif kind is functools.partial:
         yield value.func, path
         yield from ((item, path) for item in [*value.args, *value.keywords.values()])
@@ -209,7 +262,9 @@ def _path(path: str, name: str) -> str:
 
 
 def _attributes(value: Any) -> list[tuple[str, Any]]:
-    if is_one_of(type(value), (list, tuple, dict, functools.partial, types.MethodType, types.FunctionType)):
+    if is_one_of(
+        type(value), (list, tuple, dict, functools.partial, types.MethodType, types.FunctionType)
+    ):
         return []
     return list(instance_vars(value).items())[:MAX_ATTRIBUTES]
 
@@ -223,7 +278,10 @@ def _is_open(value: Any) -> bool:
         return False
     module = in_class(kind, "__module__")
     # torch's own wrapper of a compiled module checks that what is inside stays what it was.
-    return not (type(module) is str and (module.partition(".")[0] in _FOREIGN or module.startswith("torch._dynamo")))
+    return not (
+        type(module) is str
+        and (module.partition(".")[0] in _FOREIGN or module.startswith("torch._dynamo"))
+    )
 
 
 def _is_plain_owner(value: Any) -> bool:

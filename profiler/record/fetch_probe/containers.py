@@ -1,7 +1,7 @@
 """Files that hold many samples, seen because this process has them open or mapped.
 
-This is how reading past Python's `open` shows: h5py, lmdb, pyarrow and numpy's memory maps keep their files open or
-mapped from sample to sample.
+This is how reading past Python's `open` shows: h5py, lmdb, pyarrow and numpy's memory maps keep
+their files open or mapped from sample to sample.
 """
 
 from __future__ import annotations
@@ -15,21 +15,58 @@ MAX_DESCRIPTORS = 4096
 MAX_MAPS_BYTES = 4 << 20
 
 _KINDS = {
-    ".mdb": "lmdb", ".lmdb": "lmdb",
-    ".h5": "hdf5", ".hdf5": "hdf5", ".hdf": "hdf5", ".he5": "hdf5",
-    ".parquet": "parquet", ".pq": "parquet",
-    ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
-    ".tar": "tar", ".tar.gz": "tar", ".tgz": "tar", ".tar.zst": "tar", ".tar.xz": "tar", ".tar.bz2": "tar",
+    ".mdb": "lmdb",
+    ".lmdb": "lmdb",
+    ".h5": "hdf5",
+    ".hdf5": "hdf5",
+    ".hdf": "hdf5",
+    ".he5": "hdf5",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".tar": "tar",
+    ".tar.gz": "tar",
+    ".tgz": "tar",
+    ".tar.zst": "tar",
+    ".tar.xz": "tar",
+    ".tar.bz2": "tar",
     ".zip": "zip",
     ".npz": "npz",
     ".npy": "npy",
-    ".memmap": "memmap", ".mmap": "memmap",
-    ".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": "sqlite",
-}  # fmt: skip
+    ".memmap": "memmap",
+    ".mmap": "memmap",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".db": "sqlite",
+}
 _TWO_PARTS = (".gz", ".zst", ".xz", ".bz2")
 # Mapped by the interpreter and its libraries themselves.
-_NOT_DATA = (".so", ".pyc", ".mo", ".cache", ".ttf", ".otf", "locale-archive", ".seg", ".ptx", ".cubin")
-_SYSTEM = ("/usr/", "/lib", "/etc/", "/dev/", "/proc/", "/sys/", "/memfd:", "/SYSV", "/run/", "/opt/nvidia/")
+_NOT_DATA = (
+    ".so",
+    ".pyc",
+    ".mo",
+    ".cache",
+    ".ttf",
+    ".otf",
+    "locale-archive",
+    ".seg",
+    ".ptx",
+    ".cubin",
+)
+_SYSTEM = (
+    "/usr/",
+    "/lib",
+    "/etc/",
+    "/dev/",
+    "/proc/",
+    "/sys/",
+    "/memfd:",
+    "/SYSV",
+    "/run/",
+    "/opt/nvidia/",
+)
 
 
 def suffix_of(path: str) -> str:
@@ -46,7 +83,8 @@ def kind_of(path: str) -> str | None:
 
 
 def size_of(path: str, kind: str) -> int | None:
-    """Bytes of the file, None where it cannot be asked. LMDB may make its file as large as its map, and leave holes."""
+    """Bytes of the file, None where it cannot be asked. LMDB may make its file as large as its map,
+    and leave holes."""
     try:
         found = os.stat(path)
     except (OSError, ValueError) as error:
@@ -58,7 +96,8 @@ def size_of(path: str, kind: str) -> int | None:
 
 
 def held_containers(without: str, process: str = "/proc/self") -> dict[str, str]:
-    """Path → kind, of the containers this process has open or mapped, but those below the folder `without`."""
+    """Path → kind, of the containers this process has open or mapped, but those below the folder
+    `without`."""
     found = {}
     for path in _open_files(process):
         kind = kind_of(path)

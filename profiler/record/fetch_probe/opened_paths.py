@@ -1,4 +1,5 @@
-"""What a process opened, in sums: suffixes, directories, file systems, repetitions and order. No path is kept."""
+"""What a process opened, in sums: suffixes, directories, file systems, repetitions and order. No
+path is kept."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from .containers import kind_of, size_of, suffix_of
 MAX_KNOWN = 4096
 MAX_DIRECTORIES = 1024
 MAX_ORDERS = 256
-# Sizes are asked of so many files a fetch, and for so long: a file system across the network takes its time.
+# Sizes are asked of so many files a fetch, and for so long: a file system across the network takes
+# its time.
 MAX_SIZED = 64
 MAX_SIZING_NS = 1_000_000
 
@@ -36,7 +38,9 @@ Order = tuple[Any, ...]
 class PathSums:
     """Adds what each sampled fetch showed to the process's totals."""
 
-    def __init__(self, totals: ProbeTotals, without: str = "", mounts: Mounts | None = None) -> None:
+    def __init__(
+        self, totals: ProbeTotals, without: str = "", mounts: Mounts | None = None
+    ) -> None:
         """Files below the folder `without` are ours."""
         self._totals = totals
         self._ours = without.rstrip(os.sep) + os.sep if without else None
@@ -48,7 +52,8 @@ class PathSums:
         self._last_of: dict[tuple[str, str], Order] = {}
 
     def add(self, opened: Iterable[Any], samples: int) -> int:
-        """Sum up what fetching one batch of so many samples opened, in that order; returns the number of opens."""
+        """Sum up what fetching one batch of so many samples opened, in that order; returns the
+        number of opens."""
         paths = [path for path in map(_text, opened) if path is not None]
         if not paths:
             return 0
@@ -84,15 +89,20 @@ class PathSums:
         totals.add_suffix(suffix, 1, 0, 0, 0)
         if len(self._directories) < MAX_KNOWN:
             self._directories.add(hash(directory))
-        if directory in totals.folders or (len(totals.folders) < MAX_DIRECTORIES and len(directory) <= MAX_PATH):
+        if directory in totals.folders or (
+            len(totals.folders) < MAX_DIRECTORIES and len(directory) <= MAX_PATH
+        ):
             totals.folders[directory] = totals.folders.get(directory, 0) + 1
         mount = self._mount(directory)
         if mount is not None:
             totals.add_mount(*mount, 1)
 
     def _put_in_order(self, directory: str, suffix: str, name: str) -> None:
-        """A file follows the one before of its kind in its directory; the first there, the one before anywhere."""
-        order: Order = tuple(int(p) if i % 2 else p for i, p in enumerate(_DIGITS.split(name[-64:])))
+        """A file follows the one before of its kind in its directory; the first there, the one
+        before anywhere."""
+        order: Order = tuple(
+            int(p) if i % 2 else p for i, p in enumerate(_DIGITS.split(name[-64:]))
+        )
         key = (directory, suffix)
         before = self._last_of.get(key)
         whole = (directory, *order)
@@ -141,7 +151,8 @@ class PathSums:
 
 
 def _text(path: Any) -> str | None:
-    """The path as text; None for what is no file of data. No code of the user's own path classes is run."""
+    """The path as text; None for what is no file of data. No code of the user's own path classes is
+    run."""
     kind = type(path)
     if inherits(kind, str):
         path = str.__str__(path)

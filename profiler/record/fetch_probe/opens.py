@@ -1,7 +1,9 @@
-"""Which files a thread or the process opens during a fetch: an audit hook, compiled (`_audit`) or the Python beside it.
+"""Which files a thread or the process opens during a fetch: an audit hook, compiled (`_audit`) or
+the Python beside it.
 
-The hook sees what goes through Python's own `open`: a file opened by a C library (h5py, lmdb, pyarrow) is not seen
-here, see `containers`. A hook cannot be taken away again, so it is installed only where reading was seen before.
+The hook sees what goes through Python's own `open`: a file opened by a C library (h5py, lmdb,
+pyarrow) is not seen here, see `containers`. A hook cannot be taken away again, so it is installed
+only where reading was seen before.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ def begin(whole_process: bool) -> None:
 
 
 def end() -> list[Any]:
-    """What was opened since `begin`, in order, as it was given: texts, bytes, paths. Safe to call at any time."""
+    """What was opened since `begin`, in order, as it was given: texts, bytes, paths. Safe to call
+    at any time."""
     global _thread, _paths, _scope, _before
     _scope, found, _before = None, _before, []
     if native is not None:
@@ -83,7 +86,8 @@ def end() -> list[Any]:
 
 @contextmanager
 def also() -> Iterator[list[Any]]:
-    """What this thread opens within the `with`, in a list that is filled at its end. An outer listener misses nothing."""
+    """What this thread opens within the `with`, in a list that is filled at its end. An outer
+    listener misses nothing."""
     global _before
     scope = _scope
     earlier = end() if scope is not None else []

@@ -1,7 +1,8 @@
 """How far into the files that it has open this process is.
 
-An open file has one position, which processes that are forked share: where fetching moves one, workers that are forked
-after the file was opened would read each where another left off (pytorch#11929).
+An open file has one position, which processes that are forked share: where fetching moves one,
+workers that are forked after the file was opened would read each where another left off
+(pytorch#11929).
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ except ImportError:  # Windows, which does not fork
 DESCRIPTORS = "/proc/self/fd"
 STANDARD = 2  # input, output and errors are no data
 
-Positions = dict[tuple[int, int], tuple[int, str]]  # (descriptor, inode) → bytes from the beginning, path
+Positions = dict[
+    tuple[int, int], tuple[int, str]
+]  # (descriptor, inode) → bytes from the beginning, path
 
 
 def descriptors() -> Iterator[tuple[int, os.stat_result, int]]:
-    """Of this process, but the standard ones: (number, what it is, the flags it was opened with). Nothing where the
-    platform does not list them."""
+    """Of this process, but the standard ones: (number, what it is, the flags it was opened with).
+    Nothing where the platform does not list them."""
     try:
         names = os.listdir(DESCRIPTORS) if fcntl is not None else []
     except OSError as error:
@@ -49,7 +52,10 @@ def positions() -> Positions:
     for fd, what, flags in descriptors():
         if is_file(what, flags, os.O_RDONLY):
             with forgiving(OSError):
-                found[fd, what.st_ino] = os.lseek(fd, 0, os.SEEK_CUR), os.readlink(f"{DESCRIPTORS}/{fd}")
+                found[fd, what.st_ino] = (
+                    os.lseek(fd, 0, os.SEEK_CUR),
+                    os.readlink(f"{DESCRIPTORS}/{fd}"),
+                )
     return found
 
 

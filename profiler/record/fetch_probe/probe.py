@@ -1,8 +1,10 @@
-"""Sampling of fetches, in the process that does them: which to sample, what is measured, where the sums are kept.
+"""Sampling of fetches, in the process that does them: which to sample, what is measured, where the
+sums are kept.
 
-A sample is the fetching of one whole batch. Only some of those batches are sampled that are measured in detail
-anyway, and the probe's own cost is held to a thousandth of the time that goes by (a hundredth where epochs are short).
-Nothing here raises an `Exception`: what fails ends the sampling in this process, with a reason.
+A sample is the fetching of one whole batch. Only some of those batches are sampled that are
+measured in detail anyway, and the probe's own cost is held to a thousandth of the time that goes by
+(a hundredth where epochs are short). Nothing here raises an `Exception`: what fails ends the
+sampling in this process, with a reason.
 """
 
 from __future__ import annotations
@@ -27,22 +29,29 @@ from .read_counters import Counters, Reading, between, counters
 
 # The first batches of a loader, and of each later epoch or worker of it.
 AT_FIRST, AT_FIRST_LATER = 6, 2
-# Then one in so many of the batches measured in detail: all slow ones, and one in 64 of the quick ones.
+# Then one in so many of the batches measured in detail: all slow ones, and one in 64 of the quick
+# ones.
 EVERY = 16
 # Where so many sampled fetches in a row saw neither reading nor a chain, there is little to find.
 IDLE_AFTER, EVERY_IDLE = 4, 256
 OWN_SHARE = 0.001
-OWN_SHARE_EPOCHS = 0.01  # the first batches of an epoch show whether files are known to the page cache
-# Descriptors and maps are searched at these sampled fetches of a process: that takes about a millisecond.
+OWN_SHARE_EPOCHS = (
+    0.01  # the first batches of an epoch show whether files are known to the page cache
+)
+# Descriptors and maps are searched at these sampled fetches of a process: that takes about a
+# millisecond.
 SCANS, SCANS_LATER = (2, 16, 128), (16, 128)
 WRITE_EVERY_NS = 5_000_000_000
 MAX_FAILED_WRITES = 3
 
 NO_COUNTERS = "this platform does not count what a process reads"
 NO_HOOK = "opens are not seen: another audit hook keeps ours out"
-NO_COUNTERS_NO_HOOK = "opens are not seen: without counters of reading, the training process is left without a hook"
+NO_COUNTERS_NO_HOOK = (
+    "opens are not seen: without counters of reading, the training process is left without a hook"
+)
 
-# One fetch is sampled at a time in a process: a chain's list is replaced once, and opens are one thread's.
+# One fetch is sampled at a time in a process: a chain's list is replaced once, and opens are one
+# thread's.
 _turn = threading.Lock()
 _at_work: FetchProbe | None = None
 
@@ -50,8 +59,8 @@ _at_work: FetchProbe | None = None
 class FetchProbe:
     """What one process samples of one loader's fetches.
 
-    For each batch measured in detail, ask `wants()`; then `begin`, the fetching, `end` (or `abandon`), and `settle`
-    when the batch is on its way.
+    For each batch measured in detail, ask `wants()`; then `begin`, the fetching, `end` (or
+    `abandon`), and `settle` when the batch is on its way.
     """
 
     def __init__(self, file: Path, epoch: int = 0, in_worker: bool = False) -> None:
@@ -104,8 +113,8 @@ class FetchProbe:
         return self._own_ns <= (now_ns() - self._born_ns) * share
 
     def begin(self, chains: Chains, samples: int) -> bool:
-        """The batch is about to be fetched; False where it cannot be sampled now. Only `BaseException`s of others
-        come out of here: a Ctrl-C."""
+        """The batch is about to be fetched; False where it cannot be sampled now. Only
+        `BaseException`s of others come out of here: a Ctrl-C."""
         global _at_work
         start = now_ns()
         if samples <= 0 or not _turn.acquire(blocking=False):
@@ -114,7 +123,8 @@ class FetchProbe:
         try:
             self._left_at_first = max(0, self._left_at_first - 1)
             self._skip = (EVERY if self._idle < IDLE_AFTER else EVERY_IDLE) - 1
-            # Workers have their files to themselves, or are in trouble already. What is read ahead moves no position.
+            # Workers have their files to themselves, or are in trouble already. What is read ahead
+            # moves no position.
             looks = not self._in_worker and (self._taken < AT_FIRST or self._taken + 1 in SCANS)
             self._batch = _ProbedBatch(chains, samples, self._in_worker, opens.installed(), looks)
         except BaseException as error:
@@ -144,7 +154,8 @@ class FetchProbe:
         self._own_ns += now_ns() - start
 
     def abandon(self) -> None:
-        """The batch was not fetched: what was seen of it is dropped, and everything as it was before."""
+        """The batch was not fetched: what was seen of it is dropped, and everything as it was
+        before."""
         batch = self._batch
         try:
             if batch is not None:
@@ -210,9 +221,16 @@ class FetchProbe:
         opened = self._paths.add(seen.opened, seen.samples) if seen.hooked else 0
         unknown = "opens" in totals.reasons
         values = [
-            1, seen.samples, seen.fetch_ns, seen.fetch_cpu_ns, -1 if unknown else opened,
-            reading.read_bytes, reading.read_calls, reading.disk_bytes, reading.major_faults,
-        ]  # fmt: skip
+            1,
+            seen.samples,
+            seen.fetch_ns,
+            seen.fetch_cpu_ns,
+            -1 if unknown else opened,
+            reading.read_bytes,
+            reading.read_calls,
+            reading.disk_bytes,
+            reading.major_faults,
+        ]
         totals.batches += 1
         totals.samples += seen.samples
         totals.fetch_ns += seen.fetch_ns
@@ -226,14 +244,16 @@ class FetchProbe:
         self._unwritten += 1
 
     def _install_hook(self, reads: bool, counted: bool) -> bool:
-        """Whether the sample is worth nothing, as no hook was there to see opens; the hook is added for the next."""
+        """Whether the sample is worth nothing, as no hook was there to see opens; the hook is added
+        for the next."""
         if not counted and not self._in_worker:
             self.totals.reasons["opens"] = NO_COUNTERS_NO_HOOK
             return False
         if counted and not reads:
             return False
         self._reading_batches += 1
-        # In the training process the hook would stay for good, and the first batch often reads modules only.
+        # In the training process the hook would stay for good, and the first batch often reads
+        # modules only.
         if self._in_worker or self._reading_batches > 1:
             opens.install()
         self._left_at_first += 1  # in place of the one just lost
@@ -278,9 +298,20 @@ class FetchProbe:
 
 
 class _Seen:
-    """What one sample showed. `opened` holds our own open of the counters too, which shows that the hook works."""
+    """What one sample showed. `opened` holds our own open of the counters too, which shows that the
+    hook works."""
 
-    __slots__ = ("fetch_cpu_ns", "fetch_ns", "hooked", "moved", "opened", "reading", "samples", "steps", "timed")
+    __slots__ = (
+        "fetch_cpu_ns",
+        "fetch_ns",
+        "hooked",
+        "moved",
+        "opened",
+        "reading",
+        "samples",
+        "steps",
+        "timed",
+    )
 
     fetch_ns: int
     fetch_cpu_ns: int
@@ -296,9 +327,19 @@ class _Seen:
 class _ProbedBatch:
     """The batch whose fetch is being sampled: begun when made."""
 
-    __slots__ = ("_chains", "_counters", "_hooked", "_positions", "_samples", "_timed", "_whole_process")
+    __slots__ = (
+        "_chains",
+        "_counters",
+        "_hooked",
+        "_positions",
+        "_samples",
+        "_timed",
+        "_whole_process",
+    )
 
-    def __init__(self, chains: Chains, samples: int, whole_process: bool, hooked: bool, looks: bool) -> None:
+    def __init__(
+        self, chains: Chains, samples: int, whole_process: bool, hooked: bool, looks: bool
+    ) -> None:
         self._chains = chains
         self._samples = samples
         self._whole_process = whole_process

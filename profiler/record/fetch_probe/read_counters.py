@@ -12,7 +12,8 @@ _FIELDS = (b"rchar:", b"wchar:", b"syscr:", b"syscw:", b"read_bytes:")
 
 
 class Counters(NamedTuple):
-    """Running totals, -1 where the platform has none. `own` bytes were read to have them, after they were counted."""
+    """Running totals, -1 where the platform has none. `own` bytes were read to have them, after
+    they were counted."""
 
     read_bytes: int
     read_calls: int
@@ -37,7 +38,9 @@ def counters(whole_process: bool, proc: str = "/proc") -> Counters:
     if who is not None:
         faults = resource.getrusage(who).ru_majflt
     try:
-        handle = os.open(f"{proc}/{'self' if whole_process else 'thread-self'}/io", os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(
+            f"{proc}/{'self' if whole_process else 'thread-self'}/io", os.O_RDONLY | os.O_CLOEXEC
+        )
         try:
             data = os.read(handle, 512)
         finally:

@@ -1,4 +1,5 @@
-"""Run by Python at start-up in a process of `loaderscope run`: records its DataLoaders once torch is imported.
+"""Run by Python at start-up in a process of `loaderscope run`: records its DataLoaders once torch
+is imported.
 
 It takes itself off `sys.path`, then runs the environment's own `sitecustomize`, if there is one, in
 its place. Whatever fails here is one line on standard error, and the program goes on.
@@ -42,14 +43,20 @@ def _begin():
             from importlib import import_module
 
             module, _, name = os.environ.get("LOADERSCOPE_BEGIN", "").partition(":")
-            getattr(import_module(module or "loaderscope.profiler.record.iterate.watch"), name or "watch_all")()
+            getattr(
+                import_module(module or "loaderscope.profiler.record.iterate.watch"),
+                name or "watch_all",
+            )()
 
         after_import("torch.utils.data", begin)
     except Exception as error:
         if added:
             sys.path.remove(home)
         if sys.stderr is not None:  # `print` would take standard output in its place
-            print(f"loaderscope: this process is not recorded: {type(error).__name__}: {error}", file=sys.stderr)
+            print(
+                f"loaderscope: this process is not recorded: {type(error).__name__}: {error}",
+                file=sys.stderr,
+            )
 
 
 _restore()

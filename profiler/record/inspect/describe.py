@@ -19,7 +19,8 @@ _PLAIN = (int, float, str, bool, type(None))
 
 
 def describe_drawing(loader: Any) -> dict[str, Any]:
-    """How samples are drawn and batched, and what else of the constructor's arguments tells how the loader was made."""
+    """How samples are drawn and batched, and what else of the constructor's arguments tells how the
+    loader was made."""
     from torch.utils.data import DataLoader
 
     own = own_of(loader)
@@ -57,8 +58,8 @@ def _class_of(value: Any) -> str | None:
 
 
 def describe_loader(loader: Any) -> dict[str, Any]:
-    """The configuration of a DataLoader as JSON values. `dataset_len` is None where only `len()` could tell: torch may
-    never ask for it."""
+    """The configuration of a DataLoader as JSON values. `dataset_len` is None where only `len()`
+    could tell: torch may never ask for it."""
     from torch.utils.data import IterableDataset
 
     own = own_of(loader)
@@ -89,7 +90,8 @@ def name_of(value: Any) -> str | None:
 
 
 def plain(value: Any) -> Any:
-    """The value where it is a plain one; the name of its class for an object that may have code of its own."""
+    """The value where it is a plain one; the name of its class for an object that may have code of
+    its own."""
     return value if is_one_of(type(value), _PLAIN) else class_name(type(value))
 
 

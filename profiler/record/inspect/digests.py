@@ -51,8 +51,8 @@ def digest_of_indices(indices: list[int]) -> int:
 
 
 def digest_of_batch(batch: Any) -> int:
-    """Of a batch's contents: the beginning of its first leaves. UNKNOWN where one of them cannot be read, or where all
-    hold one value only: equal digests would then mean nothing."""
+    """Of a batch's contents: the beginning of its first leaves. UNKNOWN where one of them cannot be
+    read, or where all hold one value only: equal digests would then mean nothing."""
     hashed = blake2b(digest_size=8)
     telling = False
     with unseen():
@@ -66,7 +66,8 @@ def digest_of_batch(batch: Any) -> int:
 
 
 def _tells(leaf: Any, data: bytes) -> bool:
-    """Whether this leaf could hardly be the same by chance: zeros, flags and empty texts are the same everywhere."""
+    """Whether this leaf could hardly be the same by chance: zeros, flags and empty texts are the
+    same everywhere."""
     if is_one_of(type(leaf), (bool, type(None))):
         return False
     return bool(leaf) if is_one_of(type(leaf), (int, float, complex, str)) else len(set(data)) > 1

@@ -1,6 +1,8 @@
-"""What the attributes of a data set are: kind, shape, size. Only types known exactly are asked anything at all.
+"""What the attributes of a data set are: kind, shape, size. Only types known exactly are asked
+anything at all.
 
-Values are never recorded: of texts and paths only that they are some, how many, and the commonest suffix.
+Values are never recorded: of texts and paths only that they are some, how many, and the commonest
+suffix.
 """
 
 from __future__ import annotations
@@ -13,7 +15,15 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ...guard.static_access import class_name, inherits, is_callable, is_one_of, loaded, plain_tensor, qualified_name
+from ...guard.static_access import (
+    class_name,
+    inherits,
+    is_callable,
+    is_one_of,
+    loaded,
+    plain_tensor,
+    qualified_name,
+)
 from ...store.inspection import MAX_ATTRIBUTES
 
 if TYPE_CHECKING:
@@ -34,7 +44,8 @@ Facts = dict[str, Any]
 
 
 def describe_attributes(values: dict[str, Any], most: int = MAX_ATTRIBUTES) -> list[Facts]:
-    """One entry an attribute, as `inspection.Attribute` has it; one that cannot be looked at is "other"."""
+    """One entry an attribute, as `inspection.Attribute` has it; one that cannot be looked at is
+    "other"."""
     some = list(values.items())[: min(most, MAX_ATTRIBUTES)]
     return [{"name": name[:200], **describe(value)} for name, value in some]
 
@@ -51,7 +62,9 @@ def describe(value: Any) -> Facts:
             kind = "dataset"
         elif is_callable(value):
             return {"kind": "callable", "type": qualified_name(value)}
-    except Exception:  # an array in a state of its own: closed, half made, of a version we do not know
+    except (
+        Exception
+    ):  # an array in a state of its own: closed, half made, of a version we do not know
         pass
     return {"kind": kind, "type": class_name(type(value))}
 
@@ -121,11 +134,16 @@ def _suffix(item: Any) -> str:
 def _is_path(item: Any) -> bool:
     if type(item) is not str:
         return True
-    return len(item) < 4096 and "\n" not in item and bool(_suffix(item) or (os.sep in item and " " not in item))
+    return (
+        len(item) < 4096
+        and "\n" not in item
+        and bool(_suffix(item) or (os.sep in item and " " not in item))
+    )
 
 
 def _items(first: list[Any]) -> Facts:
-    """Of a container's first items: the type of the first, and where all of a few are arrays, what they come to."""
+    """Of a container's first items: the type of the first, and where all of a few are arrays, what
+    they come to."""
     if not first:
         return {}
     facts: Facts = {"items": class_name(type(first[0]))}
@@ -199,17 +217,24 @@ def _hdf5(value: Any) -> Facts | None:
 def _arrow(value: Any) -> Facts | None:
     arrow, sets = loaded("pyarrow"), loaded("datasets")
     if is_one_of(type(value), (arrow.get("Table"), arrow.get("RecordBatch"))):
-        return {"kind": "arrow", "shape": [value.num_rows, value.num_columns], "length": value.num_rows}
+        return {
+            "kind": "arrow",
+            "shape": [value.num_rows, value.num_columns],
+            "length": value.num_rows,
+        }
     if sets and type(value) is sets.get("Dataset"):
         return {"kind": "hf", "length": value.num_rows}
     bases = [arrow[name] for name in ("Array", "ChunkedArray") if name in arrow]
-    if any(inherits(type(value), base) for base in bases) and class_name(type(value)).startswith("pyarrow."):
+    if any(inherits(type(value), base) for base in bases) and class_name(type(value)).startswith(
+        "pyarrow."
+    ):
         return {"kind": "arrow", "length": len(value), "dtype": str(value.type)[:200]}
     return None
 
 
 def _store(value: Any) -> Facts | None:
-    """Key-value stores and chunked arrays, whose shape is taken from memory, never from their storage."""
+    """Key-value stores and chunked arrays, whose shape is taken from memory, never from their
+    storage."""
     if type(value) is loaded("lmdb").get("Environment"):
         return {"kind": "lmdb"}
     zarr = loaded("zarr")
@@ -229,4 +254,8 @@ def _store(value: Any) -> Facts | None:
 
 def _sized(shape: Any, dtype: Any) -> Facts:
     sides = [int(n) for n in shape]
-    return {"shape": sides, "dtype": str(dtype)[:200], "nbytes": math.prod(sides) * int(dtype.itemsize)}
+    return {
+        "shape": sides,
+        "dtype": str(dtype)[:200],
+        "nbytes": math.prod(sides) * int(dtype.itemsize),
+    }

@@ -1,7 +1,7 @@
 """What a batch is made of, found in one look at one batch: `inspection.Leaf`, as JSON values.
 
-Only plain containers are opened, through their base class's own methods; only CPU tensors and arrays are read, through
-NumPy views of a few thousand of their values.
+Only plain containers are opened, through their base class's own methods; only CPU tensors and
+arrays are read, through NumPy views of a few thousand of their values.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from collections import UserDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ...guard.static_access import class_name, inherits, instance_vars, is_one_of, loaded, plain_tensor, unseen
+from ...guard.static_access import (
+    class_name,
+    inherits,
+    instance_vars,
+    is_one_of,
+    loaded,
+    plain_tensor,
+    unseen,
+)
 from ...store.inspection import MAX_LEAVES
 
 if TYPE_CHECKING:
@@ -29,18 +37,23 @@ LEAST_MAXIMUM = 0.1
 
 SAMPLED_ROWS = 64
 SAMPLED_ROW_VALUES = 1 << 17
-# A filler stands at the ends of rows and hardly elsewhere; values that fill the inside too are data (one-hot, ink).
+# A filler stands at the ends of rows and hardly elsewhere; values that fill the inside too are data
+# (one-hot, ink).
 MOST_INSIDE = 0.05
 
 _NUMBERS = (int, float, bool, complex)
 
 
 def inspect_batch(batch: Any) -> dict[str, Any]:
-    """`structure` and `leaves` of `inspection.Inspection`; {} for what cannot be looked at. Never raises."""
+    """`structure` and `leaves` of `inspection.Inspection`; {} for what cannot be looked at. Never
+    raises."""
     try:
         with unseen():
             found = enumerate(walk(batch, MAX_LEAVES))
-            leaves = [_leaf(path, value, with_values=number < LOOKED_INTO) for number, (path, value) in found]
+            leaves = [
+                _leaf(path, value, with_values=number < LOOKED_INTO)
+                for number, (path, value) in found
+            ]
             return {"structure": class_name(type(batch)), "leaves": leaves}
     except Exception:  # a batch of a kind we have not met must not cost the recording
         return {}
@@ -71,12 +84,16 @@ def _inside(value: Any, most: int) -> list[tuple[str, Any]] | None:
         return [(_key(key), item) for (key, item), _ in zip(items, range(most), strict=False)]
     for base in (list, tuple):
         if inherits(kind, base):
-            return [(str(i), item) for i, item in zip(range(most), base.__iter__(value), strict=False)]
+            return [
+                (str(i), item) for i, item in zip(range(most), base.__iter__(value), strict=False)
+            ]
     return None
 
 
 def _key(key: Any) -> str:
-    return repr(key)[:100] if is_one_of(type(key), (str, int, bool, bytes)) else class_name(type(key))
+    return (
+        repr(key)[:100] if is_one_of(type(key), (str, int, bool, bytes)) else class_name(type(key))
+    )
 
 
 def _leaf(path: str, value: Any, with_values: bool) -> dict[str, Any]:
@@ -91,7 +108,11 @@ def _leaf(path: str, value: Any, with_values: bool) -> dict[str, Any]:
                 array = as_array(value) if with_values else None
                 facts |= _values(array) if array is not None else {}
         elif is_array(value):
-            facts |= {"kind": "ndarray", "dtype": str(value.dtype)[:200], "shape": list(value.shape)}
+            facts |= {
+                "kind": "ndarray",
+                "dtype": str(value.dtype)[:200],
+                "shape": list(value.shape),
+            }
             facts |= {"nbytes": int(value.nbytes), "device": "cpu"}
             facts |= _values(value) if with_values else {}
         elif type(value) is str:
@@ -121,10 +142,16 @@ def is_array(value: Any) -> bool:
 
 
 def as_array(value: torch.Tensor) -> Any:
-    """The same memory as a NumPy array; None where there is none: another device, sparse, a type NumPy lacks."""
+    """The same memory as a NumPy array; None where there is none: another device, sparse, a type
+    NumPy lacks."""
     import torch
 
-    if not value.is_cpu or value.layout is not torch.strided or not loaded("numpy") or value.dtype is torch.bfloat16:
+    if (
+        not value.is_cpu
+        or value.layout is not torch.strided
+        or not loaded("numpy")
+        or value.dtype is torch.bfloat16
+    ):
         return None
     if value.is_quantized or value.is_conj() or value.is_neg():
         return None
@@ -136,7 +163,8 @@ def _values(array: Any) -> dict[str, Any]:
 
 
 def whole_255ths(array: Any) -> bool | None:
-    """Whether these are 8-bit values divided by 255, as far as a sample shows; None for what is no float array."""
+    """Whether these are 8-bit values divided by 255, as far as a sample shows; None for what is no
+    float array."""
     if array.dtype.kind != "f" or not array.size:
         return None
     import numpy as np
@@ -154,11 +182,19 @@ def whole_255ths(array: Any) -> bool | None:
 
 
 def padding_share(array: Any) -> float | None:
-    """Share of positions along the second dimension that hold nothing but the filler the rows end with.
+    """Share of positions along the second dimension that hold nothing but the filler the rows end
+    with.
 
-    None for what has no such dimension. 0 where the same value is as common inside the rows: then it is data.
+    None for what has no such dimension. 0 where the same value is as common inside the rows: then
+    it is data.
     """
-    if array.ndim < 2 or array.dtype.kind not in "iuf" or array.shape[0] < 2 or array.shape[1] < 2 or not array.size:
+    if (
+        array.ndim < 2
+        or array.dtype.kind not in "iuf"
+        or array.shape[0] < 2
+        or array.shape[1] < 2
+        or not array.size
+    ):
         return None
     import numpy as np
 
@@ -175,7 +211,8 @@ def padding_share(array: Any) -> float | None:
     filled = sample == filler
     if filled.ndim > 2:
         filled = filled.reshape(*filled.shape[:2], -1).all(axis=2)
-    # From its end, a row's fillers go as far as the first position that is none; all the way where there is none.
+    # From its end, a row's fillers go as far as the first position that is none; all the way where
+    # there is none.
     backward = filled[:, ::-1]
     lengths = np.where(filled.all(axis=1), filled.shape[1], backward.argmin(axis=1))
     trailing = int(lengths.sum())

@@ -1,7 +1,8 @@
-"""The parts of a DataLoader as JSON values, found without running any of them: what `inspection` reads.
+"""The parts of a DataLoader as JSON values, found without running any of them: what `inspection`
+reads.
 
-Done once a loader, before its first loop is timed. Bounded in depth, number and size; what cannot be looked at is left
-out, and nothing here raises.
+Done once a loader, before its first loop is timed. Bounded in depth, number and size; what cannot
+be looked at is left out, and nothing here raises.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def inspection_wanted() -> bool:
 
 
 def inspect_loader(loader: Any) -> dict[str, Any]:
-    """What is known of the loader's data set, samplers and functions; {} where it keeps them in no way we know."""
+    """What is known of the loader's data set, samplers and functions; {} where it keeps them in no
+    way we know."""
     found: dict[str, Any] = {}
     with suppress(Exception), unseen():
         own = own_of(loader)
@@ -66,13 +68,16 @@ def inspect_loader(loader: Any) -> dict[str, Any]:
                 with suppress(Exception):
                     found[name] = inspector.function(own[key])
         if len(json.dumps(found)) > MAX_JSON_CHARACTERS:
-            found = {name: {key: part[key] for key in _NEEDED if key in part} for name, part in found.items()}
+            found = {
+                name: {key: part[key] for key in _NEEDED if key in part}
+                for name, part in found.items()
+            }
     return found
 
 
 def _parts(own: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The data set, what draws its samples (not the sampler that torch makes and leaves unused beside a batch sampler
-    of the user's), and the batch sampler."""
+    """The data set, what draws its samples (not the sampler that torch makes and leaves unused
+    beside a batch sampler of the user's), and the batch sampler."""
     drawn, batch_sampler = sampling_of(own), own.get("batch_sampler")
     sampler = drawn.sampler
     if sampler is batch_sampler:
@@ -115,7 +120,13 @@ class _Inspector:
         called = function_of(value)
         if called is not None and not is_known(called.__module__):
             method = type(value) is types.MethodType
-            cls = type(value.__self__) if method else None if called is underlying(value) else type(value)
+            cls = (
+                type(value.__self__)
+                if method
+                else None
+                if called is underlying(value)
+                else type(value)
+            )
             self._place(called, facts)
             facts["call"] = list(self._sources.lines(called))
             facts["names"] = self._names([called], cls)
@@ -141,7 +152,10 @@ class _Inspector:
 
     @staticmethod
     def _place(function: Any, facts: dict[str, Any]) -> None:
-        facts["file"], facts["line"] = function.__code__.co_filename, function.__code__.co_firstlineno
+        facts["file"], facts["line"] = (
+            function.__code__.co_filename,
+            function.__code__.co_firstlineno,
+        )
 
     def _children(self, own: dict[str, Any], depth: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -164,13 +178,18 @@ def _identity(value: Any) -> dict[str, Any]:
 
 
 def _wrapped(own: dict[str, Any]) -> list[Any]:
-    """Data sets and samplers among these attributes, and among the items of short sequences of them."""
+    """Data sets and samplers among these attributes, and among the items of short sequences of
+    them."""
     from torch.utils.data import Sampler
 
     found: list[Any] = []
     for value in own.values():
         items = value[:MAX_CHILDREN] if is_one_of(type(value), (list, tuple)) else (value,)
-        found += [item for item in items if is_dataset(item) or inherits(type(item), Sampler) or _is_hf(item)]
+        found += [
+            item
+            for item in items
+            if is_dataset(item) or inherits(type(item), Sampler) or _is_hf(item)
+        ]
     return found
 
 
@@ -192,7 +211,9 @@ def _length(cls: type, own: dict[str, Any], value: Any) -> int | None:
     name = class_name(cls)
     if name == "torch.utils.data.dataset.TensorDataset":
         return int(own["tensors"][0].shape[0])
-    if name == "torch.utils.data.dataset.Subset" and is_one_of(type(own["indices"]), (list, tuple, range)):
+    if name == "torch.utils.data.dataset.Subset" and is_one_of(
+        type(own["indices"]), (list, tuple, range)
+    ):
         return len(own["indices"])
     if name == "torch.utils.data.dataset.ConcatDataset":
         return int(own["cumulative_sizes"][-1])

@@ -1,7 +1,8 @@
 """The source of a function, and the names it uses, from its code object and the file that names.
 
-`linecache` and `inspect.getsource` are left alone: they keep what they read, and warn and trace by it later. What a
-notebook or debugger has put into linecache is looked at there, since it is nowhere else.
+`linecache` and `inspect.getsource` are left alone: they keep what they read, and warn and trace by
+it later. What a notebook or debugger has put into linecache is looked at there, since it is nowhere
+else.
 """
 
 from __future__ import annotations
@@ -33,11 +34,16 @@ MAX_WRAPPED = 8
 # Packages whose code is no news to anyone: for them, names of classes and functions say it all.
 _KNOWN = ("torch", "torchdata", "loaderscope", "typing", "abc", "collections", "functools")
 _INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
-_STANDARD = tuple(os.path.join(p, "") for p in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")} if p)
+_STANDARD = tuple(
+    os.path.join(p, "")
+    for p in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    if p
+)
 
 
 def function_of(value: Any) -> types.FunctionType | None:
-    """The Python function behind a function, method, partial or callable object; None where there is none.
+    """The Python function behind a function, method, partial or callable object; None where there
+    is none.
 
     A decorator that says what it wraps (`functools.wraps`) is looked through.
     """
@@ -60,8 +66,8 @@ def is_known(module: Any) -> bool:
 
 
 def names_used(functions: list[types.FunctionType], cls: type | None = None) -> tuple[str, ...]:
-    """Global and attribute names in these functions, in methods of `cls` that they name, and in functions of the same
-    module that they name; at most MAX_NAMES."""
+    """Global and attribute names in these functions, in methods of `cls` that they name, and in
+    functions of the same module that they name; at most MAX_NAMES."""
     names: dict[str, None] = {}
     waiting = list(functions)
     seen = {id(function) for function in waiting}
@@ -84,7 +90,9 @@ def _names_in(code: types.CodeType) -> Iterator[str]:
             yield from _names_in(constant)
 
 
-def _named(name: str, function: types.FunctionType, cls: type | None) -> Iterator[types.FunctionType]:
+def _named(
+    name: str, function: types.FunctionType, cls: type | None
+) -> Iterator[types.FunctionType]:
     found = [in_class(cls, name) if cls is not None else None]
     if type(function.__globals__) is dict:
         found.append(function.__globals__.get(name))
@@ -102,7 +110,8 @@ class Sources:
         self._left = MAX_ALL_CHARACTERS
 
     def lines(self, function: types.FunctionType) -> tuple[str, ...]:
-        """The function's source, dedented and cut to size; () where it cannot be had or is not the user's."""
+        """The function's source, dedented and cut to size; () where it cannot be had or is not the
+        user's."""
         code = function.__code__
         name = code.co_filename
         if is_known(function.__module__) or _INSTALLED.search(name) or name.startswith(_STANDARD):
@@ -145,13 +154,18 @@ def _read(name: str) -> list[str]:
 
 
 def _block(lines: list[str], code: types.CodeType) -> list[str]:
-    """The lines of the function that begins with the first; [] where they are not this function's."""
+    """The lines of the function that begins with the first; [] where they are not this
+    function's."""
     try:
         block = inspect.getblock(lines)
-    except (SyntaxError, tokenize.TokenError):  # cut short in the middle of a bracket or a long text
+    except (
+        SyntaxError,
+        tokenize.TokenError,
+    ):  # cut short in the middle of a bracket or a long text
         block = lines[:1] if code.co_name == "<lambda>" else lines
     text = "".join(block)
     if code.co_name == "<lambda>":
         return block if "lambda" in text else []
-    # The file may have changed since, or another of this name may lie in the directory we are in now.
+    # The file may have changed since, or another of this name may lie in the directory we are in
+    # now.
     return block if re.search(rf"\bdef\s+{re.escape(code.co_name)}\b", text) else []

@@ -1,8 +1,9 @@
-"""How many samples a data set has, without asking it: its `__len__` is the user's code, and torch may never call it.
+"""How many samples a data set has, without asking it: its `__len__` is the user's code, and torch
+may never call it.
 
-Most are one of a few plain expressions (`return len(self.paths)`, `return self.n`, `return 10_000`), which are read
-from their bytecode, and evaluated on attributes and values that answer without code of the user's. Anything else is
-unknown.
+Most are one of a few plain expressions (`return len(self.paths)`, `return self.n`, `return
+10_000`), which are read from their bytecode, and evaluated on attributes and values that answer
+without code of the user's. Anything else is unknown.
 """
 
 from __future__ import annotations
@@ -21,11 +22,25 @@ MAX_INSTRUCTIONS = 64
 
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray, range)
 _OPERATORS: dict[str, Callable[[int, int], int]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
-    "BINARY_ADD": operator.add, "BINARY_SUBTRACT": operator.sub, "BINARY_MULTIPLY": operator.mul,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "BINARY_ADD": operator.add,
+    "BINARY_SUBTRACT": operator.sub,
+    "BINARY_MULTIPLY": operator.mul,
     "BINARY_FLOOR_DIVIDE": operator.floordiv,
-}  # fmt: skip
-_NOTHING = ("RESUME", "CACHE", "NOP", "PRECALL", "PUSH_NULL", "COPY_FREE_VARS", "NOT_TAKEN", "EXTENDED_ARG")
+}
+_NOTHING = (
+    "RESUME",
+    "CACHE",
+    "NOP",
+    "PRECALL",
+    "PUSH_NULL",
+    "COPY_FREE_VARS",
+    "NOT_TAKEN",
+    "EXTENDED_ARG",
+)
 _LOADS = ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK")
 
 
@@ -52,7 +67,9 @@ def _length(value: Any, depth: int) -> int:
         return len(value)
     if cls is loaded("datasets").get("Dataset"):
         return int(value.num_rows)
-    if cls is loaded("torch.utils.data").get("TensorDataset"):  # its own `__len__` calls a method of a tensor
+    if cls is loaded("torch.utils.data").get(
+        "TensorDataset"
+    ):  # its own `__len__` calls a method of a tensor
         return _length(instance_vars(value).get("tensors", (None,))[0], depth)
     method = in_class(cls, "__len__")
     if type(method) is not types.FunctionType or depth <= 0:
@@ -113,7 +130,10 @@ class _Reading:
             push(self._attribute(self._pop(), step.argval))
         elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and step.argrepr == "[]"):
             index, held = self._pop(), self._pop()
-            if not is_one_of(type(held), (list, tuple, loaded("torch").get("Size"))) or type(index) is not int:
+            if (
+                not is_one_of(type(held), (list, tuple, loaded("torch").get("Size")))
+                or type(index) is not int
+            ):
                 raise _UnknownError
             push(held[index])
         elif name in ("CALL", "CALL_FUNCTION") and step.arg == 1:
@@ -137,7 +157,9 @@ class _Reading:
         raise _UnknownError
 
     def _cell(self, name: str) -> Any:
-        for free, cell in zip(self._method.__code__.co_freevars, self._method.__closure__ or (), strict=False):
+        for free, cell in zip(
+            self._method.__code__.co_freevars, self._method.__closure__ or (), strict=False
+        ):
             if free == name:
                 with suppress(ValueError):  # empty as yet
                     return cell.cell_contents

@@ -6,18 +6,31 @@ import inspect
 import types
 from typing import Any
 
-from ...guard.static_access import class_name, in_class, inherits, instance_vars, loaded, mro, qualified_name
+from ...guard.static_access import (
+    class_name,
+    in_class,
+    inherits,
+    instance_vars,
+    loaded,
+    mro,
+    qualified_name,
+)
 from .samplers import LIGHTNING, Sampling
 
 _FRAMEWORKS = ("accelerate", "transformers", "timm", "ultralytics", *LIGHTNING)
 
 
 def made_by(loader: Any, own: dict[str, Any], sampling: Sampling) -> str | None:
-    """The framework that made this loader out of the user's, or for them: "accelerate", "transformers" (its Trainer),
-    "lightning", "timm" or "ultralytics"; None where it is the user's own."""
+    """The framework that made this loader out of the user's, or for them: "accelerate",
+    "transformers" (its Trainer), "lightning", "timm" or "ultralytics"; None where it is the user's
+    own."""
     init, collate = own.get("worker_init_fn"), own.get("collate_fn")
     if framework_of(type(loader)) == "accelerate":
-        trainers = any("transformers.trainer" in qualified_name(each) for each in (init, collate) if each is not None)
+        trainers = any(
+            "transformers.trainer" in qualified_name(each)
+            for each in (init, collate)
+            if each is not None
+        )
         return "transformers" if trainers else "accelerate"
     makers = [framework_of(each) for each in (type(loader), init) if each is not None]
     maker = next((each for each in makers if each in ("timm", "ultralytics")), None)
@@ -27,11 +40,18 @@ def made_by(loader: Any, own: dict[str, Any], sampling: Sampling) -> str | None:
         return "accelerate"
     injected = sampling.batch_sampler if sampling.batch_sampler is not None else sampling.sampler
     parts = [init, own.get("sampler"), injected]
-    if any(each is not None and framework_of(each) == "lightning" for each in parts) or "__pl_saved_args" in own:
+    if (
+        any(each is not None and framework_of(each) == "lightning" for each in parts)
+        or "__pl_saved_args" in own
+    ):
         return "lightning"
     # In several processes Lightning makes the loader anew, with torch's own DistributedSampler.
-    trainer = loaded("lightning.pytorch.trainer.trainer") or loaded("pytorch_lightning.trainer.trainer")
-    if trainer and any("DistributedSampler" in class_name(base) for base in mro(type(sampling.sampler))):
+    trainer = loaded("lightning.pytorch.trainer.trainer") or loaded(
+        "pytorch_lightning.trainer.trainer"
+    )
+    if trainer and any(
+        "DistributedSampler" in class_name(base) for base in mro(type(sampling.sampler))
+    ):
         return "lightning"
     return None
 
@@ -46,7 +66,8 @@ def framework_of(value: Any) -> str | None:
 
 
 def same_data(one: Any, other: Any) -> bool:
-    """Whether this is one data set: one object, or two of Hugging Face's made alike of the same table."""
+    """Whether this is one data set: one object, or two of Hugging Face's made alike of the same
+    table."""
     if one is other:
         return True
     prints = [instance_vars(each).get("_fingerprint") for each in (one, other)]
@@ -54,8 +75,8 @@ def same_data(one: Any, other: Any) -> bool:
 
 
 def takes_any_arguments(cls: type, base: type) -> bool:
-    """Whether this loader class takes just what DataLoader takes: it has no constructor of its own below `base`, or one
-    that hands everything on."""
+    """Whether this loader class takes just what DataLoader takes: it has no constructor of its own
+    below `base`, or one that hands everything on."""
     init = in_class(cls, "__init__")
     if init is in_class(base, "__init__"):
         return True

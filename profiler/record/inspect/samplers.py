@@ -1,7 +1,8 @@
 """How a loader draws its samples, told through the wrappers around its sampler.
 
-A wrapper that is known (torch's BatchSampler, Accelerate's shards, Lightning's injected samplers, endless repeaters)
-is looked through, by its attributes; one that is not may draw in any order, and is named as it is.
+A wrapper that is known (torch's BatchSampler, Accelerate's shards, Lightning's injected samplers,
+endless repeaters) is looked through, by its attributes; one that is not may draw in any order, and
+is named as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ _WRAPPERS = {
 }
 LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
 # Classes that mix the order, by themselves or where their attribute `shuffle` says so.
-_SHUFFLES = ("RandomSampler", "SeedableRandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
+_SHUFFLES = (
+    "RandomSampler",
+    "SeedableRandomSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+)
 _TORCHS_OWN = (
     "torch.utils.data.sampler",
     "torch.utils.data.dataloader",
@@ -43,12 +49,13 @@ _TORCHS_OWN = (
 class Sampling:
     """Who draws, in what batches, and how the loader was told to.
 
-    `sampler` is what draws the samples, `path` how code reaches it from the loader ("batch_sampler.sampler"),
-    `wrappers` the names of the known wrappers around it, outermost first. `batching` is the argument that says which
-    samples make a batch: "batch_size", "batch_sampler", or "none" where the data set makes batches itself. `batch_size`
-    is of what reaches this process, None where that is not known; `replicas` share the samples out, this one is number
-    `replica`. `shuffle` is None where the order is not known, and `plain` says that DataLoader makes this sampler
-    itself, from `shuffle` alone.
+    `sampler` is what draws the samples, `path` how code reaches it from the loader
+    ("batch_sampler.sampler"), `wrappers` the names of the known wrappers around it, outermost
+    first. `batching` is the argument that says which samples make a batch: "batch_size",
+    "batch_sampler", or "none" where the data set makes batches itself. `batch_size` is of what
+    reaches this process, None where that is not known; `replicas` share the samples out, this one
+    is number `replica`. `shuffle` is None where the order is not known, and `plain` says that
+    DataLoader makes this sampler itself, from `shuffle` alone.
     """
 
     sampler: Any
@@ -75,7 +82,9 @@ def own_of(loader: Any) -> dict[str, Any]:
 def sampling_of(own: dict[str, Any]) -> Sampling:
     """How the loader with these attributes draws."""
     batch_sampler, size = own.get("batch_sampler"), own.get("batch_size")
-    batching = "batch_size" if type(size) is int else "none" if batch_sampler is None else "batch_sampler"
+    batching = (
+        "batch_size" if type(size) is int else "none" if batch_sampler is None else "batch_sampler"
+    )
     path = "sampler" if batch_sampler is None else "batch_sampler"
     found = Sampling(
         sampler=own.get(path),
@@ -91,9 +100,15 @@ def sampling_of(own: dict[str, Any]) -> Sampling:
             break
         found = inner
     # A loader that makes its batch sampler itself keeps the sampler it was given beside it.
-    if batching == "batch_size" and found.path.startswith("batch_sampler") and own.get("sampler") is found.sampler:
+    if (
+        batching == "batch_size"
+        and found.path.startswith("batch_sampler")
+        and own.get("sampler") is found.sampler
+    ):
         found = replace(found, path="sampler")
-    if batching == "none":  # whatever the sampler draws, one index or a list of them, is what the data set is asked for
+    if (
+        batching == "none"
+    ):  # whatever the sampler draws, one index or a list of them, is what the data set is asked for
         found = replace(found, batch_size=None, drop_last=False)
     return _judged(found, own)
 
@@ -101,8 +116,12 @@ def sampling_of(own: dict[str, Any]) -> Sampling:
 def _unwrapped(found: Sampling) -> Sampling | None:
     """The same, one known wrapper further in; None where there is none."""
     name = class_name(type(found.sampler))
-    roles = _WRAPPERS.get(name) or (_WRAPPERS.get(_last(name)) if _root(name) in LIGHTNING else None)
-    if roles is None and _last(name) == "_RepeatSampler":  # copied into many code bases, alike everywhere
+    roles = _WRAPPERS.get(name) or (
+        _WRAPPERS.get(_last(name)) if _root(name) in LIGHTNING else None
+    )
+    if (
+        roles is None and _last(name) == "_RepeatSampler"
+    ):  # copied into many code bases, alike everywhere
         roles = _ENDLESS
     if roles is None:
         return None
@@ -133,11 +152,14 @@ def _unwrapped(found: Sampling) -> Sampling | None:
 
 def _replica(held: dict[str, Any], otherwise: int | None) -> int | None:
     """Which of the replicas a sampler with these attributes draws for."""
-    return next((held[name] for name in ("rank", "process_index") if type(held.get(name)) is int), otherwise)
+    return next(
+        (held[name] for name in ("rank", "process_index") if type(held.get(name)) is int), otherwise
+    )
 
 
 def _judged(found: Sampling, own: dict[str, Any]) -> Sampling:
-    """With the order, as far as the sampler's class tells, and whether DataLoader makes such a sampler itself."""
+    """With the order, as far as the sampler's class tells, and whether DataLoader makes such a
+    sampler itself."""
     cls = type(found.sampler)
     name, held = class_name(cls), instance_vars(found.sampler)
     replicas, replica = found.replicas, found.replica

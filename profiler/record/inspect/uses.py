@@ -1,7 +1,9 @@
-"""What a loader is iterated over for (training, validation, test), and where, as the stack tells at its `iter()`.
+"""What a loader is iterated over for (training, validation, test), and where, as the stack tells at
+its `iter()`.
 
-Frameworks name their phases by the functions they are in; elsewhere gradients that are switched off mean evaluation,
-and a shuffled loader with them on means training. Only names of code and lines are read: no frame's variables.
+Frameworks name their phases by the functions they are in; elsewhere gradients that are switched off
+mean evaluation, and a shuffled loader with them on means training. Only names of code and lines are
+read: no frame's variables.
 """
 
 from __future__ import annotations
@@ -29,23 +31,46 @@ MAX_KEY = 40
 # By framework: the function that is being run, and what it is run for; the first one found counts.
 _PHASES: dict[str, tuple[tuple[str, str], ...]] = {
     "lightning": (
-        ("_run_sanity_check", SANITY_CHECK), ("_test_impl", TEST), ("_predict_impl", PREDICTION),
-        ("_validate_impl", VALIDATION), ("evaluation_loop.py", VALIDATION), ("_fit_impl", TRAINING),
+        ("_run_sanity_check", SANITY_CHECK),
+        ("_test_impl", TEST),
+        ("_predict_impl", PREDICTION),
+        ("_validate_impl", VALIDATION),
+        ("evaluation_loop.py", VALIDATION),
+        ("_fit_impl", TRAINING),
     ),
     "transformers": (
-        ("predict", PREDICTION), ("evaluate", VALIDATION), ("evaluation_loop", VALIDATION), ("train", TRAINING),
+        ("predict", PREDICTION),
+        ("evaluate", VALIDATION),
+        ("evaluation_loop", VALIDATION),
+        ("train", TRAINING),
     ),
     "fastai": (
-        ("get_preds", PREDICTION), ("_do_epoch_validate", VALIDATION), ("_do_epoch_train", TRAINING),
+        ("get_preds", PREDICTION),
+        ("_do_epoch_validate", VALIDATION),
+        ("_do_epoch_train", TRAINING),
     ),
-    "ultralytics": (("validator.py", VALIDATION), ("predictor.py", PREDICTION), ("_do_train", TRAINING)),
+    "ultralytics": (
+        ("validator.py", VALIDATION),
+        ("predictor.py", PREDICTION),
+        ("_do_train", TRAINING),
+    ),
     "monai": (("evaluator.py", VALIDATION), ("trainer.py", TRAINING)),
-}  # fmt: skip
+}
 # Who runs the loop, the outermost framework first where one is made of another.
 FRAMEWORKS = (
-    "transformers", "lightning", "monai", "fastai", "ultralytics", "ignite", "accelerate", "torch_geometric", "timm",
-    "webdataset", "ray", "torchdata",
-)  # fmt: skip
+    "transformers",
+    "lightning",
+    "monai",
+    "fastai",
+    "ultralytics",
+    "ignite",
+    "accelerate",
+    "torch_geometric",
+    "timm",
+    "webdataset",
+    "ray",
+    "torchdata",
+)
 _PACKAGES = {"pytorch_lightning": "lightning", "lightning_fabric": "lightning"}
 _INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 _OURS = os.path.dirname(HERE.rstrip(os.sep)) + os.sep  # the whole package
@@ -54,25 +79,32 @@ _STANDARD = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdl
 
 @dataclass(frozen=True)
 class Use:
-    """`phase` is None where it is not known, `place` ("train.py:41") where no code of the user's is on the stack.
+    """`phase` is None where it is not known, `place` ("train.py:41") where no code of the user's is
+    on the stack.
 
-    `key` is equal for loops at the same place: the user's lines, and the framework's functions in between.
+    `key` is equal for loops at the same place: the user's lines, and the framework's functions in
+    between.
     """
 
     phase: str | None
     place: str | None
     framework: str | None
     key: tuple[str, ...]
-    dispatched: bool = False  # Accelerate's dispatcher iterates, and gives the other ranks their parts of each batch
+    # Accelerate's dispatcher iterates, and gives the other ranks their parts of each batch
+    dispatched: bool = False
 
     def same_phase(self, other: Use) -> bool:
-        """Whether both are for the same, as far as that is known; a sanity check is a validation's."""
-        phases = {VALIDATION if each.phase == SANITY_CHECK else each.phase for each in (self, other)} - {None}
+        """Whether both are for the same, as far as that is known; a sanity check is a
+        validation's."""
+        phases = {
+            VALIDATION if each.phase == SANITY_CHECK else each.phase for each in (self, other)
+        } - {None}
         return len(phases) < 2
 
 
 def use_now(shuffle: bool | None = None) -> Use:
-    """What for and where the code that runs now iterates; `shuffle`: whether the loader mixes its samples."""
+    """What for and where the code that runs now iterates; `shuffle`: whether the loader mixes its
+    samples."""
     frame: FrameType | None = sys._getframe(1)
     running: dict[str, set[str]] = {}
     place: str | None = None
@@ -93,12 +125,15 @@ def use_now(shuffle: bool | None = None) -> Use:
             key.append(f"{file}:{line}")
             place = place or place_of(file, line)
     framework = next((name for name in FRAMEWORKS if name in running), None)
-    phase = VALIDATION if key.count("ignite:run") > 1 else _phase(running)  # an engine run by another's handler
+    phase = (
+        VALIDATION if key.count("ignite:run") > 1 else _phase(running)
+    )  # an engine run by another's handler
     return Use(phase or _by_gradients(shuffle), place, framework, tuple(key[:MAX_KEY]), dispatched)
 
 
 def _dispatcher() -> Any:
-    """The code of the dispatcher's loop, which other loaders of Accelerate do not run; None where there is none."""
+    """The code of the dispatcher's loop, which other loaders of Accelerate do not run; None where
+    there is none."""
     cls = loaded("accelerate.data_loader").get("DataLoaderDispatcher")
     return getattr(in_class(cls, "__iter__"), "__code__", None) if isinstance(cls, type) else None
 
@@ -117,7 +152,8 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
 
 @functools.lru_cache(maxsize=4096)
 def _owner(file: str) -> tuple[str | None, bool]:
-    """(the installed package that the code of this file belongs to, whether it is the user's own)."""
+    """(the installed package that the code of this file belongs to, whether it is the user's
+    own)."""
     installed = _INSTALLED.match(file)
     if installed is not None:
         return _PACKAGES.get(installed[1], installed[1]), False
@@ -148,8 +184,8 @@ def library_of(loader: Any) -> str | None:
 
 
 def place_of(file: str | None, line: int | None) -> str:
-    """'train.py:41': a place in words, without its folders, clean enough to print; of the notebook that asks, 'cell 3,
-    line 6'."""
+    """'train.py:41': a place in words, without its folders, clean enough to print; of the notebook
+    that asks, 'cell 3, line 6'."""
     cell = cell_of(file) if file else None
     return f"cell {cell}, line {line}" if cell is not None and line else _in_file(file, line)
 
@@ -161,8 +197,8 @@ def _in_file(file: str | None, line: int | None) -> str:
 
 
 def cell_of(file: str) -> int | None:
-    """The execution number of the notebook's cell whose code IPython has given this file name; None for other files,
-    and in any process but the notebook's."""
+    """The execution number of the notebook's cell whose code IPython has given this file name; None
+    for other files, and in any process but the notebook's."""
     shell = loaded("IPython.core.interactiveshell").get("InteractiveShell")
     compiler = getattr(getattr(shell, "_instance", None), "compile", None)
     cells = getattr(compiler, "_filename_map", None)
@@ -170,7 +206,8 @@ def cell_of(file: str) -> int | None:
 
 
 def joined(phases: list[str]) -> str | None:
-    """'training and validation', of the phases in the order in which they came; a sanity check is a validation's."""
+    """'training and validation', of the phases in the order in which they came; a sanity check is a
+    validation's."""
     if VALIDATION in phases:
         phases = [each for each in phases if each != SANITY_CHECK]
     return " and ".join(dict.fromkeys(phases)) or None

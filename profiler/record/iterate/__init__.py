@@ -1,1 +1,2 @@
-"""Watching: kinds of loaders, their iterators, and the recorder that turns clock readings into records."""
+"""Watching: kinds of loaders, their iterators, and the recorder that turns clock readings into
+records."""

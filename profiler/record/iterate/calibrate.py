@@ -1,8 +1,10 @@
-"""What the hooks cost on this machine, measured with the hooks themselves, once a process (about 2 ms).
+"""What the hooks cost on this machine, measured with the hooks themselves, once a process (about 2
+ms).
 
-The real instrumented classes are driven over an iterator that does nothing, beside the bare one. What a record looked
-at in detail costs beyond that is measured on the spot and stands in its `own_ns`, and so does what it costs that a lane
-moves on to its next window, some hundred microseconds once in some hundred batches.
+The real instrumented classes are driven over an iterator that does nothing, beside the bare one.
+What a record looked at in detail costs beyond that is measured on the spot and stands in its
+`own_ns`, and so does what it costs that a lane moves on to its next window, some hundred
+microseconds once in some hundred batches.
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ class _HeldQueue:
 
 
 class _IdleMulti:
-    """The shape of torch's multi-process iterator; the batch arrives as the pickled message a worker sends."""
+    """The shape of torch's multi-process iterator; the batch arrives as the pickled message a
+    worker sends."""
 
     _auto_collation = True
     _pin_memory = False
@@ -172,7 +175,8 @@ def _workers_ns() -> tuple[float, float]:
 
 @functools.lru_cache(maxsize=1)
 def calibration() -> dict[str, float | None]:
-    """ns a batch: `single_ns` (no workers), `main_ns` and `worker_ns` (with workers); None where it failed."""
+    """ns a batch: `single_ns` (no workers), `main_ns` and `worker_ns` (with workers); None where it
+    failed."""
     try:
         main, worker = _workers_ns()
         return {"single_ns": _single_ns(), "main_ns": main, "worker_ns": worker}
@@ -181,7 +185,8 @@ def calibration() -> dict[str, float | None]:
 
 
 def overhead_of(config: dict[str, Any]) -> dict[str, float | None]:
-    """What a loader's JSON states: `hook_ns` a batch in the training process, `worker_ns` a batch in its workers."""
+    """What a loader's JSON states: `hook_ns` a batch in the training process, `worker_ns` a batch
+    in its workers."""
     costs = calibration()
     if config.get("num_workers"):
         return {"hook_ns": costs["main_ns"], "worker_ns": costs["worker_ns"]}

@@ -1,7 +1,8 @@
-"""What is looked at once: a loader's parts when it joins a session, a batch of it, the first batches of an epoch.
+"""What is looked at once: a loader's parts when it joins a session, a batch of it, the first
+batches of an epoch.
 
-A `FirstLooks` lives from the beginning of an iteration until it has seen what it came for; the steady path then holds
-None in its place. Nothing here raises: what fails is given up.
+A `FirstLooks` lives from the beginning of an iteration until it has seen what it came for; the
+steady path then holds None in its place. Nothing here raises: what fails is given up.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from ..inspect.inspect_loader import TURNED_OFF, inspect_loader, inspection_want
 
 # Of an iterable data set, so many batches of each worker have a digest.
 FIRST_BATCHES = 2
-# With `in_order=False` a slow worker's first batch comes after others' later ones; after so many it is given up.
+# With `in_order=False` a slow worker's first batch comes after others' later ones; after so many it
+# is given up.
 LATE = 64
 
 
@@ -34,7 +36,8 @@ class Looked(Protocol):
 
 
 def look_at_parts(recorder: Looked) -> None:
-    """Add to the recorder's facts what its loader is made of. The loader is held weakly; it may be gone."""
+    """Add to the recorder's facts what its loader is made of. The loader is held weakly; it may be
+    gone."""
     if not inspection_wanted():
         recorder.facts.setdefault("reasons", {})["inspection"] = TURNED_OFF
         return
@@ -51,7 +54,16 @@ def first_looks(recorder: Looked, num_workers: int) -> FirstLooks | None:
 class FirstLooks:
     """The looks one iteration still has to take."""
 
-    __slots__ = ("_begun", "_digests", "_handed", "_indices", "_inspect", "_iterable", "_recorder", "_workers")
+    __slots__ = (
+        "_begun",
+        "_digests",
+        "_handed",
+        "_indices",
+        "_inspect",
+        "_iterable",
+        "_recorder",
+        "_workers",
+    )
 
     def __init__(self, recorder: Looked, num_workers: int) -> None:
         config = recorder.facts.get("config")
@@ -68,7 +80,8 @@ class FirstLooks:
         self._inspect = "structure" not in recorder.facts.get("inspection", {})
 
     def drawn(self, indices: Any, number: int) -> None:
-        """Batch `number` of the epoch has these indices; of an iterator found at work, the first seen is not 0."""
+        """Batch `number` of the epoch has these indices; of an iterator found at work, the first
+        seen is not 0."""
         if self._begun:
             return
         self._begun = True
@@ -83,7 +96,8 @@ class FirstLooks:
             self._digests = 0
 
     def recorded(self, lane: Lane, n: int, batch: Any) -> FirstLooks | None:
-        """Record number `n` of the lane, of this batch, is about to be committed; returns what is left to look at."""
+        """Record number `n` of the lane, of this batch, is about to be committed; returns what is
+        left to look at."""
         try:
             if self._inspect:
                 self._inspect = False
@@ -98,7 +112,11 @@ class FirstLooks:
 
     def _look_at(self, batch: Any) -> None:
         facts = self._recorder.facts
-        facts["inspection"] = {**facts.get("inspection", {}), "structure": None, **inspect_batch(batch)}
+        facts["inspection"] = {
+            **facts.get("inspection", {}),
+            "structure": None,
+            **inspect_batch(batch),
+        }
         self._recorder.write()
 
     def _digest(self, lane: Lane, n: int, batch: Any) -> None:
@@ -108,7 +126,9 @@ class FirstLooks:
             (number,) = batch_record.TASK.get(lane.buf, lane.at(n))
         first = FIRST_BATCHES * max(1, self._workers) if self._iterable else 1
         if 0 <= number < first:
-            digest = digest_of_batch(batch) if self._iterable else digest_of_indices(self._indices or [])
+            digest = (
+                digest_of_batch(batch) if self._iterable else digest_of_indices(self._indices or [])
+            )
             if digest != UNKNOWN:
                 batch_record.DIGEST.put(lane.buf, lane.at(n), digest)
             self._digests -= 1

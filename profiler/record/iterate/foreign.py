@@ -1,8 +1,10 @@
-"""Loaders that are no torch DataLoader and never make one: under `watch_all` recorded as iterables, like any that is
-handed to `watch`. Known by their class; its `__iter__` is hooked as soon as its module is imported.
+"""Loaders that are no torch DataLoader and never make one: under `watch_all` recorded as iterables,
+like any that is handed to `watch`. Known by their class; its `__iter__` is hooked as soon as its
+module is imported.
 
-What it gives is measured where it can be put in between: an `__iter__` that returns the object itself (its own
-iterator) is left alone, and named instead, so that nobody is told that there was no loader.
+What it gives is measured where it can be put in between: an `__iter__` that returns the object
+itself (its own iterator) is left alone, and named instead, so that nobody is told that there was no
+loader.
 """
 
 from __future__ import annotations
@@ -81,10 +83,15 @@ def _hook_class(cls: type, recorder_for: Callable[[Any], Recorder], known_alone:
 
 
 def _measuring(original: Any, recorder_for: Callable[[Any], Recorder], known_alone: bool) -> Any:
-    """`known_alone`: of this class, only loaders that were recorded before are; others are what a loader is made of."""
+    """`known_alone`: of this class, only loaders that were recorded before are; others are what a
+    loader is made of."""
 
     def __iter__(self: Any) -> Any:
-        if getattr(_inside, "one", False) or sessions.in_worker() or (known_alone and _known(self) is None):
+        if (
+            getattr(_inside, "one", False)
+            or sessions.in_worker()
+            or (known_alone and _known(self) is None)
+        ):
             return original(self)
         _inside.one = True
         try:
@@ -103,8 +110,13 @@ def _measuring(original: Any, recorder_for: Callable[[Any], Recorder], known_alo
 
 
 def _meant(loader: Any) -> Any:
-    """What the user's code iterates over: Grain puts a data set of its own around theirs, the first time."""
-    inner = instance_vars(loader).get("_parents") if type(loader).__name__ == "_OutputIterDataset" else None
+    """What the user's code iterates over: Grain puts a data set of its own around theirs, the first
+    time."""
+    inner = (
+        instance_vars(loader).get("_parents")
+        if type(loader).__name__ == "_OutputIterDataset"
+        else None
+    )
     return inner[0] if type(inner) is tuple and len(inner) == 1 else loader
 
 
@@ -145,6 +157,7 @@ def _name(loader: Any) -> None:
     if session is not None:
         session.note_reason(
             f"{OTHER_LOADER}{cls.__qualname__}",
-            f"this script iterates over {package}'s {cls.__qualname__}, which is an iterator of its own: hand "
+            f"this script iterates over {package}'s {cls.__qualname__}, which is an iterator of "
+            "its own: hand "
             "loaderscope.watch(loader) to the loop to see its waiting",
         )

@@ -13,7 +13,8 @@ from ...guard.error_origin import is_ours
 
 
 def after_import(module: str, call: Callable[[], None]) -> Callable[[], None]:
-    """Call `call()` once `module` has been imported; at once if it has been. Returns what ends the waiting."""
+    """Call `call()` once `module` has been imported; at once if it has been. Returns what ends the
+    waiting."""
     waiter = _Waiter(module, call)
     if module in sys.modules:
         call()
@@ -23,7 +24,8 @@ def after_import(module: str, call: Callable[[], None]) -> Callable[[], None]:
 
 
 class _Waiter(importlib.abc.MetaPathFinder):
-    """Finds one module the way everybody else does, and wraps its loader. Leaves when it has served."""
+    """Finds one module the way everybody else does, and wraps its loader. Leaves when it has
+    served."""
 
     def __init__(self, module: str, call: Callable[[], None]) -> None:
         self._module = module
@@ -42,7 +44,9 @@ class _Waiter(importlib.abc.MetaPathFinder):
         self.leave()
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
-            spec: importlib.machinery.ModuleSpec | None = find(fullname, path, target) if find else None
+            spec: importlib.machinery.ModuleSpec | None = (
+                find(fullname, path, target) if find else None
+            )
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
                     _call_after(spec.loader, self._call)
@@ -54,8 +58,8 @@ def _call_after(loader: importlib.abc.Loader, call: Callable[[], None]) -> None:
     original = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
-        # The loader is as before by the time the module's own code can look at it. Another waiter for the same module
-        # may have been here: then it is by now.
+        # The loader is as before by the time the module's own code can look at it. Another waiter
+        # for the same module may have been here: then it is by now.
         vars(loader).pop("exec_module", None)
         original(module)
         try:
@@ -64,6 +68,9 @@ def _call_after(loader: importlib.abc.Loader, call: Callable[[], None]) -> None:
             if not is_ours(error):
                 raise
             if sys.stderr is not None:  # `print` would take standard output in its place
-                print(f"loaderscope: nothing is recorded: {type(error).__name__}: {error}", file=sys.stderr)
+                print(
+                    f"loaderscope: nothing is recorded: {type(error).__name__}: {error}",
+                    file=sys.stderr,
+                )
 
     loader.exec_module = exec_module  # type: ignore[method-assign]

@@ -1,8 +1,10 @@
-"""DataLoader iterators that look at the clock: subclasses of torch's (or torchdata's) own, made to measure.
+"""DataLoader iterators that look at the clock: subclasses of torch's (or torchdata's) own, made to
+measure.
 
-Each stays what it was, in name, type tests and behaviour; what it adds is a few clock readings around calls to its
-base. Two rules hold everywhere: whatever the base raises passes through untouched, and whatever goes wrong in our part
-is swallowed, reported once, and ends the recording of that loader.
+Each stays what it was, in name, type tests and behaviour; what it adds is a few clock readings
+around calls to its base. Two rules hold everywhere: whatever the base raises passes through
+untouched, and whatever goes wrong in our part is swallowed, reported once, and ends the recording
+of that loader.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ _classes: dict[tuple[type, bool], type] = {}
 def instrumented(base: type, quiet: bool) -> type:
     """The measuring subclass of an iterator class.
 
-    `quiet` leaves `__next__` itself alone and measures from just inside it: torch warns about a wrong `len()` of an
-    iterable dataset with `stacklevel=2`, and that warning must name the user's line, not ours. The record_function
-    around it, 1 to 2 µs, is then missing from `wait`.
+    `quiet` leaves `__next__` itself alone and measures from just inside it: torch warns about a
+    wrong `len()` of an iterable dataset with `stacklevel=2`, and that warning must name the user's
+    line, not ours. The record_function around it, 1 to 2 µs, is then missing from `wait`.
     """
     key = (base, quiet)
     if key not in _classes:
@@ -43,12 +45,18 @@ def base_of(cls: type) -> type | None:
 
 
 def _subclass(base: type, body: dict[str, Any]) -> type:
-    names = {"__module__": base.__module__, "__qualname__": base.__qualname__, "__doc__": base.__doc__, "_ls": None}
+    names = {
+        "__module__": base.__module__,
+        "__qualname__": base.__qualname__,
+        "__doc__": base.__doc__,
+        "_ls": None,
+    }
     return type(base.__name__, (base,), {**names, **body})
 
 
 def with_globals(function: Any, replaced: dict[str, Any]) -> Any:
-    """A copy of a function that sees other objects under some global names; code, lines and warnings stay the same.
+    """A copy of a function that sees other objects under some global names; code, lines and
+    warnings stay the same.
 
     KeyError where the function does not use one of the names.
     """
@@ -80,7 +88,8 @@ def _on_end(s: Iteration, t0: int, error: BaseException) -> BaseException | None
 
 
 def _on_failure(iterator: Any, s: Iteration, error: BaseException) -> bool:
-    """As the hooks call it: our part has failed, or was interrupted (False) by what must reach the loop."""
+    """As the hooks call it: our part has failed, or was interrupted (False) by what must reach the
+    loop."""
     if not failed(error, s.recorder):
         without_own(error)
         return False
@@ -91,11 +100,16 @@ def _on_failure(iterator: Any, s: Iteration, error: BaseException) -> bool:
 def _single(base: Any, quiet: bool) -> type:
     # Code of torch's own, in a frame of its own: whoever looks at the stack finds torch's lines.
     next_data = fetchers.with_code_of_its_own(base._next_data)
-    body = {"_next_index": hooks.drawing(fetchers.with_code_of_its_own(base._next_index)), "_next_data": next_data}
+    body = {
+        "_next_index": hooks.drawing(fetchers.with_code_of_its_own(base._next_index)),
+        "_next_data": next_data,
+    }
     if quiet:
         body["_next_data"] = hooks.stepping(next_data, _on_end, _on_failure)
     else:
-        body["__next__"] = hooks.stepping(fetchers.with_code_of_its_own(base.__next__), _on_end, _on_failure)
+        body["__next__"] = hooks.stepping(
+            fetchers.with_code_of_its_own(base.__next__), _on_end, _on_failure
+        )
     return _subclass(base, body)
 
 

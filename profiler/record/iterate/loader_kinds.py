@@ -1,12 +1,14 @@
-"""The kinds of DataLoader whose insides are known, found by their features and not by version numbers (`torch_parts`).
+"""The kinds of DataLoader whose insides are known, found by their features and not by version
+numbers (`torch_parts`).
 
-For each, torch's own `_get_iterator` is copied with the measuring iterator classes under the names of the plain ones,
-and the multi-process iterator's own `__init__` with our worker target under the name of torch's (see
-`iterators.with_globals`). The code that runs is torch's, line by line; only what those names mean differs, and only
-for watched loaders. Nothing global is patched, so threads and unwatched loaders never notice.
+For each, torch's own `_get_iterator` is copied with the measuring iterator classes under the names
+of the plain ones, and the multi-process iterator's own `__init__` with our worker target under the
+name of torch's (see `iterators.with_globals`). The code that runs is torch's, line by line; only
+what those names mean differs, and only for watched loaders. Nothing global is patched, so threads
+and unwatched loaders never notice.
 
-Before its first use each part is checked. An iterator or a worker of which something is not where it was stays torch's
-own, bare, and `gaps` says which figures that costs.
+Before its first use each part is checked. An iterator or a worker of which something is not where
+it was stays torch's own, bare, and `gaps` says which figures that costs.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ _handed = threading.local()
 
 
 class WorkerTarget(Target):
-    """It learns from the iterator being made where its fetch probe keeps its sums: forked, in the child; otherwise when
-    it is pickled."""
+    """It learns from the iterator being made where its fetch probe keeps its sums: forked, in the
+    child; otherwise when it is pickled."""
 
     def place(self) -> Place:
         return getattr(_handed, "place", None)
@@ -53,7 +55,8 @@ class LoaderKind:
         return named and getattr(get_iterator, "__module__", None) == self.kind.module
 
     def prepare(self, get_iterator: Any) -> None:
-        """Check the parts, and build the copies with those that are where they were. Never raises an `Exception`."""
+        """Check the parts, and build the copies with those that are where they were. Never raises
+        an `Exception`."""
         self.gaps = {}
         try:
             self._prepare(get_iterator)
@@ -77,7 +80,9 @@ class LoaderKind:
         for quiet in (False, True):
             classes = {}
             if "single" not in self.gaps:
-                classes[self.kind.single] = _taking_its_step(instrumented(getattr(module, self.kind.single), quiet))
+                classes[self.kind.single] = _taking_its_step(
+                    instrumented(getattr(module, self.kind.single), quiet)
+                )
             if "multi" not in self.gaps:
                 multi = instrumented(getattr(module, self.kind.multi), quiet)
                 own = _with_torchs_workers if "worker" in self.gaps else self._with_worker
@@ -91,11 +96,16 @@ class LoaderKind:
             self.gaps[part] = Gap(self.kind.package, where, missing, figures)
 
     def begin(self, loader: Any, step: Iteration) -> Callable[[Any], Any]:
-        """What makes the next iterator of this loader, measuring; `made` is to be told. It raises what torch raises."""
-        # torch warns about a wrong len() of an iterable dataset from `__next__`, see `instrumented`.
+        """What makes the next iterator of this loader, measuring; `made` is to be told. It raises
+        what torch raises."""
+        # torch warns about a wrong len() of an iterable dataset from `__next__`, see
+        # `instrumented`.
         quiet = getattr(loader, "_IterableDataset_len_called", None) is not None
         # Workers of two pools at once would write to the same files.
-        _handed.step, _handed.place = step, step.recorder.place_of_probe(step.epoch) if step.alone else None
+        _handed.step, _handed.place = (
+            step,
+            step.recorder.place_of_probe(step.epoch) if step.alone else None,
+        )
         return self._makers[quiet]
 
     def made(self, iterator: Any, step: Iteration) -> Any:
@@ -123,10 +133,13 @@ class LoaderKind:
             step.recorder.note_gap(gap)
 
     def when_imported(self, hook: Callable[[type], None]) -> Callable[[], None]:
-        """Hook this family's loader class now, or as soon as its module is imported; returns what ends the waiting."""
+        """Hook this family's loader class now, or as soon as its module is imported; returns what
+        ends the waiting."""
         from .imports import after_import
 
-        return after_import(self.kind.module, lambda: hook(getattr(sys.modules[self.kind.module], self.kind.loader)))
+        return after_import(
+            self.kind.module, lambda: hook(getattr(sys.modules[self.kind.module], self.kind.loader))
+        )
 
     def _with_worker(self, cls: type) -> type:
         base = cls.__mro__[1]
@@ -142,8 +155,8 @@ def _taking_its_step(cls: type) -> type:
 
     def new(made: type, *args: Any, **kwargs: Any) -> Any:
         iterator: Any = object.__new__(made)
-        # Set before `__init__`, which draws the first indices already; and without a frame of ours around it, since
-        # torch warns from there with `stacklevel=2`.
+        # Set before `__init__`, which draws the first indices already; and without a frame of ours
+        # around it, since torch warns from there with `stacklevel=2`.
         iterator._ls = getattr(_handed, "step", None)
         return iterator
 
@@ -180,7 +193,9 @@ class _Instead(SimpleNamespace):
 def finish(iterator: Any, step: Iteration) -> None:
     """After construction: mark the fetcher, or note the workers."""
     if hasattr(iterator, "_dataset_fetcher"):
-        iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, marks_end=True)
+        iterator._dataset_fetcher = fetchers.mark_collate(
+            iterator._dataset_fetcher, step, marks_end=True
+        )
     workers = getattr(iterator, "_workers", None)
     if workers:
         queue = iterator._worker_result_queue

@@ -81,7 +81,8 @@ def _itself(value: Any) -> Any:
 
 
 def begin_iteration(recorder: Recorder) -> Callable[[Iterator[Any]], Iterator[Any]] | None:
-    """An iteration of this recorder's iterable begins: what makes its iterator measure, None where nothing can be."""
+    """An iteration of this recorder's iterable begins: what makes its iterator measure, None where
+    nothing can be."""
     step = _begun(recorder)
     return None if step is None else lambda iterator: _WatchedIterator(iterator, step)
 

@@ -1,4 +1,5 @@
-"""From clock readings to records: one `Recorder` a watched loader, one `Iteration` an iterator of it."""
+"""From clock readings to records: one `Recorder` a watched loader, one `Iteration` an iterator of
+it."""
 
 from __future__ import annotations
 
@@ -37,20 +38,25 @@ LOOKED_AT_EPOCHS = 16
 PROBE_VARIABLE = "LOADERSCOPE_LOOKS"  # 0: look at nothing that fetching does
 PROBE_TURNED_OFF = f"not looked at: {PROBE_VARIABLE}=0"
 
-# So many different loaders of a process are looked at in detail (some 3 ms each); of further ones only times are taken.
-# A program that makes thousands makes them small, and nobody reads a thousand reports.
+# So many different loaders of a process are looked at in detail (some 3 ms each); of further ones
+# only times are taken. A program that makes thousands makes them small, and nobody reads a thousand
+# reports.
 LOOKED_AT_LOADERS = 64
 TOO_MANY = f"not looked at: more than {LOOKED_AT_LOADERS} different loaders in this process"
 
 
 class Recorder:
-    """What is recorded of one loader. Beginning an iteration is thread-safe; a `Iteration` is one thread's."""
+    """What is recorded of one loader. Beginning an iteration is thread-safe; a `Iteration` is one
+    thread's."""
 
     def __init__(
-        self, name: str, facts: dict[str, Any], overhead_of: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+        self,
+        name: str,
+        facts: dict[str, Any],
+        overhead_of: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> None:
-        """`facts` goes into the loader's JSON: kind, config, reasons, notes. `overhead_of` gives what recording
-        a loader of such a config costs, see `calibrate`."""
+        """`facts` goes into the loader's JSON: kind, config, reasons, notes. `overhead_of` gives
+        what recording a loader of such a config costs, see `calibrate`."""
         self.name = name
         self._overhead_of = overhead_of
         self.facts = facts
@@ -59,7 +65,9 @@ class Recorder:
         self.signature = ""
         self.use: Use | None = None  # of the latest iteration that was looked at
         self._phases: list[str] = []
-        self.loader: Callable[[], Any] | None = None  # a weak reference: recording keeps no loader alive
+        self.loader: Callable[[], Any] | None = (
+            None  # a weak reference: recording keeps no loader alive
+        )
         self._lock = threading.Lock()
         self._session: sessions.Session | None = None
         self._index = -1
@@ -75,11 +83,16 @@ class Recorder:
         self._looked_at = True
 
     def begin(self, step: Iteration, num_workers: int) -> bool:
-        """Start an iteration: gives `step` its epoch and its row. False where nothing can be recorded."""
+        """Start an iteration: gives `step` its epoch and its row. False where nothing can be
+        recorded."""
         if not self.enabled or not sessions.may_open():
             return False
         session = self._session
-        if session is None or session is not sessions.current() or (not num_workers and self._wants_probe()):
+        if (
+            session is None
+            or session is not sessions.current()
+            or (not num_workers and self._wants_probe())
+        ):
             # Interrupted, the little that is done for the many can be begun again.
             many = session is None and sessions.loaders() >= LOOKED_AT_LOADERS
             session = self._ready(num_workers) if many else apart(lambda: self._ready(num_workers))
@@ -108,8 +121,8 @@ class Recorder:
         return True
 
     def join(self, step: Iteration, first: Iteration) -> bool:
-        """`step` is of a further iterator of the epoch that `first` began: it has a lane of its own, and no row. False
-        where nothing can be recorded."""
+        """`step` is of a further iterator of the epoch that `first` began: it has a lane of its
+        own, and no row. False where nothing can be recorded."""
         if not self.enabled or first.rows is None:
             return False
         with self._lock:
@@ -144,7 +157,8 @@ class Recorder:
         return self.fetch_probe is None and self._probes_fetching
 
     def _join(self, session: sessions.Session) -> None:
-        # All that is needed later is imported here: a handler's error may leave an import half done.
+        # All that is needed later is imported here: a handler's error may leave an import half
+        # done.
         from ..device import device_clock as device  # noqa: F401
 
         self._index = session.loaders
@@ -166,7 +180,8 @@ class Recorder:
         self.write()
 
     def place_of_probe(self, epoch: int) -> tuple[str, int, int] | None:
-        """(session's folder, loader, epoch) for workers that sample their fetches; None where they may not."""
+        """(session's folder, loader, epoch) for workers that sample their fetches; None where they
+        may not."""
         session = self._session
         if session is None or not self._probes_fetching:
             return None
@@ -188,7 +203,9 @@ class Recorder:
     def write(self) -> None:
         """Bring the loader's facts to the run directory."""
         if self._session is not None:
-            self._session.write_loader(self._index, {"index": self._index, "name": self.name, **self.facts})
+            self._session.write_loader(
+                self._index, {"index": self._index, "name": self.name, **self.facts}
+            )
 
     def note_use(self) -> None:
         """Say what this loader is iterated over for, and where first."""
@@ -198,8 +215,14 @@ class Recorder:
         use = self.use = use_now(config.get("shuffle"))
         if use.phase is not None and use.phase not in self._phases:
             self._phases.append(use.phase)
-        told: dict[str, Any] = {"phase": joined(self._phases), **({"dispatched": True} if use.dispatched else {})}
-        for name, value in (("place", use.place), ("framework", use.framework or library_of(config.get("loader")))):
+        told: dict[str, Any] = {
+            "phase": joined(self._phases),
+            **({"dispatched": True} if use.dispatched else {}),
+        }
+        for name, value in (
+            ("place", use.place),
+            ("framework", use.framework or library_of(config.get("loader"))),
+        ):
             told[name] = config.get(name) or value
         if any(config.get(name) != value for name, value in told.items()):
             config.update(told)
@@ -220,7 +243,8 @@ class Recorder:
             self.write()
 
     def note_gap(self, gap: Gap) -> None:
-        """Write down what torch's shape keeps from being measured: once a loader, and once a process."""
+        """Write down what torch's shape keeps from being measured: once a loader, and once a
+        process."""
         reasons = self.facts.setdefault("reasons", {})
         if any(reasons.get(figure) != gap.reason for figure in gap.figures):
             reasons.update(dict.fromkeys(gap.figures, gap.reason))
@@ -253,7 +277,8 @@ class Recorder:
                     session.workers.append(now_ns(), self._index, epoch, worker, pid)
 
     def abandon(self) -> None:
-        """In a forked child: touch nothing of the parent's; the next iteration joins the child's own session."""
+        """In a forked child: touch nothing of the parent's; the next iteration joins the child's
+        own session."""
         self._lock = threading.Lock()
         for lane in [*self._lanes, *([self._epochs] if self._epochs else [])]:
             lane.abandon("forked")
@@ -291,8 +316,9 @@ class Recorder:
 
 
 class _Lent(weakref.ref["Iteration"]):
-    """A lane's way back: when its iterator goes away, this is put among the returned. Python runs no code of ours then,
-    in which a signal's handler could raise what would be lost: errors in a `__del__` are."""
+    """A lane's way back: when its iterator goes away, this is put among the returned. Python runs
+    no code of ours then, in which a signal's handler could raise what would be lost: errors in a
+    `__del__` are."""
 
     __slots__ = ("lane",)
     lane: Lane
@@ -301,7 +327,8 @@ class _Lent(weakref.ref["Iteration"]):
 class Iteration(BatchTimings):
     """The batch in hand of one iterator: clock readings on their way into a record.
 
-    An iterator owns its step, and the step a lane, until the iteration ends or the iterator is dropped.
+    An iterator owns its step, and the step a lane, until the iteration ends or the iterator is
+    dropped.
     """
 
     __slots__ = (
@@ -354,7 +381,8 @@ class Iteration(BatchTimings):
         return self.recorder.begin(self, num_workers)
 
     def join(self, first: Iteration) -> bool:
-        """Go on with the epoch that another iterator's step began. False where nothing can be recorded."""
+        """Go on with the epoch that another iterator's step began. False where nothing can be
+        recorded."""
         if not self.recorder.join(self, first):
             return False
         self.t_iter, self.epoch = first.t_iter, first.epoch
@@ -363,20 +391,23 @@ class Iteration(BatchTimings):
         return True
 
     def paused(self, t_ns: int) -> None:
-        """Another iterator of the epoch goes on from here; the last batch's compute time is known now."""
+        """Another iterator of the epoch goes on from here; the last batch's compute time is known
+        now."""
         if self.lane is not _nothing:
             self._computed_until(t_ns)
             if self.device is not None:
                 self.device.drain()
 
     def held_up(self, ns: int) -> None:
-        """The batch handed over last reached the loop so much later: other workers were started meanwhile."""
+        """The batch handed over last reached the loop so much later: other workers were started
+        meanwhile."""
         if last := self._last():
             window, at, _, wait = last
             window.patch([batch_record.WAIT.patch(at, wait + ns)])
 
     def last_wait_ns(self) -> int | None:
-        """How long the loop waited for the batch handed over last; None where that was not recorded."""
+        """How long the loop waited for the batch handed over last; None where that was not
+        recorded."""
         last = self._last()
         return int(last[3]) if last is not None else None
 
@@ -399,11 +430,14 @@ class Iteration(BatchTimings):
     @property
     def batches(self) -> int:
         """Batches handed over in this iteration."""
-        return self.lane.first + self.lane.count - self.first_seq if self.lane.stopped is None else 0
+        return (
+            self.lane.first + self.lane.count - self.first_seq if self.lane.stopped is None else 0
+        )
 
     def ended(self, t_ns: int, how: int) -> None:
-        """The iteration ended at `t_ns`; the last batch's compute time is known now. Raises no error of ours: it is
-        called on the way of the loop's own StopIteration or error, which must arrive."""
+        """The iteration ended at `t_ns`; the last batch's compute time is known now. Raises no
+        error of ours: it is called on the way of the loop's own StopIteration or error, which must
+        arrive."""
         try:
             inside, self.inside = self.inside, None
             if how == FAILED:  # maybe while a sample was being begun
@@ -421,7 +455,9 @@ class Iteration(BatchTimings):
             return  # it had ended before
         batches = self.others + self.batches
         self._computed_until(t_ns)
-        self._patch_row((batch_record.END, t_ns), (batch_record.BATCHES, batches), (batch_record.HOW, how))
+        self._patch_row(
+            (batch_record.END, t_ns), (batch_record.BATCHES, batches), (batch_record.HOW, how)
+        )
         if self.device is not None:
             self.device.drain()
         if self.recorder.fetch_probe is not None:
@@ -447,8 +483,11 @@ class Iteration(BatchTimings):
         if self.row_window is not None:
             self.row_window.patch([part.patch(self.row, value) for part, value in known])
 
-    def finish(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int, pinned: bool) -> None:
-        """What only some batches need: the first of an iteration, those looked at in detail, pinned ones."""
+    def finish(
+        self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int, pinned: bool
+    ) -> None:
+        """What only some batches need: the first of an iteration, those looked at in detail, pinned
+        ones."""
         if pinned:
             batch_record.PIN.put(lane.buf, lane.at(n), t_handed - self.t_collated)
         if self.waiting_for_first:
@@ -461,7 +500,8 @@ class Iteration(BatchTimings):
         self.special = pinned or self.detailed or self.looks is not None
 
     def begin_detail(self, index: Any, iterator: Any) -> Any:
-        """The batch about to be fetched will be looked at in detail; returns the indices to hand on."""
+        """The batch about to be fetched will be looked at in detail; returns the indices to hand
+        on."""
         if self.looks is not None:
             self.looks.drawn(index, iterator._num_yielded)
         probe = self.recorder.fetch_probe
@@ -483,7 +523,8 @@ class Iteration(BatchTimings):
         self.inside = probe if probe.begin(self.chains, self.samples) else None
 
     def _end_probe(self, lane: Lane, n: int, fetch_cpu_ns: int) -> int:
-        """This batch's fetch was sampled; returns what beginning that took, which is no part of drawing the indices."""
+        """This batch's fetch was sampled; returns what beginning that took, which is no part of
+        drawing the indices."""
         inside, self.inside = self.inside, None
         if inside is None:
             return 0
@@ -492,11 +533,14 @@ class Iteration(BatchTimings):
             return inside.begin_ns
         inside.end(self.t_collate - self.t_fetch, fetch_cpu_ns)
         inside.settle()
-        batch_record.INDEX.put(lane.buf, lane.at(n), max(0, self.t_fetch - self.t_index - inside.begin_ns))
+        batch_record.INDEX.put(
+            lane.buf, lane.at(n), max(0, self.t_fetch - self.t_index - inside.begin_ns)
+        )
         return inside.begin_ns
 
     def _detail(self, lane: Lane, n: int, batch: Any, t_handed: int, wait_ns: int) -> None:
-        """The dearer half of a record made in this process: CPU times, size, single samples, own cost."""
+        """The dearer half of a record made in this process: CPU times, size, single samples, own
+        cost."""
         fetch_cpu = collate_cpu = -1
         if self.t_collate:
             fetch_cpu = self.t_cpu_collate - self.t_cpu_fetch
@@ -510,12 +554,21 @@ class Iteration(BatchTimings):
         if self.device is None:
             self.look_for_device()
         batch_record.DETAIL.put(
-            lane.buf, lane.at(n),
-            fetch_cpu, collate_cpu, size, tensors, own + now_ns() - t_handed, fastest, median, slowest,
-        )  # fmt: skip
+            lane.buf,
+            lane.at(n),
+            fetch_cpu,
+            collate_cpu,
+            size,
+            tensors,
+            own + now_ns() - t_handed,
+            fastest,
+            median,
+            slowest,
+        )
 
     def look_for_device(self) -> None:
-        """Begin to time the device once the training code has set one up; never set one up ourselves."""
+        """Begin to time the device once the training code has set one up; never set one up
+        ourselves."""
         from ..device.device_clock import device_clock
 
         self.device = device_clock(self)
@@ -543,12 +596,15 @@ _nothing = _no_lane()
 
 
 def failed(error: BaseException, recorder: Recorder) -> bool:
-    """A failure of ours: go quiet, say why once, and True. False for an error that is the user's: it must be raised."""
+    """A failure of ours: go quiet, say why once, and True. False for an error that is the user's:
+    it must be raised."""
     ours = is_ours(error)
     if recorder.fetch_probe is not None:
         recorder.fetch_probe.abandon()
     if not ours:
         return False
     recorder.enabled = False
-    sessions.tell(f"recording of {recorder.name} stopped: {type(error).__name__}: {error}; training goes on")
+    sessions.tell(
+        f"recording of {recorder.name} stopped: {type(error).__name__}: {error}; training goes on"
+    )
     return True

@@ -1,7 +1,8 @@
-"""Iterators that were made before they were watched: made to measure from their next batch on, and back.
+"""Iterators that were made before they were watched: made to measure from their next batch on, and
+back.
 
-Their workers run torch's plain loop, so what happens inside those stays unmeasured; waiting, steps and index drawing
-are seen.
+Their workers run torch's plain loop, so what happens inside those stays unmeasured; waiting, steps
+and index drawing are seen.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from .recorder import Iteration, Recorder, failed
 
 _live: weakref.WeakSet[Any] = weakref.WeakSet()
 
-_WORKERS = "the workers were started before the loader was watched: what happens inside them is not seen"
+_WORKERS = (
+    "the workers were started before the loader was watched: what happens inside them is not seen"
+)
 
 
 def remember(iterator: Any) -> None:
@@ -45,7 +48,10 @@ def instrument_running(iterator: Any, step: Iteration) -> Any:
 
 def _instrumented(iterator: Any, step: Iteration) -> Any:
     kind = type(iterator)
-    if not issubclass(kind, torch_parts.iterator_base()) or getattr(iterator, "_ls", None) is not None:
+    if (
+        not issubclass(kind, torch_parts.iterator_base())
+        or getattr(iterator, "_ls", None) is not None
+    ):
         return iterator
     if not is_measuring(iterator) and torch_parts.missing_of_iterator(kind):
         return iterator
@@ -56,7 +62,9 @@ def _instrumented(iterator: Any, step: Iteration) -> Any:
         return iterator
     iterator._ls = step
     if hasattr(iterator, "_dataset_fetcher"):
-        iterator._dataset_fetcher = fetchers.mark_collate(iterator._dataset_fetcher, step, marks_end=True)
+        iterator._dataset_fetcher = fetchers.mark_collate(
+            iterator._dataset_fetcher, step, marks_end=True
+        )
     elif workers := getattr(iterator, "_workers", None):
         for metric in ("fetch", "collate", "pack", "queued", "unpack", "pin"):
             step.recorder.note(metric, _WORKERS)
@@ -68,7 +76,8 @@ def _instrumented(iterator: Any, step: Iteration) -> Any:
 def instrument_all_running(step_for: Callable[[Any], Iteration]) -> None:
     """Adopt every DataLoader iterator of this process."""
     base = torch_parts.iterator_base()
-    # The type is asked, not isinstance: looking at `__class__` of strange objects can run their code.
+    # The type is asked, not isinstance: looking at `__class__` of strange objects can run their
+    # code.
     for iterator in [o for o in gc.get_objects() if issubclass(type(o), base)]:
         if getattr(iterator, "_ls", None) is None:
             instrument_running(iterator, step_for(iterator))

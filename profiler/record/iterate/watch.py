@@ -1,8 +1,10 @@
-"""`watch`, `watch_all`, `unwatch`: which loaders are recorded, and the one hook that makes their iterators measure.
+"""`watch`, `watch_all`, `unwatch`: which loaders are recorded, and the one hook that makes their
+iterators measure.
 
-The hook is `DataLoader._get_iterator`, the method by which a loader makes each of its iterators. It stands on the
-class, looks up whether this very loader is watched, and if so runs torch's own code with the measuring iterator classes
-in place of the plain ones. Nothing is stored on the loader: its attributes, pickling and type stay what they were.
+The hook is `DataLoader._get_iterator`, the method by which a loader makes each of its iterators. It
+stands on the class, looks up whether this very loader is watched, and if so runs torch's own code
+with the measuring iterator classes in place of the plain ones. Nothing is stored on the loader: its
+attributes, pickling and type stay what they were.
 """
 
 from __future__ import annotations
@@ -43,14 +45,18 @@ class _Watched:
         self.recorder = recorder
         self.by_all = by_all  # nobody asked for this one
         self.loader = weakref.ref(loader, lambda _: _gone(key))
-        self.hand_out: Callable[[Any], Any] | None = None  # what gives the loop its iterators in place of torch's own
+        self.hand_out: Callable[[Any], Any] | None = (
+            None  # what gives the loop its iterators in place of torch's own
+        )
 
 
 LATEST = 64  # loaders of which a new one may be another building
 
 _watched: dict[int, _Watched] = {}
 _retired: dict[str, Recorder] = {}
-_hooked: dict[type, tuple[Any, LoaderKind | None]] = {}  # the class's own `_get_iterator`, and its family
+_hooked: dict[
+    type, tuple[Any, LoaderKind | None]
+] = {}  # the class's own `_get_iterator`, and its family
 _all = False
 _hand_out_each: Callable[[Any], Callable[[Any], Any] | None] | None = None
 _waiting: list[Callable[[], None]] = []  # each ends the waiting for a kind of loader to be imported
@@ -71,14 +77,16 @@ if hasattr(os, "register_at_fork"):
 def watch(loader: T, *, name: str | None = None, stacks: bool = True) -> T:
     """Record every batch of this loader from its next iteration on; returns the loader itself.
 
-    Works on any `torch.utils.data.DataLoader`, which is instrumented in place, and on any other iterable of batches,
-    for which a thin stand-in is returned (it passes everything on) and only wait and step are measured.
+    Works on any `torch.utils.data.DataLoader`, which is instrumented in place, and on any other
+    iterable of batches, for which a thin stand-in is returned (it passes everything on) and only
+    wait and step are measured.
 
-    `name` is how reports call the loader; without one it is named after its data set. Watching a watched loader again
-    does nothing. Raises UsageError for something that cannot be iterated over.
+    `name` is how reports call the loader; without one it is named after its data set. Watching a
+    watched loader again does nothing. Raises UsageError for something that cannot be iterated over.
 
-    Once a run is steady and waits for its data, py-spy takes short bursts of stack samples of this process and its
-    workers, without stopping them; `stacks=False` turns that off for the whole process.
+    Once a run is steady and waits for its data, py-spy takes short bursts of stack samples of this
+    process and its workers, without stopping them; `stacks=False` turns that off for the whole
+    process.
     """
     from torch.utils.data import DataLoader
 
@@ -86,7 +94,9 @@ def watch(loader: T, *, name: str | None = None, stacks: bool = True) -> T:
         sessions.take_no_stacks()
     if inherits(type(loader), DataLoader):
         with _lock:
-            _hook(type(loader))  # first: what comes next may be cut short by a signal's handler, and be tried again
+            _hook(
+                type(loader)
+            )  # first: what comes next may be cut short by a signal's handler, and be tried again
             if recorder_of(loader) is None:
                 recorder = _register(loader, name)
                 for iterator in _live_iterators(loader):
@@ -95,13 +105,16 @@ def watch(loader: T, *, name: str | None = None, stacks: bool = True) -> T:
     if type(loader) is WatchedIterable:
         return loader
     if in_class(type(loader), "__iter__") is None and in_class(type(loader), "__next__") is None:
-        raise UsageError(f"watch() takes a DataLoader or another iterable of batches, not {short_name(loader)!r}")
+        raise UsageError(
+            f"watch() takes a DataLoader or another iterable of batches, not {short_name(loader)!r}"
+        )
     return WatchedIterable(loader, _plain_recorder(loader, name))  # type: ignore[return-value]
 
 
 def watch_all(*, stacks: bool = True) -> None:
-    """Record every DataLoader of this process, those that exist and those to come. Loops already under way are
-    recorded from their next batch on, without what happens inside their workers. `stacks` as in `watch`."""
+    """Record every DataLoader of this process, those that exist and those to come. Loops already
+    under way are recorded from their next batch on, without what happens inside their workers.
+    `stacks` as in `watch`."""
     global _all
     from torch.utils.data import DataLoader
 
@@ -118,9 +131,11 @@ def watch_all(*, stacks: bool = True) -> None:
 
 
 def unwatch(loader: Any = None) -> None:
-    """Stop recording this loader and take the hooks away; without an argument, all loaders and `watch_all` itself.
+    """Stop recording this loader and take the hooks away; without an argument, all loaders and
+    `watch_all` itself.
 
-    Workers that still run are left to finish as they are. Raises UsageError if the loader is not watched.
+    Workers that still run are left to finish as they are. Raises UsageError if the loader is not
+    watched.
     """
     global _all, _hand_out_each
     with _lock:
@@ -145,7 +160,8 @@ def unwatch(loader: Any = None) -> None:
 
 
 def watch_all_for_now() -> Callable[[], None]:
-    """As `watch_all`, until what is returned is called: loaders somebody asked for are recorded on."""
+    """As `watch_all`, until what is returned is called: loaders somebody asked for are recorded
+    on."""
     already = _all
     watch_all()
 
@@ -168,7 +184,8 @@ def watch_all_for_now() -> Callable[[], None]:
 
 
 def loader_place(loader: Any) -> tuple[Path, int] | None:
-    """(folder of this process in the run, number of the loader in it); None before its first batch."""
+    """(folder of this process in the run, number of the loader in it); None before its first
+    batch."""
     recorder = loader._recorder if type(loader) is WatchedIterable else recorder_of(loader)
     if recorder is None or recorder.session is None:
         return None
@@ -189,8 +206,8 @@ def live_loaders() -> dict[tuple[Path, int], Any]:
 def hand_out(loader: Any, make: Callable[[Any], Any]) -> None:
     """From its next iteration on, a watched loader hands out what `make(loader)` gives.
 
-    `make` has torch's own iterators from `iterator_like`, and may raise what making one raises. Raises UsageError if
-    the loader is not watched.
+    `make` has torch's own iterators from `iterator_like`, and may raise what making one raises.
+    Raises UsageError if the loader is not watched.
     """
     entry = _watched.get(id(loader))
     if entry is None or entry.loader() is not loader:
@@ -199,7 +216,8 @@ def hand_out(loader: Any, make: Callable[[Any], Any]) -> None:
 
 
 def hand_out_each(choose: Callable[[Any], Callable[[Any], Any] | None]) -> None:
-    """As `hand_out`, for each DataLoader that `watch_all` comes to know from now on; `choose(loader)` may give None."""
+    """As `hand_out`, for each DataLoader that `watch_all` comes to know from now on;
+    `choose(loader)` may give None."""
     global _hand_out_each
     _hand_out_each = choose
 
@@ -209,9 +227,12 @@ def kind_of(loader: Any) -> LoaderKind | None:
     return next((_hooked[cls][1] for cls in type(loader).__mro__ if cls in _hooked), None)
 
 
-def iterator_like(loader: Any, stand_in: Any, num_workers: int, first: Iteration | None = None) -> Any:
-    """An iterator of torch's own that measures as one of `loader` does, made of what `stand_in` says in the loader's
-    place. With `first` it goes on with the epoch which that step began. Raises what torch raises."""
+def iterator_like(
+    loader: Any, stand_in: Any, num_workers: int, first: Iteration | None = None
+) -> Any:
+    """An iterator of torch's own that measures as one of `loader` does, made of what `stand_in`
+    says in the loader's place. With `first` it goes on with the epoch which that step began. Raises
+    what torch raises."""
     original, family = next(_hooked[cls] for cls in type(loader).__mro__ if cls in _hooked)
     recorder, step = recorder_of(loader), None
     try:
@@ -250,7 +271,12 @@ def recorder_of(loader: Any) -> Recorder | None:
 def _register(loader: Any, name: str | None, iterating: bool = False) -> Recorder:
     reasons: dict[str, str] = {}
     config = _described(loader, reasons)
-    facts: dict[str, Any] = {"kind": "dataloader", "config": config, "reasons": reasons, "notes": []}
+    facts: dict[str, Any] = {
+        "kind": "dataloader",
+        "config": config,
+        "reasons": reasons,
+        "notes": [],
+    }
     if not config["num_workers"]:
         for metric in ("pack", "queued", "unpack"):
             reasons[metric] = "num_workers=0: batches do not cross a process border"
@@ -269,21 +295,30 @@ def _register(loader: Any, name: str | None, iterating: bool = False) -> Recorde
 
 
 def _retired_as(signature: str, use: Use | None) -> Recorder | None:
-    """Of a loader made alike that is gone, unless the one was for training and this one is for evaluation, say."""
+    """Of a loader made alike that is gone, unless the one was for training and this one is for
+    evaluation, say."""
     recorder = _retired.get(signature)
-    if recorder is None or (use is not None and recorder.use is not None and not recorder.use.same_phase(use)):
+    if recorder is None or (
+        use is not None and recorder.use is not None and not recorder.use.same_phase(use)
+    ):
         return None
     return _retired.pop(signature)
 
 
 def _built_before(loader: Any, signature: str, use: Use | None) -> Recorder | None:
-    """Of a loader that still exists but is done with, made alike of the same data, and iterated over at the place where
-    this one is now: whoever builds a loader for each evaluation may hold on to the last one."""
+    """Of a loader that still exists but is done with, made alike of the same data, and iterated
+    over at the place where this one is now: whoever builds a loader for each evaluation may hold on
+    to the last one."""
     if use is None:
         return None
     for entry in list(islice(reversed(_watched.values()), LATEST)):
         recorder, older = entry.recorder, entry.loader()
-        if recorder.signature != signature or recorder.use is None or older is None or recorder.at_work:
+        if (
+            recorder.signature != signature
+            or recorder.use is None
+            or older is None
+            or recorder.at_work
+        ):
             continue
         same = recorder.use.key == use.key and recorder.use.same_phase(use)
         if same and same_data(own_of(older).get("dataset"), own_of(loader).get("dataset")):
@@ -295,7 +330,9 @@ def _described(loader: Any, reasons: dict[str, str]) -> dict[str, Any]:
     try:
         config = describe_loader(loader)
         if config["dataset"] is None:
-            reasons["config"] = "this loader keeps its attributes where only its own code finds them"
+            reasons["config"] = (
+                "this loader keeps its attributes where only its own code finds them"
+            )
     except Exception as error:
         if not is_ours(error):
             raise
@@ -337,7 +374,10 @@ def _plain_recorder(iterable: Any, name: str | None) -> Recorder:
     stages = ("index", "fetch", "collate", "pack", "queued", "unpack", "pin", "h2d", "stall")
     facts = {
         "kind": "iterable",
-        "config": {"loader": class_name(type(iterable)).rpartition(".")[2], "made_by": foreign.package_of(iterable)},
+        "config": {
+            "loader": class_name(type(iterable)).rpartition(".")[2],
+            "made_by": foreign.package_of(iterable),
+        },
         "reasons": dict.fromkeys(stages, why),
         "notes": [],
     }
@@ -346,12 +386,18 @@ def _plain_recorder(iterable: Any, name: str | None) -> Recorder:
 
 def _recorder_for_orphan(iterator: Any) -> Recorder:
     """For an iterator found at work, whose loader is not at hand."""
-    facts = {"kind": "dataloader", "config": {"num_workers": iterator._num_workers}, "reasons": {}, "notes": []}
+    facts = {
+        "kind": "dataloader",
+        "config": {"num_workers": iterator._num_workers},
+        "reasons": {},
+        "notes": [],
+    }
     return Recorder(short_name(iterator._dataset), facts, overhead_of)
 
 
 def _live_iterators(loader: Any) -> Iterator[Any]:
-    """Iterators this loader keeps: persistent workers' own, and those that subclasses hold on to."""
+    """Iterators this loader keeps: persistent workers' own, and those that subclasses hold on
+    to."""
     base = torch_parts.iterator_base()
     for value in instance_vars(loader).values():
         if inherits(type(value), base):
@@ -378,7 +424,8 @@ def _hook(cls: type) -> None:
 
 
 def _await_no_more() -> None:
-    """What `watch_all` waits for need not be hooked when it comes; loaders that are none of torch's are let go."""
+    """What `watch_all` waits for need not be hooked when it comes; loaders that are none of torch's
+    are let go."""
     while _waiting:
         _waiting.pop()()
     foreign.unhook_all()
@@ -396,10 +443,20 @@ def _unhook() -> None:
 def _hooked_get_iterator(original: Any, family: LoaderKind | None) -> Any:
     def begin(loader: Any) -> tuple[Any, Iteration | None] | None:
         """What makes the iterator, and the step it takes; None for a loader that is not watched."""
-        if _hand_out_each is not None and _all and not sessions.in_worker() and recorder_of(loader) is None:
+        if (
+            _hand_out_each is not None
+            and _all
+            and not sessions.in_worker()
+            and recorder_of(loader) is None
+        ):
             _hand_out_as_chosen(loader)
         entry = _watched.get(id(loader))
-        if entry is not None and entry.hand_out is not None and entry.loader() is loader and not sessions.in_worker():
+        if (
+            entry is not None
+            and entry.hand_out is not None
+            and entry.loader() is loader
+            and not sessions.in_worker()
+        ):
             return entry.hand_out, None
         step = _step_for(loader)
         if step is None:

@@ -1,4 +1,5 @@
-"""Where a run is recorded: in the folder asked for, in the temporary one where that takes no run, or nowhere."""
+"""Where a run is recorded: in the folder asked for, in the temporary one where that takes no run,
+or nowhere."""
 
 from __future__ import annotations
 
@@ -17,10 +18,14 @@ Begun = TypeVar("Begun")
 
 
 def begin_run(
-    runs: Callable[[], Path], argv: list[str], begin: Callable[[Path], Begun], joined: Path | None = None
+    runs: Callable[[], Path],
+    argv: list[str],
+    begin: Callable[[Path], Begun],
+    joined: Path | None = None,
 ) -> tuple[Begun | None, str]:
-    """What `begin` makes of a run directory: `joined`, else a new one (or the job's) in `runs`, else one under the
-    temporary folder. None where it raises OSError with each. And what to tell the user: "" where the first was right.
+    """What `begin` makes of a run directory: `joined`, else a new one (or the job's) in `runs`,
+    else one under the temporary folder. None where it raises OSError with each. And what to tell
+    the user: "" where the first was right.
 
     No run directory is left that was made for nothing.
     """
@@ -46,9 +51,16 @@ def begin_run(
             wanted = wanted or folder or "the folder of runs"
             why = why or getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
             continue
-        return begun, f"{wanted} cannot be written ({why}); recording to {directory} instead" if wanted else ""
-    return None, (f"nothing is recorded: no run directory can be made in {wanted} ({why}); "
-                  "set LOADERSCOPE_DIR to a writable folder")  # fmt: skip
+        return (
+            begun,
+            f"{wanted} cannot be written ({why}); recording to {directory} instead"
+            if wanted
+            else "",
+        )
+    return None, (
+        f"nothing is recorded: no run directory can be made in {wanted} ({why}); "
+        "set LOADERSCOPE_DIR to a writable folder"
+    )
 
 
 def _existing(directory: Path) -> Path:

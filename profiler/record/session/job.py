@@ -1,9 +1,9 @@
 """Processes of one job that were started apart, each node by itself, record into one run.
 
-They meet in the folder of runs, if they share one, by the job's name: whoever comes first makes the run and a symbolic
-link `.job-<digest>-<attempt>` to it, which is made at once or not at all, on network file systems too. A node, or task,
-takes part in a run once: what it starts next in the same job (a second script, another try) is the next attempt, and
-meets there what the others start next.
+They meet in the folder of runs, if they share one, by the job's name: whoever comes first makes the
+run and a symbolic link `.job-<digest>-<attempt>` to it, which is made at once or not at all, on
+network file systems too. A node, or task, takes part in a run once: what it starts next in the same
+job (a second script, another try) is the next attempt, and meets there what the others start next.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ _MPI_JOBS = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID")
 
 
 class Job(NamedTuple):
-    """`name` is the same in all processes of the job and no other, `part` is this node's, or this task's, alone."""
+    """`name` is the same in all processes of the job and no other, `part` is this node's, or this
+    task's, alone."""
 
     name: str
     part: str
 
 
 def job_of(environ: Mapping[str, str], command: Sequence[str] = ()) -> Job | None:
-    """The job this process belongs to, or that `command` starts a part of; None where it stands alone, or nothing tells
-    its job from the next one."""
+    """The job this process belongs to, or that `command` starts a part of; None where it stands
+    alone, or nothing tells its job from the next one."""
     host = host_name()
     elastic = environ.get("TORCHELASTIC_RUN_ID", "")
     if elastic not in NO_ID and "RANK" in environ:
@@ -46,7 +47,10 @@ def job_of(environ: Mapping[str, str], command: Sequence[str] = ()) -> Job | Non
     tasks = environ.get("SLURM_STEP_NUM_TASKS", "1")
     if {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID"} <= environ.keys() and tasks != "1":
         step = f"{environ['SLURM_JOB_ID']}.{environ['SLURM_STEP_ID']}"
-        return Job(f"SLURM {step} {environ.get('SLURM_RESTART_COUNT', '0')}", f"{host}-{environ['SLURM_PROCID']}")
+        return Job(
+            f"SLURM {step} {environ.get('SLURM_RESTART_COUNT', '0')}",
+            f"{host}-{environ['SLURM_PROCID']}",
+        )
     mpi = next((name for name in _MPI_JOBS if environ.get(name)), None)
     told = ranks(environ)
     if mpi is not None and told.rank is not None and (told.world_size or 1) > 1:
@@ -59,8 +63,8 @@ def job_of(environ: Mapping[str, str], command: Sequence[str] = ()) -> Job | Non
 
 
 def join_run(runs: Path, argv: list[str], environ: Mapping[str, str]) -> tuple[Path, bool]:
-    """The run of this process's job, and whether it was made just now; a run of its own for a process without a job, or
-    where the folder knows no links. Raises OSError."""
+    """The run of this process's job, and whether it was made just now; a run of its own for a
+    process without a job, or where the folder knows no links. Raises OSError."""
     job = job_of(environ, argv)
     if job is None:
         return create_run(runs, argv), True
@@ -83,7 +87,8 @@ def join_run(runs: Path, argv: list[str], environ: Mapping[str, str]) -> tuple[P
                 return made, True
             raise
         if run is not None:
-            # A run that was deleted is nobody's any more, one with this part in it is of an earlier try.
+            # A run that was deleted is nobody's any more, one with this part in it is of an earlier
+            # try.
             with suppress(FileExistsError, FileNotFoundError):
                 os.close(os.open(run / f"part-{part}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
                 return run, made is not None

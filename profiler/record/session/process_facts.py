@@ -15,7 +15,8 @@ from .ranks import group_of_process, ranks
 
 
 def _fd_limit() -> int | None:
-    """How many files this process may hold open (the soft limit); None where that is unlimited or unknown."""
+    """How many files this process may hold open (the soft limit); None where that is unlimited or
+    unknown."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,8 +1,9 @@
 """Which rank of a job this process is, asked of whoever knows it best.
 
-torch.distributed says it once it is there; before, a sampler that hands out a rank's share; before that, what the
-launcher left in the environment. A launcher's word on the host's part (local rank, ranks on this host) counts only
-where it speaks of the same job: `mp.spawn` inside of one SLURM task makes ranks that SLURM knows nothing of.
+torch.distributed says it once it is there; before, a sampler that hands out a rank's share; before
+that, what the launcher left in the environment. A launcher's word on the host's part (local rank,
+ranks on this host) counts only where it speaks of the same job: `mp.spawn` inside of one SLURM task
+makes ranks that SLURM knows nothing of.
 """
 
 from __future__ import annotations
@@ -39,16 +40,22 @@ _LAUNCHERS = {
     "environment": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
     "SLURM": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", None),
     "Open MPI": (
-        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
     ),
     "MPI": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
-}  # fmt: skip
+}
 
 
 def ranks(
-    environ: Mapping[str, str], group: tuple[int, int] | None = None, sampler: tuple[int, int] | None = None
+    environ: Mapping[str, str],
+    group: tuple[int, int] | None = None,
+    sampler: tuple[int, int] | None = None,
 ) -> Ranks:
-    """What is known; `group` and `sampler` are (rank, world) as torch.distributed and a sampler tell them."""
+    """What is known; `group` and `sampler` are (rank, world) as torch.distributed and a sampler
+    tell them."""
     launched = _launched(environ)
     told, source = (group, GROUP) if group is not None else (sampler, SAMPLER)
     if told is None:
@@ -60,9 +67,12 @@ def ranks(
 
 
 def group_of_process() -> tuple[int, int] | None:
-    """(rank, world) in torch.distributed's default group; None as long as there is none. Imports nothing."""
+    """(rank, world) in torch.distributed's default group; None as long as there is none. Imports
+    nothing."""
     held = loaded("torch.distributed")
-    ready, rank, world = (held.get(name) for name in ("is_initialized", "get_rank", "get_world_size"))
+    ready, rank, world = (
+        held.get(name) for name in ("is_initialized", "get_rank", "get_world_size")
+    )
     if ready is None or rank is None or world is None or ready() is not True:
         return None
     found = rank(), world()
@@ -89,7 +99,9 @@ def _launched(environ: Mapping[str, str]) -> Ranks:
         if source == "environment" and rank is None and local is not None:
             rank = _of_node(number("NODE_RANK"), local, host)  # Lightning's launcher sets no RANK
         if source == "SLURM":
-            if world == 1:  # a step of one task: what that task starts are the ranks, if there are any
+            if (
+                world == 1
+            ):  # a step of one task: what that task starts are the ranks, if there are any
                 continue
             host = _tasks_here(environ, number("SLURM_NODEID"))
         if rank is not None and (world is not None or source == "environment"):
@@ -100,7 +112,8 @@ def _launched(environ: Mapping[str, str]) -> Ranks:
 
 
 def _of_node(node: int | None, local: int, ranks_here: int | None) -> int | None:
-    """The rank of the `local`-th process of this node; None where it takes knowing how many each node has."""
+    """The rank of the `local`-th process of this node; None where it takes knowing how many each
+    node has."""
     if not node:
         return local if node == 0 else None
     return node * ranks_here + local if ranks_here is not None else None

@@ -1,7 +1,8 @@
 """This process's part of a run: its folder, its budget, its helper process, and its end.
 
-A session opens at the first batch loop, not at import and not at `watch`: a process that never loads data leaves no
-trace. It belongs to one process; a forked child forgets its parent's and opens its own in the same run.
+A session opens at the first batch loop, not at import and not at `watch`: a process that never
+loads data leaves no trace. It belongs to one process; a forked child forgets its parent's and opens
+its own in the same run.
 """
 
 from __future__ import annotations
@@ -35,13 +36,15 @@ from .start_sampler import Started, start_sampler
 
 RUN_VARIABLE = "LOADERSCOPE_RUN"  # the run that child processes join
 LIMIT_VARIABLE = "LOADERSCOPE_MAX_MB"
-# "0": no bursts of stacks by themselves, and nobody is permitted to read this process's stacks. "eager", for short
-# runs: one burst after 6 batches and 1 s whatever the waiting, 3 s long and denser than a long run should bear.
+# "0": no bursts of stacks by themselves, and nobody is permitted to read this process's stacks.
+# "eager", for short runs: one burst after 6 batches and 1 s whatever the waiting, 3 s long and
+# denser than a long run should bear.
 STACKS_VARIABLE = "LOADERSCOPE_STACKS"
 DEFAULT_LIMIT_MB = 256
 SYSTEM_LIMIT_BYTES = 24_000_000  # of the limit, what the system sampler may use
 SMALLEST_LIMIT_MB = 32
-LEAST_SHARE_BYTES = 2_000_000  # of each process, however many there are: room for a segment and the next one's windows
+# of each process, however many there are: room for a segment and the next one's windows
+LEAST_SHARE_BYTES = 2_000_000
 COUNT_NS = 1_000_000_000
 INTERRUPTIONS = 5
 
@@ -55,7 +58,8 @@ _stacks_off = False
 
 
 def tell(message: str) -> None:
-    """One line on standard error, once a process. Not `warnings`: a filter there may turn it into an exception."""
+    """One line on standard error, once a process. Not `warnings`: a filter there may turn it into
+    an exception."""
     if message not in _told:
         _told.add(message)
         try:
@@ -67,7 +71,8 @@ def tell(message: str) -> None:
 
 
 class Recording(Protocol):
-    """What records a loader into a session. `index` is its number there, `begun` how often it was iterated over."""
+    """What records a loader into a session. `index` is its number there, `begun` how often it was
+    iterated over."""
 
     @property
     def index(self) -> int: ...
@@ -83,14 +88,17 @@ class Recording(Protocol):
 
 
 class Session:
-    """The open folder of this process. Attributes: `directory`, `run_directory`, `budget`, `workers` (lane)."""
+    """The open folder of this process. Attributes: `directory`, `run_directory`, `budget`,
+    `workers` (lane)."""
 
     def __init__(self, run_directory: Path) -> None:
         """Raises OSError where the folder cannot be made, or nothing be written there."""
         self.run_directory = run_directory
         self.directory = exclusive_folder(run_directory, f"p{os.getpid()}")
         self._processes, self._counted_ns = 1, -COUNT_NS
-        self.budget = Budget(_limit_bytes() - SYSTEM_LIMIT_BYTES, self._recording_processes, LEAST_SHARE_BYTES)
+        self.budget = Budget(
+            _limit_bytes() - SYSTEM_LIMIT_BYTES, self._recording_processes, LEAST_SHARE_BYTES
+        )
         self.arena: Arena | None = None  # once it is known who keeps it
         self.workers = Lane(self.directory, "workers", WORKER, self.budget, tell)
         self.facts = process_facts()
@@ -105,13 +113,20 @@ class Session:
 
     def lane(self, name: str, schema: Any) -> Lane:
         return Lane(
-            self.directory, name, schema, self.budget, tell, fold=Compactor(self.directory, name), arena=self.arena
+            self.directory,
+            name,
+            schema,
+            self.budget,
+            tell,
+            fold=Compactor(self.directory, name),
+            arena=self.arena,
         )
 
     def write_loader(self, index: int, facts: dict[str, Any]) -> None:
         with forgiving(OSError):
             write_atomically(
-                self.directory / f"loader{index}.json", json.dumps({"format": FORMAT, **facts}, default=str)
+                self.directory / f"loader{index}.json",
+                json.dumps({"format": FORMAT, **facts}, default=str),
             )
 
     def note_device(self, name: str) -> None:
@@ -121,7 +136,8 @@ class Session:
             self._write_facts()
 
     def note_sampler(self, sampler: Started) -> None:
-        """Say why there is no system lane; let the sampler that there is read the stacks of this process."""
+        """Say why there is no system lane; let the sampler that there is read the stacks of this
+        process."""
         if sampler.reason is not None:
             self.facts["reasons"]["system"] = self.facts["reasons"]["stacks"] = sampler.reason
             self._write_facts()
@@ -138,8 +154,8 @@ class Session:
             self._write_facts()
 
     def note_ranks(self, config: Mapping[str, Any] | None = None) -> None:
-        """Ask again which rank this process is, until torch.distributed has said it: its group is often made after the
-        first loader. `config` is of a loader that joins."""
+        """Ask again which rank this process is, until torch.distributed has said it: its group is
+        often made after the first loader. `config` is of a loader that joins."""
         if self.facts["rank_source"] == GROUP:
             return
         group = group_of_process()
@@ -158,7 +174,8 @@ class Session:
             self._write_facts()
 
     def flush(self) -> None:
-        """Bring everything recorded so far to the files, where the keeper will have it a moment later anyway."""
+        """Bring everything recorded so far to the files, where the keeper will have it a moment
+        later anyway."""
         if self.arena is not None:
             self.arena.flush()
 
@@ -175,11 +192,13 @@ class Session:
             self._write_facts()
 
     def finish_at_exit(self) -> None:
-        """As `finish`. The program has ended: what a signal's handler raises now is not heard in a bare one either, but
-        would be printed; the end is written all the same."""
+        """As `finish`. The program has ended: what a signal's handler raises now is not heard in a
+        bare one either, but would be printed; the end is written all the same."""
         for _ in range(INTERRUPTIONS):
             try:
-                if getattr(sys, "last_type", None) is KeyboardInterrupt:  # what the interpreter has printed just now
+                if (
+                    getattr(sys, "last_type", None) is KeyboardInterrupt
+                ):  # what the interpreter has printed just now
                     self.facts["ended_by"] = KeyboardInterrupt.__name__
                 self.finish()
                 return
@@ -199,7 +218,9 @@ class Session:
         if now - self._counted_ns > COUNT_NS:
             self._counted_ns = now
             with forgiving(OSError):
-                self._processes = sum(1 for name in os.listdir(self.run_directory) if name.startswith("p"))
+                self._processes = sum(
+                    1 for name in os.listdir(self.run_directory) if name.startswith("p")
+                )
         return self._processes
 
 
@@ -214,7 +235,8 @@ def loaders() -> int:
 
 
 def open_session() -> Session | None:
-    """The session of this process, opened if need be; None in a DataLoader worker or where no folder can be made."""
+    """The session of this process, opened if need be; None in a DataLoader worker or where no
+    folder can be made."""
     global _current, _failed, _run_directory
     if _current is not None or _in_worker or _failed:
         return _current
@@ -255,7 +277,8 @@ def close_session() -> None:
 
 
 def flush(run_directory: Path | None = None) -> None:
-    """Bring what this process has recorded to its files, if it records (into this run): a reader comes."""
+    """Bring what this process has recorded to its files, if it records (into this run): a reader
+    comes."""
     session = _current
     if session is not None and run_directory in (None, session.run_directory):
         session.flush()
@@ -271,7 +294,8 @@ def leave_worker_alone() -> None:
 
 
 def may_open() -> bool:
-    """Whether this process may have a session: it is no DataLoader worker, and a folder could be made."""
+    """Whether this process may have a session: it is no DataLoader worker, and a folder could be
+    made."""
     return not (_in_worker or _failed)
 
 
@@ -303,7 +327,8 @@ def _at_end(session: Session) -> None:
     from multiprocessing import util
 
     if multiprocessing.parent_process() is not None:
-        # A forked multiprocessing child leaves through os._exit, past atexit; its finalizers do run.
+        # A forked multiprocessing child leaves through os._exit, past atexit; its finalizers do
+        # run.
         util.Finalize(None, session.finish_at_exit, exitpriority=0)
 
 

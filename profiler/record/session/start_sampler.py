@@ -27,8 +27,8 @@ _NAMELESS_S = 0.3  # how long to wait for the id of a sampler that another proce
 
 
 class Started(NamedTuple):
-    """`pid` of the sampler of this run and host, None where it is not known; `reason` why there is none; `keeper`: its
-    folder, where it keeps the memory of processes that record."""
+    """`pid` of the sampler of this run and host, None where it is not known; `reason` why there is
+    none; `keeper`: its folder, where it keeps the memory of processes that record."""
 
     pid: int | None = None
     reason: str | None = None
@@ -36,13 +36,16 @@ class Started(NamedTuple):
 
 
 def start_sampler(run_directory: Path) -> Started:
-    """Start the system sampler for this run and host, unless one is at work or unwanted. Raises nothing."""
+    """Start the system sampler for this run and host, unless one is at work or unwanted. Raises
+    nothing."""
     if os.environ.get(OFF_VARIABLE) == "0":
         return Started(reason=f"the system sampler is switched off ({OFF_VARIABLE}=0)")
     try:
         directory, free = _system_directory(run_directory)
         if not free:
-            return Started(_pid_in(directory), keeper=directory if (directory / SOCKET_NAME).exists() else None)
+            return Started(
+                _pid_in(directory), keeper=directory if (directory / SOCKET_NAME).exists() else None
+            )
         pid, keeps = _launch(run_directory, directory)
         if pid is not None:
             with suppress(OSError):
@@ -53,8 +56,8 @@ def start_sampler(run_directory: Path) -> Started:
 
 
 def _system_directory(run_directory: Path) -> tuple[Path, bool]:
-    """A folder made for a new sampler, and True; or that of this host's sampler that is running (or was begun a moment
-    ago), and False."""
+    """A folder made for a new sampler, and True; or that of this host's sampler that is running (or
+    was begun a moment ago), and False."""
     stem = system_stem(host_name())
     number = 0
     while True:
@@ -69,7 +72,8 @@ def _system_directory(run_directory: Path) -> tuple[Path, bool]:
 
 
 def _pid_in(directory: Path) -> int | None:
-    """The id of the sampler of this folder, which may have been begun this very moment by another process."""
+    """The id of the sampler of this folder, which may have been begun this very moment by another
+    process."""
     deadline = time.monotonic() + _NAMELESS_S
     while True:
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -98,7 +102,8 @@ def _sampler_lives(path: Path) -> bool:
 
 
 _BOOT = (
-    "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.daemon.loop import main; sys.exit(main({argv!r}))"
+    "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.daemon.loop import main; "
+    "sys.exit(main({argv!r}))"
 )
 
 
@@ -107,7 +112,8 @@ _LEFT_OUT = ("LOADERSCOPE_RUN", "PYTHONPATH", "PYTHONSTARTUP")
 
 
 def why_not_kept() -> str:
-    """Why no sampler can keep what this process records, so that each batch is written by system calls; "": it can."""
+    """Why no sampler can keep what this process records, so that each batch is written by system
+    calls; "": it can."""
     if not hasattr(os, "memfd_create"):
         return "this platform has no sealed memory"
     try:
@@ -120,7 +126,8 @@ def why_not_kept() -> str:
 def _launch(run_directory: Path, directory: Path) -> tuple[int | None, bool]:
     """Start the sampler as nobody's child: nothing of it ever reaches the training code.
 
-    Returns its process id, None where it cannot be told, and whether it keeps the memory of processes that ask.
+    Returns its process id, None where it cannot be told, and whether it keeps the memory of
+    processes that ask.
     """
     if not sys.executable:
         raise OSError(errno.ENOENT, "this process does not know its own Python")
@@ -130,11 +137,16 @@ def _launch(run_directory: Path, directory: Path) -> tuple[int | None, bool]:
             from ...native._spawn import adopts_orphans, spawn
 
             argv = _command(run_directory, directory, None if listening is None else _KEPT_FD)
-            environment = tuple(os.fsencode(f"{name}={value}") for name, value in _environment().items())
+            environment = tuple(
+                os.fsencode(f"{name}={value}") for name, value in _environment().items()
+            )
             fd = -1 if listening is None else listening.fileno()
             command = tuple(map(os.fsencode, argv))
             return spawn(command, environment, fd, adopts_orphans()), listening is not None
-    except (ImportError, AttributeError):  # no C compiler when this was installed, or another processor
+    except (
+        ImportError,
+        AttributeError,
+    ):  # no C compiler when this was installed, or another processor
         pass
     finally:
         if listening is not None:
@@ -145,20 +157,34 @@ def _launch(run_directory: Path, directory: Path) -> tuple[int | None, bool]:
 
 
 def _launch_plainly(command: list[str]) -> int | None:
-    """By means of Python alone. A shell that starts it in the background is this process's child for a moment; where
-    somebody waits for such, no sampler is started."""
-    quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    """By means of Python alone. A shell that starts it in the background is this process's child
+    for a moment; where somebody waits for such, no sampler is started."""
+    quiet: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
     environment = _environment()
     if os.name == "posix":
-        if signal.getsignal(signal.SIGCHLD) not in (signal.SIG_DFL, signal.SIG_IGN) or os.getpid() == 1:
-            raise OSError(errno.ECHILD, "it would be seen as a child of the training: a C compiler was not there")
+        if (
+            signal.getsignal(signal.SIGCHLD) not in (signal.SIG_DFL, signal.SIG_IGN)
+            or os.getpid() == 1
+        ):
+            raise OSError(
+                errno.ECHILD,
+                "it would be seen as a child of the training: a C compiler was not there",
+            )
         # The shell starts it where SIGINT is ignored, says its id, and is gone at once.
         shell = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 & echo $!', "sh", *command]
         quiet["stdout"] = subprocess.PIPE
-        said = subprocess.run(shell, env=environment, cwd="/", check=True, close_fds=True, **quiet).stdout
+        said = subprocess.run(
+            shell, env=environment, cwd="/", check=True, close_fds=True, **quiet
+        ).stdout
         return int(said) if said.strip().isdigit() else None
     flags = getattr(subprocess, "DETACHED_PROCESS", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
-    return subprocess.Popen(command, env=environment, creationflags=flags, close_fds=True, **quiet).pid
+    return subprocess.Popen(
+        command, env=environment, creationflags=flags, close_fds=True, **quiet
+    ).pid
 
 
 def _command(run_directory: Path, directory: Path, keeper_fd: int | None) -> list[str]:
@@ -174,7 +200,8 @@ def _environment() -> dict[str, str]:
 
 
 def _keeper_socket(directory: Path) -> socket.socket | None:
-    """Where processes hand their memory to the sampler; made here, so that it is there before the sampler is.
+    """Where processes hand their memory to the sampler; made here, so that it is there before the
+    sampler is.
 
     None where there is no such thing: each record is then written to its file at once.
     """

@@ -1,10 +1,13 @@
-"""The envelope: a batch on its way from worker to main, carrying its own times through the DataLoader's own queue.
+"""The envelope: a batch on its way from worker to main, carrying its own times through the
+DataLoader's own queue.
 
-    worker, main thread    `sealed(batch, times)` is put on the queue: a plain tuple, which pickles at no extra cost
-    worker, feeder thread  `fill_in` sees the pickled bytes, and writes pack time, length and time of sending into them
-                           just before they go
-    main (or pin thread)   `opening` wraps the queue's receiving end: it looks at the clock when the bytes have arrived
-                           and when the batch is rebuilt, and hands on an `Envelope`
+    worker, main thread    `sealed(batch, times)` is put on the queue: a plain tuple, which pickles
+                           at no extra cost
+    worker, feeder thread  `fill_in` sees the pickled bytes, and writes pack time, length and time
+                           of sending into them just before they go
+    main (or pin thread)   `opening` wraps the queue's receiving end: it looks at the clock when the
+                           bytes have arrived and when the batch is rebuilt, and hands on an
+                           `Envelope`
     pin thread             torch calls `pin_memory()` on anything that has one
 
 Nothing is matched by guess and no second channel is needed.
@@ -39,8 +42,8 @@ class Envelope(hooks.Parcel):
 def sealed(batch: Any, times: bytes) -> tuple[bytes, Any, bytes]:
     """What a worker puts on the queue in place of a batch.
 
-    A tuple and bytes: an object of a class of ours would cost multiprocessing's pickler a search through its reducers
-    in Python, in a thread that keeps the worker from working meanwhile.
+    A tuple and bytes: an object of a class of ours would cost multiprocessing's pickler a search
+    through its reducers in Python, in a thread that keeps the worker from working meanwhile.
     """
     return SEAL, batch, MARK + times + SENT.pack(now_ns(), -1, -1)
 
@@ -51,10 +54,11 @@ def opened(data: Any, unpack_ns: int = -1) -> Any:
 
 
 def opening(queue: Any, stateful: bool) -> None:
-    """Make this queue hand on envelopes, in this process. `stateful`: torchdata's messages hold a state beside.
+    """Make this queue hand on envelopes, in this process. `stateful`: torchdata's messages hold a
+    state beside.
 
-    What stands in the queue does not keep it alive: its pipes are closed when the iterator goes, not when garbage is
-    collected next.
+    What stands in the queue does not keep it alive: its pipes are closed when the iterator goes,
+    not when garbage is collected next.
     """
     get = functools.partial(queue.get.__func__, weakref.proxy(queue))
     queue._recv_bytes = arrival = hooks.arriving(queue._recv_bytes)
@@ -80,4 +84,6 @@ def empty_message_bytes() -> int:
     from multiprocessing.reduction import ForkingPickler
 
     blank = TIMES.pack(*[0] * 14)
-    return len(ForkingPickler.dumps((0, sealed(None, blank)))) - len(ForkingPickler.dumps((0, None)))
+    return len(ForkingPickler.dumps((0, sealed(None, blank)))) - len(
+        ForkingPickler.dumps((0, None))
+    )

@@ -1,8 +1,10 @@
-"""Timing inside a fetcher without standing in the call stack: no frame of ours where the user's code warns or fails.
+"""Timing inside a fetcher without standing in the call stack: no frame of ours where the user's
+code warns or fails.
 
-A fetcher does `data = [dataset[i] for i in indices]` and then `return self.collate_fn(data)`. The attribute look-up of
-`collate_fn` is the moment between fetch and collate; a property on the instance's class marks it. Single samples are
-timed by handing the fetcher a list whose iterator looks at the clock.
+A fetcher does `data = [dataset[i] for i in indices]` and then `return self.collate_fn(data)`. The
+attribute look-up of `collate_fn` is the moment between fetch and collate; a property on the
+instance's class marks it. Single samples are timed by handing the fetcher a list whose iterator
+looks at the clock.
 """
 
 from __future__ import annotations
@@ -26,9 +28,10 @@ class TimedIndices(list[Any]):
 
 
 def fetched_one_by_one(dataset: Any, auto_collation: bool) -> bool:
-    """Whether torch asks for the samples of a batch singly. If not, the data set gets the very object the sampler
-    drew, and must: without automatic batching, or with `__getitems__`. That is looked for without running the code
-    of a data set that makes attributes as they are asked for: there it may be, and samples are not timed."""
+    """Whether torch asks for the samples of a batch singly. If not, the data set gets the very
+    object the sampler drew, and must: without automatic batching, or with `__getitems__`. That is
+    looked for without running the code of a data set that makes attributes as they are asked for:
+    there it may be, and samples are not timed."""
     from ...guard.static_access import in_class
 
     if not auto_collation:
@@ -36,7 +39,9 @@ def fetched_one_by_one(dataset: Any, auto_collation: bool) -> bool:
     cls = type(dataset)
     if any(in_class(cls, name) is not None for name in ("__getitems__", "__getattr__")):
         return False
-    return in_class(cls, "__getattribute__") is object.__getattribute__ and not _has_own(dataset, "__getitems__")
+    return in_class(cls, "__getattribute__") is object.__getattribute__ and not _has_own(
+        dataset, "__getitems__"
+    )
 
 
 def _has_own(value: Any, name: str) -> bool:
@@ -58,7 +63,8 @@ def with_stamps(index: Any) -> Any:
 
 
 def sample_times(timed: Any) -> tuple[float, float, float]:
-    """(fastest, median, slowest) sample in ns; NaN three times where single samples were not timed."""
+    """(fastest, median, slowest) sample in ns; NaN three times where single samples were not
+    timed."""
     stamps = timed.stamps if type(timed) is TimedIndices else ()
     if len(stamps) < 2:
         nan = float("nan")
@@ -68,11 +74,12 @@ def sample_times(timed: Any) -> tuple[float, float, float]:
 
 
 def with_code_of_its_own(function: Any) -> Any:
-    """A copy of a function that shares no code object with it; the function itself if it is not one of Python's.
+    """A copy of a function that shares no code object with it; the function itself if it is not one
+    of Python's.
 
-    Since Python 3.11 each attribute access in a code object remembers the class it last met. Code that serves our
-    classes and torch's plain ones in turn would for ever forget: that costs loops beside ours, and ours, some 20 ns an
-    access, a hundred times a batch.
+    Since Python 3.11 each attribute access in a code object remembers the class it last met. Code
+    that serves our classes and torch's plain ones in turn would for ever forget: that costs loops
+    beside ours, and ours, some 20 ns an access, a hundred times a batch.
     """
     if type(function) is not types.FunctionType:
         return function
@@ -93,11 +100,12 @@ _classes: dict[tuple[type, bool], type] = {}
 
 
 def mark_collate(fetcher: Any, timings: BatchTimings, marks_end: bool = False) -> Any:
-    """A twin of this fetcher that sets `timings.t_collate` (and CPU time, if detailed) each time it is to collate.
+    """A twin of this fetcher that sets `timings.t_collate` (and CPU time, if detailed) each time it
+    is to collate.
 
-    With `marks_end` it also sets `t_collated`, when the batch is fetched and collated. A twin, and not the fetcher
-    itself under another class: changing an object's class makes its attributes slower, and torch reads
-    `fetcher.dataset` once a sample.
+    With `marks_end` it also sets `t_collated`, when the batch is fetched and collated. A twin, and
+    not the fetcher itself under another class: changing an object's class makes its attributes
+    slower, and torch reads `fetcher.dataset` once a sample.
     """
     key = (type(fetcher), marks_end)
     cls = _classes.get(key)
@@ -123,10 +131,13 @@ def _copy_attributes(source: Any, target: Any) -> Any:
 
 
 def _marking_class(base: type, marks_end: bool) -> type:
-    own_attributes: Any = next(vars(cls)["__dict__"] for cls in base.__mro__ if "__dict__" in vars(cls))
+    own_attributes: Any = next(
+        vars(cls)["__dict__"] for cls in base.__mro__ if "__dict__" in vars(cls)
+    )
 
     def attributes(self: Any) -> dict[str, Any]:
-        # Whoever asks finds what a plain fetcher has. Not before: attributes are slower once `__dict__` was asked for.
+        # Whoever asks finds what a plain fetcher has. Not before: attributes are slower once
+        # `__dict__` was asked for.
         found: dict[str, Any] = own_attributes.__get__(self)
         if hasattr(self, "_loaderscope_collate"):
             found["collate_fn"] = self._loaderscope_collate

@@ -1,4 +1,5 @@
-"""How large a batch is: its tensors and their bytes, without touching what is not plainly a container."""
+"""How large a batch is: its tensors and their bytes, without touching what is not plainly a
+container."""
 
 from __future__ import annotations
 
@@ -16,10 +17,11 @@ _PLAIN = (int, float, str, bool, type(None), complex)
 
 
 def batch_size_of(batch: Any) -> tuple[int, int]:
-    """(bytes, tensors) of the batch's tensors and NumPy arrays; (-1, -1) where it holds neither or cannot be walked.
+    """(bytes, tensors) of the batch's tensors and NumPy arrays; (-1, -1) where it holds neither or
+    cannot be walked.
 
-    Only dict, list and tuple (and their subclasses and UserDict) are opened, by their base class's own methods:
-    whatever else is asked of an object could run the user's code.
+    Only dict, list and tuple (and their subclasses and UserDict) are opened, by their base class's
+    own methods: whatever else is asked of an object could run the user's code.
     """
     import torch
 

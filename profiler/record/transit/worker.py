@@ -1,9 +1,11 @@
-"""Inside a DataLoader worker: the worker loop as torch wrote it, between two queues that look at the clock.
+"""Inside a DataLoader worker: the worker loop as torch wrote it, between two queues that look at
+the clock.
 
-`prepared` is what the target of the worker process asks, see `worker_target`. It gives torch's own loop three things of
-the same behaviour: an index queue that notes when a task arrives, a result queue that puts batches into envelopes,
-and fetchers that mark where collate begins. The data set is reached through the fetcher alone, and never held: torch
-lets go of it when the loop ends, and so must we.
+`prepared` is what the target of the worker process asks, see `worker_target`. It gives torch's own
+loop three things of the same behaviour: an index queue that notes when a task arrives, a result
+queue that puts batches into envelopes, and fetchers that mark where collate begins. The data set is
+reached through the fetcher alone, and never held: torch lets go of it when the loop ends, and so
+must we.
 """
 
 from __future__ import annotations
@@ -73,8 +75,11 @@ def _instrument(
     return tuple(given), timer.inside
 
 
-def _mark_fetchers_of(loop: Callable[..., None], timer: _Timer, give_up: Callable[[Exception], None]) -> None:
-    """Mark the fetchers this loop makes, and no other's: a dataset may run a DataLoader of its own in the worker."""
+def _mark_fetchers_of(
+    loop: Callable[..., None], timer: _Timer, give_up: Callable[[Exception], None]
+) -> None:
+    """Mark the fetchers this loop makes, and no other's: a dataset may run a DataLoader of its own
+    in the worker."""
     maker = torch_parts.fetcher_maker()
     original = maker.create_fetcher
     code = loop.__code__
@@ -104,7 +109,9 @@ class WorkerProbe:
         from ..fetch_probe.probe import FetchProbe
 
         folder, loader, epoch = place
-        self._probe = FetchProbe(Path(folder) / f"looks-{loader}-w{worker}.json", epoch, in_worker=True)
+        self._probe = FetchProbe(
+            Path(folder) / f"looks-{loader}-w{worker}.json", epoch, in_worker=True
+        )
         self._chains = Chains(self._dataset)
         self._fetcher: Callable[[], Any] = lambda: None
         self._auto_collation = True
@@ -207,9 +214,21 @@ class _Timer:
         timings.detailed = fetch + collate > ALWAYS_DETAILED_NS or timings.tasks < ALWAYS_AT_FIRST
         own = now_ns() - end
         times = TIMES.pack(
-            task, timings.t_fetch, fetch, collate, fetch_cpu, collate_cpu, size, own,
-            tensors, self.pid, self.worker, fastest, median, slowest,
-        )  # fmt: skip
+            task,
+            timings.t_fetch,
+            fetch,
+            collate,
+            fetch_cpu,
+            collate_cpu,
+            size,
+            own,
+            tensors,
+            self.pid,
+            self.worker,
+            fastest,
+            median,
+            slowest,
+        )
         return sealed(batch, times)
 
 
@@ -229,7 +248,8 @@ class _Queue:
 
 
 class IndexQueue(_Queue):
-    """The queue tasks come from: `(task, indices)`, or `(task, (indices, snapshot))` from torchdata."""
+    """The queue tasks come from: `(task, indices)`, or `(task, (indices, snapshot))` from
+    torchdata."""
 
     def __init__(self, real: Any, timer: _Timer) -> None:
         super().__init__(real, timer)
@@ -245,7 +265,8 @@ class IndexQueue(_Queue):
 
 
 class ResultQueue(_Queue):
-    """The queue batches go to: `(task, batch)`, or `(task, (batch, worker, state))` from torchdata."""
+    """The queue batches go to: `(task, batch)`, or `(task, (batch, worker, state))` from
+    torchdata."""
 
     def __init__(self, real: Any, timer: _Timer) -> None:
         super().__init__(real, timer)

@@ -1,8 +1,8 @@
 """What a worker process starts with, and the first thing of ours that it imports.
 
-A spawned process unpickles its target before anything else, and under `loaderscope run` it is torch's own import that
-starts us there. So nothing here, nor in what it imports, may import torch: it would find us half imported. Torch comes
-first, when the target is called; then we do.
+A spawned process unpickles its target before anything else, and under `loaderscope run` it is
+torch's own import that starts us there. So nothing here, nor in what it imports, may import torch:
+it would find us half imported. Torch comes first, when the target is called; then we do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def _begin(target: Target, *args: Any) -> tuple[Any, tuple[Any, ...], Any]:
 
 
 class Target:
-    """What a worker process of this kind of loader runs. Compiled, it calls torch's loop without a frame of ours."""
+    """What a worker process of this kind of loader runs. Compiled, it calls torch's loop without a
+    frame of ours."""
 
     def __init__(self, kind: torch_parts.Kind, place: Place = None) -> None:
         self.kind = kind

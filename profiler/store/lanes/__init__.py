@@ -1,1 +1,2 @@
-"""Records on their way to files and back: lanes, the memory behind them, segments, compaction, columns."""
+"""Records on their way to files and back: lanes, the memory behind them, segments, compaction,
+columns."""

@@ -38,7 +38,8 @@ from .segment_file import SegmentFile
 FIRST_CHUNK_BYTES = 256 << 10
 LARGEST_CHUNK_BYTES = 4 << 20
 
-# The keeper comes by five times a second; one that has not for so long, and whose process is gone, is given up.
+# The keeper comes by five times a second; one that has not for so long, and whose process is gone,
+# is given up.
 SILENT_NS = 5_000_000_000
 
 _LONG = struct.Struct("=q")
@@ -46,7 +47,8 @@ _INT = struct.Struct("=i")
 
 
 class Block:
-    """One window's memory: `buf` is header and records, `committed[0]` the count that others see."""
+    """One window's memory: `buf` is header and records, `committed[0]` the count that others
+    see."""
 
     __slots__ = ("at", "buf", "chunk", "committed", "size")
 
@@ -59,9 +61,17 @@ class Block:
         self.committed = self.buf[COMMITTED_OFFSET : COMMITTED_OFFSET + 8].cast("Q")
 
     def begin(
-        self, name: str, file: SegmentFile, number: int, position: int, first: int, capacity: int, blanks: memoryview
+        self,
+        name: str,
+        file: SegmentFile,
+        number: int,
+        position: int,
+        first: int,
+        capacity: int,
+        blanks: memoryview,
     ) -> None:
-        """The window is at another place, with `capacity` blank records: this one of the lane, that one of the file."""
+        """The window is at another place, with `capacity` blank records: this one of the lane, that
+        one of the file."""
         (generation,) = _LONG.unpack_from(self.buf)
         generation |= 1
         _LONG.pack_into(self.buf, GENERATION_OFFSET, generation)
@@ -69,13 +79,28 @@ class Block:
         _LONG.pack_into(self.buf, COMMITTED_OFFSET, 0)
         self.buf[WINDOW_AT : WINDOW_AT + len(blanks)] = blanks
         BLOCK.pack_into(
-            self.buf, 0, generation, 0, first, 0, IN_USE, kind.size, capacity, number, position,
-            file.capacity, file.first_seq, self.size, name.encode(), kind.name.encode(),
-        )  # fmt: skip
+            self.buf,
+            0,
+            generation,
+            0,
+            first,
+            0,
+            IN_USE,
+            kind.size,
+            capacity,
+            number,
+            position,
+            file.capacity,
+            file.first_seq,
+            self.size,
+            name.encode(),
+            kind.name.encode(),
+        )
         _LONG.pack_into(self.buf, GENERATION_OFFSET, generation + 1)
 
     def end(self, following: int) -> None:
-        """Nobody's window; whose it was, and how far that lane is on file, can still be seen (see `Copier`)."""
+        """Nobody's window; whose it was, and how far that lane is on file, can still be seen (see
+        `Copier`)."""
         (generation,) = _LONG.unpack_from(self.buf)
         generation |= 1
         _LONG.pack_into(self.buf, GENERATION_OFFSET, generation)
@@ -93,22 +118,24 @@ class Arena:
     """Chunks of memory for the lanes of one process, and their way to the keeper."""
 
     def __init__(self, directory: Path, keeper: Path | None, keeper_pid: int | None) -> None:
-        """`directory` of the process; `keeper`: folder of the system sampler that keeps the memory (None: nobody does),
-        and its process id where that is known."""
+        """`directory` of the process; `keeper`: folder of the system sampler that keeps the memory
+        (None: nobody does), and its process id where that is known."""
         self._lock = threading.RLock()
         self._directory = directory
         self._keeper = keeper if hasattr(os, "memfd_create") else None
         self._keeper_pid = keeper_pid
         self._begun_ns = now_ns()
         self._chunks: list[tuple[memoryview, Copier]] = []
-        self._unsent: list[tuple[int, int]] = []  # descriptor and bytes of chunks the keeper could not take yet
+        self._unsent: list[
+            tuple[int, int]
+        ] = []  # descriptor and bytes of chunks the keeper could not take yet
         self._free: dict[int, list[Block]] = {}
         self._next_bytes = FIRST_CHUNK_BYTES
         self._at = self._end = 0
 
     def block(self, size: int) -> Block | None:
-        """A block of this many bytes (a power of two, at least SMALLEST_BLOCK); None where none is to be had, or nobody
-        would keep it: the lane then writes each record to its file itself."""
+        """A block of this many bytes (a power of two, at least SMALLEST_BLOCK); None where none is
+        to be had, or nobody would keep it: the lane then writes each record to its file itself."""
         with self._lock:
             return self._take(size)
 
@@ -134,7 +161,8 @@ class Arena:
         return Block(chunk, at, size)
 
     def release(self, block: Block, following: int) -> None:
-        """The window is no longer needed; its records are on file. `following`: the number of the lane's next one."""
+        """The window is no longer needed; its records are on file. `following`: the number of the
+        lane's next one."""
         block.end(following)
         self._free.setdefault(block.size, []).append(block)
 
@@ -196,7 +224,8 @@ class Arena:
             except OSError as error:
                 if not is_ours(error):
                     raise
-                self._lose_keeper()  # what is in memory until now is flushed when a window is full, and at the end
+                # what is in memory until now is flushed when a window is full, and at the end
+                self._lose_keeper()
                 return
             del self._unsent[0]
             os.close(fd)
@@ -215,7 +244,8 @@ def _send(keeper: Path, message: dict[str, Any], fd: int) -> None:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
             sending.setblocking(False)
-            # The name of a socket has at most 107 bytes; this one is short wherever the folder lies.
+            # The name of a socket has at most 107 bytes; this one is short wherever the folder
+            # lies.
             address = f"/proc/self/fd/{folder}/{SOCKET_NAME}"
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", fd))]
             sending.sendmsg([json.dumps(message).encode()], rights, 0, address)
@@ -236,14 +266,17 @@ def _lives(pid: int | None) -> bool:
 
 
 def _sealed_memory(size: int) -> int:
-    """A descriptor of so much memory, reserved, which nobody can make shorter or longer. Raises OSError."""
+    """A descriptor of so much memory, reserved, which nobody can make shorter or longer. Raises
+    OSError."""
     import fcntl
 
     fd = os.memfd_create("loaderscope", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         # Reserved now, so that no later write to it can fail (as a bus error).
         os.posix_fallocate(fd, 0, size)
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        fcntl.fcntl(
+            fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        )
     except BaseException:
         os.close(fd)
         raise
@@ -259,7 +292,14 @@ def map_memory(fd: int, size: int) -> memoryview:
 
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64]
+    libc.mmap.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int64,
+    ]
     libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     address = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
     if address in (None, ctypes.c_void_p(-1).value):

@@ -1,13 +1,14 @@
 """The memory of lanes, as it lies between the training process and its keeper (the system sampler).
 
-A *chunk* is a piece of memory of no file (a sealed memfd, which nobody can truncate), mapped by the training process
-and by the keeper. It is cut into *blocks*; a block is the window of one lane onto the end of its newest file: the
-records that no `pwrite` has brought there yet. The training process writes records and counts them; it flushes a
-window that is full itself. The keeper copies what is new of all windows to the files several times a second, and once
-more when the training process has ended, however it ended.
+A *chunk* is a piece of memory of no file (a sealed memfd, which nobody can truncate), mapped by the
+training process and by the keeper. It is cut into *blocks*; a block is the window of one lane onto
+the end of its newest file: the records that no `pwrite` has brought there yet. The training process
+writes records and counts them; it flushes a window that is full itself. The keeper copies what is
+new of all windows to the files several times a second, and once more when the training process has
+ended, however it ended.
 
-Reading a window that another process writes is guarded by its generation, a sequence lock: odd while a window changes
-its place, another number afterwards.
+Reading a window that another process writes is guarded by its generation, a sequence lock: odd
+while a window changes its place, another number afterwards.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from ...base.schema import WINDOW_AT as WINDOW_AT
 from ...guard.error_origin import forgiving
 from .segment_file import SegmentFile, segment_path
 
-SOCKET_NAME = "keeper"  # in the folder of the system sampler; datagrams, each with the descriptor of a chunk
+SOCKET_NAME = (
+    "keeper"  # in the folder of the system sampler; datagrams, each with the descriptor of a chunk
+)
 
 MAGIC = b"LDRCHUNK"
 VERSION = 1
@@ -30,10 +33,18 @@ CHUNK_HEADER_BYTES = 4096
 CHUNK = struct.Struct("=8siiqqq")
 USED_OFFSET, KEPT_OFFSET = 24, 32
 
-# generation, committed, first seq, patches, state, record bytes, capacity, number of the file, records of the file
-# before the window, capacity of the file, first seq of the file, bytes of the block, lane, schema
+# generation, committed, first seq, patches, state, record bytes, capacity, number of the file,
+# records of the file before the window, capacity of the file, first seq of the file, bytes of the
+# block, lane, schema
 BLOCK = struct.Struct("=qqqqiiiiqqqq64s16s")
-GENERATION_OFFSET, COMMITTED_OFFSET, FIRST_OFFSET, PATCHES_OFFSET, STATE_OFFSET, SIZE_OFFSET = 0, 8, 16, 24, 32, 72
+GENERATION_OFFSET, COMMITTED_OFFSET, FIRST_OFFSET, PATCHES_OFFSET, STATE_OFFSET, SIZE_OFFSET = (
+    0,
+    8,
+    16,
+    24,
+    32,
+    72,
+)
 SMALLEST_BLOCK = 1 << 10
 
 FREE, IN_USE = 0, 1
@@ -73,7 +84,9 @@ class Copier:
             raise ValueError("not a chunk of this version")
         self._chunk = chunk
         self._directory = directory
-        self._copied: dict[int, tuple[int, int, int]] = {}  # block → generation, records and patches on file
+        self._copied: dict[
+            int, tuple[int, int, int]
+        ] = {}  # block → generation, records and patches on file
 
     def blocks(self) -> Iterator[int]:
         """Where the blocks begin."""
@@ -89,7 +102,8 @@ class Copier:
             at += size
 
     def copy(self) -> None:
-        """One round over all blocks. Never raises an OSError: the lane's own writes tell what is wrong with a file."""
+        """One round over all blocks. Never raises an OSError: the lane's own writes tell what is
+        wrong with a file."""
         for at in self.blocks():
             with forgiving(OSError):
                 self._copy_block(at)
@@ -111,9 +125,17 @@ class Copier:
             if known == seen or not head.committed:
                 return
             kind = SCHEMAS.get(head.schema.rstrip(b"\0").decode("ascii", "replace"))
-            sane = kind is not None and kind.size == head.record_bytes and 0 < head.committed <= head.capacity
+            sane = (
+                kind is not None
+                and kind.size == head.record_bytes
+                and 0 < head.committed <= head.capacity
+            )
             size = head.record_bytes * head.committed
-            if not sane or kind is None or WINDOW_AT + size > min(head.block_bytes, len(self._chunk) - at):
+            if (
+                not sane
+                or kind is None
+                or WINDOW_AT + size > min(head.block_bytes, len(self._chunk) - at)
+            ):
                 return
             records = bytes(self._chunk[at + WINDOW_AT : at + WINDOW_AT + size])
             if head.generation & 1 or self._head(at).generation != head.generation:
@@ -127,12 +149,14 @@ class Copier:
             return
 
     def _settle(self, at: int, head: Head, file: SegmentFile) -> None:
-        """Where the window was flushed and moved on while it was being copied, the count that the copy has written is
-        too low: what lies before the window's present place is on file."""
+        """Where the window was flushed and moved on while it was being copied, the count that the
+        copy has written is too low: what lies before the window's present place is on file."""
         written = head.generation
         for _ in range(TRIES):
             now = self._head(at)
             if now.generation == written or now.name != head.name:
                 return
             written = now.generation
-            file.write(file.capacity, b"", min(file.capacity, now.first - file.first_seq), only_more=True)
+            file.write(
+                file.capacity, b"", min(file.capacity, now.first - file.first_seq), only_more=True
+            )

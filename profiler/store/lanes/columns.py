@@ -1,7 +1,8 @@
-"""A lane as columns: one NumPy array a field, kept as narrow as it was recorded, read segment by segment.
+"""A lane as columns: one NumPy array a field, kept as narrow as it was recorded, read segment by
+segment.
 
-The records are never held as a whole: each segment (1 MiB) is copied into preallocated columns and let go. A column
-nothing was measured in takes no memory at all.
+The records are never held as a whole: each segment (1 MiB) is copied into preallocated columns and
+let go. A column nothing was measured in takes no memory at all.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from .lane_reader import TYPES, SegmentInfo, read_compacted, read_header, read_s
 
 Array = npt.NDArray[Any]
 
-# Compaction unlinks a segment after its totals are written: a reader that meets one half-gone starts the lane again,
-# and so it does where it meets one half-made.
+# Compaction unlinks a segment after its totals are written: a reader that meets one half-gone
+# starts the lane again, and so it does where it meets one half-made.
 ATTEMPTS = 20
 
 
@@ -69,7 +70,8 @@ class Columns(Mapping[str, Array]):
 
 @dataclass(frozen=True)
 class LaneContent:
-    """What could be read of a lane: its detail, what was compacted, and sentences on what could not be read."""
+    """What could be read of a lane: its detail, what was compacted, and sentences on what could not
+    be read."""
 
     columns: Columns
     compacted: Compacted = field(default_factory=Compacted)
@@ -81,7 +83,8 @@ class _Changed(Exception):
 
 
 def read_lane(directory: Path, name: str, schema: Schema) -> LaneContent:
-    """Never raises for what a lane contains: a segment that cannot be read is left out, with a note."""
+    """Never raises for what a lane contains: a segment that cannot be read is left out, with a
+    note."""
     for attempt in range(ATTEMPTS):
         try:
             return _read_once(directory, name, schema, last=attempt == ATTEMPTS - 1)
@@ -104,7 +107,9 @@ def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneCo
                 if not last:  # its header may be half written: look again
                     raise _Changed from error
             _give_up_or_note(error, path, last, notes)
-    builder = ColumnsBuilder(schema, sum(info.committed for info in plan), plan[0].dtype if plan else None)
+    builder = ColumnsBuilder(
+        schema, sum(info.committed for info in plan), plan[0].dtype if plan else None
+    )
     ends: list[tuple[int, int]] = []  # (first seq, rows) of each segment kept
     disbelieved = 0
     for info in plan:
@@ -114,18 +119,23 @@ def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneCo
             _give_up_or_note(error, info.path, last, notes)
             continue
         if ends and info.first_seq < sum(ends[-1]):
-            notes.append(f"{clean(info.path.name)} repeats records of the segment before it: left out")
+            notes.append(
+                f"{clean(info.path.name)} repeats records of the segment before it: left out"
+            )
             continue
         ends.append((info.first_seq, builder.add(records[: info.committed])))
         disbelieved += read.disbelieved
-    # The totals are read after the segments: one that was compacted meanwhile is counted there and dropped here.
+    # The totals are read after the segments: one that was compacted meanwhile is counted there and
+    # dropped here.
     compacted = _compacted(directory, name, notes)
     drop = sum(max(0, min(rows, compacted.through_seq - first + 1)) for first, rows in ends)
     missing = _gaps(ends, compacted.through_seq)
     if missing:
         notes.append(f"{missing} records of lane {clean(name)} are missing")
     if disbelieved:
-        notes.append(f"{disbelieved:,} values of lane {clean(name)} cannot be, and count as not measured")
+        notes.append(
+            f"{disbelieved:,} values of lane {clean(name)} cannot be, and count as not measured"
+        )
     return LaneContent(builder.columns(drop), compacted, tuple(notes))
 
 
@@ -139,7 +149,8 @@ def _give_up_or_note(error: RunUnreadable, path: Path, last: bool, notes: list[s
 
 
 def _unborn(path: Path) -> bool:
-    """Whether a newest segment was only just created (or its process killed then): no header yet, so no records."""
+    """Whether a newest segment was only just created (or its process killed then): no header yet,
+    so no records."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return False
@@ -158,7 +169,8 @@ def _gaps(ends: list[tuple[int, int]], through_seq: int) -> int:
 
 
 def checked_header(path: Path, schema: Schema) -> SegmentInfo:
-    """The header of a segment that holds such records, as this version knows them. Raises RunUnreadable."""
+    """The header of a segment that holds such records, as this version knows them. Raises
+    RunUnreadable."""
     info = read_header(path)
     if info.schema != schema.name:
         raise RunUnreadable(f"{clean(path)} does not hold {schema.name} records")
@@ -193,12 +205,17 @@ def merge_lanes(contents: list[Columns], schema: Schema) -> Columns:
     for name in contents[0]:
         parts = [columns[name] for columns in contents]
         constant = all(part.strides[0] == 0 for part in parts)  # measured in none of them
-        arrays[name] = np.broadcast_to(parts[0][:1], (len(order),)) if constant else np.concatenate(parts)[order]
+        arrays[name] = (
+            np.broadcast_to(parts[0][:1], (len(order),))
+            if constant
+            else np.concatenate(parts)[order]
+        )
     return Columns(arrays, len(order))
 
 
 def with_compute(columns: Columns) -> Columns:
-    """The columns of one lane with `compute_ns` derived, each epoch by itself where two interleave."""
+    """The columns of one lane with `compute_ns` derived, each epoch by itself where two
+    interleave."""
     if not columns.rows:
         return columns
     epoch = columns["epoch"]
@@ -207,7 +224,9 @@ def with_compute(columns: Columns) -> Columns:
     else:
         order = np.argsort(epoch, kind="stable")
         needed = ("compute_ns", "t_ns", "wait_ns", "epoch")
-        sorted_compute = derive_compute(cast("Array", {name: columns[name][order] for name in needed}))
+        sorted_compute = derive_compute(
+            cast("Array", {name: columns[name][order] for name in needed})
+        )
         compute = np.empty_like(sorted_compute)
         compute[order] = sorted_compute
     return Columns({**columns, "compute_ns": compute}, columns.rows)
@@ -226,10 +245,16 @@ class ColumnsBuilder:
         self.schema = schema
         self.rows = rows
         self.at = 0
-        # Arrays a field (a core's share) are as long as the file says: it was recorded on another machine.
+        # Arrays a field (a core's share) are as long as the file says: it was recorded on another
+        # machine.
         self.counts = {f.name: f.count for f in schema.fields}
         for f in schema.fields:
-            if f.count > 1 and dtype is not None and f.name in (dtype.names or ()) and len(dtype[f.name].shape) == 1:
+            if (
+                f.count > 1
+                and dtype is not None
+                and f.name in (dtype.names or ())
+                and len(dtype[f.name].shape) == 1
+            ):
                 self.counts[f.name] = dtype[f.name].shape[0]
         self.arrays: dict[str, Array] = {}
 
@@ -261,5 +286,9 @@ class ColumnsBuilder:
         arrays = {}
         for f in self.schema.fields:
             array = self.arrays.get(f.name)
-            arrays[f.name] = _unmeasured(f, rows, self.counts[f.name]) if array is None else array[drop : self.at]
+            arrays[f.name] = (
+                _unmeasured(f, rows, self.counts[f.name])
+                if array is None
+                else array[drop : self.at]
+            )
         return Columns(arrays, rows)

@@ -1,4 +1,5 @@
-"""What a lane keeps of segments it no longer has room for. Totals stay exact, percentiles within 4.5 %."""
+"""What a lane keeps of segments it no longer has room for. Totals stay exact, percentiles within
+4.5 %."""
 
 from __future__ import annotations
 
@@ -22,8 +23,21 @@ LEFT_OUT = frozenset(
         *("seq", "t_ns", "t_fetch_ns", "t_iter_ns", "t_first_ns", "t_end_ns"),
         *("task", "worker_pid", "worker", "flags", "epoch", "instance", "how", "digest"),
         *("pid", "owner_pid", "role", "loader", "gpu"),
-        *("cpu_user_ns", "cpu_system_ns", "minor_faults", "major_faults", "ctx_voluntary", "ctx_involuntary"),
-        *("run_delay_ns", "read_disk_bytes", "read_all_bytes", "disk_read_bytes", "disk_write_bytes"),
+        *(
+            "cpu_user_ns",
+            "cpu_system_ns",
+            "minor_faults",
+            "major_faults",
+            "ctx_voluntary",
+            "ctx_involuntary",
+        ),
+        *(
+            "run_delay_ns",
+            "read_disk_bytes",
+            "read_all_bytes",
+            "disk_read_bytes",
+            "disk_write_bytes",
+        ),
         *("net_recv_bytes", "net_sent_bytes", "cgroup_throttled_ns", "cgroup_nr_throttled"),
         *("context_switches", "sampler_cpu_ns"),
     }
@@ -50,10 +64,14 @@ class Totals:
         high = values.max().item()
         exact = values.dtype.kind in "iu" and high * len(values) < 1 << 63
         self.count += len(values)
-        self.total += int(values.sum(dtype=np.int64)) if exact else float(values.sum(dtype=np.float64))
+        self.total += (
+            int(values.sum(dtype=np.int64)) if exact else float(values.sum(dtype=np.float64))
+        )
         self.low = min(self.low, values.min().item())
         self.high = max(self.high, high)
-        where = (np.log2(np.maximum(values, 1)) * BINS_PER_OCTAVE).astype(np.int64).clip(0, BINS - 1)
+        where = (
+            (np.log2(np.maximum(values, 1)) * BINS_PER_OCTAVE).astype(np.int64).clip(0, BINS - 1)
+        )
         for bin_, count in enumerate(np.bincount(where)):
             if count:
                 self.bins[bin_] = self.bins.get(bin_, 0) + int(count)
@@ -67,7 +85,8 @@ class Totals:
             self.bins[bin_] = self.bins.get(bin_, 0) + count
 
     def midpoints(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """The histogram as (values, counts): each bin's geometric middle, clipped to the extremes."""
+        """The histogram as (values, counts): each bin's geometric middle, clipped to the
+        extremes."""
         import numpy as np
 
         keys = np.array(sorted(self.bins), dtype=np.float64)
@@ -75,7 +94,8 @@ class Totals:
         return values, np.array([self.bins[int(key)] for key in keys], dtype=np.int64)
 
     def quantiles(self, *shares: float) -> tuple[float, ...]:
-        """The values below which these shares of all lie, to within a bin; there must be one value at least."""
+        """The values below which these shares of all lie, to within a bin; there must be one value
+        at least."""
         middles, counts = self.midpoints()
         reached = counts.cumsum()
         return tuple(float(middles[reached.searchsorted(share * reached[-1])]) for share in shares)
@@ -92,7 +112,8 @@ class Compacted:
     columns: dict[str, Totals] = field(default_factory=dict)
 
     def add(self, records: npt.NDArray[Any], compute: npt.NDArray[np.int64] | None = None) -> None:
-        """Add the records that follow, one or more; `compute` holds their compute times, where those were derived."""
+        """Add the records that follow, one or more; `compute` holds their compute times, where
+        those were derived."""
         names = records.dtype.names or ()
         for name in names:
             if name not in LEFT_OUT:
@@ -109,7 +130,9 @@ class Compacted:
         """Add another lane's; `through_seq` has no meaning then and is the sum."""
         self.through_seq += other.through_seq
         self.records += other.records
-        self.t_first_ns = min((t for t in (self.t_first_ns, other.t_first_ns) if t >= 0), default=-1)
+        self.t_first_ns = min(
+            (t for t in (self.t_first_ns, other.t_first_ns) if t >= 0), default=-1
+        )
         self.t_last_ns = max(self.t_last_ns, other.t_last_ns)
         for name, totals in other.columns.items():
             self.columns.setdefault(name, Totals()).merge(totals)
@@ -138,7 +161,9 @@ class Compacted:
             if data["version"] != 1:
                 raise ValueError(f"version {data['version']!r}")
             columns = {
-                str(name): Totals(int(count), total, float(low), float(high), {int(k): int(v) for k, v in bins})
+                str(name): Totals(
+                    int(count), total, float(low), float(high), {int(k): int(v) for k, v in bins}
+                )
                 for name, (count, total, low, high, bins) in data["columns"].items()
             }
             first, last = int(data["t_first_ns"]), int(data["t_last_ns"])

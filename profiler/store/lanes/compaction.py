@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def derive_compute(records: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Compute time a batch, ns: from hand-over to the next next() of the same iteration; -1 where it is not known."""
+    """Compute time a batch, ns: from hand-over to the next next() of the same iteration; -1 where
+    it is not known."""
     import numpy as np
 
     compute = records["compute_ns"].astype(np.int64)
@@ -34,7 +35,8 @@ class Compactor:
         self.compacted = Compacted()
 
     def __call__(self, path: Path) -> None:
-        """Add one segment and write the totals; the caller unlinks the segment after. Raises OSError."""
+        """Add one segment and write the totals; the caller unlinks the segment after. Raises
+        OSError."""
         from .lane_reader import read_segment
 
         records, _ = read_segment(path)

@@ -1,16 +1,18 @@
 """Lanes: append-only files of fixed-size records that survive `kill -9` and never tear.
 
-A lane is a row of segment files (see `segment_file`). What the loop writes goes to a *window* in memory: a block of
-this process's `Arena`, which the keeper (the system sampler) maps too, and copies to the files several times a second
-and once more when this process has ended, however that came. A window that is full is flushed here, by one `pwrite`
-for some hundred batches, and used again. So the loop makes no system call, nothing is lost with a killed process, and
-no file is ever mapped: whoever truncates or removes one causes an error at worst, never a bus error in the middle of
-training.
+A lane is a row of segment files (see `segment_file`). What the loop writes goes to a *window* in
+memory: a block of this process's `Arena`, which the keeper (the system sampler) maps too, and
+copies to the files several times a second and once more when this process has ended, however that
+came. A window that is full is flushed here, by one `pwrite` for some hundred batches, and used
+again. So the loop makes no system call, nothing is lost with a killed process, and no file is ever
+mapped: whoever truncates or removes one causes an error at worst, never a bus error in the middle
+of training.
 
-Where there is no keeper (no Linux, the sampler switched off or gone), each record is written to the file at once.
+Where there is no keeper (no Linux, the sampler switched off or gone), each record is written to the
+file at once.
 
-A lane belongs to one thread. It takes no lock and, once open, never raises an `Exception`: a lane that cannot go on
-stops, tells its `Notifier` once, and swallows what follows.
+A lane belongs to one thread. It takes no lock and, once open, never raises an `Exception`: a lane
+that cannot go on stops, tells its `Notifier` once, and swallows what follows.
 """
 
 from __future__ import annotations
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
 FIRST_SEGMENT_BYTES = 64 << 10
 SEGMENT_BYTES = 1 << 20
 
-# A window's block. The first is small, for there may be thousands of lanes with a few records each; a lane that goes on
-# gets larger ones, until flushing (some 40 µs) is nothing beside the batches of one.
+# A window's block. The first is small, for there may be thousands of lanes with a few records each;
+# a lane that goes on gets larger ones, until flushing (some 40 µs) is nothing beside the batches of
+# one.
 FIRST_BLOCK_BYTES = 1 << 10
 BLOCK_GROWTH = 4
 LARGEST_BLOCK_BYTES = 1 << 17
@@ -55,14 +58,17 @@ class Window:
 
     __slots__ = ("block", "buf", "file", "position")
 
-    def __init__(self, file: SegmentFile, position: int, buf: memoryview | bytearray, block: Block | None) -> None:
+    def __init__(
+        self, file: SegmentFile, position: int, buf: memoryview | bytearray, block: Block | None
+    ) -> None:
         self.file = file
         self.position = position  # records of the file before these
         self.buf: memoryview | bytearray | None = buf
         self.block = block
 
     def patch(self, patches: Patches) -> None:
-        """Replace bytes of records already counted; offsets are those in the window. Nothing where they are gone."""
+        """Replace bytes of records already counted; offsets are those in the window. Nothing where
+        they are gone."""
         buf, block = self.buf, self.block
         if buf is not None:
             for offset, data in patches:
@@ -85,8 +91,8 @@ class Window:
 
 
 class _WrittenCount:
-    """Stands where the shared count would, and writes the newest record and the count at once. It holds no descriptor:
-    a loader more must not cost one more."""
+    """Stands where the shared count would, and writes the newest record and the count at once. It
+    holds no descriptor: a loader more must not cost one more."""
 
     def __init__(self, window: Window, buf: bytearray) -> None:
         self._window = window
@@ -106,10 +112,14 @@ class _WrittenCount:
 
 
 class Budget:
-    """The bytes a process may keep on disk for a run; beyond them, the oldest sealed segments are folded."""
+    """The bytes a process may keep on disk for a run; beyond them, the oldest sealed segments are
+    folded."""
 
-    def __init__(self, max_bytes: int, share: Callable[[], int] = lambda: 1, least_bytes: int = 0) -> None:
-        """`share()` says how many recording processes divide `max_bytes`; each has at least `least_bytes`."""
+    def __init__(
+        self, max_bytes: int, share: Callable[[], int] = lambda: 1, least_bytes: int = 0
+    ) -> None:
+        """`share()` says how many recording processes divide `max_bytes`; each has at least
+        `least_bytes`."""
         self.max_bytes = max_bytes
         self.least_bytes = least_bytes
         self.used = 0
@@ -136,7 +146,8 @@ class Budget:
 
 
 class Lane(LaneState):
-    """An open lane. The hot path writes record number `n` of the window into `buf`, then publishes it:
+    """An open lane. The hot path writes record number `n` of the window into `buf`, then publishes
+    it:
 
         n = lane.count
         if n >= lane.capacity:
@@ -145,8 +156,9 @@ class Lane(LaneState):
         lane.committed[0] = n + 1
         lane.count = n + 1
 
-    `count` is the whole state, set last: an interrupt between any two lines (Ctrl-C) leaves the lane consistent.
-    A stopped lane has a scratch buffer of one record and no capacity, so the hot path needs no test for it.
+    `count` is the whole state, set last: an interrupt between any two lines (Ctrl-C) leaves the
+    lane consistent. A stopped lane has a scratch buffer of one record and no capacity, so the hot
+    path needs no test for it.
     """
 
     __slots__ = (
@@ -177,7 +189,8 @@ class Lane(LaneState):
         fold: Callable[[Path], None] | None = None,
         arena: Arena | None = None,
     ) -> None:
-        """`arena`: whose memory the windows are; without one, each record is written to the file at once."""
+        """`arena`: whose memory the windows are; without one, each record is written to the file at
+        once."""
         self.directory = directory
         self.name = name
         self.schema = schema
@@ -212,12 +225,17 @@ class Lane(LaneState):
         except Exception as error:  # a failure of ours must never reach the training loop
             if not is_ours(error):
                 raise
-            text = f"{error.strerror or error} ({self.directory})" if isinstance(error, OSError) else None
+            text = (
+                f"{error.strerror or error} ({self.directory})"
+                if isinstance(error, OSError)
+                else None
+            )
             self.stop(text or f"{type(error).__name__}: {error}")
         return self.count
 
     def append(self, *values: float) -> int:
-        """Write one whole record (all fields after `seq`, in order); returns its offset. Not for hot paths."""
+        """Write one whole record (all fields after `seq`, in order); returns its offset. Not for
+        hot paths."""
         n = self.count
         if n >= self.capacity:
             n = self.roll()
@@ -228,7 +246,8 @@ class Lane(LaneState):
         return offset
 
     def cost_before(self, n: int) -> int:
-        """What recording number `n` of the window had cost (ns) before its batch was looked at: that of moving on."""
+        """What recording number `n` of the window had cost (ns) before its batch was looked at:
+        that of moving on."""
         return 0 if n else self.moved_ns
 
     def at(self, n: int) -> int:
@@ -264,7 +283,8 @@ class Lane(LaneState):
         self.capacity = self.count = 0
 
     def _leave(self, kept: Block | None) -> None:
-        """The window so far is done with, and on file; its memory goes back, but for a block that is kept."""
+        """The window so far is done with, and on file; its memory goes back, but for a block that
+        is kept."""
         following = self.first + self.count
         window, self.window = self.window, None
         if window is not None:
@@ -285,7 +305,9 @@ class Lane(LaneState):
         records = memoryview(self.buf)[WINDOW_AT : WINDOW_AT + self.count * self.size]
         try:
             window.file.write(window.position, records, window.position + self.count)
-        except FileNotFoundError:  # somebody has removed it: the records that are here begin another one
+        except (
+            FileNotFoundError
+        ):  # somebody has removed it: the records that are here begin another one
             if not window.position:
                 raise
             self.file = None
@@ -312,7 +334,8 @@ class Lane(LaneState):
             raise OSError(0, f"the run's limit of {self.budget.max_bytes >> 20} MiB is reached")
 
     def _move_on(self) -> None:
-        # Interrupted anywhere (by what a signal's handler raises), it can be done again from the beginning.
+        # Interrupted anywhere (by what a signal's handler raises), it can be done again from the
+        # beginning.
         self._flush()
         window, first = self.window, self.first + self.count
         file, position = self.file, window.position + self.count if window is not None else 0
@@ -346,7 +369,8 @@ class Lane(LaneState):
         return min(size, LARGEST_BLOCK_BYTES)
 
     def _block(self, window: Window | None, size: int) -> Block | None:
-        """The window's memory from now on: that of before, a larger one, or none where nobody keeps it."""
+        """The window's memory from now on: that of before, a larger one, or none where nobody keeps
+        it."""
         if self.arena is None:
             return None
         held = window.block if window is not None else None

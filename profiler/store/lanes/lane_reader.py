@@ -30,7 +30,8 @@ TYPES: dict[str, np.dtype[Any]] = {
 
 # A record is at most this large: a bound against absurd headers, far above MAX_CORES floats.
 MAX_RECORD_BYTES = 1 << 16
-# A segment is at most this large, and no lane gets beyond this record: bounds against corrupt headers.
+# A segment is at most this large, and no lane gets beyond this record: bounds against corrupt
+# headers.
 MAX_SEGMENT_BYTES = 64 << 20
 MAX_SEQ = 1 << 62
 # Nor are its totals, some hundred numbers a column, this large.
@@ -52,7 +53,8 @@ class SegmentInfo:
 
 
 def read_header(path: Path) -> SegmentInfo:
-    """Raises RunUnreadable, with the file's name, for anything but a segment of this format version."""
+    """Raises RunUnreadable, with the file's name, for anything but a segment of this format
+    version."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a FIFO would wait for ever
             raise RunUnreadable(f"{path} is not a file")
@@ -62,14 +64,26 @@ def read_header(path: Path) -> SegmentInfo:
     except OSError as error:
         raise RunUnreadable(f"{path} cannot be read: {error.strerror}") from error
     if len(header) < HEADER_BYTES:
-        raise RunUnreadable(f"{path} is cut short: its header has {len(header)} of {HEADER_BYTES} bytes")
-    magic, version, header_bytes, record_bytes, capacity, first_seq, committed, length = HEADER.unpack_from(header)
+        raise RunUnreadable(
+            f"{path} is cut short: its header has {len(header)} of {HEADER_BYTES} bytes"
+        )
+    magic, version, header_bytes, record_bytes, capacity, first_seq, committed, length = (
+        HEADER.unpack_from(header)
+    )
     if magic != MAGIC:
         raise RunUnreadable(f"{path} is not a Loaderscope lane")
     if version != FORMAT_VERSION:
-        newer = "a newer Loaderscope: upgrade to read it" if version > FORMAT_VERSION else "an unknown Loaderscope"
+        newer = (
+            "a newer Loaderscope: upgrade to read it"
+            if version > FORMAT_VERSION
+            else "an unknown Loaderscope"
+        )
         raise RunUnreadable(f"{path} has format version {version}, written by {newer}")
-    sane = header_bytes == HEADER_BYTES and 0 < record_bytes <= MAX_RECORD_BYTES and length <= HEADER_BYTES
+    sane = (
+        header_bytes == HEADER_BYTES
+        and 0 < record_bytes <= MAX_RECORD_BYTES
+        and length <= HEADER_BYTES
+    )
     if not sane or capacity * record_bytes > MAX_SEGMENT_BYTES or not 0 < first_seq < MAX_SEQ:
         raise RunUnreadable(f"{path} is corrupt: its header makes no sense")
     try:
@@ -88,21 +102,29 @@ def _dtype(fields: Any, record_bytes: int) -> np.dtype[Any]:
     names, formats, offsets = [], [], []
     for name, code, count, offset in fields:
         base = TYPES[code]
-        if not (isinstance(name, str) and name.isidentifier() and isinstance(count, int) and isinstance(offset, int)):
+        if not (
+            isinstance(name, str)
+            and name.isidentifier()
+            and isinstance(count, int)
+            and isinstance(offset, int)
+        ):
             raise ValueError("field")
         if count < 1 or offset < 0 or offset + base.itemsize * count > record_bytes:
             raise ValueError("field outside the record")
         names.append(name)
         formats.append((base, (count,)) if count > 1 else base)
         offsets.append(offset)
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": record_bytes})
+    return np.dtype(
+        {"names": names, "formats": formats, "offsets": offsets, "itemsize": record_bytes}
+    )
 
 
 def read_segment(path: Path) -> tuple[npt.NDArray[Any], SegmentInfo]:
     """The committed records, and the header. The file is read, not mapped: no bus error, no race.
 
-    Raises RunUnreadable for a file that is no segment. A segment cut short, or one whose last records did not reach
-    the disk, gives the whole records it has. Values that cannot be are given as not measured.
+    Raises RunUnreadable for a file that is no segment. A segment cut short, or one whose last
+    records did not reach the disk, gives the whole records it has. Values that cannot be are given
+    as not measured.
     """
     info = read_header(path)
     size = info.dtype.itemsize
@@ -113,22 +135,28 @@ def read_segment(path: Path) -> tuple[npt.NDArray[Any], SegmentInfo]:
     except OSError as error:
         raise RunUnreadable(f"{path} cannot be read: {error.strerror}") from error
     records = np.frombuffer(data, dtype=info.dtype, count=len(data) // size)
-    # A record's own number is written with it: after a power failure a page of zeros must not pass for a record.
-    expected = np.arange(info.first_seq, info.first_seq + len(records), dtype=np.uint64).astype(np.int64)
+    # A record's own number is written with it: after a power failure a page of zeros must not pass
+    # for a record.
+    expected = np.arange(info.first_seq, info.first_seq + len(records), dtype=np.uint64).astype(
+        np.int64
+    )
     wrong = np.flatnonzero(records["seq"] != expected)
     records, disbelieved = believed(records[: wrong[0]] if len(wrong) else records)
     return records, replace(info, disbelieved=disbelieved)
 
 
 def batch_lanes(names: Iterable[str], index: int) -> list[str]:
-    """The lanes of batches of a process's loader of this number, whole or compacted, among the files of its folder."""
+    """The lanes of batches of a process's loader of this number, whole or compacted, among the
+    files of its folder."""
     pattern = re.compile(rf"(batches{index}x\d{{1,9}})(?:-\d+\.seg|\.fold\.json)")
     return sorted({match[1] for name in names if (match := pattern.fullmatch(name))})
 
 
 def segments(directory: Path, name: str) -> list[Path]:
     """The lane's segment files, oldest first."""
-    return sorted(path for path in directory.glob(f"{name}-*.seg") if path.stem[len(name) + 1 :].isdigit())
+    return sorted(
+        path for path in directory.glob(f"{name}-*.seg") if path.stem[len(name) + 1 :].isdigit()
+    )
 
 
 def read_compacted(directory: Path, name: str) -> Compacted:
@@ -151,11 +179,15 @@ def read_compacted(directory: Path, name: str) -> Compacted:
 
 
 def _sane(compacted: Compacted) -> bool:
-    if not (0 <= compacted.through_seq < MAX_SEQ and 0 <= compacted.records <= compacted.through_seq):
+    if not (
+        0 <= compacted.through_seq < MAX_SEQ and 0 <= compacted.records <= compacted.through_seq
+    ):
         return False
     if not -1 <= compacted.t_first_ns <= max(compacted.t_last_ns, -1) <= (limit("t_ns") or 0):
         return False
-    return all(_sane_totals(name, totals, compacted.records) for name, totals in compacted.columns.items())
+    return all(
+        _sane_totals(name, totals, compacted.records) for name, totals in compacted.columns.items()
+    )
 
 
 def _sane_totals(name: str, totals: Totals, records: int) -> bool:

@@ -1,8 +1,10 @@
-"""A lane followed while it grows: its newest records in memory, older ones as totals, any stretch of it on demand.
+"""A lane followed while it grows: its newest records in memory, older ones as totals, any stretch
+of it on demand.
 
-A poll reads only what is new, so that following a lane of a million records costs what following a short one does.
-Older segments are summed up one at a time by `catch_up`, in the order in which they were written. Where the recording
-process has compacted them itself, its own totals, which reach as far or further, take the place of ours.
+A poll reads only what is new, so that following a lane of a million records costs what following a
+short one does. Older segments are summed up one at a time by `catch_up`, in the order in which they
+were written. Where the recording process has compacted them itself, its own totals, which reach as
+far or further, take the place of ours.
 """
 
 from __future__ import annotations
@@ -25,10 +27,12 @@ from .compaction import derive_compute
 from .lane_reader import SegmentInfo, read_compacted, read_segment, segments
 from .segment_file import COMMITTED_OFFSET, HEADER_BYTES
 
-# Device times are written into a record after it was committed, at most so many batches later (device.MAX_PENDING).
+# Device times are written into a record after it was committed, at most so many batches later
+# (device.MAX_PENDING).
 PATCHED_ROWS = 260
 
-# Records are kept by whole segments; a stretch asked for again (the scrubber held still) is not read again.
+# Records are kept by whole segments; a stretch asked for again (the scrubber held still) is not
+# read again.
 KEPT_SEGMENTS = 8
 
 Records = npt.NDArray[Any]
@@ -36,10 +40,12 @@ OnCompaction = Callable[[Records, npt.NDArray[np.int64] | None], None]
 
 
 class LaneWindow:
-    """One lane: `poll` it, then ask for its `content`. Not for two threads at a time; never raises for what it reads.
+    """One lane: `poll` it, then ask for its `content`. Not for two threads at a time; never raises
+    for what it reads.
 
-    `keep_rows` is the least number of newest records kept, where there are so many. Without `totals`, older ones are
-    let go. `on_compaction` is told of every stretch of records as it becomes totals, with its compute times.
+    `keep_rows` is the least number of newest records kept, where there are so many. Without
+    `totals`, older ones are let go. `on_compaction` is told of every stretch of records as it
+    becomes totals, with its compute times.
     """
 
     def __init__(
@@ -74,12 +80,18 @@ class LaneWindow:
     @property
     def newest_seq(self) -> int:
         """Number of the newest record, 0 before the first: so many were ever written."""
-        return next((int(part["seq"][-1]) for part in reversed(self._parts) if len(part)), self.compacted.through_seq)
+        return next(
+            (int(part["seq"][-1]) for part in reversed(self._parts) if len(part)),
+            self.compacted.through_seq,
+        )
 
     @property
     def first_seq(self) -> int:
         """Number of the oldest record in memory."""
-        return next((int(part["seq"][0]) for part in self._parts if len(part)), self.compacted.through_seq + 1)
+        return next(
+            (int(part["seq"][0]) for part in self._parts if len(part)),
+            self.compacted.through_seq + 1,
+        )
 
     @property
     def pending(self) -> int:
@@ -120,7 +132,8 @@ class LaneWindow:
         return True
 
     def content(self, t_ns: int | None = None) -> LaneContent:
-        """The newest records with the totals of the others; with `t_ns`, those written until then, without totals."""
+        """The newest records with the totals of the others; with `t_ns`, those written until then,
+        without totals."""
         if t_ns is None:
             counted = max(0, self.compacted.through_seq - self.first_seq + 1) if self.rows else 0
             return LaneContent(self._columns(self._parts, counted), self.compacted)
@@ -136,7 +149,9 @@ class LaneWindow:
 
     def end_ns(self) -> int | None:
         """The time of the newest record."""
-        return next((int(part[self._time][-1]) for part in reversed(self._parts) if len(part)), None)
+        return next(
+            (int(part[self._time][-1]) for part in reversed(self._parts) if len(part)), None
+        )
 
     def _path(self, number: int) -> Path:
         return self.directory / f"{self.name}-{number:06d}.seg"
@@ -215,7 +230,11 @@ class LaneWindow:
 
     def _trim(self) -> None:
         """Let the oldest segments in memory go, as long as enough remains."""
-        while len(self._parts) > 1 and self.rows - len(self._parts[0]) >= self.keep_rows and not self.pending:
+        while (
+            len(self._parts) > 1
+            and self.rows - len(self._parts[0]) >= self.keep_rows
+            and not self.pending
+        ):
             part = self._parts.pop(0)
             self._numbers.pop(0)
             self._behind = self._numbers[0]
@@ -239,12 +258,19 @@ class LaneWindow:
             compacted = Compacted()
         if compacted.through_seq >= self.compacted.through_seq and compacted.records:
             self.compacted = compacted
-        left = [_number(path) for path in segments(self.directory, self.name)] if numbers is None else numbers
+        left = (
+            [_number(path) for path in segments(self.directory, self.name)]
+            if numbers is None
+            else numbers
+        )
         least = self._behind + 1 if self._behind is not None else 0
-        self._behind = next((n for n in left if n >= least), self._numbers[0] if self._numbers else None)
+        self._behind = next(
+            (n for n in left if n >= least), self._numbers[0] if self._numbers else None
+        )
 
     def _until(self, t_ns: int) -> list[Records]:
-        """At least `keep_rows` records that end with the newest at or before this time, where there are so many."""
+        """At least `keep_rows` records that end with the newest at or before this time, where there
+        are so many."""
         numbers = [_number(path) for path in segments(self.directory, self.name)]
         low, high = 0, len(numbers)  # numbers[:low] begin at or before t_ns
         while low < high:
@@ -297,7 +323,8 @@ class LaneWindow:
             return None
 
     def _columns(self, parts: list[Records], counted: int = 0) -> Columns:
-        """The records as columns, without the first `counted`, which are among the totals already."""
+        """The records as columns, without the first `counted`, which are among the totals
+        already."""
         rows = sum(map(len, parts))
         builder = ColumnsBuilder(self.schema, rows, parts[0].dtype if parts else None)
         for part in parts:

@@ -1,9 +1,11 @@
-"""A lane's files: `NAME-000000.seg`, `NAME-000001.seg`, … Written by `pwrite` alone, so that nothing that happens to a
-file can be more than an error: no bus error, whoever truncates it, and on whatever file system it lies.
+"""A lane's files: `NAME-000000.seg`, `NAME-000001.seg`, … Written by `pwrite` alone, so that
+nothing that happens to a file can be more than an error: no bus error, whoever truncates it, and on
+whatever file system it lies.
 
-Each has a 4,096-byte header (magic, format version, record size, capacity, number of the first record, count of
-committed records, the schema as JSON) and then its records. Records are written first and counted after, so a reader
-that reads the count and then the records sees whole records only.
+Each has a 4,096-byte header (magic, format version, record size, capacity, number of the first
+record, count of committed records, the schema as JSON) and then its records. Records are written
+first and counted after, so a reader that reads the count and then the records sees whole records
+only.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from ...base.schema import Schema
 MAGIC = b"LDRSCOPE"
 FORMAT_VERSION = 1
 HEADER_BYTES = 4096
-# magic, format version, header bytes, record bytes, capacity, first seq, committed, length of the schema JSON
+# magic, format version, header bytes, record bytes, capacity, first seq, committed, length of the
+# schema JSON
 HEADER = struct.Struct("<8sIIIIQQI")
 COMMITTED_OFFSET = 32
 SCHEMA_OFFSET = 64
@@ -48,14 +51,21 @@ class SegmentFile:
         if SCHEMA_OFFSET + len(described) > HEADER_BYTES:
             raise ValueError(f"the schema of lane {self.schema.name!r} does not fit the header")
         head = HEADER.pack(
-            MAGIC, FORMAT_VERSION, HEADER_BYTES, self.schema.size, self.capacity, self.first_seq, committed,
+            MAGIC,
+            FORMAT_VERSION,
+            HEADER_BYTES,
+            self.schema.size,
+            self.capacity,
+            self.first_seq,
+            committed,
             len(described),
-        )  # fmt: skip
+        )
         return (head.ljust(SCHEMA_OFFSET, b"\0") + described).ljust(HEADER_BYTES, b"\0")
 
     def write(self, position: int, records: Bytes, committed: int, only_more: bool = False) -> None:
-        """Bring these records, the first of which is number `position` of the file, and then the count; with
-        `only_more`, unless the file counts as many already. The header is written whole: it heals a file cut short.
+        """Bring these records, the first of which is number `position` of the file, and then the
+        count; with `only_more`, unless the file counts as many already. The header is written
+        whole: it heals a file cut short.
 
         Raises OSError: FileNotFoundError where a file that had records is gone.
         """
@@ -83,7 +93,8 @@ class SegmentFile:
             os.close(fd)
 
     def _make(self) -> None:
-        """It appears complete, with no records; another process or thread may have made it in the meantime."""
+        """It appears complete, with no records; another process or thread may have made it in the
+        meantime."""
         folder, name = os.path.split(self.path)
         making = os.path.join(folder, f".{name}.{os.getpid()}.{threading.get_ident()}")
         fd = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CLOEXEC, 0o600)

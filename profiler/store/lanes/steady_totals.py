@@ -1,4 +1,5 @@
-"""A lane of batches in totals that can be added to another's: what is asked of every rank of a job."""
+"""A lane of batches in totals that can be added to another's: what is asked of every rank of a
+job."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ COLUMNS = (
 
 
 def steady_totals(batches: Columns, folded: Compacted) -> tuple[int, dict[str, Totals]]:
-    """How many steady batches there are, that is without the first of each epoch, and the totals of each column that
-    was measured; of batches of which only totals are kept, those of all."""
+    """How many steady batches there are, that is without the first of each epoch, and the totals of
+    each column that was measured; of batches of which only totals are kept, those of all."""
     steady = np.ones(batches.rows, dtype=np.bool_)
     if batches.rows:
         steady[np.unique(batches["epoch"], return_index=True)[1]] = False

@@ -1,4 +1,5 @@
-"""What was seen of a few steps of a loop on a device: where the program copied and waited, and on what streams."""
+"""What was seen of a few steps of a loop on a device: where the program copied and waited, and on
+what streams."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ MAX_PLACES = 16
 
 
 class Wait(Struct, frozen=True):
-    """One of the program's lines that waited for the device: `call` is what it called, `a_step` how often a step,
-    `mean_ns` how long each time. `line` is its source, None where that was not looked at."""
+    """One of the program's lines that waited for the device: `call` is what it called, `a_step` how
+    often a step, `mean_ns` how long each time. `line` is its source, None where that was not looked
+    at."""
 
     call: Text
     place: Text
@@ -23,7 +25,8 @@ class Wait(Struct, frozen=True):
 
 
 class Copying(Struct, frozen=True):
-    """One of the program's lines that copied batches to the device, `a_step` so often a step. `line` as of a wait."""
+    """One of the program's lines that copied batches to the device, `a_step` so often a step.
+    `line` as of a wait."""
 
     place: Text
     line: Text | None
@@ -31,8 +34,8 @@ class Copying(Struct, frozen=True):
 
 
 class DeviceSteps(Struct, frozen=True):
-    """`aside_share` is the part of the copies that were issued to another stream than the one that the batch was handed
-    over on, None where there were no copies, or it cannot be told."""
+    """`aside_share` is the part of the copies that were issued to another stream than the one that
+    the batch was handed over on, None where there were no copies, or it cannot be told."""
 
     steps: Annotated[int, Meta(ge=1)]
     aside_share: float | None = None

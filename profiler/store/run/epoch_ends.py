@@ -1,5 +1,6 @@
-"""Epochs of which nobody saw the end: some frameworks (Lightning among them) stop asking after the last batch, so that
-the iterator never says that it is exhausted. An epoch that has handed over all its batches is over all the same."""
+"""Epochs of which nobody saw the end: some frameworks (Lightning among them) stop asking after the
+last batch, so that the iterator never says that it is exhausted. An epoch that has handed over all
+its batches is over all the same."""
 
 from __future__ import annotations
 
@@ -14,10 +15,16 @@ RUNNING, EXHAUSTED = -1, 1
 
 
 def batches_an_epoch(config: Mapping[str, Scalar]) -> tuple[int, int] | None:
-    """(fewest, most) batches that one epoch of a loader with this configuration has; None where its sampler alone
-    knows. They differ by one where ranks share the data."""
+    """(fewest, most) batches that one epoch of a loader with this configuration has; None where its
+    sampler alone knows. They differ by one where ranks share the data."""
     length, size = config.get("dataset_len"), config.get("batch_size")
-    if type(length) is not int or type(size) is not int or length <= 0 or size <= 0 or config.get("replicas") == 0:
+    if (
+        type(length) is not int
+        or type(size) is not int
+        or length <= 0
+        or size <= 0
+        or config.get("replicas") == 0
+    ):
         return None
     ranks = config.get("replicas")
     if type(ranks) is int:
@@ -32,15 +39,16 @@ def batches_an_epoch(config: Mapping[str, Scalar]) -> tuple[int, int] | None:
 
 
 def with_ends(epochs: Columns, batches: Columns, config: Mapping[str, Scalar]) -> Columns:
-    """The rows of epochs, those without an end with what their batches say: how many were handed over, and where these
-    are all there are, that it is over since the last one was."""
+    """The rows of epochs, those without an end with what their batches say: how many were handed
+    over, and where these are all there are, that it is over since the last one was."""
     open_ = np.flatnonzero(epochs["how"] == RUNNING)
     if not len(open_) or not batches.rows:
         return epochs
     expected = batches_an_epoch(config)
     numbers, last, counts = np.unique(batches["epoch"][::-1], return_index=True, return_counts=True)
     place = {
-        int(number): (batches.rows - 1 - int(at), int(n)) for number, at, n in zip(numbers, last, counts, strict=True)
+        int(number): (batches.rows - 1 - int(at), int(n))
+        for number, at, n in zip(numbers, last, counts, strict=True)
     }
     filled = {name: epochs[name].copy() for name in ("batches", "t_end_ns", "how")}
     for row in open_.tolist():

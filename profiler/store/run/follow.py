@@ -5,8 +5,8 @@
     run = follower.run(follower.places()[0])
     run = follower.run(place, at_ns=...)  # as it was then
 
-The `Run` it gives is like that of `open_run`, but keeps in detail only the newest records of each lane; older batches
-of the chosen loader are in its totals, and other loaders have no batches.
+The `Run` it gives is like that of `open_run`, but keeps in detail only the newest records of each
+lane; older batches of the chosen loader are in its totals, and other loaders have no batches.
 """
 
 from __future__ import annotations
@@ -31,7 +31,15 @@ from .run_reader import read_run, read_run_json, run_state
 
 # Newest records kept in detail, by schema; at least so many.
 BATCH_ROWS = 8192
-ROWS = {"batch": BATCH_ROWS, "epoch": 1024, "worker": 4096, "machine": 1024, "core": 1024, "gpu": 4096, "process": 8192}
+ROWS = {
+    "batch": BATCH_ROWS,
+    "epoch": 1024,
+    "worker": 4096,
+    "machine": 1024,
+    "core": 1024,
+    "gpu": 4096,
+    "process": 8192,
+}
 
 # How often it is looked whether processes, loaders or hosts joined, and whether processes live.
 LOOK_NS = 1_000_000_000
@@ -58,7 +66,8 @@ def newest_run(runs: Path) -> Path | None:
 
 
 def state_of(path: Path, liveness: Liveness) -> str:
-    """The state of a run, from its descriptions alone: live, finished, crashed or unknown; removed; unreadable."""
+    """The state of a run, from its descriptions alone: live, finished, crashed or unknown; removed;
+    unreadable."""
     try:
         data = read_run_json(path)
     except RunUnreadable:
@@ -76,7 +85,10 @@ class Follower:
     """One run directory, followed. Not for two threads at a time."""
 
     def __init__(
-        self, path: Path, liveness: Liveness | None = None, clock: Callable[[], int] = time.monotonic_ns
+        self,
+        path: Path,
+        liveness: Liveness | None = None,
+        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.path = path
         self.state = "unknown"
@@ -100,7 +112,8 @@ class Follower:
         return fresh
 
     def catch_up(self, seconds: float) -> bool:
-        """Add older batches of the chosen loader to its totals for about so long; False when there are none left."""
+        """Add older batches of the chosen loader to its totals for about so long; False when there
+        are none left."""
         until = self._clock() + int(seconds * 1e9)
         left = False
         for window in list(self._windows.values()):
@@ -118,7 +131,8 @@ class Follower:
         return 1 - sum(window.pending for window in windows) / total if total else 1.0
 
     def run(self, place: Place | None, at_ns: int | None = None) -> Run:
-        """The run now, or as it was at a moment of the chosen loader's process. Raises RunUnreadable.
+        """The run now, or as it was at a moment of the chosen loader's process. Raises
+        RunUnreadable.
 
         A run whose directory has gone is given as it was last seen.
         """
@@ -138,7 +152,11 @@ class Follower:
 
     def span_ns(self, place: Place) -> tuple[int, int] | None:
         """First and last moment of a loader that can be looked at; None before its first batch."""
-        windows = [w for (path, name), w in self._windows.items() if path.name == place.process and _of(name, place)]
+        windows = [
+            w
+            for (path, name), w in self._windows.items()
+            if path.name == place.process and _of(name, place)
+        ]
         begins = [t for w in windows if (t := w.begin_ns()) is not None]
         ends = [t for w in windows if (t := w.end_ns()) is not None]
         return (min(begins), max(ends)) if begins and ends else None
@@ -184,7 +202,9 @@ class Follower:
             batch = schema_.name == "batch"
             on_compaction = self._history(directory).add if batch else None
             rows = ROWS.get(schema_.name, BATCH_ROWS)
-            window = self._windows[directory, name] = LaneWindow(directory, name, schema_, rows, batch, on_compaction)
+            window = self._windows[directory, name] = LaneWindow(
+                directory, name, schema_, rows, batch, on_compaction
+            )
             window.poll()
         return window
 
@@ -204,7 +224,8 @@ def _of(name: str, place: Place) -> bool:
 
 
 def _descriptions(path: Path) -> tuple[tuple[str, int, int], ...]:
-    """Every JSON file and beginning of a lane, with size and time: another when anything joins or is described."""
+    """Every JSON file and beginning of a lane, with size and time: another when anything joins or
+    is described."""
     found = []
     for folder in _folders(path):
         try:
@@ -213,7 +234,9 @@ def _descriptions(path: Path) -> tuple[tuple[str, int, int], ...]:
                     if entry.name.endswith((".json", "-000000.seg")) and ".fold." not in entry.name:
                         status = entry.stat()
                         json_ = entry.name.endswith(".json")
-                        found.append((entry.path, status.st_size, status.st_mtime_ns if json_ else 0))
+                        found.append(
+                            (entry.path, status.st_size, status.st_mtime_ns if json_ else 0)
+                        )
         except OSError:
             continue
     return tuple(sorted(found))

@@ -19,9 +19,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Sums for each step of time, `step_ns` wide, from `begin_ns` (the first with a batch) to the last with one.
+    """Sums for each step of time, `step_ns` wide, from `begin_ns` (the first with a batch) to the
+    last with one.
 
-    `lost_ns` is stall where it was measured, else wait; over `busy_ns`, the time of all steps, it is the stall share.
+    `lost_ns` is stall where it was measured, else wait; over `busy_ns`, the time of all steps, it
+    is the stall share.
     """
 
     begin_ns: int
@@ -33,7 +35,8 @@ class Course:
 
 
 class History:
-    """Adds up batches by the time at which they were handed over. `begin_ns` must not be later than any of them."""
+    """Adds up batches by the time at which they were handed over. `begin_ns` must not be later than
+    any of them."""
 
     def __init__(self, begin_ns: int) -> None:
         self.begin_ns = begin_ns
@@ -41,7 +44,8 @@ class History:
         self._sums = np.zeros((len(_SUMS), BINS))
 
     def add(self, batches: Any, compute: npt.NDArray[np.int64] | None) -> None:
-        """Add batches, given as anything indexed by column name, with their compute times (-1: unknown)."""
+        """Add batches, given as anything indexed by column name, with their compute times (-1:
+        unknown)."""
         if not len(batches["t_ns"]):
             return
         handed, values = _values(batches, compute)
@@ -59,7 +63,9 @@ class History:
         filled = np.flatnonzero(whole._sums[0])
         begin, end = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
         counted, samples, lost, busy = (row[begin:end] for row in whole._sums)
-        return Course(whole.begin_ns + begin * whole.step_ns, whole.step_ns, counted, samples, lost, busy)
+        return Course(
+            whole.begin_ns + begin * whole.step_ns, whole.step_ns, counted, samples, lost, busy
+        )
 
     def _make_room(self, t_ns: int) -> None:
         while t_ns - self.begin_ns >= self.step_ns * BINS:
@@ -68,7 +74,9 @@ class History:
             self._sums = np.concatenate([halved, np.zeros_like(halved)], axis=1)
 
 
-def _values(batches: Any, compute: npt.NDArray[np.int64] | None) -> tuple[npt.NDArray[np.int64], list[Floats]]:
+def _values(
+    batches: Any, compute: npt.NDArray[np.int64] | None
+) -> tuple[npt.NDArray[np.int64], list[Floats]]:
     wait = np.asarray(batches["wait_ns"]).clip(0)
     stall = np.asarray(batches["stall_ns"])
     lost = np.where(stall >= 0, np.minimum(stall, wait), wait).astype(np.float64)

@@ -1,4 +1,5 @@
-"""What no rank says of itself, counted from all that recorded: how many are on its host, and which of them it is."""
+"""What no rank says of itself, counted from all that recorded: how many are on its host, and which
+of them it is."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ Host = tuple[str | None, str | None]
 
 
 def with_ranks_counted(processes: Iterable[ProcessRun]) -> tuple[ProcessRun, ...]:
-    """The processes, where a launcher left it unsaid with their number of ranks on the host, and with their local rank
-    where the whole job is on one host."""
+    """The processes, where a launcher left it unsaid with their number of ranks on the host, and
+    with their local rank where the whole job is on one host."""
     told = tuple(processes)
     ranks: dict[Host, set[int]] = defaultdict(set)
     for process in told:

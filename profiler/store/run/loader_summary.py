@@ -1,4 +1,5 @@
-"""One loader of one process in totals: what is asked of every rank, where only a few are looked at in detail."""
+"""One loader of one process in totals: what is asked of every rank, where only a few are looked at
+in detail."""
 
 from __future__ import annotations
 
@@ -46,12 +47,14 @@ def summary_of(loader: LoaderRun) -> LoaderSummary:
     """The totals of what was read of this loader."""
     steady, columns = steady_totals(loader.batches, loader.folded)
     facts = {name: loader.config.get(name) for name in FACTS}
-    return LoaderSummary(loader.index, loader.name, loader.kind, facts, loader.count, steady, columns)
+    return LoaderSummary(
+        loader.index, loader.name, loader.kind, facts, loader.count, steady, columns
+    )
 
 
 def read_summaries(directory: Path) -> tuple[LoaderSummary, ...] | None:
-    """What the process of this folder has left when it ended; None where it has not, or where that is damaged: its
-    lanes say the same."""
+    """What the process of this folder has left when it ended; None where it has not, or where that
+    is damaged: its lanes say the same."""
     try:
         data = read_json(directory / SUMMARY)
         if data.get("format") != FORMAT or not isinstance(data.get("loaders"), list):
@@ -69,14 +72,28 @@ def _loader(data: Mapping[str, Any]) -> LoaderSummary:
     columns = {name: _totals(*data["columns"][name]) for name in COLUMNS if name in data["columns"]}
     name, kind = text(data, "name"), text(data, "kind")
     return LoaderSummary(
-        index, clean(name or f"loader {index}"), clean(kind or "dataloader"), scalars(data, "facts"), batches, steady,
+        index,
+        clean(name or f"loader {index}"),
+        clean(kind or "dataloader"),
+        scalars(data, "facts"),
+        batches,
+        steady,
         columns,
-    )  # fmt: skip
+    )
 
 
 def _totals(count: int, total: float, low: float, high: float, bins: list[list[int]]) -> Totals:
     held = {int(bin_): int(many) for bin_, many in bins}
-    finite = all(math.isfinite(value) for value in (total, low, high)) and 0 <= low <= high and total >= 0
-    if type(count) is not int or count <= 0 or not finite or any(not 0 <= bin_ < BINS for bin_ in held):
+    finite = (
+        all(math.isfinite(value) for value in (total, low, high))
+        and 0 <= low <= high
+        and total >= 0
+    )
+    if (
+        type(count) is not int
+        or count <= 0
+        or not finite
+        or any(not 0 <= bin_ < BINS for bin_ in held)
+    ):
         raise ValueError("no totals")
     return Totals(count, total, low, high, held)

@@ -22,8 +22,9 @@ _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def merge_runs(names: Sequence[str], out: Path) -> Path:
-    """The runs of these names, paths or fsspec locations (`s3://…`) as one run in the new folder `out`; its command and
-    time are those of the earliest. Nothing of them is changed. Raises UsageError, RunNotFound, RunUnreadable."""
+    """The runs of these names, paths or fsspec locations (`s3://…`) as one run in the new folder
+    `out`; its command and time are those of the earliest. Nothing of them is changed. Raises
+    UsageError, RunNotFound, RunUnreadable."""
     if out.exists():
         raise UsageError(f"{clean(out)} is already there: name a folder that is not")
     with _brought_here(names) as paths:
@@ -41,7 +42,10 @@ def merge_runs(names: Sequence[str], out: Path) -> Path:
                     if match and part.is_dir() and not part.is_symlink():
                         shutil.copytree(part, _free(out, match[1]), ignore=_no_files, symlinks=True)
             merged = [facts.id or path.name for _, path, facts in told]
-            write_atomically(out / "run.json", json.dumps({**as_json(told[0][2]), "id": out.name, "merged": merged}))
+            write_atomically(
+                out / "run.json",
+                json.dumps({**as_json(told[0][2]), "id": out.name, "merged": merged}),
+            )
         except (OSError, shutil.Error) as error:
             shutil.rmtree(out, ignore_errors=True)
             raise UsageError(f"{clean(out)} cannot be written: {clean(error, 300)}") from error
@@ -58,13 +62,19 @@ def _free(out: Path, stem: str) -> Path:
 
 def _no_files(folder: str, names: list[str]) -> list[str]:
     """The sampler's socket, and whatever else holds nothing."""
-    return [name for name in names if not (path := Path(folder, name)).is_symlink() and not path.is_dir()
-            and not path.is_file()]  # fmt: skip
+    return [
+        name
+        for name in names
+        if not (path := Path(folder, name)).is_symlink()
+        and not path.is_dir()
+        and not path.is_file()
+    ]
 
 
 @contextmanager
 def _brought_here(names: Sequence[str]) -> Iterator[list[Path]]:
-    """Where each run lies on this machine; copies of those that lie elsewhere are removed in the end."""
+    """Where each run lies on this machine; copies of those that lie elsewhere are removed in the
+    end."""
     with tempfile.TemporaryDirectory(prefix="loaderscope-") as folder:
         yield [
             _fetched(name, Path(folder) / str(number)) if _REMOTE.match(name) else find_run(name)
@@ -81,5 +91,7 @@ def _fetched(url: str, folder: Path) -> Path:
     except LoaderscopeError:
         raise
     except Exception as error:  # each file system has its own
-        raise RunUnreadable(f"{clean(url)} cannot be read: {clean(error, 300) or type(error).__name__}") from error
+        raise RunUnreadable(
+            f"{clean(url)} cannot be read: {clean(error, 300) or type(error).__name__}"
+        ) from error
     return folder

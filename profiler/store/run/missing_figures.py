@@ -1,4 +1,5 @@
-"""What a report says first: which figures the torch of a run kept from being measured, and which loaders were not."""
+"""What a report says first: which figures the torch of a run kept from being measured, and which
+loaders were not."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def missing_figures(run: Run) -> tuple[str, ...]:
             if why is not None:
                 version = f"torch {process.torch}" if process.torch else "This torch"
                 found[
-                    f"{version}: the workers of {loader.name} were not measured ({why}). Missing from these figures: "
+                    f"{version}: the workers of {loader.name} were not measured ({why}). Missing "
+                    "from these figures: "
                     f"{listed(INSIDE_WORKERS)} of this loader."
                 ] = None
     return tuple(found)
@@ -26,7 +28,12 @@ def missing_figures(run: Run) -> tuple[str, ...]:
 
 def _silent(loader: LoaderRun) -> str | None:
     """Workers whose batches came without their times, and nobody knows why."""
-    if loader.kind != "dataloader" or not loader.num_workers or "fetch" in loader.reasons or loader.folded.records:
+    if (
+        loader.kind != "dataloader"
+        or not loader.num_workers
+        or "fetch" in loader.reasons
+        or loader.folded.records
+    ):
         return None
     if not loader.batches.rows or (loader.batches["fetch_ns"] >= 0).any():
         return None

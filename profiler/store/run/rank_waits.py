@@ -1,5 +1,5 @@
-"""How long each rank of a run that goes on waits for its data, from the newest records of each: a look at a thousand
-ranks reads some kilobytes of each, every few seconds."""
+"""How long each rank of a run that goes on waits for its data, from the newest records of each: a
+look at a thousand ranks reads some kilobytes of each, every few seconds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ EVERY_NS = 3_000_000_000
 
 @dataclass(frozen=True)
 class RankWait:
-    """`share` of the rank's newest steps, or of all where it has ended; None where there are too few."""
+    """`share` of the rank's newest steps, or of all where it has ended; None where there are too
+    few."""
 
     rank: int
     host: str | None
@@ -40,12 +41,15 @@ class RankWaits:
         self._found: tuple[RankWait, ...] = ()
 
     def of(self, run: Run, process: ProcessRun, loader: LoaderRun) -> tuple[RankWait, ...]:
-        """Every rank that has this loader, by rank; none for a loader that one process alone has."""
+        """Every rank that has this loader, by rank; none for a loader that one process alone
+        has."""
         about, now = (process.path, loader.index, run.state), self._clock()
         if about != self._about or now >= self._due_ns:
             self._about, self._due_ns = about, now + EVERY_NS
             found = (
-                sorted(_looked(run, process, loader), key=lambda each: each.rank) if process.rank is not None else []
+                sorted(_looked(run, process, loader), key=lambda each: each.rank)
+                if process.rank is not None
+                else []
             )
             self._found = tuple(found) if len(found) > 1 else ()
         return self._found
@@ -64,7 +68,11 @@ def _looked(run: Run, process: ProcessRun, loader: LoaderRun) -> Iterator[RankWa
 
 def _ended(loader: LoaderSummary) -> float | None:
     wait, compute = loader.mean("wait_ns"), loader.mean("compute_ns")
-    return wait / (wait + compute) if wait is not None and compute is not None and wait + compute > 0 else None
+    return (
+        wait / (wait + compute)
+        if wait is not None and compute is not None and wait + compute > 0
+        else None
+    )
 
 
 def _newest(directory: Path, index: int) -> float | None:

@@ -1,11 +1,13 @@
-"""A run directory as one frozen value: what was measured, whether the run is live, finished or crashed.
+"""A run directory as one frozen value: what was measured, whether the run is live, finished or
+crashed.
 
     run = open_run("latest")
     loader = run.loaders[0]
     loader.batches["wait_ns"]     # int64, -1 = not measured
     loader.column("wait_ns")      # float64, NaN = not measured
 
-A `Run` is a snapshot: everything is read when it is opened, and later batches need a new `open_run`.
+A `Run` is a snapshot: everything is read when it is opened, and later batches need a new
+`open_run`.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ Outcome = Literal["live", "finished", "interrupted", "crashed", "unknown"]
 
 @dataclass(frozen=True)
 class LoaderRun:
-    """One loader of one process. `batches` has a row a batch still kept in detail; `folded` sums up older ones."""
+    """One loader of one process. `batches` has a row a batch still kept in detail; `folded` sums up
+    older ones."""
 
     index: int
     name: str
@@ -45,7 +48,9 @@ class LoaderRun:
     rank: int | None
     config: Mapping[str, Scalar]
     reasons: Mapping[str, str]  # column or metric → why it was not measured
-    hook_ns: float | None  # cost of the hooks a batch, without the recording itself (that is own_ns)
+    hook_ns: (
+        float | None
+    )  # cost of the hooks a batch, without the recording itself (that is own_ns)
     batches: Columns = field(repr=False)
     epochs: Columns = field(repr=False)
     folded: Compacted = field(repr=False)
@@ -62,11 +67,14 @@ class LoaderRun:
         return self.batches.rows + self.folded.records
 
     def as_coded(self) -> LoaderRun:
-        """With those batches alone that were made with the settings of the code; as it is, if no others were tried."""
+        """With those batches alone that were made with the settings of the code; as it is, if no
+        others were tried."""
         if self.tuning is None:
             return self
         made = self.tuning.as_coded(self.batches["t_ns"])
-        columns = Columns({name: values[made] for name, values in self.batches.items()}, int(made.sum()))
+        columns = Columns(
+            {name: values[made] for name, values in self.batches.items()}, int(made.sum())
+        )
         return replace(self, batches=columns)
 
     @property
@@ -116,15 +124,21 @@ class ProcessRun:
     workers: Columns = field(repr=False)
     notes: tuple[str, ...]
     ended_by: str | None = None  # "KeyboardInterrupt" where that ended the program
-    rank_source: str | None = None  # who told the rank: "torch.distributed", "sampler", or a launcher
-    cpus: frozenset[int] = field(default=frozenset(), repr=False)  # those of `affinity`; empty where not known
-    # Its loaders in totals, as it left them when it ended: where ranks are many, `loaders` of most are not read.
+    rank_source: str | None = (
+        None  # who told the rank: "torch.distributed", "sampler", or a launcher
+    )
+    cpus: frozenset[int] = field(
+        default=frozenset(), repr=False
+    )  # those of `affinity`; empty where not known
+    # Its loaders in totals, as it left them when it ended: where ranks are many, `loaders` of most
+    # are not read.
     summaries: tuple[LoaderSummary, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
 class SystemRun:
-    """What the sampler of one host saw. Columns as in `profiler.base.schema`: machine, core, process, gpu."""
+    """What the sampler of one host saw. Columns as in `profiler.base.schema`: machine, core,
+    process, gpu."""
 
     path: Path
     host: str | None
@@ -148,12 +162,16 @@ class SystemRun:
 
     def ran(self, process: ProcessRun) -> bool:
         """Whether this is the host of that process, as far as both say where they were."""
-        return all(None in (a, b) or a == b for a, b in ((self.host, process.host), (self.boot_id, process.boot_id)))
+        return all(
+            None in (a, b) or a == b
+            for a, b in ((self.host, process.host), (self.boot_id, process.boot_id))
+        )
 
 
 @dataclass(frozen=True)
 class Run:
-    """One recorded run. `state` is live, finished, crashed, or unknown where only another machine could tell."""
+    """One recorded run. `state` is live, finished, crashed, or unknown where only another machine
+    could tell."""
 
     path: Path
     id: str

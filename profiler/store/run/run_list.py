@@ -20,7 +20,8 @@ from .run_reader import read_run_json, run_state
 
 @dataclass(frozen=True)
 class RunEntry:
-    """One line of `loaderscope list`. `problem` is why the run cannot be read, None where it can."""
+    """One line of `loaderscope list`. `problem` is why the run cannot be read, None where it
+    can."""
 
     id: str
     path: Path
@@ -34,8 +35,8 @@ class RunEntry:
 
 
 def list_runs(runs: Path | None = None, limit: int | None = None) -> list[RunEntry]:
-    """The runs of a folder, newest first, at most `limit`. Raises RunNotFound for a folder that cannot be read, never
-    for what a run contains."""
+    """The runs of a folder, newest first, at most `limit`. Raises RunNotFound for a folder that
+    cannot be read, never for what a run contains."""
     where = runs_directory() if runs is None else runs
     ids = run_ids(where)[::-1]
     return [_entry(where / name) for name in ids[:limit]]
@@ -46,7 +47,17 @@ def _entry(path: Path) -> RunEntry:
     try:
         data = read_run_json(path)
     except RunUnreadable as error:
-        return RunEntry(clean(path.name), path, None, (), "unreadable", len(described), loaders, size, str(error))
+        return RunEntry(
+            clean(path.name),
+            path,
+            None,
+            (),
+            "unreadable",
+            len(described),
+            loaders,
+            size,
+            str(error),
+        )
     liveness = Liveness()
     states: list[State] = []
     ended_by = []
@@ -59,7 +70,17 @@ def _entry(path: Path) -> RunEntry:
         states.append(process_state(facts, liveness))
         ended_by.append(facts.ended_by)
     state = outcome_of(run_state(data, states, liveness), ended_by)
-    return RunEntry(clean(path.name), path, data.created_unix_ns, data.argv, state, len(described), loaders, size, None)
+    return RunEntry(
+        clean(path.name),
+        path,
+        data.created_unix_ns,
+        data.argv,
+        state,
+        len(described),
+        loaders,
+        size,
+        None,
+    )
 
 
 def _contents(path: Path) -> tuple[int, int, list[Path]]:

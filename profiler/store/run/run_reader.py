@@ -22,7 +22,14 @@ from ...base.schema import Schema
 from ...base.tolerant import read_as
 from ..flushing import flush
 from ..gaps import reasons_of_bare_worker, told_by_worker
-from ..lanes.columns import Columns, LaneContent, merge_compacted, merge_lanes, read_lane, with_compute
+from ..lanes.columns import (
+    Columns,
+    LaneContent,
+    merge_compacted,
+    merge_lanes,
+    read_lane,
+    with_compute,
+)
 from ..lanes.lane_reader import batch_lanes, read_header, segments
 from ..rundir import system_stem
 from ..stacks.stack_files import Collates, read_bursts
@@ -52,19 +59,21 @@ LaneSource = Callable[[Path, str, Schema], LaneContent]
 def open_run(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
     """Read the run called `name`: "latest", an id, the beginning of one, or a path.
 
-    `runs` is the folder to look in (default: `runs_directory()`). Raises RunNotFound, and RunUnreadable for a
-    directory that is corrupt, foreign, or written by a newer version. Damage inside is tolerated: what can be read is
-    there, and `notes` says what is not.
+    `runs` is the folder to look in (default: `runs_directory()`). Raises RunNotFound, and
+    RunUnreadable for a directory that is corrupt, foreign, or written by a newer version. Damage
+    inside is tolerated: what can be read is there, and `notes` says what is not.
     """
     return read_run(find_run(name, runs), Liveness())
 
 
-def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane, choose: Choose | None = None) -> Run:
+def read_run(
+    path: Path, liveness: Liveness, read: LaneSource = read_lane, choose: Choose | None = None
+) -> Run:
     """The run in this directory. `liveness` says which processes are alive. Raises RunUnreadable.
 
-    `read` gives a lane's content; one that follows a run while it goes on gives less than everything. With `choose`, of
-    the many processes of a large job only those are read whole that it chooses by what all have summed up, and of the
-    hosts only theirs.
+    `read` gives a lane's content; one that follows a run while it goes on gives less than
+    everything. With `choose`, of the many processes of a large job only those are read whole that
+    it chooses by what all have summed up, and of the hosts only theirs.
     """
     flush(path)  # this process may be the one that records it
     notes: list[str] = []
@@ -88,8 +97,12 @@ def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane, choos
         chosen = choose(processes)
         for at, each in enumerate(processes):
             if each.path in chosen:
-                processes[at] = replace(_read_process(each.path, liveness, read), summaries=each.summaries)
-        hosts = {system_stem(each.host) for each in processes if each.loaders and each.host is not None}
+                processes[at] = replace(
+                    _read_process(each.path, liveness, read), summaries=each.summaries
+                )
+        hosts = {
+            system_stem(each.host) for each in processes if each.loaders and each.host is not None
+        }
         samplers = [part for part in samplers if part.name.rpartition("-")[0] in hosts]
     for part in samplers:
         try:
@@ -113,11 +126,16 @@ def read_run(path: Path, liveness: Liveness, read: LaneSource = read_lane, choos
 
 def _told(facts: Struct, kind: type[Run] | type[ProcessRun] | type[SystemRun]) -> dict[str, Any]:
     """What the file says that is asked of the run, under the same names."""
-    return {each.name: getattr(facts, each.name) for each in fields(kind) if each.name in facts.__struct_fields__}
+    return {
+        each.name: getattr(facts, each.name)
+        for each in fields(kind)
+        if each.name in facts.__struct_fields__
+    }
 
 
 def run_state(data: RunFacts, processes: list[State], liveness: Liveness) -> State:
-    """The state of the whole, from its parts: one live process makes it live, else one crashed makes it crashed.
+    """The state of the whole, from its parts: one live process makes it live, else one crashed
+    makes it crashed.
 
     Before any process has recorded, the process that created the run stands for it.
     """
@@ -150,7 +168,10 @@ def read_run_json(path: Path, notes: list[str] | None = None) -> RunFacts:
 def check_format(version: int | None, path: Path) -> None:
     """Raises RunUnreadable for a file of another format version."""
     if version is not None and version > FORMAT:
-        raise RunUnreadable(f"{clean(path)} was written by a newer Loaderscope (format {version}): upgrade to read it")
+        raise RunUnreadable(
+            f"{clean(path)} was written by a newer Loaderscope (format {version}): upgrade to read "
+            "it"
+        )
     if version != FORMAT:
         raise RunUnreadable(f"{clean(path)} is corrupt: it does not say format {FORMAT}")
 
@@ -170,7 +191,9 @@ def _parts(path: Path) -> list[Path]:
     return sorted(found)
 
 
-def _read_process(path: Path, liveness: Liveness, read: LaneSource, whole: bool = True) -> ProcessRun:
+def _read_process(
+    path: Path, liveness: Liveness, read: LaneSource, whole: bool = True
+) -> ProcessRun:
     """Not `whole`: of one that has ended and summed itself up, no more than that."""
     notes: list[str] = []
     data = _optional(EndedProcess, path / "process.json", notes)
@@ -179,7 +202,11 @@ def _read_process(path: Path, liveness: Liveness, read: LaneSource, whole: bool 
     if pid is None:  # torn by a crash: the folder's name says it too
         pid = int(path.name[1:].split("-")[0])
     whole = whole or not summaries
-    workers = _note(read(path, "workers", schema.WORKER), notes).columns if whole else Columns.empty(schema.WORKER)
+    workers = (
+        _note(read(path, "workers", schema.WORKER), notes).columns
+        if whole
+        else Columns.empty(schema.WORKER)
+    )
     loaders = []
     for index in _loader_indices(path) if whole else ():
         loader = _read_loader(path, index, pid, data.rank, read)
@@ -197,7 +224,8 @@ def _read_process(path: Path, liveness: Liveness, read: LaneSource, whole: bool 
 
 
 def _summed_up(process: ProcessRun) -> ProcessRun:
-    """Of one that is at work, or was killed, the totals of what was read; it may be one of a thousand."""
+    """Of one that is at work, or was killed, the totals of what was read; it may be one of a
+    thousand."""
     if process.summaries or not process.loaders:
         return process
     told = tuple(map(summary_of, process.loaders))
@@ -205,8 +233,8 @@ def _summed_up(process: ProcessRun) -> ProcessRun:
 
 
 def _state(data: EndedProcess, liveness: Liveness, loaders: list[LoaderRun]) -> State:
-    """Ray ends its workers from outside once their work is done: of those, only one in the middle of an epoch has
-    crashed."""
+    """Ray ends its workers from outside once their work is done: of those, only one in the middle
+    of an epoch has crashed."""
     state = process_state(data, liveness)
     ray = bool(data.argv) and _RAY_WORKER.search(data.argv[0]) is not None
     through = all((each.epochs["how"] == EXHAUSTED).all() for each in loaders)
@@ -216,7 +244,9 @@ def _state(data: EndedProcess, liveness: Liveness, loaders: list[LoaderRun]) -> 
 def _loader_indices(path: Path) -> list[int]:
     found = set()
     for entry in _names(path):
-        match = re.fullmatch(r"loader(\d{1,9})\.json|batches(\d{1,9})x\d{1,9}(?:-\d+\.seg|\.fold\.json)", entry)
+        match = re.fullmatch(
+            r"loader(\d{1,9})\.json|batches(\d{1,9})x\d{1,9}(?:-\d+\.seg|\.fold\.json)", entry
+        )
         if match:
             found.add(int(match[1] or match[2]))
     return sorted(found)[:MAX_LOADERS]
@@ -233,18 +263,31 @@ def _names(path: Path) -> Iterator[str]:
 def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
     notes: list[str] = []
     data = _optional(LoaderFacts, path / f"loader{index}.json", notes)
-    contents = [_note(read(path, lane, schema.BATCH), notes) for lane in batch_lanes(_names(path), index)]
+    contents = [
+        _note(read(path, lane, schema.BATCH), notes) for lane in batch_lanes(_names(path), index)
+    ]
     batches = merge_lanes([with_compute(content.columns) for content in contents], schema.BATCH)
     folded = merge_compacted([content.compacted for content in contents])
-    epochs, config = _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns, dict(data.config)
+    epochs, config = (
+        _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns,
+        dict(data.config),
+    )
     bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
     reasons = {**data.reasons, **reasons_of_bare_worker(bare)}
     if config.get("batching") == "none" and config.get("dataset_kind") == "iterable":
         # One was asked for and one came, of which nobody knows how many samples it holds.
-        batches = Columns({**batches, "samples": np.full(batches.rows, -1, batches["samples"].dtype)}, batches.rows)
+        batches = Columns(
+            {**batches, "samples": np.full(batches.rows, -1, batches["samples"].dtype)},
+            batches.rows,
+        )
         folded.columns.pop("samples", None)
-        reasons.setdefault("samples", "batch_size=None: the data set makes the batches, and does not say of how many")
-    kind: Literal["dataloader", "iterable"] = "iterable" if data.kind == "iterable" else "dataloader"
+        reasons.setdefault(
+            "samples",
+            "batch_size=None: the data set makes the batches, and does not say of how many",
+        )
+    kind: Literal["dataloader", "iterable"] = (
+        "iterable" if data.kind == "iterable" else "dataloader"
+    )
     return LoaderRun(
         index=index,
         name=data.name or f"loader {index}",
@@ -299,7 +342,8 @@ def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
 
 
 def _core_schema(path: Path) -> Schema:
-    """The schema of the core lane as it was recorded: the number of cores is the recording machine's."""
+    """The schema of the core lane as it was recorded: the number of cores is the recording
+    machine's."""
     for segment in segments(path, "core"):
         try:
             if not stat.S_ISREG(segment.stat().st_mode):

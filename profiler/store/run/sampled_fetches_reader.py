@@ -1,4 +1,5 @@
-"""Reading the sampled fetches of a loader: the files of all its processes, added up. Nothing in them is trusted."""
+"""Reading the sampled fetches of a loader: the files of all its processes, added up. Nothing in
+them is trusted."""
 
 from __future__ import annotations
 
@@ -14,8 +15,11 @@ MAX_FILES = 1024
 NOT_A_LOADER = "not a torch DataLoader: only wait and step can be measured"
 
 
-def read_sampled_fetches(directory: Path, loader: int, kind: str, reasons: Mapping[str, str]) -> SampledFetches:
-    """The sampled fetches of loader number `loader` of the process whose folder this is. Never raises.
+def read_sampled_fetches(
+    directory: Path, loader: int, kind: str, reasons: Mapping[str, str]
+) -> SampledFetches:
+    """The sampled fetches of loader number `loader` of the process whose folder this is. Never
+    raises.
 
     `kind` and `reasons` are the loader's own: why none was sampled stands there under "looks".
     """

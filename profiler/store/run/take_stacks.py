@@ -1,4 +1,5 @@
-"""Asks for a burst of stacks of a live run and waits for it, as the command line and the dashboard do."""
+"""Asks for a burst of stacks of a live run and waits for it, as the command line and the dashboard
+do."""
 
 from __future__ import annotations
 
@@ -28,19 +29,26 @@ def _state(path: Path) -> str:
 
 
 def take_stacks(
-    path: Path, native: bool = False, seconds: float | None = None, wait_s: float = WAIT_S, state: State = _state
+    path: Path,
+    native: bool = False,
+    seconds: float | None = None,
+    wait_s: float = WAIT_S,
+    state: State = _state,
 ) -> StackCapture:
-    """A burst taken now of the run in this directory, which has stacks. `native` and `seconds` as `request_burst` has.
+    """A burst taken now of the run in this directory, which has stacks. `native` and `seconds` as
+    `request_burst` has.
 
-    Raises UsageError, with the reason in a sentence, where the run is not live, its directory cannot be written, its
-    sampler does not answer, or nothing could be seen.
+    Raises UsageError, with the reason in a sentence, where the run is not live, its directory
+    cannot be written, its sampler does not answer, or nothing could be seen.
     """
     if state(path) != "live":
         raise UsageError("stacks can be taken of a live run only")
     try:
         nonce = request_burst(path, native, seconds)
     except OSError as error:
-        raise UsageError(f"{clean(path)} cannot be written: {clean(error.strerror or error)}") from error
+        raise UsageError(
+            f"{clean(path)} cannot be written: {clean(error.strerror or error)}"
+        ) from error
     deadline = time.monotonic() + wait_s + (seconds or 0.0)
     while (burst := wait_for_burst(path, nonce, LOOK_EVERY_S)) is None:
         if state(path) != "live":
@@ -51,18 +59,28 @@ def take_stacks(
         if time.monotonic() >= deadline:
             raise UsageError("no stacks came: the system sampler of this run does not answer")
     if not burst.stacks:
-        raise UsageError(f"no stacks could be taken: {clean(burst.reason or 'nothing was seen running')}")
+        raise UsageError(
+            f"no stacks could be taken: {clean(burst.reason or 'nothing was seen running')}"
+        )
     return burst
 
 
 def with_burst_alone(run: Run, burst: StackCapture) -> Run:
-    """The run as if this burst were the only one: what it shows is then not mixed with what went on before."""
+    """The run as if this burst were the only one: what it shows is then not mixed with what went on
+    before."""
     found = [any(_same(each, burst) for each in system.bursts) for system in run.systems]
     if not any(found) and found:
         found[0] = True  # newer than what was read of the run
-    systems = (replace(system, bursts=(burst,) if its else ()) for system, its in zip(run.systems, found, strict=True))
+    systems = (
+        replace(system, bursts=(burst,) if its else ())
+        for system, its in zip(run.systems, found, strict=True)
+    )
     return replace(run, systems=tuple(systems))
 
 
 def _same(one: StackCapture, other: StackCapture) -> bool:
-    return (one.number, one.t_begin_ns, one.t_end_ns) == (other.number, other.t_begin_ns, other.t_end_ns)
+    return (one.number, one.t_begin_ns, one.t_end_ns) == (
+        other.number,
+        other.t_begin_ns,
+        other.t_end_ns,
+    )

@@ -18,7 +18,8 @@ from ...base.torch_parts import DEFAULT_PREFETCH
 MOST_TRIALS, MOST_SWITCHES = 64, 1000
 OF_WORKERS = ("prefetch_factor", "persistent_workers", "in_order")
 WHOLE_BATCHES = "whole batches by one look-up"  # in words: no argument of DataLoader's says it
-# What a dashboard asks a tuned loader for: to keep what is tried now, to put the code's settings back, to try no more.
+# What a dashboard asks a tuned loader for: to keep what is tried now, to put the code's settings
+# back, to try no more.
 Wish = Literal["keep", "back", "stop"]
 WISHES: tuple[Wish, ...] = get_args(Wish)
 Three = tuple[float, float, float]
@@ -26,7 +27,8 @@ Three = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Tried:
-    """One trial. `measured` and `predicted` are (low, mid, high) factors over the loader's own settings."""
+    """One trial. `measured` and `predicted` are (low, mid, high) factors over the loader's own
+    settings."""
 
     settings: Mapping[str, Scalar]
     predicted: Three | None
@@ -34,7 +36,9 @@ class Tried:
     base: Mapping[str, Scalar]  # what took turns with it
     base_rates: tuple[float, ...]  # batches a second, a window
     rates: tuple[float, ...]
-    outcome: str | None  # proven, not faster, undecided, failed, not tried; None: the loop ended before
+    outcome: (
+        str | None
+    )  # proven, not faster, undecided, failed, not tried; None: the loop ended before
     why: str | None
     seconds: float
 
@@ -61,7 +65,10 @@ class Tuned:
     switches: tuple[Switch, ...]
     follows: int | None = None  # the rank that decided for this one; the trials are its
     waiting: tuple[Tried, ...] = ()  # to be tried next
-    corrected: tuple[float, float] = (1.0, 1.0)  # scale and width by which earlier trials had corrected predictions
+    corrected: tuple[float, float] = (
+        1.0,
+        1.0,
+    )  # scale and width by which earlier trials had corrected predictions
 
     def trial_of(self, changes: Mapping[str, Scalar]) -> Tried | None:
         """The trial of just these changes to the loader's own settings."""
@@ -70,7 +77,8 @@ class Tuned:
         return next((each for each in measured if _that_count(each.settings) == wanted), None)
 
     def as_coded(self, t_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which of the batches handed over at these times were made with the settings of the code."""
+        """Which of the batches handed over at these times were made with the settings of the
+        code."""
         begins = np.array([each.t_ns for each in self.switches], np.int64)
         own = np.array([True, *(each.settings == self.own for each in self.switches)])
         found: npt.NDArray[np.bool_] = own[np.searchsorted(begins, t_ns, side="right")]
@@ -78,8 +86,15 @@ class Tuned:
 
 
 def changed(own: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The arguments of these settings to write in place of one's own; what is not said is as torch has it."""
-    own = {"prefetch_factor": DEFAULT_PREFETCH, "persistent_workers": False, "in_order": True, "batched": False, **own}
+    """The arguments of these settings to write in place of one's own; what is not said is as torch
+    has it."""
+    own = {
+        "prefetch_factor": DEFAULT_PREFETCH,
+        "persistent_workers": False,
+        "in_order": True,
+        "batched": False,
+        **own,
+    }
     return {name: value for name, value in settings.items() if own.get(name) != value}
 
 
@@ -114,7 +129,8 @@ def read_tuning(path: Path, index: int, notes: list[str]) -> Tuned | None:
 
 
 def ask(path: Path, index: int, wish: Wish) -> None:
-    """Of a loader of the live process that records here. It looks between two windows. Raises OSError."""
+    """Of a loader of the live process that records here. It looks between two windows. Raises
+    OSError."""
     write_atomically(path / f"tune{index}.wish", wish)
 
 
@@ -155,28 +171,43 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 def _settings(value: Any) -> dict[str, Scalar]:
     if not isinstance(value, dict):
         return {}
-    return {clean(str(name), 40): each for name, each in value.items() if isinstance(each, bool | int)}
+    return {
+        clean(str(name), 40): each for name, each in value.items() if isinstance(each, bool | int)
+    }
 
 
 def _that_count(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Without workers, what is said of them means nothing; and earlier runs knew of no whole batches."""
+    """Without workers, what is said of them means nothing; and earlier runs knew of no whole
+    batches."""
     of_workers = () if settings.get("num_workers") else OF_WORKERS
-    return {"batched": False, **{name: value for name, value in settings.items() if name not in of_workers}}
+    return {
+        "batched": False,
+        **{name: value for name, value in settings.items() if name not in of_workers},
+    }
 
 
 def _corrected(value: Any) -> tuple[float, float]:
     found = _rates(value)
-    return (found[0], found[1]) if len(found) == 2 and all(0.01 < each < 100 for each in found) else (1.0, 1.0)
+    return (
+        (found[0], found[1])
+        if len(found) == 2 and all(0.01 < each < 100 for each in found)
+        else (1.0, 1.0)
+    )
 
 
 def _rates(value: Any) -> tuple[float, ...]:
     if not isinstance(value, list):
         return ()
-    return tuple(float(each) for each in value if isinstance(each, int | float) and 0 < each < float("inf"))
+    return tuple(
+        float(each) for each in value if isinstance(each, int | float) and 0 < each < float("inf")
+    )
 
 
 def _three(value: Any) -> Three | None:
     if not isinstance(value, list) or len(value) != 3:
         return None
-    low, mid, high = (each if isinstance(each, int | float) and not isinstance(each, bool) else 0.0 for each in value)
+    low, mid, high = (
+        each if isinstance(each, int | float) and not isinstance(each, bool) else 0.0
+        for each in value
+    )
     return (float(low), float(mid), float(high)) if 0 < low <= mid <= high < float("inf") else None

@@ -1,1 +1,2 @@
-"""Stack samples as recorded: their types, their files, the stage each belongs to, asking for more."""
+"""Stack samples as recorded: their types, their files, the stage each belongs to, asking for
+more."""

@@ -1,4 +1,5 @@
-"""Reading the sampler's `stacks-<n>.json`: bounded, typed, each stack given its stage. Nothing in them is trusted."""
+"""Reading the sampler's `stacks-<n>.json`: bounded, typed, each stack given its stage. Nothing in
+them is trusted."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ MAX_PROCESSES = 256
 # Of each training process, the collate functions of its loaders by the loaders' numbers.
 Collates = Mapping[int, Mapping[int, Collate]]
 _NAME = re.compile(r"stacks-(\d{1,4})\.json")
-# The extension where it is loaded from a checkout, and its source where debug information names that.
+# The extension where it is loaded from a checkout, and its source where debug information names
+# that.
 _COMPILED = re.compile(r"(?:^|/)profiler/(?:native/|_hot\.|compiled/)")
 _Key = tuple[tuple[int, tuple[tuple[int, Collate], ...]], ...]
 
@@ -45,8 +47,11 @@ class _Process:
     gil: float | None
 
 
-def read_bursts(system: Path, collates: Collates) -> tuple[tuple[StackCapture, ...], tuple[str, ...]]:
-    """The bursts in a system directory in order, and notes on those that cannot be read. Never raises."""
+def read_bursts(
+    system: Path, collates: Collates
+) -> tuple[tuple[StackCapture, ...], tuple[str, ...]]:
+    """The bursts in a system directory in order, and notes on those that cannot be read. Never
+    raises."""
     bursts, notes = [], []
     for path in _files(system):
         try:
@@ -58,7 +63,8 @@ def read_bursts(system: Path, collates: Collates) -> tuple[tuple[StackCapture, .
 
 
 def read_burst(path: Path, collates: Collates) -> StackCapture:
-    """One burst. What was read before is not read again while the file is the same. Raises RunUnreadable."""
+    """One burst. What was read before is not read again while the file is the same. Raises
+    RunUnreadable."""
     try:
         found = path.stat()
     except OSError as error:
@@ -88,7 +94,8 @@ def collates_in(run_path: Path) -> Collates:
 
 
 def answer_to(run_path: Path, nonce: str) -> StackCapture | None:
-    """The burst of this run that answers a request; None where there is none (yet). Never raises."""
+    """The burst of this run that answers a request; None where there is none (yet). Never
+    raises."""
     for system in sorted(run_path.glob("system-*")):
         for path in reversed(_files(system)):
             try:
@@ -101,7 +108,9 @@ def answer_to(run_path: Path, nonce: str) -> StackCapture | None:
 
 def _files(system: Path) -> list[Path]:
     try:
-        numbered = [(int(match[1]), name) for name in os.listdir(system) if (match := _NAME.fullmatch(name))]
+        numbered = [
+            (int(match[1]), name) for name in os.listdir(system) if (match := _NAME.fullmatch(name))
+        ]
     except OSError:
         return []
     return [system / name for _, name in sorted(numbered)[:MAX_FILES]]
@@ -144,16 +153,23 @@ def _burst(data: dict[str, Any], collates: Collates) -> StackCapture:
 def _stacks(
     data: dict[str, Any], frames: tuple[Frame, ...], processes: list[_Process], collates: Collates
 ) -> Iterable[Stack]:
-    """The stacks with their stages, equal ones merged, in the order in which they were first seen."""
+    """The stacks with their stages, equal ones merged, in the order in which they were first
+    seen."""
     raw: dict[int, list[tuple[str, tuple[int, ...], int]]] = {}
     for item in _list(data, "stacks", MAX_STACKS):
         if not isinstance(item, list) or len(item) != 4:
             continue
         owner, thread, places, samples = item
-        if not _is_count(owner, len(processes)) or not isinstance(places, list) or not _is_count(samples, MAX_INT):
+        if (
+            not _is_count(owner, len(processes))
+            or not isinstance(places, list)
+            or not _is_count(samples, MAX_INT)
+        ):
             continue
         if samples and all(_is_count(place, len(frames)) for place in places[:MAX_DEPTH]):
-            raw.setdefault(owner, []).append((clean(thread, 100), tuple(places[:MAX_DEPTH]), samples))
+            raw.setdefault(owner, []).append(
+                (clean(thread, 100), tuple(places[:MAX_DEPTH]), samples)
+            )
     ours = _ours(text(data, "package"))
     merged: dict[tuple[int, str, str, tuple[int, ...]], int] = {}
     for number_, found in sorted(raw.items()):
@@ -163,10 +179,15 @@ def _stacks(
         matching = [one] if one is not None else [] if process.worker else list(known.values())
 
         def placed(
-            thread: str, places: tuple[int, ...], collating: frozenset[Frame] = frozenset(),
-            process: _Process = process, matching: list[Collate] = matching,
-        ) -> Any:  # fmt: skip
-            return place([frames[at] for at in places], thread, process.worker, matching, ours, collating)
+            thread: str,
+            places: tuple[int, ...],
+            collating: frozenset[Frame] = frozenset(),
+            process: _Process = process,
+            matching: list[Collate] = matching,
+        ) -> Any:
+            return place(
+                [frames[at] for at in places], thread, process.worker, matching, ours, collating
+            )
 
         collating = collating_frames(
             ((placed(thread, places), samples) for thread, places, samples in found),
@@ -180,10 +201,15 @@ def _stacks(
 
 
 def _ours(package: str | None) -> Callable[[Frame], bool]:
-    """Whether a frame is of Loaderscope's recording, its compiled part included, or of a command that runs a script."""
+    """Whether a frame is of Loaderscope's recording, its compiled part included, or of a command
+    that runs a script."""
     folder = package.rstrip("/") + "/" if package else None
     # The command was one file once: runs recorded then are still read.
-    parts = tuple(folder + part for part in ("profiler/", "tuning/", "cli/", "cli.py", "__main__.py")) if folder else ()
+    parts = (
+        tuple(folder + part for part in ("profiler/", "tuning/", "cli/", "cli.py", "__main__.py"))
+        if folder
+        else ()
+    )
 
     def ours(frame: Frame) -> bool:
         if frame.file.startswith(parts):

@@ -1,6 +1,8 @@
-"""Stack samples as recorded: bursts of py-spy on main and workers, kept beside the sampler's lanes, one file a burst.
+"""Stack samples as recorded: bursts of py-spy on main and workers, kept beside the sampler's lanes,
+one file a burst.
 
-The system sampler makes them, `SystemRun.bursts` holds them, `advisors.stacks.code_summary` says what they mean.
+The system sampler makes them, `SystemRun.bursts` holds them, `advisors.stacks.code_summary` says
+what they mean.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ STAGES = ("fetch", "collate", "pack", "pin", "wait", "compute", "idle", "other")
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame. `line` is the one being executed, 0 if unknown; of compiled code, `file` is its source or library."""
+    """One frame. `line` is the one being executed, 0 if unknown; of compiled code, `file` is its
+    source or library."""
 
     function: str
     file: str
@@ -25,10 +28,11 @@ class Frame:
 class Stack:
     """One stack of one thread, as often as it was seen.
 
-    `frames` are places in `StackCapture.frames`, outermost first, without the frames of torch, multiprocessing and ours
-    that lead to the stage; empty where nothing is left. `stage`: "fetch", "collate", "pack" (a worker's feeder thread),
-    "pin" (main's pin thread), "wait" (main inside `next()`, without fetching), "compute" (main outside it), "idle" (a
-    worker waiting for a task, a feeder thread for a batch) or "other" (any other thread).
+    `frames` are places in `StackCapture.frames`, outermost first, without the frames of torch,
+    multiprocessing and ours that lead to the stage; empty where nothing is left. `stage`: "fetch",
+    "collate", "pack" (a worker's feeder thread), "pin" (main's pin thread), "wait" (main inside
+    `next()`, without fetching), "compute" (main outside it), "idle" (a worker waiting for a task, a
+    feeder thread for a batch) or "other" (any other thread).
     """
 
     pid: int
@@ -40,12 +44,13 @@ class Stack:
 
 @dataclass(frozen=True)
 class StackCapture:
-    """One burst, timed by the monotonic clock. `gil` maps a pid to the part of its samples in which a thread of
-    it held the GIL. `reason` says why a burst has no stacks.
+    """One burst, timed by the monotonic clock. `gil` maps a pid to the part of its samples in which
+    a thread of it held the GIL. `reason` says why a burst has no stacks.
 
-    The GIL is looked at in a second, shorter recording right after that of the stacks: in how many of its samples any
-    thread of the process held it, whether to compute or just about to let go of it. A pid is missing where that could
-    not be read; one near 1 means that further threads of that process would wait for each other.
+    The GIL is looked at in a second, shorter recording right after that of the stacks: in how many
+    of its samples any thread of the process held it, whether to compute or just about to let go of
+    it. A pid is missing where that could not be read; one near 1 means that further threads of that
+    process would wait for each other.
     """
 
     number: int

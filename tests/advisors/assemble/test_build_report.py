@@ -43,7 +43,9 @@ def test_throughput_leaves_out_pauses_between_epochs(run: RunBuilder) -> None:
 
 
 def test_overhead_spreads_detail_over_all_batches(run: RunBuilder) -> None:
-    rows = loop(100, wait_ms=1, compute_ms=9, own_ns=lambda n, t, w: 5000.0 if n % 10 == 0 else None)
+    rows = loop(
+        100, wait_ms=1, compute_ms=9, own_ns=lambda n, t, w: 5000.0 if n % 10 == 0 else None
+    )
     run.process().loader(rows, overhead={"hook_ns": 700.0})
     overhead = report_of(run).overhead
     assert overhead.per_batch_us == pytest.approx(1.2)
@@ -58,8 +60,14 @@ def test_several_processes_and_loaders_are_all_there(run: RunBuilder) -> None:
         process.loader(loop(30), name="train")
         process.loader(loop(30), name="validation")
     report = report_of(run)
-    assert [(loader.rank, loader.name) for loader in report.loaders] == [(0, "train"), (0, "validation")]
-    assert all(loader.ranks and [each.rank for each in loader.ranks.each] == [0, 1] for loader in report.loaders)
+    assert [(loader.rank, loader.name) for loader in report.loaders] == [
+        (0, "train"),
+        (0, "validation"),
+    ]
+    assert all(
+        loader.ranks and [each.rank for each in loader.ranks.each] == [0, 1]
+        for loader in report.loaders
+    )
     assert report.run.world_size == 2
     one = build_report(open_run(run.path), 4001, ("p4001-0", 1))
     assert [(loader.rank, loader.name) for loader in one.loaders] == [(1, "validation")]
@@ -87,7 +95,10 @@ def test_system_summary(run: RunBuilder) -> None:
         for n in range(3)
         for worker in range(2)
     ]  # fmt: skip
-    gpu = [{"t_ns": T0 + n * second, "gpu": 0, "util_pct": 40 + n, "power_mw": 300_000} for n in range(3)]
+    gpu = [
+        {"t_ns": T0 + n * second, "gpu": 0, "util_pct": 40 + n, "power_mw": 300_000}
+        for n in range(3)
+    ]
     run.system(machine, process, gpu, gpus=[{"index": 0, "name": "H200"}],
                cgroup={"version": 2, "cpu_quota": 3.0, "mem_limit_bytes": None})  # fmt: skip
     report = report_of(run)
@@ -107,7 +118,9 @@ def test_system_summary(run: RunBuilder) -> None:
     assert [(p.role, p.worker, p.uss_peak_bytes) for p in system.processes] == [
         ("main", None, None), ("worker", 0, 20), ("worker", 1, 20)
     ]  # fmt: skip
-    assert [(g.name, g.util_mean_share, g.power_mean_w) for g in system.gpus] == [("H200", pytest.approx(0.41), 300)]
+    assert [(g.name, g.util_mean_share, g.power_mean_w) for g in system.gpus] == [
+        ("H200", pytest.approx(0.41), 300)
+    ]
     assert report.overhead.sampler_cpu_share == pytest.approx(0.01)
     assert report.overhead.sampler_rss_bytes == 20_000_000
     assert system.net_recv_bytes_s is None
@@ -117,19 +130,27 @@ def test_system_summary(run: RunBuilder) -> None:
 @pytest.mark.parametrize(("stolen", "noted"), [(0.0, False), (4.0, False), (30.0, True)])
 def test_time_the_hypervisor_took_is_told(run: RunBuilder, stolen: float, noted: bool) -> None:
     run.process().loader(loop(30))
-    busy = {"cpu_user_pct": 50.0, "cpu_system_pct": 6.0, "cpu_idle_pct": 44.0 - stolen, "cpu_iowait_pct": None}
+    busy = {
+        "cpu_user_pct": 50.0,
+        "cpu_system_pct": 6.0,
+        "cpu_idle_pct": 44.0 - stolen,
+        "cpu_iowait_pct": None,
+    }
     run.system(machine=[{"t_ns": T0}, *({"t_ns": T0 + n * 10**9, **busy} for n in (1, 2))])
     report = report_of(run)
     assert report.system.cpu_stolen_mean_share == pytest.approx(stolen / 100, abs=1e-6)
     assert [note for note in report.notes if "hypervisor" in note] == (
-        ["the hypervisor ran others during 30 % of this machine's CPU time: what was measured is slower than the code, "
+        ["the hypervisor ran others during 30 % of this machine's CPU time: what was measured is "
+        "slower than the code, "
          "and predictions are less sure; record again when the host is quiet"] if noted else []
     )  # fmt: skip
     (cpu,) = (line for label, line in system_rows(report.system) if label == "CPU")
     assert ("taken by the hypervisor" in cpu) == (stolen > 0)
 
 
-def test_where_the_system_does_not_tell_it_nothing_is_said_of_the_hypervisor(tmp_path: Path) -> None:
+def test_where_the_system_does_not_tell_it_nothing_is_said_of_the_hypervisor(
+    tmp_path: Path,
+) -> None:
     run = RunBuilder(tmp_path, platform="macOS-15.1-arm64")
     run.process().loader(loop(30))
     told = {"cpu_user_pct": 50.0, "cpu_system_pct": 6.0, "cpu_idle_pct": 44.0}
@@ -146,7 +167,9 @@ def test_every_none_of_the_system_has_its_reason(run: RunBuilder) -> None:
     unexplained = [
         name
         for name, value in vars(system).items()
-        if value is None and name not in system.reasons and name not in ("host", "seconds", "cores_logical")
+        if value is None
+        and name not in system.reasons
+        and name not in ("host", "seconds", "cores_logical")
     ]
     assert unexplained == []
 
@@ -213,7 +236,9 @@ def test_recommendations_survive_the_round_trip(report: Report) -> None:
         Change({"num_workers": 4, "persistent_workers": True, "timeout": 1.5, "x": None}, "DataLoader(...)"),
         None, None,
     )  # fmt: skip
-    changed = replace(report, loaders=(replace(report.loaders[0], recommendations=(advice,), rejected=(advice,)),))
+    changed = replace(
+        report, loaders=(replace(report.loaders[0], recommendations=(advice,), rejected=(advice,)),)
+    )
     again = Report.from_json(changed.to_json())
     assert again == changed
     assert again.loaders[0].recommendations[0].change.params["persistent_workers"] is True
@@ -247,12 +272,18 @@ def test_what_is_no_report(text: str, sentence: str) -> None:
         (("loaders", 0, "batches"), "60", r"report\.loaders\[0\]\.batches"),
         (("loaders", 0, "batches"), True, r"report\.loaders\[0\]\.batches"),
         (("loaders", 0, "stages", "fetch", "mean_us"), "1", r"stages\[\.\.\.\]\.mean_us"),
-        (("loaders", 0, "batches"), 60.0, r"expected `int`, got `float` - at `report\.loaders\[0\]\.batches`"),
+        (
+            ("loaders", 0, "batches"),
+            60.0,
+            r"expected `int`, got `float` - at `report\.loaders\[0\]\.batches`",
+        ),
         (("system", "reasons"), [], r"system\.reasons"),
         (("run", "argv"), {"a": 1}, r"run\.argv"),
     ],
 )
-def test_values_of_the_wrong_kind_are_named(report: Report, path: tuple[Any, ...], value: Any, where: str) -> None:
+def test_values_of_the_wrong_kind_are_named(
+    report: Report, path: tuple[Any, ...], value: Any, where: str
+) -> None:
     data = json.loads(report.to_json())
     *parents, last = path
     target = data
@@ -272,10 +303,14 @@ def test_unknown_keys_are_left_for_later_versions(report: Report) -> None:
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 
 
-@given(st.recursive(SCALARS, lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x, max_size=3)))
+@given(
+    st.recursive(
+        SCALARS, lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x, max_size=3)
+    )
+)
 def test_any_json_is_refused_politely(value: Any) -> None:
-    """Asserts that JSON that is no report raises UsageError, and nothing else, wherever in it the strange value
-    stands."""
+    """Asserts that JSON that is no report raises UsageError, and nothing else, wherever in it the
+    strange value stands."""
     for data in (value, {"schema": 1, "run": value, "loaders": value}):
         with pytest.raises(UsageError):
             Report.from_json(json.dumps(data))

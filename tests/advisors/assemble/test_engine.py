@@ -1,4 +1,5 @@
-"""Where a finding goes, and what it may promise: nothing of training that computes all the time, but for its copies."""
+"""Where a finding goes, and what it may promise: nothing of training that computes all the time,
+but for its copies."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def found_case(tmp_path: Path) -> Case:
     return case_of(tmp_path, rows, epochs=epochs)
 
 
-def placed(case: Case, copies: float, verdict: str, headroom: float | None) -> Recommendation | None:
+def placed(
+    case: Case, copies: float, verdict: str, headroom: float | None
+) -> Recommendation | None:
     case = replace(case, report=replace(case.report, verdict=verdict, headroom=headroom))  # type: ignore[arg-type]
     advice = Advice("title", "why", {}, Range(1.2, 1.5, 3.0), "x = 1\n", beside_loading=copies)
     recommended: list[Recommendation] = []
@@ -46,7 +49,9 @@ def test_free_copies_come_on_top_of_free_loading(found_case: Case) -> None:
 
 
 def test_what_is_held_below_free_loading_is_as_unsure_as_that(found_case: Case) -> None:
-    basis = replace(found_case.report.basis, stall_share=0.2, stall_share_low=0.15, stall_share_high=0.25)
+    basis = replace(
+        found_case.report.basis, stall_share=0.2, stall_share_low=0.15, stall_share_high=0.25
+    )
     case = replace(found_case, report=replace(found_case.report, basis=basis))
     found = placed(case, 0.0, "input-bound", 1.15)
     assert found is not None
@@ -55,19 +60,31 @@ def test_what_is_held_below_free_loading_is_as_unsure_as_that(found_case: Case) 
 
 
 def test_code_that_only_defines_says_that_it_is_for_the_hand(found_case: Case) -> None:
-    case = replace(found_case, report=replace(found_case.report, verdict="input-bound", headroom=9.0))
+    case = replace(
+        found_case, report=replace(found_case.report, verdict="input-bound", headroom=9.0)
+    )
     codes = []
     for code in ("def read(path):\n    return path\n", "x = 1\n"):
         recommended: list[Recommendation] = []
         advice = Advice("title", "why", {}, Range(1.2, 1.5, 3.0), code)
         place(advice.recommendation("hot-function", "speed"), advice, case, recommended, [])
         codes.append(recommended[0].change.code)
-    assert codes[0].startswith("# By hand") and codes[0].endswith("return path\n") and codes[1] == "x = 1\n"
+    assert (
+        codes[0].startswith("# By hand")
+        and codes[0].endswith("return path\n")
+        and codes[1] == "x = 1\n"
+    )
 
 
-@pytest.mark.parametrize(("low", "mid", "said"), [(1.02, 1.3, True), (1.02, 1.1, False), (1.0, 1.3, False)])
-def test_a_likely_gain_that_is_surely_one_is_recommended(found_case: Case, low: float, mid: float, said: bool) -> None:
-    case = replace(found_case, report=replace(found_case.report, verdict="input-bound", headroom=9.0))
+@pytest.mark.parametrize(
+    ("low", "mid", "said"), [(1.02, 1.3, True), (1.02, 1.1, False), (1.0, 1.3, False)]
+)
+def test_a_likely_gain_that_is_surely_one_is_recommended(
+    found_case: Case, low: float, mid: float, said: bool
+) -> None:
+    case = replace(
+        found_case, report=replace(found_case.report, verdict="input-bound", headroom=9.0)
+    )
     recommended: list[Recommendation] = []
     rejected: list[Recommendation] = []
     advice = Advice("title", "why", {}, Range(low, mid, 2.0), "x = 1\n")
@@ -80,11 +97,15 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
     whatif = FakeWhatIf()
     whatif.released_share = 0.0399
     case = replace(
-        found_case, whatif=cast("Any", whatif), report=replace(found_case.report, verdict="input-bound", headroom=25.0)
+        found_case,
+        whatif=cast("Any", whatif),
+        report=replace(found_case.report, verdict="input-bound", headroom=25.0),
     )
     found = []
     for workers in (0, 2):
-        advice = Advice("title", "why", {}, Range(20.0, 100.0, 400.0), "x = 1\n", asked={"num_workers": workers})
+        advice = Advice(
+            "title", "why", {}, Range(20.0, 100.0, 400.0), "x = 1\n", asked={"num_workers": workers}
+        )
         recommended: list[Recommendation] = []
         place(advice.recommendation("num-workers", "speed"), advice, case, recommended, [])
         found.append(recommended[0])
@@ -96,7 +117,9 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
 def test_a_loop_of_which_nothing_can_be_predicted_says_why(found_case: Case) -> None:
     def said(reason: str | None, verdict: str) -> list[str]:
         report = replace(found_case.report, verdict=verdict)  # type: ignore[arg-type]
-        found = advise(replace(found_case, whatif=None, whatif_reason=reason, report=report), rules=())
+        found = advise(
+            replace(found_case, whatif=None, whatif_reason=reason, report=report), rules=()
+        )
         return [note for note in found.notes if NOT_PREDICTED in note]
 
     assert said("too little is known", "input-bound") == [f"{NOT_PREDICTED}: too little is known"]

@@ -38,10 +38,21 @@ def test_the_rank_that_waits_for_data_is_the_slow_one(run: RunBuilder) -> None:
     slow = slowest(section)
     assert (section.rank, section.pid, slow.rank) == (2, 4002, 2)
     assert (slow.cause, slow.cause_us, slow.others_cause_us) == ("fetch", 150_000, 10_000)
-    assert (slow.lost_us, slow.others_lost_us, slow.step_us, slow.held_up) == (150_000, 10_000, 160_000, True)
+    assert (slow.lost_us, slow.others_lost_us, slow.step_us, slow.held_up) == (
+        150_000,
+        10_000,
+        160_000,
+        True,
+    )
     assert section.ranks is not None
     fetch = section.ranks.spread["fetch"]
-    assert (fetch.low, fetch.low_rank, fetch.median, fetch.high, fetch.high_rank) == (10_000, 0, 10_000, 150_000, 2)
+    assert (fetch.low, fetch.low_rank, fetch.median, fetch.high, fetch.high_rank) == (
+        10_000,
+        0,
+        10_000,
+        150_000,
+        2,
+    )
     assert [(each.rank, each.mean_us["wait"]) for each in section.ranks.each] == [
         (0, 10_000), (1, 10_000), (2, 150_000), (3, 10_000)
     ]  # fmt: skip
@@ -71,11 +82,20 @@ def test_ranks_that_do_not_step_together_hold_nobody_up(run: RunBuilder) -> None
 
 
 def test_a_loader_that_looks_ahead_holds_the_others_up_all_the_same(run: RunBuilder) -> None:
-    """An epoch's second batch is asked for at once, as Accelerate does: a fast rank then waits for two steps in one."""
+    """An epoch's second batch is asked for at once, as Accelerate does: a fast rank then waits for
+    two steps in one."""
     for number, wait_ms in enumerate((10, 40)):
         rows, epochs, start = [], [], 0
         for epoch in range(3):
-            one = loop(6, wait_ms, 42 - wait_ms, epoch=epoch, start_ns=T0 + start, fetch_ns=wait_ms * MS, collate_ns=0)
+            one = loop(
+                6,
+                wait_ms,
+                42 - wait_ms,
+                epoch=epoch,
+                start_ns=T0 + start,
+                fetch_ns=wait_ms * MS,
+                collate_ns=0,
+            )
             one[1]["t_ns"] = one[0]["t_ns"] + one[0]["wait_ns"]
             rows += one
             epochs.append(epoch_row(one))
@@ -139,14 +159,22 @@ def test_advice_is_given_once_for_the_slowest(run: RunBuilder) -> None:
 
 
 def test_what_is_wrong_in_another_rank_is_told_too(run: RunBuilder) -> None:
-    """Rank 0's samples are those of rank 1: a matter of training right, seen in one of those looked at."""
+    """Rank 0's samples are those of rank 1: a matter of training right, seen in one of those looked
+    at."""
     from loaderscope.advisors.assemble.job import with_advice_of_others
     from report_samples import advice
 
     job(run, slow=2)
     (section,) = sections(run)
-    wrong: Any = advice("Give every rank its own part", rule="distributed-sampler", kind="correctness", why="Doubled.")
-    other = type(section)(**{**vars(section), "rank": 0, "recommendations": (wrong, advice("Use 8 workers"))})
+    wrong: Any = advice(
+        "Give every rank its own part",
+        rule="distributed-sampler",
+        kind="correctness",
+        why="Doubled.",
+    )
+    other = type(section)(
+        **{**vars(section), "rank": 0, "recommendations": (wrong, advice("Use 8 workers"))}
+    )
     found = with_advice_of_others(section, [other, other])
     assert [(each.rule, each.why) for each in found.recommendations] == [
         ("distributed-sampler", "In rank 0: Doubled.")

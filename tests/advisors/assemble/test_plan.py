@@ -1,4 +1,5 @@
-"""A plan: cheap steps first where they gain nearly as much, predicted together, what excludes what, where to stop."""
+"""A plan: cheap steps first where they gain nearly as much, predicted together, what excludes what,
+where to stop."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ FETCH, COMPUTE = 8.0, 2.0
 
 
 def loop(fetch: Any = 1.0, num_workers: int = 0, fetch_us: Any = None, **_: Any) -> float:
-    """A loop that fetches for FETCH and computes for COMPUTE, one after the other or beside each other."""
+    """A loop that fetches for FETCH and computes for COMPUTE, one after the other or beside each
+    other."""
     low, high = fetch if isinstance(fetch, tuple) else (fetch, fetch)
     work = FETCH * (low + high) / 2 if fetch_us is None else sum(fetch_us) / 2
     return (FETCH + COMPUTE) / (max(work / num_workers, COMPUTE) if num_workers else work + COMPUTE)
@@ -28,13 +30,21 @@ def loop(fetch: Any = 1.0, num_workers: int = 0, fetch_us: Any = None, **_: Any)
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
-    made = case_of(tmp_path_factory.mktemp("plan"), main_loop(100, fetch=8.0, compute_ms=2.0), whatif=FakeWhatIf(loop))
+    made = case_of(
+        tmp_path_factory.mktemp("plan"),
+        main_loop(100, fetch=8.0, compute_ms=2.0),
+        whatif=FakeWhatIf(loop),
+    )
     return replace(made, report=replace(made.report, headroom=(FETCH + COMPUTE) / COMPUTE))
 
 
-def made(case: Case, title: str, effort: Effort, kind: Any = "speed", params: Any = None, **changes: Any) -> Option:
+def made(
+    case: Case, title: str, effort: Effort, kind: Any = "speed", params: Any = None, **changes: Any
+) -> Option:
     predicted = case.predict(**changes)
-    advice = Advice(title, "why.", {"a": "1 s"}, predicted, "x = 1\n", params=params or {}, kind=kind)
+    advice = Advice(
+        title, "why.", {"a": "1 s"}, predicted, "x = 1\n", params=params or {}, kind=kind
+    )
     return Option(advice.recommendation("num-workers", "speed", effort), changes, 0.0)
 
 
@@ -99,7 +109,9 @@ def test_a_gain_that_no_model_foretold_is_multiplied(case: Case) -> None:
     rebuilt = replace(made(case, "rebuilt", "one argument", fetch=0.9), changes=None)
     half = made(case, "half", "a few lines", fetch=0.5)
     _, plan = titles(case, rebuilt, half)
-    assert plan.steps[1].together.mid == pytest.approx(rebuilt.advice.predicted.mid * half.advice.predicted.mid)
+    assert plan.steps[1].together.mid == pytest.approx(
+        rebuilt.advice.predicted.mid * half.advice.predicted.mid
+    )
 
 
 def test_two_conversions_are_alternatives(case: Case) -> None:
@@ -110,8 +122,13 @@ def test_two_conversions_are_alternatives(case: Case) -> None:
 
 
 def test_changes_of_one_stage() -> None:
-    assert together({"fetch": 0.5}, {"fetch": (0.2, 0.4), "collate": 0.5}) == {"fetch": (0.1, 0.2), "collate": 0.5}
-    assert together({"num_workers": 2}, {"num_workers": 2, "pin_memory": True})["pin_memory"] is True
+    assert together({"fetch": 0.5}, {"fetch": (0.2, 0.4), "collate": 0.5}) == {
+        "fetch": (0.1, 0.2),
+        "collate": 0.5,
+    }
+    assert (
+        together({"num_workers": 2}, {"num_workers": 2, "pin_memory": True})["pin_memory"] is True
+    )
     for one, other in (
         ({"fetch_us": 3.0}, {"fetch": 0.5}),
         ({"fetch": 0.5}, {"fetch_us": (1, 2)}),
@@ -128,9 +145,14 @@ def test_advice_from_elsewhere_comes_before_all(case: Case) -> None:
     wrong = made(case, "wrong", "a few lines", kind="correctness").advice
     found = with_more(replace(case.report, recommendations=ordered, plan=plan), [wrong])
     assert found.plan is not None and plan is not None
-    assert [found.recommendations[each.advice].title for each in found.plan.steps] == ["wrong", "workers"]
+    assert [found.recommendations[each.advice].title for each in found.plan.steps] == [
+        "wrong",
+        "workers",
+    ]
     assert found.plan.left_out == (LeftOut(2, 1, False, "it brings nothing more"),)
-    assert plan_summary(found) == "After step 2 the loop computes nearly all of the time: stop there."
+    assert (
+        plan_summary(found) == "After step 2 the loop computes nearly all of the time: stop there."
+    )
 
 
 def test_without_advice_there_is_no_plan(case: Case) -> None:

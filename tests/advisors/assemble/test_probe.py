@@ -55,7 +55,9 @@ class Computes(Rows):
 
 
 def probe(dataset: Any, **options: Any) -> ProbeResult:
-    return probe_loader(DataLoader(dataset, **{"batch_size": 50, "shuffle": True, **options}), seconds=0.1)
+    return probe_loader(
+        DataLoader(dataset, **{"batch_size": 50, "shuffle": True, **options}), seconds=0.1
+    )
 
 
 def test_an_array_data_set_is_compared_and_timed() -> None:
@@ -83,7 +85,11 @@ def test_random_states_are_what_they_were() -> None:
 
     probe(dataset)
 
-    assert before == (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
+    assert before == (
+        random.getstate(),
+        np.random.get_state()[1].tolist(),
+        torch.get_rng_state().tolist(),
+    )
 
 
 def test_random_augmentation_cannot_be_compared() -> None:

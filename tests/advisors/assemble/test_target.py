@@ -49,8 +49,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(("name", "length"), [("make_loader", 2), ("ready", 3), ("Factory.make", 4)])
-def test_a_function_or_an_object_in_the_current_folder_gives_the_loader(name: str, length: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "length"), [("make_loader", 2), ("ready", 3), ("Factory.make", 4)]
+)
+def test_a_function_or_an_object_in_the_current_folder_gives_the_loader(
+    name: str, length: int
+) -> None:
     loader = load_target(f"my_training:{name}")
     assert isinstance(loader, DataLoader)
     assert len(loader) == length
@@ -116,19 +120,27 @@ def test_a_class_of_the_script_is_the_one_that_is_imported(
     script.write_text(SCRIPT)
     with monkeypatch.context() as running:
         main = imported(script, "__main__", running)
-        run = recorded(tmp_path / "runs", main.make_loader(8), main.make_loader(4), looked_at=looked_at)
+        run = recorded(
+            tmp_path / "runs", main.make_loader(8), main.make_loader(4), looked_at=looked_at
+        )
     live = imported(script, "train", monkeypatch).make_loader()
     assert [each.config["dataset"] for each in run.loaders] == ["Rows", "Rows"]
     assert place_of(run, live) == ("p4000-0", 1)  # of two, the one with the same batches
 
 
 @pytest.mark.parametrize("looked_at", [True, False])
-def test_a_class_of_another_file_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_at: bool) -> None:
+def test_a_class_of_another_file_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_at: bool
+) -> None:
     script, other = tmp_path / "train.py", tmp_path / "evaluate.py"
     script.write_text(SCRIPT)
     other.write_text(SCRIPT)
     with monkeypatch.context() as running:
-        run = recorded(tmp_path / "runs", imported(script, "__main__", running).make_loader(), looked_at=looked_at)
+        run = recorded(
+            tmp_path / "runs",
+            imported(script, "__main__", running).make_loader(),
+            looked_at=looked_at,
+        )
     live = imported(other, "evaluate", monkeypatch).make_loader()
     with pytest.raises(UsageError, match=r"no loader over evaluate\.Rows: it has Rows"):
         place_of(run, live)

@@ -1,4 +1,5 @@
-"""What trials measured goes before what is predicted: neither what was slower is advised, nor less than was proven."""
+"""What trials measured goes before what is predicted: neither what was slower is advised, nor less
+than was proven."""
 
 from __future__ import annotations
 
@@ -20,11 +21,19 @@ from loaderscope.reports.words.sentences import nothing_to_change
 from rule_cases import case_of
 from rule_rows import rows_of
 
-OWN = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": False, "persistent_workers": False, "in_order": True}
+OWN = {
+    "num_workers": 4,
+    "prefetch_factor": 2,
+    "pin_memory": False,
+    "persistent_workers": False,
+    "in_order": True,
+}
 NONE = {**OWN, "num_workers": 0}
 
 
-def tried(settings: dict[str, Any], outcome: str | None, measured: Three | None, seconds: float = 9.0) -> Tried:
+def tried(
+    settings: dict[str, Any], outcome: str | None, measured: Three | None, seconds: float = 9.0
+) -> Tried:
     return Tried(settings, (1.2, 1.5, 1.9), measured, OWN, (), (), outcome, None, seconds)
 
 
@@ -36,13 +45,19 @@ def tuned_by(*trials: Tried) -> Tuned:
 def waiting_case(tmp_path: Path) -> Case:
     rows, epochs = rows_of(wait_ms=5.0, compute_ms=5.0)
     found = case_of(tmp_path, rows, epochs=epochs)
-    return replace(found, report=replace(found.report, verdict="input-bound", headroom=9.0, unmeasured={}))
+    return replace(
+        found, report=replace(found.report, verdict="input-bound", headroom=9.0, unmeasured={})
+    )
 
 
-def placed(case: Case, tuned: Tuned, **params: Any) -> tuple[list[Recommendation], list[Recommendation]]:
+def placed(
+    case: Case, tuned: Tuned, **params: Any
+) -> tuple[list[Recommendation], list[Recommendation]]:
     """(recommended, rejected): advice of these settings, of which much is predicted."""
     case = replace(case, loader=replace(case.loader, tuning=tuned))
-    advice = Advice("title", "Much is expected.", {}, Range(1.3, 1.5, 1.8), "x = 1\n", params=params)
+    advice = Advice(
+        "title", "Much is expected.", {}, Range(1.3, 1.5, 1.8), "x = 1\n", params=params
+    )
     recommended: list[Recommendation] = []
     rejected: list[Recommendation] = []
     place(advice.recommendation("num-workers", "speed"), advice, case, recommended, rejected)
@@ -52,13 +67,20 @@ def placed(case: Case, tuned: Tuned, **params: Any) -> tuple[list[Recommendation
 
 
 def test_what_was_slower_is_not_advised(waiting_case: Case) -> None:
-    for trial in (tried(NONE, "not faster", (0.30, 0.31, 0.32)), tried(NONE, None, (0.02, 0.47, 14.0), 1.2)):
+    for trial in (
+        tried(NONE, "not faster", (0.30, 0.31, 0.32)),
+        tried(NONE, None, (0.02, 0.47, 14.0), 1.2),
+    ):
         recommended, (rejected,) = placed(waiting_case, tuned_by(trial), num_workers=0)
-        assert recommended == [] and rejected.why.startswith("It was slower when it was tried. Much is expected.")
+        assert recommended == [] and rejected.why.startswith(
+            "It was slower when it was tried. Much is expected."
+        )
 
 
 def test_what_gained_nothing_for_certain_is_not_advised(waiting_case: Case) -> None:
-    _, (rejected,) = placed(waiting_case, tuned_by(tried(NONE, "not faster", (0.98, 1.0, 1.02))), num_workers=0)
+    _, (rejected,) = placed(
+        waiting_case, tuned_by(tried(NONE, "not faster", (0.98, 1.0, 1.02))), num_workers=0
+    )
     assert rejected.why.startswith("It was no faster when it was tried.")
 
 
@@ -66,16 +88,25 @@ def test_a_trial_that_was_too_short_says_so_and_proves_nothing(waiting_case: Cas
     short = tried(NONE, None, (0.3, 1.4, 6.0), 1.2)
     (advised,), rejected = placed(waiting_case, tuned_by(short), num_workers=0)
     assert rejected == [] and advised.measured is None and advised.tried == "undecided"
-    assert effect_text(advised) == "too short to tell: ×1.4 (0.30–6.0) in 1 s; predicted ×1.5 (1.3–1.8)"
+    assert (
+        effect_text(advised)
+        == "too short to tell: ×1.4 (0.30–6.0) in 1 s; predicted ×1.5 (1.3–1.8)"
+    )
     slower = tried(NONE, "undecided", (0.02, 0.47, 14.0), 1.2)
     _, (told,) = placed(waiting_case, tuned_by(slower), num_workers=0)
-    assert told.measured is None and effect_text(told).startswith("too short to tell: ×0.47 (0.02–14) in 1 s")
+    assert told.measured is None and effect_text(told).startswith(
+        "too short to tell: ×0.47 (0.02–14) in 1 s"
+    )
 
 
 def test_what_was_proven_is_advised_with_what_it_came_to(waiting_case: Case) -> None:
-    (advised,), rejected = placed(waiting_case, tuned_by(tried(NONE, "proven", (2.0, 3.0, 4.5))), num_workers=0)
+    (advised,), rejected = placed(
+        waiting_case, tuned_by(tried(NONE, "proven", (2.0, 3.0, 4.5))), num_workers=0
+    )
     assert (
-        rejected == [] and advised.measured == 3.0 and effect_text(advised).startswith("proved ×3.0 (2.0–4.5) in 9 s")
+        rejected == []
+        and advised.measured == 3.0
+        and effect_text(advised).startswith("proved ×3.0 (2.0–4.5) in 9 s")
     )
 
 
@@ -96,7 +127,11 @@ def test_what_does_not_change_settings_is_advised_all_the_same(waiting_case: Cas
     best = tuned_by(tried(NONE, "proven", (2.9, 3.0, 3.1)))
     recommended, rejected = placed(waiting_case, best)
     assert len(recommended) == 1 and rejected == []
-    safety = replace(recommended[0], kind="safety", change=replace(recommended[0].change, params={"num_workers": 2}))
+    safety = replace(
+        recommended[0],
+        kind="safety",
+        change=replace(recommended[0].change, params={"num_workers": 2}),
+    )
     assert why_not(safety, best) is None
 
 
@@ -105,5 +140,7 @@ def test_what_was_tried_in_vain_is_not_what_may_help(waiting_case: Case) -> None
     _, rejected = placed(waiting_case, tuned, num_workers=0)
     section = replace(waiting_case.report, rejected=tuple(rejected))
     assert list(may_help(section)) == [] and "title" not in (nothing_to_change(section) or "")
-    best = with_trials(section, tuned_by(tried({**OWN, "num_workers": 6}, "proven", (2.9, 3.0, 3.1))))
+    best = with_trials(
+        section, tuned_by(tried({**OWN, "num_workers": 6}, "proven", (2.9, 3.0, 3.1)))
+    )
     assert nothing_to_change(best) == "No change is advised beside what was proven."

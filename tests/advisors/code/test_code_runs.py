@@ -1,7 +1,8 @@
-"""Whatever a rule advises, pasted below the user's own code: it runs, and its loader gives the same batches.
+"""Whatever a rule advises, pasted below the user's own code: it runs, and its loader gives the same
+batches.
 
-Forms in which people make loaders, times recordings that make rules speak. Nothing is recorded: what is seen of the
-loader is real, what was measured is made up.
+Forms in which people make loaders, times recordings that make rules speak. Nothing is recorded:
+what is seen of the loader is real, what was measured is made up.
 """
 
 from __future__ import annotations
@@ -144,8 +145,8 @@ def prepare_worker(worker_id: int) -> None:
 
 @dataclass
 class Form:
-    """A way to make a loader: `make` gives its arguments, `ordered` says that its order is always the same, `by_hand`
-    that its call is not for code to write."""
+    """A way to make a loader: `make` gives its arguments, `ordered` says that its order is always
+    the same, `by_hand` that its call is not for code to write."""
 
     make: Callable[[], dict[str, Any]]
     cls: Callable[..., Any] = DataLoader
@@ -161,7 +162,9 @@ class Form:
             return self.cls(**given), {**globals(), **given}
 
 
-def form(cls: Callable[..., Any] = DataLoader, ordered: bool = False, by_hand: bool = False, **given: Any) -> Form:
+def form(
+    cls: Callable[..., Any] = DataLoader, ordered: bool = False, by_hand: bool = False, **given: Any
+) -> Form:
     """Values that are functions without arguments are made anew for each loader."""
 
     def make() -> dict[str, Any]:
@@ -207,20 +210,29 @@ FORMS = {
     "a sampler": form(sampler=Twice(), ordered=True),
     "a subset's sampler": form(sampler=SubsetRandomSampler(range(0, N, 3))),
     "a random sampler": form(sampler=Anew(RandomSampler)),
-    "a distributed sampler": form(sampler=Anew(lambda d: DistributedSampler(d, 2, 1)), ordered=True),
+    "a distributed sampler": form(
+        sampler=Anew(lambda d: DistributedSampler(d, 2, 1)), ordered=True
+    ),
     "batches": form(batch_sampler=Anew(lambda d: BatchSampler(RandomSampler(d), 4, False))),
-    "batches in order": form(batch_sampler=Anew(lambda d: BatchSampler(SequentialSampler(d), 4, True)), ordered=True),
+    "batches in order": form(
+        batch_sampler=Anew(lambda d: BatchSampler(SequentialSampler(d), 4, True)), ordered=True
+    ),
     "batches of a sampler": form(batch_sampler=BatchSampler(Twice(), 4, False), ordered=True),
     "distributed batches": form(
-        batch_sampler=Anew(lambda d: BatchSampler(DistributedSampler(d, 2, 1), 4, False)), ordered=True
+        batch_sampler=Anew(lambda d: BatchSampler(DistributedSampler(d, 2, 1), 4, False)),
+        ordered=True,
     ),
     "own batches": form(batch_sampler=Growing(), ordered=True),
-    "whole batches": form(batch_size=None, sampler=Anew(lambda d: BatchSampler(RandomSampler(d), 4, False))),
+    "whole batches": form(
+        batch_size=None, sampler=Anew(lambda d: BatchSampler(RandomSampler(d), 4, False))
+    ),
     "single samples": form(batch_size=None, ordered=True),
     "a collate function": form(shuffle=True, collate_fn=join),
     "another collate function": form(shuffle=True, collate_fn=stack),
     "padding": form(shuffle=True, drop_last=True, collate_fn=padded),
-    "padding of batches": form(batch_sampler=Anew(lambda d: BatchSampler(Twice(), 4, False)), collate_fn=padded),
+    "padding of batches": form(
+        batch_sampler=Anew(lambda d: BatchSampler(Twice(), 4, False)), collate_fn=padded
+    ),
     "a collate object": form(shuffle=True, collate_fn=Joiner()),
     "a lambda": form(shuffle=True, collate_fn=lambda samples: torch.stack(list(samples))),
     "a worker's init": form(shuffle=True, worker_init_fn=prepare_worker),
@@ -236,12 +248,20 @@ FORMS = {
     "own loader of batches": form(Loader, batch_sampler=Growing(), ordered=True),
     "stateful": form(stateful, shuffle=True),
     "accelerate": form(prepared, shuffle=True, by_hand=True),
-    "own constructor": Form(lambda: {"dataset": Rows(), "count": 59}, Counted, True, True, workers=False),
+    "own constructor": Form(
+        lambda: {"dataset": Rows(), "count": 59}, Counted, True, True, workers=False
+    ),
 }
 WORKERS: tuple[dict[str, Any], ...] = (
     {},
     {"num_workers": 2},
-    {"num_workers": 2, "persistent_workers": True, "prefetch_factor": 4, "timeout": 60, "pin_memory": False},
+    {
+        "num_workers": 2,
+        "persistent_workers": True,
+        "prefetch_factor": 4,
+        "timeout": 60,
+        "pin_memory": False,
+    },
     {"num_workers": 2, "multiprocessing_context": "fork", "in_order": False},
 )
 RECORDED = {
@@ -254,7 +274,8 @@ RECORDED = {
 
 
 def alone(loader: Any) -> Any:
-    """The loader without its workers, which take long to start; what they get is drawn and collated just the same."""
+    """The loader without its workers, which take long to start; what they get is drawn and collated
+    just the same."""
     inner = getattr(loader, "base_dataloader", loader)
     inner.num_workers = inner.timeout = 0
     return loader
@@ -262,7 +283,13 @@ def alone(loader: Any) -> Any:
 
 def numbers(batch: Any) -> list[int]:
     """Which samples are in a batch; a lone sample is a batch of one."""
-    first = batch["x"] if isinstance(batch, dict) else batch[0] if isinstance(batch, list | tuple) else batch
+    first = (
+        batch["x"]
+        if isinstance(batch, dict)
+        else batch[0]
+        if isinstance(batch, list | tuple)
+        else batch
+    )
     rows = first.reshape(-1, 3)[:, 0]
     return [int(n) for n in (rows if rows.dtype == torch.uint8 else (rows * 255).round()).tolist()]
 
@@ -284,7 +311,9 @@ def recorded(path: Path, made: Form, workers: dict[str, Any], stages: dict[str, 
         start = {"start_ns": rows[-1]["t_ns"] + 10**9} if rows else {}
         if workers:
             times = {f"{name}_ms": stages[name] for name in ("fetch", "collate")}
-            own = worker_loop(len(sizes), 10.0, 0.05, epoch=epoch, pack_ms=4.0, unpack_ms=4.0, **times, **start)
+            own = worker_loop(
+                len(sizes), 10.0, 0.05, epoch=epoch, pack_ms=4.0, unpack_ms=4.0, **times, **start
+            )
         else:
             own = main_loop(len(sizes), 0.05, **stages)
             shift = start.get("start_ns", own[0]["t_ns"]) - own[0]["t_ns"]
@@ -310,8 +339,8 @@ def advised(case: Case) -> Iterator[tuple[str, Advice]]:
 
 
 def pasted(code: str, scope: dict[str, Any]) -> Any:
-    """The loader that the code makes of these names; None where it leaves the loader as it is. Every name in it is
-    defined, imported, or one the user has."""
+    """The loader that the code makes of these names; None where it leaves the loader as it is.
+    Every name in it is defined, imported, or one the user has."""
     lacking = free_names(ast.parse(code)) - scope.keys()
     assert not lacking, (lacking, code)
     scope.pop("loader", None)
@@ -343,7 +372,9 @@ def same(
     scope: dict[str, Any],
 ) -> bool:
     if after is None:
-        assert "DataLoader(" not in "".join(line for line in advice.code.splitlines() if line[:1] != "#")
+        assert "DataLoader(" not in "".join(
+            line for line in advice.code.splitlines() if line[:1] != "#"
+        )
         return False
     assert not made.by_hand, advice.code
     found = batches_of(after, scope)
@@ -369,12 +400,14 @@ def same(
 
 
 def made_of(found: list[list[int]], before: list[list[int]]) -> bool:
-    """Whether both hold the same samples, as often; one that leaves a short batch out may leave out others."""
+    """Whether both hold the same samples, as often; one that leaves a short batch out may leave out
+    others."""
     one, other = sorted(itertools.chain(*found)), sorted(itertools.chain(*before))
     return one == other or (len(one) == len(other) < N and len(set(one)) == len(one))
 
 
-# Each way to hand work to workers with two of the recordings, which are alike but for what they make rules say.
+# Each way to hand work to workers with two of the recordings, which are alike but for what they
+# make rules say.
 CASES = [
     (number, kind)
     for number, kind in itertools.product(range(len(WORKERS)), RECORDED)
@@ -401,7 +434,8 @@ def test_pasted_advice_gives_the_same_batches(tmp_path: Path, name: str) -> None
 
 
 def plain_advice(case: Case) -> Iterator[Advice]:
-    """What rules that these recordings leave silent write: arguments alone, and code around the collate function."""
+    """What rules that these recordings leave silent write: arguments alone, and code around the
+    collate function."""
     changes: tuple[dict[str, Any], ...] = (
         {},
         {"num_workers": 2, "persistent_workers": True, "prefetch_factor": 4},
@@ -427,7 +461,9 @@ def test_other_changes_keep_the_batches_too(tmp_path: Path, name: str) -> None:
         assert any(written) is not made.by_hand
 
 
-@pytest.mark.parametrize("name", ["shuffled", "batches", "a generator", "a collate function", "a lambda", "own loader"])
+@pytest.mark.parametrize(
+    "name", ["shuffled", "batches", "a generator", "a collate function", "a lambda", "own loader"]
+)
 def test_its_workers_give_the_same_too(tmp_path: Path, name: str) -> None:
     made = FORMS[name]
     code = Advice(

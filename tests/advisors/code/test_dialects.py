@@ -51,18 +51,23 @@ def said(path: Path, config: dict[str, Any], **changes: Any) -> str:
          "args = TrainingArguments(per_device_eval_batch_size=8)"),
         ({"framework": "transformers", "phase": "validation"}, {"dataset": Source("packed")},
          "# By hand: Trainer(eval_dataset=packed)"),
-        ({"framework": "transformers"}, {"collate_fn": Source("stack")}, "# By hand: Trainer(data_collator=stack)"),
-        ({"framework": "transformers"}, {"worker_init_fn": DROP}, "# By hand: leave out worker_init_fn"),
+        ({"framework": "transformers"}, {"collate_fn": Source("stack")}, "# By hand: "
+        "Trainer(data_collator=stack)"),
+        ({"framework": "transformers"}, {"worker_init_fn": DROP}, "# By hand: leave out "
+        "worker_init_fn"),
         ({"framework": "transformers"}, {"timeout": 3, "num_workers": 2},
          "# By hand: override Trainer.get_train_dataloader() for timeout=3"),
         ({"framework": "transformers"}, {}, "# The loader stays as it is."),
         ({"made_by": "timm", "framework": "timm"}, {"num_workers": 8},
          "loader = create_loader(dataset, input_size, num_workers=8)"),
-        ({"made_by": "ultralytics"}, {"num_workers": 8, "batch_size": 32}, "model.train(workers=8, batch=32)"),
-        ({"framework": "fastai"}, {"num_workers": 8}, "dls = data_block.dataloaders(source, num_workers=8)"),
+        ({"made_by": "ultralytics"}, {"num_workers": 8, "batch_size": 32}, "model.train(workers=8, "
+        "batch=32)"),
+        ({"framework": "fastai"}, {"num_workers": 8}, "dls = data_block.dataloaders(source, "
+        "num_workers=8)"),
         ({"framework": "accelerate"}, {"num_workers": 2}, f"loader = accelerator.prepare({CALL})"),
         ({"made_by": "accelerate", **SHARD}, {"num_workers": 2},
-         "loader = accelerator.prepare(DataLoader(dataset, batch_size=batch_size, shuffle=True, num_workers=2))"),
+         "loader = accelerator.prepare(DataLoader(dataset, batch_size=batch_size, shuffle=True, "
+         "num_workers=2))"),
         ({"framework": "lightning"}, {"num_workers": 2}, f"loader = {CALL}"),
         ({"made_by": "lightning", **SHARED_OUT}, {"num_workers": 2}, f"loader = {CALL}"),
         ({"framework": "ignite"}, {"num_workers": 2}, f"loader = {CALL}"),
@@ -77,7 +82,9 @@ def said(path: Path, config: dict[str, Any], **changes: Any) -> str:
         ({"framework": "timm"}, {"num_workers": 2}, f"loader = {CALL}"),
     ],
 )  # fmt: skip
-def test_in_its_words(tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], line: str) -> None:
+def test_in_its_words(
+    tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], line: str
+) -> None:
     assert said(tmp_path, config, **changes) == line
 
 
@@ -92,7 +99,10 @@ def test_in_its_words(tmp_path: Path, config: dict[str, Any], changes: dict[str,
         ({"framework": "lightning", "phase": "test"}, "test_dataloader() returns it"),
         ({"framework": "ignite"}, "engine.run()"),
         ({"framework": "ray", **SHARED_OUT}, "import ray.train.torch"),
-        ({"loader": "torch_geometric.loader.dataloader.DataLoader"}, "from torch_geometric.loader import DataLoader"),
+        (
+            {"loader": "torch_geometric.loader.dataloader.DataLoader"},
+            "from torch_geometric.loader import DataLoader",
+        ),
         ({"loader": "monai.data.dataloader.DataLoader"}, "from monai.data import DataLoader"),
     ],
 )
@@ -103,7 +113,9 @@ def test_with_the_place_it_stands_at(tmp_path: Path, config: dict[str, Any], wor
 def test_a_library_whose_loader_is_its_own_is_not_imported_from_torch(tmp_path: Path) -> None:
     from loaderscope.advisors.case.code_text import with_imports
 
-    made = with_imports(code(tmp_path, {"loader": "monai.data.dataloader.DataLoader"}, num_workers=2))
+    made = with_imports(
+        code(tmp_path, {"loader": "monai.data.dataloader.DataLoader"}, num_workers=2)
+    )
     assert "torch.utils.data" not in made
 
 

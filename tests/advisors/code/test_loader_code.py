@@ -38,30 +38,41 @@ STATEFUL = "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader
     ("config", "changes", "code"),
     [
         ({}, {}, "DataLoader(dataset, batch_size=4, shuffle=True)"),
-        ({"sampler": "torch.utils.data.sampler.SequentialSampler"}, {}, "DataLoader(dataset, batch_size=4)"),
+        ({"sampler": "torch.utils.data.sampler.SequentialSampler"}, {}, "DataLoader(dataset, "
+        "batch_size=4)"),
         ({"sampler": "train.Own"}, {}, "DataLoader(dataset, batch_size=4, sampler=sampler)"),
-        ({"batch_sampler": "train.Own", "batch_size": None}, {}, "DataLoader(dataset, batch_sampler=batch_sampler)"),
+        ({"batch_sampler": "train.Own", "batch_size": None}, {}, "DataLoader(dataset, "
+        "batch_sampler=batch_sampler)"),
         ({}, {"num_workers": 2}, "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=2)"),
         (workers_config(2, prefetch_factor=8), {"num_workers": 0},
          "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=0)"),
-        ({"collate_fn": "train.join"}, {}, "DataLoader(dataset, batch_size=4, shuffle=True, collate_fn=join)"),
-        ({"collate_fn": "train.Joiner"}, {}, "DataLoader(dataset, batch_size=4, shuffle=True, collate_fn=collate_fn)"),
-        ({"collate_fn": "f.<lambda>"}, {}, "DataLoader(dataset, batch_size=4, shuffle=True, collate_fn=collate_fn)"),
+        ({"collate_fn": "train.join"}, {}, "DataLoader(dataset, batch_size=4, shuffle=True, "
+        "collate_fn=join)"),
+        ({"collate_fn": "train.Joiner"}, {}, "DataLoader(dataset, batch_size=4, shuffle=True, "
+        "collate_fn=collate_fn)"),
+        ({"collate_fn": "f.<lambda>"}, {}, "DataLoader(dataset, batch_size=4, shuffle=True, "
+        "collate_fn=collate_fn)"),
         ({}, {"batch_sampler": Source("mine(3)")}, "DataLoader(dataset, batch_sampler=mine(3))"),
-        # A loader that was given batches keeps them; their size changes in a batch sampler of torch's own.
-        (GIVEN, {"num_workers": 2}, "DataLoader(dataset, batch_sampler=batch_sampler, num_workers=2)"),
+        # A loader that was given batches keeps them; their size changes in a batch sampler of
+        # torch's own.
+        (GIVEN, {"num_workers": 2}, "DataLoader(dataset, batch_sampler=batch_sampler, "
+        "num_workers=2)"),
         (GIVEN, {"batch_size": 32},
          "DataLoader(\n    dataset,\n"
-         "    batch_sampler=BatchSampler(batch_sampler.sampler, batch_size=32, drop_last=False),\n)"),
+         "    batch_sampler=BatchSampler(batch_sampler.sampler, batch_size=32, "
+         "drop_last=False),\n)"),
         (GIVEN, {"sampler": Source("sampler")},
          "DataLoader(dataset, batch_sampler=BatchSampler(sampler, batch_size=8, drop_last=False))"),
-        ({**GIVEN, "batching": None, "batch_size": None}, {}, "DataLoader(dataset, batch_sampler=batch_sampler)"),
+        ({**GIVEN, "batching": None, "batch_size": None}, {}, "DataLoader(dataset, "
+        "batch_sampler=batch_sampler)"),
         ({"batching": "none", "batch_size": None, "sampler_path": "sampler.sampler"}, {},
          "DataLoader(dataset, batch_size=None, sampler=sampler)"),
         ({"sampler_plain": False}, {}, "DataLoader(dataset, batch_size=4, sampler=sampler)"),
-        ({"generator": True}, {}, "DataLoader(dataset, batch_size=4, shuffle=True, generator=generator)"),
+        ({"generator": True}, {}, "DataLoader(dataset, batch_size=4, shuffle=True, "
+        "generator=generator)"),
         ({"multiprocessing_context": "spawn", "num_workers": 2}, {},
-         "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=2, multiprocessing_context='spawn')"),
+         "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=2, "
+         "multiprocessing_context='spawn')"),
         ({"loader": STATEFUL}, {}, "StatefulDataLoader(dataset, batch_size=4, shuffle=True)"),
         ({"loader": "train.Loader"}, {}, "Loader(dataset, batch_size=4, shuffle=True)"),
         ({"worker_init_fn": "partial(lightning.fabric.utilities.seed.pl_worker_init_function)", "num_workers": 2}, {},
@@ -70,24 +81,41 @@ STATEFUL = "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader
          "DataLoader(dataset, batch_size=4, shuffle=True, collate_fn=collate_fn)"),
         ({"collate_fn": "train.default_collate"}, {},
          "DataLoader(dataset, batch_size=4, shuffle=True, collate_fn=collate_fn)"),
-        ({"drop_last": True}, {"drop_last": DROP}, "DataLoader(dataset, batch_size=4, shuffle=True)"),
+        ({"drop_last": True}, {"drop_last": DROP}, "DataLoader(dataset, batch_size=4, "
+        "shuffle=True)"),
         ({"batch_size": None}, {"shuffle": DROP}, "DataLoader(dataset, batch_size=None)"),
     ],
 )  # fmt: skip
-def test_loader_call(tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], code: str) -> None:
+def test_loader_call(
+    tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], code: str
+) -> None:
     assert call(tmp_path, config, **changes) == code
 
 
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"made_by": "accelerate", "sampler_plain": False}, "Accelerate makes this loader out of yours"),
-        ({"made_by": "lightning", "sampler_plain": False}, "Lightning gives this loader its sampler"),
-        ({"own_constructor": True, "loader": "train.Tokens"}, "Tokens has a constructor of its own"),
-        ({"loader": "other.DataLoader", "own_constructor": True}, "DataLoader has a constructor of its own"),
+        (
+            {"made_by": "accelerate", "sampler_plain": False},
+            "Accelerate makes this loader out of yours",
+        ),
+        (
+            {"made_by": "lightning", "sampler_plain": False},
+            "Lightning gives this loader its sampler",
+        ),
+        (
+            {"own_constructor": True, "loader": "train.Tokens"},
+            "Tokens has a constructor of its own",
+        ),
+        (
+            {"loader": "other.DataLoader", "own_constructor": True},
+            "DataLoader has a constructor of its own",
+        ),
     ],
 )
-def test_a_call_that_is_not_known_is_changed_by_hand(tmp_path: Path, config: dict[str, Any], said: str) -> None:
+def test_a_call_that_is_not_known_is_changed_by_hand(
+    tmp_path: Path, config: dict[str, Any], said: str
+) -> None:
     case = case_of(tmp_path, main_loop(30, fetch=1.0), config=config)
     code = loader_code(case, num_workers=2, worker_init_fn=DROP)
     first, *changes = code.splitlines()
@@ -98,7 +126,9 @@ def test_a_call_that_is_not_known_is_changed_by_hand(tmp_path: Path, config: dic
 
 
 def test_batches_of_the_users_own_change_by_hand(tmp_path: Path) -> None:
-    case = case_of(tmp_path, main_loop(30, fetch=1.0), config={**GIVEN, "batch_sampler": "train.Buckets"})
+    case = case_of(
+        tmp_path, main_loop(30, fetch=1.0), config={**GIVEN, "batch_sampler": "train.Buckets"}
+    )
     assert "your batch sampler" in loader_code(case, batch_size=32)
     assert loader_code(case, num_workers=1) == (
         "# yours, as in your own call: batch_sampler\n"
@@ -107,19 +137,28 @@ def test_batches_of_the_users_own_change_by_hand(tmp_path: Path) -> None:
 
 
 def test_what_the_user_must_have_at_hand_is_named(tmp_path: Path) -> None:
-    config = {"sampler_plain": False, "generator": True, "collate_fn": "train.Joiner", "loader": "train.Loader"}
+    config = {
+        "sampler_plain": False,
+        "generator": True,
+        "collate_fn": "train.Joiner",
+        "loader": "train.Loader",
+    }
     code = loader_code(case_of(tmp_path, main_loop(30, fetch=1.0), config=config))
-    assert code.startswith("# yours, as in your own call: Loader, sampler, collate_fn, generator\nloader = Loader(")
+    assert code.startswith(
+        "# yours, as in your own call: Loader, sampler, collate_fn, generator\nloader = Loader("
+    )
 
 
 @pytest.mark.parametrize(
     ("code", "complete"),
     [
-        ("loader = DataLoader(dataset)", "from torch.utils.data import DataLoader\n\nloader = DataLoader(dataset)"),
+        ("loader = DataLoader(dataset)", "from torch.utils.data import DataLoader\n\nloader = "
+        "DataLoader(dataset)"),
         ("import torch\n\nx = default_convert(1)\n",
          "import torch\nfrom torch.utils.data import default_convert\n\nx = default_convert(1)\n"),
         ("from torch.utils.data import DataLoader\n\nloader = StatefulDataLoader(Sampler())\n",
-         "from torchdata.stateful_dataloader import StatefulDataLoader\nfrom torch.utils.data import Sampler\n\n"
+         "from torchdata.stateful_dataloader import StatefulDataLoader\nfrom torch.utils.data "
+         "import Sampler\n\n"
          "loader = StatefulDataLoader(Sampler())\n"),
         ("def default_collate(x):\n    return x\ny = default_collate(1)\n", None),
         ("# DataLoader stays\n", None),
@@ -133,14 +172,20 @@ def test_code_imports_what_it_uses(code: str, complete: str | None) -> None:
 
 
 def test_a_long_call_has_an_argument_a_line(tmp_path: Path) -> None:
-    config = workers_config(4, pin_memory=True, drop_last=True, persistent_workers=True, prefetch_factor=4)
+    config = workers_config(
+        4, pin_memory=True, drop_last=True, persistent_workers=True, prefetch_factor=4
+    )
     code = loader_code(case_of(tmp_path, main_loop(30, fetch=1.0), config=config))
-    assert code.startswith("loader = DataLoader(\n    dataset,\n    batch_size=4,\n") and code.endswith("\n)")
+    assert code.startswith(
+        "loader = DataLoader(\n    dataset,\n    batch_size=4,\n"
+    ) and code.endswith("\n)")
     ast.parse(code)
 
 
 def test_hostile_values_are_literals(tmp_path: Path) -> None:
-    code = call(tmp_path, {"batch_size": "1); import os; (", "prefetch_factor": "x", "num_workers": 2})
+    code = call(
+        tmp_path, {"batch_size": "1); import os; (", "prefetch_factor": "x", "num_workers": 2}
+    )
     assert ast.parse(code).body[0].value.keywords[0].value.value == "1); import os; ("  # type: ignore[attr-defined]
 
 

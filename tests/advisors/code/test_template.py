@@ -11,7 +11,9 @@ from loaderscope.advisors.code import template, templates
 from loaderscope.advisors.code.template import code_from, definitions, whole
 
 FILES = sorted(
-    path for path in Path(templates.__path__[0]).glob("*.py") if path.stem not in ("__init__", "placeholders")
+    path
+    for path in Path(templates.__path__[0]).glob("*.py")
+    if path.stem not in ("__init__", "placeholders")
 )
 
 
@@ -30,7 +32,8 @@ def test_imports_are_those_that_are_used_in_their_groups() -> None:
         ("list", "return [torch.cat(column).index_select(0, back) for column in zip(*pieces)]"),
         (
             "dict",
-            "return {key: torch.cat([piece[key] for piece in pieces]).index_select(0, back) for key in pieces[0]}",
+            "return {key: torch.cat([piece[key] for piece in pieces]).index_select(0, back) for "
+            "key in pieces[0]}",
         ),
     ],
 )
@@ -56,7 +59,9 @@ def test_all_of_a_template_is_its_text_below_the_docstring() -> None:
     assert code.startswith("import os\nimport sys\n\nfor name in (")
     assert "from torch.utils.data import DataLoader\n\ntry:\n" in code
     assert code.endswith("setNumThreads(0)\n\n\nloader = mine  # data set: Rows\n")
-    assert "\n    seed(worker_id)  # yours, as before\n" in whole("threads", OWN_INIT="seed", LOADER="", DATASET="")
+    assert "\n    seed(worker_id)  # yours, as before\n" in whole(
+        "threads", OWN_INIT="seed", LOADER="", DATASET=""
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -64,8 +69,12 @@ def test_every_placeholder_is_declared(path: Path) -> None:
     """Else it would be pasted as it stands."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     told = ast.parse((path.parent / "placeholders.py").read_text(encoding="utf-8"))
-    declared = {n.id for n in ast.walk(told) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    declared = {
+        n.id for n in ast.walk(told) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
     used = {
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in declared and node.id.isupper()
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id in declared and node.id.isupper()
     }
     assert used <= template._placeholders(tree) <= declared

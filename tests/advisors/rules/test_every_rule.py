@@ -1,4 +1,5 @@
-"""What holds of all rules: each has its documentation, its tests, and says nothing where nothing was measured."""
+"""What holds of all rules: each has its documentation, its tests, and says nothing where nothing
+was measured."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ SECTIONS = ("What it looks for", "Why it matters", "What to change", "When not t
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_documented(name: str) -> None:
-    """`loaderscope rules NAME` prints a summary of one line, and four sections with something in each."""
+    """`loaderscope rules NAME` prints a summary of one line, and four sections with something in
+    each."""
     lines = rule(name).doc.splitlines()
     assert lines[0].endswith(".") and lines[1] == ""
     places = [lines.index(section) for section in SECTIONS]

@@ -1,4 +1,5 @@
-"""Stack samples as code: which are a loader's, which functions and lines are hot, and the flame graph."""
+"""Stack samples as code: which are a loader's, which functions and lines are hot, and the flame
+graph."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ from loaderscope.profiler.store.stacks.stack_samples import Frame, Stack, StackC
 from stack_cases import OWN, add_workers, burst, with_bursts
 
 GETITEM = f"Pictures.__getitem__ {OWN}:41"
-DECODE = f"{GETITEM} > Image.convert site/PIL/Image.py:1067 > ImageFile.load site/PIL/ImageFile.py:425"
+DECODE = (
+    f"{GETITEM} > Image.convert site/PIL/Image.py:1067 > ImageFile.load site/PIL/ImageFile.py:425"
+)
 
 
 @pytest.fixture
@@ -42,18 +45,29 @@ def code(run: Run, number: int = 0, here: str = "nowhere") -> Code:
     return found
 
 
-def test_what_is_innermost_and_what_it_is_part_of(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+def test_what_is_innermost_and_what_it_is_part_of(
+    recorded: tuple[RunBuilder, ProcessBuilder],
+) -> None:
     loader_in(recorded[1])
-    run = with_bursts(recorded[0].path, burst((4000, "fetch", DECODE, 71), (4000, "fetch", GETITEM, 29)))
+    run = with_bursts(
+        recorded[0].path, burst((4000, "fetch", DECODE, 71), (4000, "fetch", GETITEM, 29))
+    )
 
     stage = code(run).stages["fetch"]
 
     assert stage.samples == 100
     load, own = stage.hot
-    assert (load.function, load.library, load.line, load.own) == ("ImageFile.load", "PIL", 425, False)
+    assert (load.function, load.library, load.line, load.own) == (
+        "ImageFile.load",
+        "PIL",
+        425,
+        False,
+    )
     assert (load.share, load.total_share, load.called_from) == (0.71, 0.71, "patches.py:41")
     assert (own.share, own.total_share, own.own, own.library) == (0.29, 1.0, True, None)
-    assert load.low == pytest.approx(0.614, abs=1e-3) and load.high == pytest.approx(0.790, abs=1e-3)
+    assert load.low == pytest.approx(0.614, abs=1e-3) and load.high == pytest.approx(
+        0.790, abs=1e-3
+    )
     assert stage.libraries == {"PIL": 0.71, "": 0.29}
     (line,) = stage.lines
     assert (line.line, line.share, line.total_share) == (41, 0.29, 1.0)
@@ -61,7 +75,10 @@ def test_what_is_innermost_and_what_it_is_part_of(recorded: tuple[RunBuilder, Pr
 
 def test_recursion_counts_once_a_stack(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
     loader_in(recorded[1])
-    deep = f"{GETITEM} > deepcopy std/copy.py:146 > _deepcopy_list std/copy.py:206 > deepcopy std/copy.py:146"
+    deep = (
+        f"{GETITEM} > deepcopy std/copy.py:146 > _deepcopy_list std/copy.py:206 > deepcopy "
+        "std/copy.py:146"
+    )
     run = with_bursts(recorded[0].path, burst((4000, "fetch", deep, 10)))
 
     (hot,) = code(run).stages["fetch"].hot
@@ -69,10 +86,14 @@ def test_recursion_counts_once_a_stack(recorded: tuple[RunBuilder, ProcessBuilde
     assert (hot.function, hot.library, hot.total_share) == ("deepcopy", "copy", 1.0)
 
 
-def test_several_lines_of_one_function_are_one_function(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+def test_several_lines_of_one_function_are_one_function(
+    recorded: tuple[RunBuilder, ProcessBuilder],
+) -> None:
     loader_in(recorded[1])
     first, second = (f"Pictures.__getitem__ {OWN}:{line}" for line in (41, 42))
-    run = with_bursts(recorded[0].path, burst((4000, "fetch", first, 3), (4000, "fetch", second, 7)))
+    run = with_bursts(
+        recorded[0].path, burst((4000, "fetch", first, 3), (4000, "fetch", second, 7))
+    )
 
     stage = code(run).stages["fetch"]
 
@@ -80,18 +101,26 @@ def test_several_lines_of_one_function_are_one_function(recorded: tuple[RunBuild
     assert [(line.line, line.share) for line in stage.lines] == [(42, 0.7), (41, 0.3)]
 
 
-@pytest.mark.parametrize("inner", [f"Pictures.__getitem__.<locals>.<listcomp> {OWN}:44", f"<listcomp> {OWN}:44"])
-def test_a_comprehension_is_a_part_of_its_function(recorded: tuple[RunBuilder, ProcessBuilder], inner: str) -> None:
+@pytest.mark.parametrize(
+    "inner", [f"Pictures.__getitem__.<locals>.<listcomp> {OWN}:44", f"<listcomp> {OWN}:44"]
+)
+def test_a_comprehension_is_a_part_of_its_function(
+    recorded: tuple[RunBuilder, ProcessBuilder], inner: str
+) -> None:
     loader_in(recorded[1])
     run = with_bursts(recorded[0].path, burst((4000, "fetch", f"{GETITEM} > {inner}", 5)))
 
     stage = code(run).stages["fetch"]
 
-    assert [(spot.function, spot.line, spot.share) for spot in stage.hot] == [("Pictures.__getitem__", 44, 1.0)]
+    assert [(spot.function, spot.line, spot.share) for spot in stage.hot] == [
+        ("Pictures.__getitem__", 44, 1.0)
+    ]
     assert len(stage.flame) == 1
 
 
-def test_compiled_code_belongs_to_the_own_line_that_calls_it(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+def test_compiled_code_belongs_to_the_own_line_that_calls_it(
+    recorded: tuple[RunBuilder, ProcessBuilder],
+) -> None:
     loader_in(recorded[1])
     run = with_bursts(
         recorded[0].path,
@@ -101,7 +130,9 @@ def test_compiled_code_belongs_to_the_own_line_that_calls_it(recorded: tuple[Run
     found = code(run)
     stage = found.stages["fetch"]
 
-    assert found.native and [(s.function, s.library, s.native) for s in stage.hot] == [("inflate", "libz", True)]
+    assert found.native and [(s.function, s.library, s.native) for s in stage.hot] == [
+        ("inflate", "libz", True)
+    ]
     assert stage.lines[0].share == 1.0 and stage.hot[0].line is None
 
 
@@ -111,7 +142,13 @@ def test_bursts_add_up(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
 
     found = code(with_bursts(recorded[0].path, one, other))
 
-    assert (found.bursts, found.samples, found.seconds, found.rate_hz, found.reason) == (2, 40, 16.0, 25.0, None)
+    assert (found.bursts, found.samples, found.seconds, found.rate_hz, found.reason) == (
+        2,
+        40,
+        16.0,
+        25.0,
+        None,
+    )
     assert found.stages["fetch"].hot[0].share == 0.75
 
 
@@ -119,7 +156,8 @@ def test_each_loader_gets_its_own_workers(recorded: tuple[RunBuilder, ProcessBui
     run, process = recorded
     loader_in(process, workers=1)
     loader_in(process, workers=1)
-    # The process id of the second loader's worker was the first's before, and is a third one's after the burst.
+    # The process id of the second loader's worker was the first's before, and is a third one's
+    # after the burst.
     add_workers(process.path, (T0, 0, 51), (T0 + 1, 0, 52), (T0 + 2, 1, 51), (T0 + 10**12, 0, 51))
     made = burst(
         (51, "fetch", GETITEM, 5),
@@ -129,18 +167,28 @@ def test_each_loader_gets_its_own_workers(recorded: tuple[RunBuilder, ProcessBui
     )
     opened = with_bursts(run.path, made)
 
-    assert code(opened, 0).stages["fetch"].samples == 7 and code(opened, 1).stages["fetch"].samples == 5
+    assert (
+        code(opened, 0).stages["fetch"].samples == 7
+        and code(opened, 1).stages["fetch"].samples == 5
+    )
     assert set(code(opened, 0).stages) == {"fetch"}
 
 
-def test_main_belongs_to_the_loader_that_was_iterated(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+def test_main_belongs_to_the_loader_that_was_iterated(
+    recorded: tuple[RunBuilder, ProcessBuilder],
+) -> None:
     run, process = recorded
     loader_in(process)
     loader_in(process, start_ns=T0 + 60_000 * MS)
     opened = with_bursts(run.path, burst((4000, "wait", GETITEM, 4), (4000, "fetch", GETITEM, 6)))
 
-    assert {name: stage.samples for name, stage in code(opened).stages.items()} == {"fetch": 6, "wait": 4}
-    assert code(opened, 1).reason == "no burst of stack samples was taken while this loader was in use"
+    assert {name: stage.samples for name, stage in code(opened).stages.items()} == {
+        "fetch": 6,
+        "wait": 4,
+    }
+    assert (
+        code(opened, 1).reason == "no burst of stack samples was taken while this loader was in use"
+    )
 
 
 def test_workers_mean_that_main_does_not_fetch(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
@@ -154,7 +202,9 @@ def inspected(name: str, file: str) -> Mapping[str, Any]:
     return {"dataset": {"type": f"train.{name}", "name": name, "file": file, "line": 40}}
 
 
-def test_two_loaders_in_main_are_told_apart_by_their_data_sets(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+def test_two_loaders_in_main_are_told_apart_by_their_data_sets(
+    recorded: tuple[RunBuilder, ProcessBuilder],
+) -> None:
     run, process = recorded
     loader_in(process, inspection=inspected("Pictures", OWN))
     loader_in(process, inspection=inspected("Labels", OWN))
@@ -175,16 +225,24 @@ def test_what_cannot_be_told_apart_is_said(recorded: tuple[RunBuilder, ProcessBu
     assert found.reason is not None and "100 % of the samples may be another's" in found.reason
 
 
-def test_the_gil_is_that_of_the_processes_of_the_stage(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+def test_the_gil_is_that_of_the_processes_of_the_stage(
+    recorded: tuple[RunBuilder, ProcessBuilder],
+) -> None:
     run, process = recorded
     loader_in(process, workers=2)
     add_workers(process.path, (T0, 0, 51), (T0, 0, 52))
     made = burst(
-        (51, "fetch", GETITEM, 10), (52, "fetch", GETITEM, 30), (4000, "wait", GETITEM, 5), gil={51: 1.0, 52: 0.2}
+        (51, "fetch", GETITEM, 10),
+        (52, "fetch", GETITEM, 30),
+        (4000, "wait", GETITEM, 5),
+        gil={51: 1.0, 52: 0.2},
     )
     found = code(with_bursts(run.path, made))
 
-    assert found.stages["fetch"].gil_share == pytest.approx(0.4) and found.stages["wait"].gil_share is None
+    assert (
+        found.stages["fetch"].gil_share == pytest.approx(0.4)
+        and found.stages["wait"].gil_share is None
+    )
 
 
 def test_another_hosts_bursts_are_not_mine(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
@@ -214,7 +272,9 @@ def test_a_run_without_any_says_nothing(recorded: tuple[RunBuilder, ProcessBuild
     assert build_report(run).loaders[0].code is None
 
 
-def test_frames_that_are_not_there_are_left_out(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+def test_frames_that_are_not_there_are_left_out(
+    recorded: tuple[RunBuilder, ProcessBuilder],
+) -> None:
     loader_in(recorded[1])
     torn = StackCapture(0, T0, T0 + MS, 25.0, False, "steady", (Frame("f", OWN, 1),),
                  (Stack(4000, "m", "fetch", (0, 7), 3), Stack(4000, "m", "fetch", (0,), 2),
@@ -225,11 +285,15 @@ def test_frames_that_are_not_there_are_left_out(recorded: tuple[RunBuilder, Proc
     assert stage.samples == 3 and stage.hot[0].share == pytest.approx(2 / 3)
 
 
-def test_the_flame_graph_is_a_tree_of_what_is_wide_enough(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+def test_the_flame_graph_is_a_tree_of_what_is_wide_enough(
+    recorded: tuple[RunBuilder, ProcessBuilder],
+) -> None:
     loader_in(recorded[1])
     thin = f"{GETITEM} > thin {OWN}:90"
     made = burst(
-        (4000, "fetch", DECODE, 700), (4000, "fetch", f"{GETITEM} > crop {OWN}:80", 298), (4000, "fetch", thin, 2)
+        (4000, "fetch", DECODE, 700),
+        (4000, "fetch", f"{GETITEM} > crop {OWN}:80", 298),
+        (4000, "fetch", thin, 2),
     )
 
     flame = code(with_bursts(recorded[0].path, made)).stages["fetch"].flame
@@ -245,9 +309,13 @@ def test_the_flame_graph_is_a_tree_of_what_is_wide_enough(recorded: tuple[RunBui
 def test_a_flame_graph_has_bounds(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
     loader_in(recorded[1])
     deep = " > ".join(f"f{n} {OWN}:{n}" for n in range(MAX_NODES + 300))
-    flame = code(with_bursts(recorded[0].path, burst((4000, "fetch", deep, 5)))).stages["fetch"].flame
+    flame = (
+        code(with_bursts(recorded[0].path, burst((4000, "fetch", deep, 5)))).stages["fetch"].flame
+    )
 
-    assert len(flame) == MAX_NODES and all(node.parent == place - 1 for place, node in enumerate(flame))
+    assert len(flame) == MAX_NODES and all(
+        node.parent == place - 1 for place, node in enumerate(flame)
+    )
 
 
 def test_lines_have_their_recorded_source(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
@@ -296,7 +364,9 @@ def test_other_files_are_never_read(tmp_path: Path, file: str) -> None:
     assert code(run, here="elsewhere").stages["fetch"].lines[0].text is None
 
 
-def test_the_report_with_code_goes_through_json(recorded: tuple[RunBuilder, ProcessBuilder]) -> None:
+def test_the_report_with_code_goes_through_json(
+    recorded: tuple[RunBuilder, ProcessBuilder],
+) -> None:
     loader_in(recorded[1])
     report = build_report(with_bursts(recorded[0].path, burst((4000, "fetch", DECODE, 71))))
 
@@ -306,7 +376,13 @@ def test_the_report_with_code_goes_through_json(recorded: tuple[RunBuilder, Proc
 
 @pytest.mark.parametrize(
     ("count", "samples", "low", "high"),
-    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662), (0, 0, 0.0, 1.0)],
+    [
+        (0, 10, 0.0, 0.2775),
+        (5, 10, 0.2366, 0.7634),
+        (10, 10, 0.7225, 1.0),
+        (81, 263, 0.2553, 0.3662),
+        (0, 0, 0.0, 1.0),
+    ],
 )
 def test_wilsons_interval(count: int, samples: int, low: float, high: float) -> None:
     # 81 of 263: Newcombe 1998, Statistics in Medicine 17, table I.
@@ -325,9 +401,15 @@ def test_transforms_have_their_part_of_the_fetching_they_were_timed_in(
     )
 
     found = transforms_of(
-        replace(loader, looks=SampledFetches(chains=chains, chain_samples=10, chain_fetch_ns=10_000_000)), {}
+        replace(
+            loader, looks=SampledFetches(chains=chains, chain_samples=10, chain_fetch_ns=10_000_000)
+        ),
+        {},
     )
 
-    assert [(t.name, t.mean_us, t.share) for t in found] == [("Resize", 600.0, 0.6), ("ToTensor", 200.0, 0.2)]
+    assert [(t.name, t.mean_us, t.share) for t in found] == [
+        ("Resize", 600.0, 0.6),
+        ("ToTensor", 200.0, 0.2),
+    ]
     unknown = transforms_of(replace(loader, looks=SampledFetches(chains=chains)), {})
     assert unknown[0].share is None

@@ -22,12 +22,19 @@ def found(
     run.process().loader(loop(50, wait, compute, **columns), config={"num_workers": workers})
     opened = open_run(run.path)
     process = opened.processes[0]
-    return capacities(opened, process, process.loaders[0], stages(process.loaders[0], process.device), cpus)
+    return capacities(
+        opened, process, process.loaders[0], stages(process.loaders[0], process.device), cpus
+    )
 
 
 def test_without_workers_one_batch_after_another(tmp_path: Path) -> None:
     figures, limit = found(
-        tmp_path, index_ns=MS, fetch_ns=8 * MS, fetch_cpu_ns=0, collate_ns=2 * MS, collate_cpu_ns=2 * MS
+        tmp_path,
+        index_ns=MS,
+        fetch_ns=8 * MS,
+        fetch_cpu_ns=0,
+        collate_ns=2 * MS,
+        collate_cpu_ns=2 * MS,
     )
     assert figures["index"].batches_per_s == pytest.approx(1000)
     assert figures["fetch+collate"].batches_per_s == pytest.approx(100)
@@ -39,7 +46,14 @@ def test_without_workers_one_batch_after_another(tmp_path: Path) -> None:
 
 def test_workers_that_wait_are_as_fast_as_they_are_many(tmp_path: Path) -> None:
     figures, limit = found(
-        tmp_path, cpus=2, workers=8, fetch_ns=20 * MS, fetch_cpu_ns=MS, pack_ns=MS, unpack_ns=MS // 2, t_fetch_ns=1
+        tmp_path,
+        cpus=2,
+        workers=8,
+        fetch_ns=20 * MS,
+        fetch_cpu_ns=MS,
+        pack_ns=MS,
+        unpack_ns=MS // 2,
+        t_fetch_ns=1,
     )
     assert figures["workers"].batches_per_s == pytest.approx(400)
     assert figures["pack"].batches_per_s == pytest.approx(8000)
@@ -48,14 +62,18 @@ def test_workers_that_wait_are_as_fast_as_they_are_many(tmp_path: Path) -> None:
 
 
 def test_workers_that_compute_are_as_fast_as_the_cores(tmp_path: Path) -> None:
-    figures, limit = found(tmp_path, cpus=2, workers=8, fetch_ns=40 * MS, fetch_cpu_ns=20 * MS, t_fetch_ns=1)
+    figures, limit = found(
+        tmp_path, cpus=2, workers=8, fetch_ns=40 * MS, fetch_cpu_ns=20 * MS, t_fetch_ns=1
+    )
     assert figures["workers"].batches_per_s == pytest.approx(100)
     assert "limited by 2 CPUs" in figures["workers"].how
     assert limit == "workers"
 
 
 def test_unknown_cores_limit_nothing(tmp_path: Path) -> None:
-    figures, _ = found(tmp_path, cpus=None, workers=8, fetch_ns=40 * MS, fetch_cpu_ns=20 * MS, t_fetch_ns=1)
+    figures, _ = found(
+        tmp_path, cpus=None, workers=8, fetch_ns=40 * MS, fetch_cpu_ns=20 * MS, t_fetch_ns=1
+    )
     assert figures["workers"].batches_per_s == pytest.approx(200)
 
 

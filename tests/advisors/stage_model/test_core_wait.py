@@ -15,7 +15,9 @@ from loaderscope.profiler.store.run.run_reader import open_run
 S = 1_000 * MS
 
 
-def sample(at_s: float, pid: int, role: int, cpu_s: float, delay_s: float, **values: Any) -> dict[str, Any]:
+def sample(
+    at_s: float, pid: int, role: int, cpu_s: float, delay_s: float, **values: Any
+) -> dict[str, Any]:
     return {
         "t_ns": T0 + round(at_s * S), "pid": pid, "owner_pid": 4000, "role": role, "loader": 0 if role else -1,
         "worker": 0 if role else -1, "cpu_user_ns": round(cpu_s * S), "cpu_system_ns": 0,
@@ -48,7 +50,9 @@ def test_the_ratio_is_of_waiting_ready_to_waiting_ready_and_computing(runs_dir: 
 
 
 def test_samples_outside_the_loop_do_not_count(runs_dir: Path) -> None:
-    run = recorded(runs_dir, [sample(t, 5001, 1, cpu_s=t, delay_s=0 if t < 20 else 100) for t in (1, 9, 20)])
+    run = recorded(
+        runs_dir, [sample(t, 5001, 1, cpu_s=t, delay_s=0 if t < 20 else 100) for t in (1, 9, 20)]
+    )
     assert core_wait_ratio(run, run.processes[0], run.loaders[0], in_main=False) == 0
 
 
@@ -57,7 +61,9 @@ def test_samples_outside_the_loop_do_not_count(runs_dir: Path) -> None:
     [
         [],
         [sample(1, 5001, 1, cpu_s=1, delay_s=1)],  # one sample says nothing of growth
-        [sample(t, 5001, 1, cpu_s=t, delay_s=t, run_delay_ns=-1) for t in (1, 9)],  # not counted on this system
+        [
+            sample(t, 5001, 1, cpu_s=t, delay_s=t, run_delay_ns=-1) for t in (1, 9)
+        ],  # not counted on this system
         [sample(t, 5001, 1, cpu_s=t * 0.001, delay_s=t) for t in (1, 9)],  # hardly computed at all
     ],
 )
@@ -67,17 +73,23 @@ def test_what_was_not_measured_is_unknown(runs_dir: Path, samples: list[dict[str
 
 
 def test_the_report_divides_idle_time_into_waiting_for_a_core_and_the_rest(runs_dir: Path) -> None:
-    run = recorded(runs_dir, [sample(t, 5001, 1, cpu_s=t * 0.2, delay_s=t * 0.2) for t in (1, 4, 9)])
+    run = recorded(
+        runs_dir, [sample(t, 5001, 1, cpu_s=t * 0.2, delay_s=t * 0.2) for t in (1, 4, 9)]
+    )
     waiting = build_report(run).loaders[0].waiting
     assert waiting is not None
     assert waiting.fetch_idle_share == pytest.approx(0.75)
-    assert waiting.fetch_core_wait_share == pytest.approx(0.25)  # 10 ms of CPU time took 20 ms of a shared core
+    assert waiting.fetch_core_wait_share == pytest.approx(
+        0.25
+    )  # 10 ms of CPU time took 20 ms of a shared core
 
 
 @pytest.mark.parametrize(
     ("idle", "ratio", "left"),
     [(0.75, 0.5, 0.5), (0.75, 0.0, 0.75), (0.75, 0.9, 0.0), (0.75, None, 0.75), (None, 0.5, None)],
 )
-def test_what_is_left_is_never_negative(idle: float | None, ratio: float | None, left: float | None) -> None:
+def test_what_is_left_is_never_negative(
+    idle: float | None, ratio: float | None, left: float | None
+) -> None:
     found = waiting_share(idle, ratio)
     assert found == (None if left is None else pytest.approx(left))

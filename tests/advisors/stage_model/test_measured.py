@@ -1,4 +1,5 @@
-"""A negative value was not measured: it counts for nothing, and where all are negative there is no figure."""
+"""A negative value was not measured: it counts for nothing, and where all are negative there is no
+figure."""
 
 from __future__ import annotations
 

@@ -28,10 +28,13 @@ def recorded(
     ranks: int | None = None,
     **host: Any,
 ) -> Any:
-    """A loop of 10 s without workers, which fetches for 40 ms of each 50 ms step, on a machine of eight cores."""
+    """A loop of 10 s without workers, which fetches for 40 ms of each 50 ms step, on a machine of
+    eight cores."""
     run = RunBuilder(runs)
     facts: dict[str, Any] = {"local_world_size": ranks} | ({} if cpus is None else {"cpus": cpus})
-    run.process(**facts).loader(loop(200, 40, 10, fetch_ns=40 * MS, fetch_cpu_ns=40 * MS), config={"num_workers": 0})
+    run.process(**facts).loader(
+        loop(200, 40, 10, fetch_ns=40 * MS, fetch_cpu_ns=40 * MS), config={"num_workers": 0}
+    )
     times = [T0 + round(n * seconds / 20 * S) for n in range(21)]
     run.system(
         machine=[
@@ -81,7 +84,13 @@ def test_time_that_the_hypervisor_took_is_nobodys(runs_dir: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "how", [{"seconds": 0.3}, {"ranks": 2}, {"cores": [], "cpus": "0-3"}, {"machine": {"cpu_user_pct": float("nan")}}]
+    "how",
+    [
+        {"seconds": 0.3},
+        {"ranks": 2},
+        {"cores": [], "cpus": "0-3"},
+        {"machine": {"cpu_user_pct": float("nan")}},
+    ],
 )
 def test_what_was_not_measured_is_unknown(runs_dir: Path, how: dict[str, Any]) -> None:
     assert share(recorded(runs_dir, 50.0, **how)) is None

@@ -24,7 +24,13 @@ def test_mean_percentiles_and_share(tmp_path: Path) -> None:
     rows = loop(101, wait_ms=2, compute_ms=6, fetch_ns=lambda n, t, w: n * 1000)
     found = stages(loader_of(tmp_path, rows), None)
     fetch = found["fetch"]
-    assert (fetch.count, fetch.mean_us, fetch.p50_us, fetch.p95_us, fetch.p99_us) == (101, 50, 50, 95, 99)
+    assert (fetch.count, fetch.mean_us, fetch.p50_us, fetch.p95_us, fetch.p99_us) == (
+        101,
+        50,
+        50,
+        95,
+        99,
+    )
     assert fetch.total_s == pytest.approx(101 * 50e-6)
     assert found["wait"].share == pytest.approx(0.25)
     assert found["compute"].share == pytest.approx(0.75)
@@ -63,7 +69,8 @@ def test_only_folded_detail_is_left() -> None:
 
 
 def test_cpu_time_is_related_to_the_batches_it_was_measured_on(tmp_path: Path) -> None:
-    """Detail is taken of the slow batches first: their CPU mean must not be held against the mean of all."""
+    """Detail is taken of the slow batches first: their CPU mean must not be held against the mean
+    of all."""
     rows = loop(
         100,
         wait_ms=1,
@@ -106,12 +113,24 @@ def test_startup_is_an_epochs_not_a_batchs(tmp_path: Path) -> None:
         ("pack", {}, None, "no workers"),
         ("pin", {}, None, "pin_memory is off"),
         ("pin", {"config": {"pin_memory": True}}, None, "not measured"),
-        ("collate", {"config": {"batch_size": None}}, None, "batch_size=None: the data set makes the batches"),
-        ("fetch", {"kind": "iterable"}, None, "not a DataLoader: only waiting and computing are seen"),
+        (
+            "collate",
+            {"config": {"batch_size": None}},
+            None,
+            "batch_size=None: the data set makes the batches",
+        ),
+        (
+            "fetch",
+            {"kind": "iterable"},
+            None,
+            "not a DataLoader: only waiting and computing are seen",
+        ),
         ("stall", {}, None, "no device: equals wait"),
     ],
 )
-def test_reasons(tmp_path: Path, name: str, facts: dict[str, object], device: str | None, reason: str) -> None:
+def test_reasons(
+    tmp_path: Path, name: str, facts: dict[str, object], device: str | None, reason: str
+) -> None:
     found = stages(loader_of(tmp_path, loop(5), **facts), device)[name]
     assert found.reason == reason
     assert (found.count == 0) == (found.mean_us is None) == (name != "stall")

@@ -10,7 +10,13 @@ import pytest
 
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.schema.report_model import Basis, Verdict
-from loaderscope.advisors.stage_model.verdict import first_of_epoch, headroom, lost_time, share_with_range, verdict
+from loaderscope.advisors.stage_model.verdict import (
+    first_of_epoch,
+    headroom,
+    lost_time,
+    share_with_range,
+    verdict,
+)
 from loaderscope.profiler.store.run.run import LoaderRun
 from loaderscope.profiler.store.run.run_reader import open_run
 
@@ -49,7 +55,14 @@ def test_too_short_says_what_to_do(tmp_path: Path, batches: int, short: bool) ->
 def test_the_first_batch_of_each_epoch_is_set_apart(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = []
     for epoch in range(3):
-        rows += loop(40, wait_ms=1, compute_ms=99, epoch=epoch, start_ns=T0 + epoch * 10**11, first_wait_ms=300)
+        rows += loop(
+            40,
+            wait_ms=1,
+            compute_ms=99,
+            epoch=epoch,
+            start_ns=T0 + epoch * 10**11,
+            first_wait_ms=300,
+        )
     found, basis = judge(tmp_path, rows)
     assert basis.stall_share == pytest.approx(0.01)
     assert found == "compute-bound"
@@ -59,7 +72,14 @@ def test_the_first_batch_of_each_epoch_is_set_apart(tmp_path: Path) -> None:
 def test_repeated_epoch_starts_alone_make_a_loop_input_bound(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = []
     for epoch in range(5):
-        rows += loop(20, wait_ms=0.1, compute_ms=10, epoch=epoch, start_ns=T0 + epoch * 10**11, first_wait_ms=500)
+        rows += loop(
+            20,
+            wait_ms=0.1,
+            compute_ms=10,
+            epoch=epoch,
+            start_ns=T0 + epoch * 10**11,
+            first_wait_ms=500,
+        )
     found, basis = judge(tmp_path, rows)
     assert found == "input-bound"
     assert basis.sentence.startswith("Epoch starts cost ")
@@ -91,9 +111,13 @@ def test_on_a_device_only_stall_is_lost(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("unread", "expected"), [(60, "compute-bound"), (400, "input-bound")])
-def test_batches_that_the_device_has_yet_to_reach_do_not_count(tmp_path: Path, unread: int, expected: str) -> None:
+def test_batches_that_the_device_has_yet_to_reach_do_not_count(
+    tmp_path: Path, unread: int, expected: str
+) -> None:
     # Unless there are more of them than can be waiting for it: then nobody times it any more.
-    rows = loop(500, wait_ms=9, compute_ms=1, stall_ns=lambda n, t, w: 0 if n < 500 - unread else -1)
+    rows = loop(
+        500, wait_ms=9, compute_ms=1, stall_ns=lambda n, t, w: 0 if n < 500 - unread else -1
+    )
     assert judge(tmp_path, rows)[0] == expected
 
 
@@ -126,7 +150,8 @@ def test_a_verdict_near_a_threshold_is_of_low_confidence(tmp_path: Path) -> None
 
 
 def test_the_range_covers_the_true_share() -> None:
-    """Correlated steps (slow phases) must widen it: coverage over many made-up runs, 95 % nominal."""
+    """Correlated steps (slow phases) must widen it: coverage over many made-up runs, 95 %
+    nominal."""
     rng = np.random.default_rng(7)
     covered = 0
     for _ in range(300):

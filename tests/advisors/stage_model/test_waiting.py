@@ -29,7 +29,8 @@ def seconds(found: Waiting) -> dict[str, float]:
 
 
 def history(ms_before_next: float, **parts: float) -> dict[str, Any]:
-    """Columns of a batch whose fetching began so long before next(), all in ms; `queued` is derived when absent."""
+    """Columns of a batch whose fetching began so long before next(), all in ms; `queued` is derived
+    when absent."""
     fetch, collate, pack = parts.get("fetch", 0), parts.get("collate", 0), parts.get("pack", 0)
     unpack, pin = parts.get("unpack", 0), parts.get("pin")
     wait = parts["wait"]
@@ -56,7 +57,12 @@ def after_the_first(found: dict[str, float], first_wait: float) -> dict[str, flo
 
 def test_without_workers_waiting_is_the_work_itself(tmp_path: Path) -> None:
     rows = loop(10, wait_ms=10, index_ns=1 * MS, fetch_ns=6 * MS, collate_ns=2 * MS)
-    assert seconds(waiting_of(tmp_path, rows)) == {"index": 10, "fetch": 60, "collate": 20, "other": 10}
+    assert seconds(waiting_of(tmp_path, rows)) == {
+        "index": 10,
+        "fetch": 60,
+        "collate": 20,
+        "other": 10,
+    }
 
 
 def test_without_workers_parts_never_exceed_the_wait(tmp_path: Path) -> None:
@@ -86,7 +92,9 @@ def test_with_workers_the_wait_is_laid_over_the_batchs_history(
     tmp_path: Path, before: float, parts: dict[str, float], expected: dict[str, float]
 ) -> None:
     rows = loop(2, wait_ms=parts["wait"], compute_ms=100, **history(before, **parts))
-    assert after_the_first(seconds(waiting_of(tmp_path, rows)), parts["wait"]) == pytest.approx(expected)
+    assert after_the_first(seconds(waiting_of(tmp_path, rows)), parts["wait"]) == pytest.approx(
+        expected
+    )
 
 
 def test_busy_workers_are_divided_by_what_they_do(tmp_path: Path) -> None:
@@ -117,7 +125,9 @@ def test_causes_add_up_whatever_the_numbers(tmp_path: Path) -> None:
 
 
 def test_waiting_for_io_is_told_from_computing(tmp_path: Path) -> None:
-    rows = loop(40, wait_ms=10, fetch_ns=8 * MS, fetch_cpu_ns=lambda n, t, w: 2 * MS if n % 4 == 0 else None)
+    rows = loop(
+        40, wait_ms=10, fetch_ns=8 * MS, fetch_cpu_ns=lambda n, t, w: 2 * MS if n % 4 == 0 else None
+    )
     found = waiting_of(tmp_path, rows)
     assert found.fetch_idle_share == pytest.approx(0.75)
     assert found.collate_idle_share is None

@@ -1,4 +1,5 @@
-"""What fetching reads: shares of reading and decoding, sizes of the data set and of the memory there is for it."""
+"""What fetching reads: shares of reading and decoding, sizes of the data set and of the memory
+there is for it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,12 @@ from loaderscope.profiler.base.mounts import Mounts
 from loaderscope.profiler.record.fetch_probe.opened_paths import PathSums
 from loaderscope.profiler.store.probe_totals import ProbeTotals
 from loaderscope.profiler.store.run.sampled_fetches_reader import read_sampled_fetches
-from loaderscope.profiler.store.sampled_fetches import EpochTotals, MountTotals, SampledFetches, SuffixTotals
+from loaderscope.profiler.store.sampled_fetches import (
+    EpochTotals,
+    MountTotals,
+    SampledFetches,
+    SuffixTotals,
+)
 from rule_cases import case_of
 from rule_rows import rows_of
 from storage_cases import SAMPLES, looked, looks_of, memory, stored_case
@@ -55,7 +61,10 @@ class Numbers(Dataset[Any]):
 
 
 def summary(
-    tmp_path: Path, looks: SampledFetches | None, dataset: Dataset[Any] | None = None, **options: Any
+    tmp_path: Path,
+    looks: SampledFetches | None,
+    dataset: Dataset[Any] | None = None,
+    **options: Any,
 ) -> StorageSummary:
     loader = DataLoader(dataset if dataset is not None else Listed(), batch_size=4)
     found = stored_case(tmp_path, loader, looks, **options).report.storage
@@ -64,7 +73,11 @@ def summary(
 
 
 def shares(found: StorageSummary) -> tuple[float, float, float]:
-    assert found.reading_share is not None and found.decoding_share is not None and found.other_share is not None
+    assert (
+        found.reading_share is not None
+        and found.decoding_share is not None
+        and found.other_share is not None
+    )
     return found.reading_share, found.decoding_share, found.other_share
 
 
@@ -77,13 +90,24 @@ def test_waiting_for_files_is_reading_and_computing_is_decoding(tmp_path: Path) 
 
     copying = (OPEN_US + 100_000 / COPY_BYTES_PER_US) / 5000
     reading, decoding, other = shares(found)
-    assert reading == pytest.approx(0.8 + copying) and decoding == pytest.approx(0.2 - copying) and other == 0
-    assert found.opens_per_sample == 1.0 and found.read_bytes_per_sample == found.disk_bytes_per_sample == 100_000
+    assert (
+        reading == pytest.approx(0.8 + copying)
+        and decoding == pytest.approx(0.2 - copying)
+        and other == 0
+    )
+    assert (
+        found.opens_per_sample == 1.0
+        and found.read_bytes_per_sample == found.disk_bytes_per_sample == 100_000
+    )
     assert found.read_calls_per_sample == 2.0 and found.wait_us_per_open == pytest.approx(4000)
 
 
-def test_copying_from_the_page_cache_is_reading_but_never_more_than_the_cpu_time(tmp_path: Path) -> None:
-    small = summary(tmp_path / "a", looks_of(fetch_ms=0.02, mean_bytes=5_000_000, disk=0, idle=0.0), idle=0.0)
+def test_copying_from_the_page_cache_is_reading_but_never_more_than_the_cpu_time(
+    tmp_path: Path,
+) -> None:
+    small = summary(
+        tmp_path / "a", looks_of(fetch_ms=0.02, mean_bytes=5_000_000, disk=0, idle=0.0), idle=0.0
+    )
 
     assert shares(small) == (pytest.approx(1.0), pytest.approx(0.0), pytest.approx(0.0))
 
@@ -101,7 +125,10 @@ def test_a_set_that_reads_nothing_waits_for_something_else(tmp_path: Path) -> No
     found = summary(tmp_path, looks_of(None, read=0), Numbers())
 
     assert shares(found) == (0.0, pytest.approx(0.2), pytest.approx(0.8))
-    assert found.wait_us_per_open is None and found.reasons["wait_us_per_open"] == "no file was seen opened"
+    assert (
+        found.wait_us_per_open is None
+        and found.reasons["wait_us_per_open"] == "no file was seen opened"
+    )
 
 
 def test_without_looks_the_samplers_counters_stand_in(tmp_path: Path) -> None:
@@ -112,7 +139,11 @@ def test_without_looks_the_samplers_counters_stand_in(tmp_path: Path) -> None:
     ]  # fmt: skip
     found = summary(tmp_path, None, system={"process": rows, "machine": memory()["machine"]})
 
-    assert found.samples == 0 and found.opens_per_sample is None and "opens_per_sample" in found.reasons
+    assert (
+        found.samples == 0
+        and found.opens_per_sample is None
+        and "opens_per_sample" in found.reasons
+    )
     assert found.read_bytes_per_sample == pytest.approx(9 * 24_000 / 240)
     assert found.disk_bytes_per_sample == pytest.approx(9 * 12_000 / 240)
     assert found.reading_share == pytest.approx(0.8, abs=0.05)
@@ -130,18 +161,36 @@ def test_what_was_not_measured_has_a_reason(tmp_path: Path) -> None:
 
 
 def test_the_reason_looks_give_is_passed_on(tmp_path: Path) -> None:
-    told = replace(looks_of(None, read=0), epochs=(EpochTotals(0, 100, SAMPLES, 1, 1, 0, -1, -1, -1, -1),))
+    told = replace(
+        looks_of(None, read=0), epochs=(EpochTotals(0, 100, SAMPLES, 1, 1, 0, -1, -1, -1, -1),)
+    )
     found = summary(tmp_path, replace(told, reasons={"read_bytes": "no procfs here"}))
 
-    assert found.read_bytes_per_sample is None and found.reasons["read_bytes_per_sample"] == "no procfs here"
+    assert (
+        found.read_bytes_per_sample is None
+        and found.reasons["read_bytes_per_sample"] == "no procfs here"
+    )
 
 
 def test_epochs_are_told_a_sample(tmp_path: Path) -> None:
-    epochs = (EpochTotals(1, 2, 10, 1, 1, 10, 1000, 20, 0, -1), EpochTotals(0, 2, 10, 1, 1, 10, 1000, 20, 1000, 5))
+    epochs = (
+        EpochTotals(1, 2, 10, 1, 1, 10, 1000, 20, 0, -1),
+        EpochTotals(0, 2, 10, 1, 1, 10, 1000, 20, 1000, 5),
+    )
     cold, warm = summary(tmp_path, replace(looks_of(), epochs=epochs)).epochs
 
-    assert (cold.epoch, cold.read_bytes, cold.disk_bytes, cold.major_faults) == (0, 100.0, 100.0, 0.5)
-    assert (warm.epoch, warm.read_bytes, warm.disk_bytes, warm.major_faults) == (1, 100.0, 0.0, None)
+    assert (cold.epoch, cold.read_bytes, cold.disk_bytes, cold.major_faults) == (
+        0,
+        100.0,
+        100.0,
+        0.5,
+    )
+    assert (warm.epoch, warm.read_bytes, warm.disk_bytes, warm.major_faults) == (
+        1,
+        100.0,
+        0.0,
+        None,
+    )
 
 
 def test_kinds_and_mounts(tmp_path: Path) -> None:
@@ -156,7 +205,9 @@ def test_kinds_and_mounts(tmp_path: Path) -> None:
         (".png", 9, 100.0, 200),
         (".json", 3, None, None),
     ]
-    assert [(m.path, m.type, m.kind, m.opens) for m in found.mounts] == [("/data", "lustre", "network", 9)]
+    assert [(m.path, m.type, m.kind, m.opens) for m in found.mounts] == [
+        ("/data", "lustre", "network", 9)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +218,9 @@ def test_kinds_and_mounts(tmp_path: Path) -> None:
 def test_a_network_mount_of_any_name_is_one_everywhere(tmp_path: Path, name: bytes) -> None:
     table = tmp_path / "mountinfo"
     written = name.replace(b" ", b"\\040")
-    table.write_bytes(b"22 27 0:21 / / rw - ext4 /dev/x rw\n23 22 0:22 / %s rw - nfs4 host:/y rw\n" % written)
+    table.write_bytes(
+        b"22 27 0:21 / / rw - ext4 /dev/x rw\n23 22 0:22 / %s rw - nfs4 host:/y rw\n" % written
+    )
     totals, mounts = ProbeTotals(), Mounts(str(table))
     assert PathSums(totals, mounts=mounts).add([os.path.join(name, b"a.png")] * 3, 3) == 3
     (tmp_path / "p").mkdir()
@@ -194,16 +247,24 @@ def test_kinds_of_file_systems(type_: str, kind: str) -> None:
 def test_the_size_of_the_data_set_is_that_of_all_files_it_lists(tmp_path: Path) -> None:
     assert summary(tmp_path / "a", looks_of()).dataset_bytes == 1000 * 100_000
     # No list of files: its length, and as many files a sample as were opened.
-    assert summary(tmp_path / "b", looks_of(opens=800), Numbers()).dataset_bytes == 2 * 1000 * 100_000
+    assert (
+        summary(tmp_path / "b", looks_of(opens=800), Numbers()).dataset_bytes == 2 * 1000 * 100_000
+    )
     # The same few files again and again.
     assert summary(tmp_path / "c", looks_of(distinct=10), Numbers()).dataset_bytes == 10 * 100_000
 
 
 def test_the_size_of_containers_is_their_own(tmp_path: Path) -> None:
-    files = (("lmdb", "/data/a.mdb", 700), ("lmdb", "/data/b.mdb", 300), ("hdf5", "/data/c.h5", None))
+    files = (
+        ("lmdb", "/data/a.mdb", 700),
+        ("lmdb", "/data/b.mdb", 300),
+        ("hdf5", "/data/c.h5", None),
+    )
     found = summary(tmp_path, looks_of(None, read=100, containers=files), Numbers())
 
-    assert found.dataset_bytes == 1000 and [c.path for c in found.containers] == [path for _, path, _ in files]
+    assert found.dataset_bytes == 1000 and [c.path for c in found.containers] == [
+        path for _, path, _ in files
+    ]
 
 
 def test_a_container_held_by_the_data_set_is_named(tmp_path: Path) -> None:
@@ -235,14 +296,17 @@ def test_memory_is_what_processes_leave_of_the_containers_limit(tmp_path: Path) 
 
 def test_few_files_are_told_from_many(tmp_path: Path) -> None:
     def few(name: str, looks: SampledFetches, dataset: Dataset[Any]) -> bool:
-        return few_files(stored_case(tmp_path / name, DataLoader(dataset, batch_size=4), looks).loader)
+        return few_files(
+            stored_case(tmp_path / name, DataLoader(dataset, batch_size=4), looks).loader
+        )
 
     assert few("a", looks_of(".tar", distinct=2), Numbers())
     assert not few("b", looks_of(".png"), Numbers())
     # A small data set that was gone through often opens its files again, too.
     assert not few("c", looks_of(".png", distinct=40), Listed(40))
     assert not few("d", looks_of(None, read=0), Numbers())
-    # Patches of pictures: each file is read for sixteen samples, but holds no samples to be looked up.
+    # Patches of pictures: each file is read for sixteen samples, but holds no samples to be looked
+    # up.
     assert not few("e", looks_of(".png", distinct=40), Patches(40))
     assert few("f", looks_of(".h5", distinct=40), Patches(40, ".h5"))
 
@@ -250,13 +314,19 @@ def test_few_files_are_told_from_many(tmp_path: Path) -> None:
 def test_the_main_suffix_has_more_than_half_of_the_opens() -> None:
     both = {".png": SuffixTotals(5, 0, 0, 0), ".XML": SuffixTotals(5, 0, 0, 0)}
     assert main_suffix(SampledFetches(opens=10, suffixes=both)) is None
-    assert main_suffix(SampledFetches(opens=11, suffixes={**both, ".XML": SuffixTotals(6, 0, 0, 0)})) == ".xml"
+    assert (
+        main_suffix(SampledFetches(opens=11, suffixes={**both, ".XML": SuffixTotals(6, 0, 0, 0)}))
+        == ".xml"
+    )
     assert main_suffix(SampledFetches()) is None
 
 
 def test_a_loop_without_timed_fetching_has_no_shares(tmp_path: Path) -> None:
     rows, epochs = rows_of(1, wait_ms=20.0)
-    case = looked(case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Listed(), batch_size=4)), looks_of())
+    case = looked(
+        case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Listed(), batch_size=4)),
+        looks_of(),
+    )
 
     storage = case.report.storage
     assert storage is not None and storage.reading_share is None and storage.opens_per_sample == 1.0

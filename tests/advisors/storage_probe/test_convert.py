@@ -1,4 +1,5 @@
-"""Converting: what is left out is counted, and a full disk or a broken layout is told, not hidden."""
+"""Converting: what is left out is counted, and a full disk or a broken layout is told, not
+hidden."""
 
 from __future__ import annotations
 
@@ -54,7 +55,10 @@ def test_broken_files_are_left_out_of_every_layout_and_counted(tmp_path: Path) -
     layouts = made(tmp_path / "out", Files, Tar, MappedArray)
     done = convert([*paths, str(tmp_path / "gone")], layouts, ROW, BYTES, soon())
     assert (done.count, done.decoded, done.bytes) == (2, 2, 10)
-    assert done.skipped == {"does not decode (JSONDecodeError)": 1, "cannot be opened (No such file or directory)": 1}
+    assert done.skipped == {
+        "does not decode (JSONDecodeError)": 1,
+        "cannot be opened (No such file or directory)": 1,
+    }
     assert read(layouts[0]) == read(layouts[1]) == [b"[1,2]", b"[3,4]"]
     np.testing.assert_array_equal(read(layouts[2]), [[1, 2], [3, 4]])
     assert done.encoded_checks == [check(b"[1,2]"), check(b"[3,4]")]
@@ -82,7 +86,9 @@ def test_samples_that_are_no_arrays_have_no_decoded_layout(tmp_path: Path) -> No
 def test_decoded_layouts_stop_at_the_bound_and_the_others_go_on(tmp_path: Path) -> None:
     blow_up = Decoder("x", "x", lambda data: np.full(400, data[0], np.uint8))
     layouts = made(tmp_path / "out", Files, MappedArray, max_bytes=1000)
-    done = convert(sources(tmp_path / "data", b"a", b"b", b"c", b"d"), layouts, blow_up, 1000, soon())
+    done = convert(
+        sources(tmp_path / "data", b"a", b"b", b"c", b"d"), layouts, blow_up, 1000, soon()
+    )
     assert (layouts[0].count, layouts[1].count) == (4, 2)
     assert layouts[1].source_bytes == 2
     assert len(done.decoded_checks) >= 2
@@ -127,7 +133,9 @@ def small(tmp_path: Path) -> Iterator[Path]:
     point = tmp_path / "small"
     point.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(point)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(point)],
+        capture_output=True,
+        check=False,
     )
     if mounted.returncode:
         pytest.skip("this user may not mount")
@@ -135,7 +143,9 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(point)], check=True)
 
 
-def test_a_disk_that_becomes_full_ends_the_probe_with_one_sentence(small: Path, tmp_path: Path) -> None:
+def test_a_disk_that_becomes_full_ends_the_probe_with_one_sentence(
+    small: Path, tmp_path: Path
+) -> None:
     paths = sources(tmp_path / "data", *(os.urandom(300_000) for _ in range(10)))
     layouts = made(small / "out", Files, Tar, max_bytes=1 << 24)
     with pytest.raises(UsageError, match="disk became full"):
@@ -156,4 +166,14 @@ def test_lmdb_on_a_full_disk_says_the_same(small: Path, tmp_path: Path) -> None:
 def test_checksums_tell_shapes_and_types_apart() -> None:
     array = np.arange(6, dtype=np.int32)
     assert check(array) == check(array.copy())
-    assert len({check(array), check(array.reshape(2, 3)), check(array.view(np.uint32)), check(array + 1)}) == 4
+    assert (
+        len(
+            {
+                check(array),
+                check(array.reshape(2, 3)),
+                check(array.view(np.uint32)),
+                check(array + 1),
+            }
+        )
+        == 4
+    )

@@ -34,8 +34,12 @@ def saved(array: Any, **options: Any) -> bytes:
     return target.getvalue()
 
 
-@pytest.mark.parametrize(("mode", "shape"), [("RGB", (3, 5, 3)), ("L", (3, 5)), ("RGBA", (3, 5, 4)), ("P", (3, 5, 3))])
-def test_pictures_become_arrays_in_the_mode_data_sets_use(mode: str, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("mode", "shape"), [("RGB", (3, 5, 3)), ("L", (3, 5)), ("RGBA", (3, 5, 4)), ("P", (3, 5, 3))]
+)
+def test_pictures_become_arrays_in_the_mode_data_sets_use(
+    mode: str, shape: tuple[int, ...]
+) -> None:
     array = decoded(".png", picture(mode))
     assert (array.shape, array.dtype) == (shape, np.uint8)
 

@@ -1,4 +1,5 @@
-"""Every layout gives back exactly what was put into it, in the order asked for, from memory of its own."""
+"""Every layout gives back exactly what was put into it, in the order asked for, from memory of its
+own."""
 
 from __future__ import annotations
 
@@ -75,7 +76,9 @@ def test_the_arrays_are_the_decoders_own(kind: type[Layout], dtype: str, tmp_pat
 
 
 @pytest.mark.parametrize("kind", [MappedArray, DecodedHdf5])
-def test_one_array_needs_one_shape_and_says_which_differ(kind: type[Layout], tmp_path: Path) -> None:
+def test_one_array_needs_one_shape_and_says_which_differ(
+    kind: type[Layout], tmp_path: Path
+) -> None:
     layout = kind(tmp_path, BYTES, 4)
     layout.begin()
     layout.add(np.zeros((2, 3), np.uint8))
@@ -89,7 +92,11 @@ def test_one_array_needs_one_shape_and_says_which_differ(kind: type[Layout], tmp
 
 
 def test_lmdb_keeps_arrays_of_any_shape(tmp_path: Path) -> None:
-    samples = [np.float64(3).reshape(()), np.zeros((0, 4), np.int64), np.arange(6).reshape(1, 2, 3)[:, ::-1]]
+    samples = [
+        np.float64(3).reshape(()),
+        np.zeros((0, 4), np.int64),
+        np.arange(6).reshape(1, 2, 3)[:, ::-1],
+    ]
     layout = filled(DecodedLmdb, tmp_path, samples)
     with layout.reading() as read:
         for got, sample in zip(read(range(3)), samples, strict=True):
@@ -120,7 +127,9 @@ def test_shards_are_several_tars(tmp_path: Path) -> None:
         assert list(read(range(20))) == samples
 
 
-def test_shards_are_read_whole_on_every_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shards_are_read_whole_on_every_rank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     layout = filled(Shards, tmp_path, [b"a", b"b"])
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "4")
@@ -129,7 +138,9 @@ def test_shards_are_read_whole_on_every_rank(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("kind", [Lmdb, Hdf5, Arrow, Parquet, Shards, DecodedHdf5])
-def test_a_missing_library_names_the_extra(kind: type[Layout], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_names_the_extra(
+    kind: type[Layout], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     layout = kind(tmp_path, BYTES, 1)
     assert layout.module is not None
     monkeypatch.setitem(sys.modules, layout.module, None)

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from loaderscope.advisors.storage_probe.page_cache import COLD_BELOW, flush, make_cold, resident_share
+from loaderscope.advisors.storage_probe.page_cache import (
+    COLD_BELOW,
+    flush,
+    make_cold,
+    resident_share,
+)
 from loaderscope.advisors.storage_probe.scratch import file_system
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's page cache")

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loaderscope.advisors.storage_probe.payoff import MAX_EPOCHS, EpochTimes, epoch_times, pays_after
+from loaderscope.advisors.storage_probe.payoff import (
+    MAX_EPOCHS,
+    EpochTimes,
+    epoch_times,
+    pays_after,
+)
 
 seconds = st.integers(0, 50).map(float)
 
@@ -17,7 +22,9 @@ def test_it_is_the_first_epoch_after_which_less_time_was_spent(
 ) -> None:
     """Asserts that the formula gives the epoch that counting one by one gives, for any times."""
     before, after = EpochTimes(first, later), EpochTimes(new_first, new_later)
-    counted = next((n for n in range(1, 200) if convert + after.total_s(n) < before.total_s(n)), None)
+    counted = next(
+        (n for n in range(1, 200) if convert + after.total_s(n) < before.total_s(n)), None
+    )
     assert pays_after(convert, before, after) == counted
 
 
@@ -27,6 +34,8 @@ def test_what_would_pay_after_all_time_never_pays() -> None:
 
 
 @pytest.mark.parametrize(("fits", "later"), [(True, 10.0), (False, 50.0), (None, 10.0)])
-def test_what_does_not_fit_in_memory_is_read_anew_each_epoch(fits: bool | None, later: float) -> None:
+def test_what_does_not_fit_in_memory_is_read_anew_each_epoch(
+    fits: bool | None, later: float
+) -> None:
     assert epoch_times(100, 0.5, 0.1, fits) == EpochTimes(50.0, later)
     assert epoch_times(100, None, 0.1, False) == EpochTimes(10.0, 10.0)

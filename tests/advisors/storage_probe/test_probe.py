@@ -48,8 +48,15 @@ def test_a_whole_probe(tmp_path: Path, temp: Path) -> None:
     found = run(data, temp, seconds=60.0)  # busy storage may take seconds for one fsync
     assert state(data) == before
     assert os.listdir(temp) == []
-    assert (found.suffix, found.whole_files, found.samples, found.decoder) == (".npy", 30, 30, "numpy")
-    assert found.sample_bytes == found.whole_bytes == sum(p.stat().st_size for p in data.glob("*.npy"))
+    assert (found.suffix, found.whole_files, found.samples, found.decoder) == (
+        ".npy",
+        30,
+        30,
+        "numpy",
+    )
+    assert (
+        found.sample_bytes == found.whole_bytes == sum(p.stat().st_size for p in data.glob("*.npy"))
+    )
     assert found.rounds >= 1
     files = found.layout("files")
     array = found.layout("array")
@@ -117,7 +124,11 @@ def test_broken_samples_are_counted(tmp_path: Path, temp: Path) -> None:
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 @pytest.mark.parametrize("where", ["copying", "timing"])
 def test_nothing_is_left_when_it_is_broken_off(
-    error: type[BaseException], where: str, tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch
+    error: type[BaseException],
+    where: str,
+    tmp_path: Path,
+    temp: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls = 0
 
@@ -156,7 +167,9 @@ def test_a_layout_that_returns_something_else_gets_no_figures(
 
 def test_data_that_cannot_be_written_to_is_probed_all_the_same(tmp_path: Path, temp: Path) -> None:
     data = arrays(tmp_path / "data", 5)
-    mounted = subprocess.run(["mount", "--bind", "-o", "ro", str(data), str(data)], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "--bind", "-o", "ro", str(data), str(data)], capture_output=True, check=False
+    )
     if mounted.returncode:
         for path in [*data.iterdir(), data]:
             path.chmod(0o500 if path.is_dir() else 0o400)
@@ -172,7 +185,9 @@ def test_where_there_is_no_room_nothing_is_begun(tmp_path: Path) -> None:
     point = tmp_path / "small"
     point.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(point)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(point)],
+        capture_output=True,
+        check=False,
     )
     if mounted.returncode:
         pytest.skip("this user may not mount")
@@ -184,7 +199,9 @@ def test_where_there_is_no_room_nothing_is_begun(tmp_path: Path) -> None:
         subprocess.run(["umount", str(point)], check=True)
 
 
-def test_with_little_room_the_sample_is_smaller(tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_little_room_the_sample_is_smaller(
+    tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(probe, "room", lambda path: 2_000_000)
     found = run(arrays(tmp_path / "data", 200), temp, seconds=3)
     assert 0 < found.samples < 200

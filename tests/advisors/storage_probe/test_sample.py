@@ -1,4 +1,5 @@
-"""The sample: reproducible, within its bounds, and read without following whatever took a file's place."""
+"""The sample: reproducible, within its bounds, and read without following whatever took a file's
+place."""
 
 from __future__ import annotations
 
@@ -69,7 +70,14 @@ def test_what_took_a_files_place_neither_blocks_nor_leads_elsewhere(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("4096", 4096), ("64MB", 64_000_000), ("1.5 GB", 1_500_000_000), ("2GiB", 2 << 30), ("10k", 10_000), ("7b", 7)],
+    [
+        ("4096", 4096),
+        ("64MB", 64_000_000),
+        ("1.5 GB", 1_500_000_000),
+        ("2GiB", 2 << 30),
+        ("10k", 10_000),
+        ("7b", 7),
+    ],
 )
 def test_sizes_are_read_as_people_write_them(text: str, expected: int) -> None:
     assert read_size(text) == expected
@@ -81,7 +89,9 @@ def test_what_is_no_size_is_refused(text: str) -> None:
         read_size(text)
 
 
-@pytest.mark.parametrize("bad", [{"max_bytes": 0}, {"max_files": 0}, {"max_seconds": 0}, {"max_seconds": float("nan")}])
+@pytest.mark.parametrize(
+    "bad", [{"max_bytes": 0}, {"max_files": 0}, {"max_seconds": 0}, {"max_seconds": float("nan")}]
+)
 def test_bounds_that_cannot_be_meant_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         Bounds(**bad)  # type: ignore[arg-type]

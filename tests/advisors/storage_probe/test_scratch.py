@@ -23,7 +23,9 @@ def leftovers(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_the_folder_goes_whatever_ends_the_block(error: type[BaseException], tmp_path: Path) -> None:
+def test_the_folder_goes_whatever_ends_the_block(
+    error: type[BaseException], tmp_path: Path
+) -> None:
     def broken_off() -> None:
         with scratch(tmp_path) as folder:
             (folder / "deep/er").mkdir(parents=True)
@@ -47,11 +49,17 @@ with scratch(Path(sys.argv[1])) as folder:
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, None)])
-def test_the_folder_goes_when_the_process_is_ended(number: signal.Signals, code: int | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, None)]
+)
+def test_the_folder_goes_when_the_process_is_ended(
+    number: signal.Signals, code: int | None, tmp_path: Path
+) -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         assert len(leftovers(tmp_path)) == 1
@@ -70,7 +78,9 @@ def test_handlers_are_as_they_were(tmp_path: Path) -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     with scratch(tmp_path):
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+    assert [
+        signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    ] == before
 
 
 def test_somebody_elses_handler_is_left_alone(tmp_path: Path) -> None:
@@ -101,7 +111,9 @@ def test_the_place_is_on_the_datas_file_system_and_not_within_it(
     assert chosen == tmp_path
 
 
-def test_the_roomiest_is_taken_where_none_has_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_roomiest_is_taken_where_none_has_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))

@@ -52,7 +52,9 @@ def test_hidden_names_links_and_pipes_are_left_out(tmp_path: Path) -> None:
     assert names(find_data(tmp_path / "data", 5)) == ["x.bin"]
 
 
-def test_a_large_folder_is_walked_in_part_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_folder_is_walked_in_part_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path, *(f"{n}.bin" for n in range(20)))
     monkeypatch.setattr(source, "MAX_ENTRIES", 7)
     found = find_data(tmp_path, 5)
@@ -97,7 +99,9 @@ def recorded(runs: Path, looks: SampledFetches, length: int | None = None, **fac
     builder = RunBuilder(runs)
     builder.process(**facts).loader(loop(5))
     run = open_run(builder.path)
-    loader = replace(run.loaders[0], looks=looks, inspection=Inspection(Part("a.B", "B", length=length)))
+    loader = replace(
+        run.loaders[0], looks=looks, inspection=Inspection(Part("a.B", "B", length=length))
+    )
     return replace(run, processes=(replace(run.processes[0], loaders=(loader,)),))
 
 
@@ -107,9 +111,18 @@ def opened(suffix: str, opens: int) -> dict[str, SuffixTotals]:
 
 def test_a_run_is_probed_on_the_folders_it_read(tmp_path: Path, runs_dir: Path) -> None:
     write(tmp_path / "data", "a/x.png", "a/deeper/no.png", "b/y.png", "b/z.txt", "c/unread.png")
-    folders = {str(tmp_path / "data/a"): 3, str(tmp_path / "data/b"): 2, "/no/such/folder": 1, "relative": 1}
+    folders = {
+        str(tmp_path / "data/a"): 3,
+        str(tmp_path / "data/b"): 2,
+        "/no/such/folder": 1,
+        "relative": 1,
+    }
     looks = SampledFetches(
-        samples=5, opens=6, directories=2, folders=folders, suffixes={**opened(".png", 5), **opened("", 1)}
+        samples=5,
+        opens=6,
+        directories=2,
+        folders=folders,
+        suffixes={**opened(".png", 5), **opened("", 1)},
     )
     found = find_data(recorded(runs_dir, looks), 5)
     assert names(found) == ["x.png", "y.png"]
@@ -123,7 +136,11 @@ def test_the_whole_of_a_run_comes_from_its_length_where_not_all_folders_are_know
 ) -> None:
     write(tmp_path / "a", "x.png", "y.png")
     looks = SampledFetches(
-        samples=50, opens=50, directories=9, folders={str(tmp_path / "a"): 50}, suffixes=opened(".png", 50)
+        samples=50,
+        opens=50,
+        directories=9,
+        folders={str(tmp_path / "a"): 50},
+        suffixes=opened(".png", 50),
     )
     found = find_data(recorded(runs_dir, looks, length=1000), 5)
     assert (found.count, found.bytes, found.partial) == (1000, 5000, False)
@@ -131,7 +148,9 @@ def test_the_whole_of_a_run_comes_from_its_length_where_not_all_folders_are_know
 
 
 def test_a_run_whose_files_are_gone_says_so(tmp_path: Path, runs_dir: Path) -> None:
-    looks = SampledFetches(samples=1, opens=1, folders={"/gone/for\x1bever": 1}, suffixes=opened(".png", 1))
+    looks = SampledFetches(
+        samples=1, opens=1, folders={"/gone/for\x1bever": 1}, suffixes=opened(".png", 1)
+    )
     with pytest.raises(UsageError, match="not on this machine") as caught:
         find_data(recorded(runs_dir, looks), 5)
     assert str(caught.value).isprintable()

@@ -1,4 +1,5 @@
-"""Passes: every layout in every round, within the time, and nothing from a round that was broken off."""
+"""Passes: every layout in every round, within the time, and nothing from a round that was broken
+off."""
 
 from __future__ import annotations
 
@@ -108,7 +109,9 @@ def test_without_time_there_are_no_figures(seconds: float, tmp_path: Path) -> No
     assert all(each.cold_s == each.warm_s == [] for each in timed.lanes)
 
 
-def test_what_cannot_be_made_cold_has_no_cold_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_made_cold_has_no_cold_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(timing, "make_cold", lambda paths: "it is a tmpfs")
     timed = time_layouts([Memory(tmp_path)], CONVERTED, None, 0, time.monotonic() + 2)
     assert timed.cold_reason == "it is a tmpfs"
@@ -130,7 +133,9 @@ def test_a_layout_that_cannot_be_read_says_why(tmp_path: Path) -> None:
             return iter([b"?"] * len(order))
 
     broken, wrong = Broken(tmp_path), Wrong(tmp_path)
-    timed = time_layouts([Memory(tmp_path), broken, wrong], CONVERTED, None, 0, time.monotonic() + 2)
+    timed = time_layouts(
+        [Memory(tmp_path), broken, wrong], CONVERTED, None, 0, time.monotonic() + 2
+    )
     assert [each.layout.name for each in timed.lanes] == ["memory"]
     assert broken.reason is not None
     assert broken.reason.startswith("reading it failed (OSError: no")

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from loaderscope.advisors.schema.report_model import Range
-from loaderscope.advisors.whatif.accuracy import FOUR_IN_FIVE, MODEL_ERROR, moved, ranged, ratio_error
+from loaderscope.advisors.whatif.accuracy import (
+    FOUR_IN_FIVE,
+    MODEL_ERROR,
+    moved,
+    ranged,
+    ratio_error,
+)
 
 WORKERS = frozenset({"num_workers"})
 
@@ -29,7 +35,9 @@ def test_everything_uncertain_widens() -> None:
     )
     assert width(ranged(2, 2, 2, WORKERS, 0.1, 1.0)) > plain
     assert width(ranged(2, 2, 2, WORKERS, 0.0, 1.3)) > plain
-    assert width(ranged(2, 2, 2, WORKERS, 0.0, 1.3)) == pytest.approx(width(ranged(2, 2, 2, WORKERS, 0.0, 1 / 1.3)))
+    assert width(ranged(2, 2, 2, WORKERS, 0.0, 1.3)) == pytest.approx(
+        width(ranged(2, 2, 2, WORKERS, 0.0, 1 / 1.3))
+    )
     for kind in MODEL_ERROR:
         assert width(ranged(2, 2, 2, WORKERS | {kind}, 0.0, 1.0)) >= plain
 
@@ -44,7 +52,9 @@ def test_the_error_of_a_ratio_is_that_of_repeated_measurements() -> None:
         told.append(ratio_error(base, changed))
     spread = float(np.std(ratios) / np.mean(ratios))
     assert np.mean(told) == pytest.approx(spread, rel=0.15)
-    inside = [abs(r / np.mean(ratios) - 1) < FOUR_IN_FIVE * t for r, t in zip(ratios, told, strict=True)]
+    inside = [
+        abs(r / np.mean(ratios) - 1) < FOUR_IN_FIVE * t for r, t in zip(ratios, told, strict=True)
+    ]
     assert 0.7 < np.mean(inside) < 0.9
 
 
@@ -57,5 +67,7 @@ def test_what_is_proportional_has_no_error() -> None:
 def test_a_misfit_moves_only_what_is_limited_by_something_else() -> None:
     assert moved(1.0, 1.5) == 1.0
     assert moved(1.05, 1.5) == pytest.approx(1.05, rel=0.02)
-    assert moved(4.0, 1.44) == pytest.approx(4.8)  # the unchanged loop was simulated too fast: the gain is larger
+    assert moved(4.0, 1.44) == pytest.approx(
+        4.8
+    )  # the unchanged loop was simulated too fast: the gain is larger
     assert moved(4.0, 1 / 1.44) == pytest.approx(4 / 1.2)

@@ -17,9 +17,20 @@ from loaderscope.advisors.whatif.costs import (
 
 @pytest.mark.parametrize(
     ("factor", "speed"),
-    [(1.0, 1.0), (1.5, 1.0), (2.25, 1.5), (0.36, 0.6), (50.0, SLOWEST), (0.001, FASTEST), (0.0, 1.0), (-3.0, 1.0)],
+    [
+        (1.0, 1.0),
+        (1.5, 1.0),
+        (2.25, 1.5),
+        (0.36, 0.6),
+        (50.0, SLOWEST),
+        (0.001, FASTEST),
+        (0.0, 1.0),
+        (-3.0, 1.0),
+    ],
 )
-def test_a_machine_is_as_slow_as_torchs_own_lines_within_bounds(factor: float, speed: float) -> None:
+def test_a_machine_is_as_slow_as_torchs_own_lines_within_bounds(
+    factor: float, speed: float
+) -> None:
     assert speed_of(factor * REFERENCE_OTHER_NS) == pytest.approx(speed)
 
 
@@ -51,5 +62,7 @@ def test_workers_that_import_share_the_cores() -> None:
         (7, "rubbish", "fork"),
     ],
 )
-def test_the_start_method_told_or_the_default(told: object, python: str | None, method: str) -> None:
+def test_the_start_method_told_or_the_default(
+    told: object, python: str | None, method: str
+) -> None:
     assert method_of(told, python) == method

@@ -1,4 +1,5 @@
-"""What changes do where a device works beside the program, against loops that can be worked out by hand."""
+"""What changes do where a device works beside the program, against loops that can be worked out by
+hand."""
 
 from __future__ import annotations
 
@@ -21,37 +22,60 @@ def model(
     path: Path, wait: float, compute: float, device: float, stall: float, steps: DeviceSteps | None = None,
     pin: bool = True, **columns: Any,
 ) -> WhatIf:  # fmt: skip
-    """A loop that computes its batches in LOAD ms and copies them in COPY; all times of a step in ms."""
+    """A loop that computes its batches in LOAD ms and copies them in COPY; all times of a step in
+    ms."""
     ns = {
         "fetch_ns": LOAD, "fetch_cpu_ns": LOAD, "compute_device_ns": device, "stall_ns": stall, "h2d_ns": COPY,
         "h2d_host_ns": COPY, **{name: value for name, value in columns.items() if name.endswith("_ns")},
     }  # fmt: skip
     counts = {"h2d_copies": 1, "h2d_pinned": 1, "h2d_blocking": 0, "h2d_bytes": 1_000_000}
     counts.update({name: value for name, value in columns.items() if not name.endswith("_ns")})
-    columns = {"index_ns": 0, "collate_ns": 0, "collate_cpu_ns": 0, "pin_ns": 1, "tensors": 1, "bytes": 1_000_000}
+    columns = {
+        "index_ns": 0,
+        "collate_ns": 0,
+        "collate_cpu_ns": 0,
+        "pin_ns": 1,
+        "tensors": 1,
+        "bytes": 1_000_000,
+    }
     columns.update(counts, **{name: round(value * MS) for name, value in ns.items()})
     rows = loop(200, wait, compute, **columns)
     builder = RunBuilder(path / "runs")
     process = builder.process(affinity=1, device="cuda:0")
-    process.loader(rows, epochs=[epoch_row(rows)], config={"dataset_len": 4_000_000, "pin_memory": pin})
+    process.loader(
+        rows, epochs=[epoch_row(rows)], config={"dataset_len": 4_000_000, "pin_memory": pin}
+    )
     run = open_run(builder.path)
     loader = replace(run.loaders[0], device_steps=steps)
     return WhatIf(workload_of(run, run.processes[0], loader))
 
 
 def test_copies_that_are_waited_for(tmp_path: Path) -> None:
-    # The kernels of the step before end while the next batch is loaded; its copy is then waited for.
+    # The kernels of the step before end while the next batch is loaded; its copy is then waited
+    # for.
     found = model(tmp_path, LOAD, COPY, COPY + KERNEL, LOAD - KERNEL, h2d_blocking=1)
     assert found.misfit == pytest.approx(1, rel=0.01)
-    assert found.predict(non_blocking=True).mid == pytest.approx((LOAD + COPY) / (COPY + KERNEL), rel=0.01)
+    assert found.predict(non_blocking=True).mid == pytest.approx(
+        (LOAD + COPY) / (COPY + KERNEL), rel=0.01
+    )
     assert found.predict(h2d=0.5).mid == pytest.approx((LOAD + COPY) / (LOAD + COPY / 2), rel=0.01)
 
 
 def test_many_copies_leave_the_device_idle_while_they_are_issued(tmp_path: Path) -> None:
     issuing = 3.0
     copying = COPY + issuing
-    found = model(tmp_path, LOAD, copying, copying + KERNEL, LOAD - KERNEL, h2d_blocking=1, h2d_host_ns=copying)
-    assert found.predict(h2d=0.1).mid == pytest.approx((LOAD + copying) / (LOAD + 0.1 * copying), rel=0.02)
+    found = model(
+        tmp_path,
+        LOAD,
+        copying,
+        copying + KERNEL,
+        LOAD - KERNEL,
+        h2d_blocking=1,
+        h2d_host_ns=copying,
+    )
+    assert found.predict(h2d=0.1).mid == pytest.approx(
+        (LOAD + copying) / (LOAD + 0.1 * copying), rel=0.02
+    )
 
 
 def test_copies_out_of_ordinary_memory_wait_whatever_was_asked(tmp_path: Path) -> None:
@@ -62,10 +86,13 @@ def test_copies_out_of_ordinary_memory_wait_whatever_was_asked(tmp_path: Path) -
 
 
 def test_copies_in_the_way_of_computing(tmp_path: Path) -> None:
-    # The program is ahead of the device, whose step is copy and kernels: 9 ms, though its own takes 6.1.
+    # The program is ahead of the device, whose step is copy and kernels: 9 ms, though its own takes
+    # 6.1.
     found = model(tmp_path, LOAD, 0.1, COPY + KERNEL, 0.0, h2d_host_ns=0.05)
     assert found.baseline_batches_per_s == pytest.approx(1000 / (COPY + KERNEL), rel=0.01)
-    assert found.predict(copy_stream=True).mid == pytest.approx((COPY + KERNEL) / (LOAD + 0.1), rel=0.02)
+    assert found.predict(copy_stream=True).mid == pytest.approx(
+        (COPY + KERNEL) / (LOAD + 0.1), rel=0.02
+    )
     assert found.predict(fetch=0.1).mid == pytest.approx(1, abs=0.01)
     seen = DeviceSteps(8, 1.0, ())
     aside = model(tmp_path / "aside", LOAD, 0.1, LOAD + 0.1, 0.0, seen, h2d_host_ns=0.05)
@@ -75,9 +102,13 @@ def test_copies_in_the_way_of_computing(tmp_path: Path) -> None:
 def test_steps_whose_end_is_waited_for(tmp_path: Path) -> None:
     seen = DeviceSteps(8, 0.0, (Wait("item", "train.py:1", None, 1.0, (COPY + KERNEL) * MS),))
     found = model(tmp_path, LOAD, COPY + KERNEL, COPY + KERNEL, LOAD, seen, h2d_host_ns=0.05)
-    assert found.predict(synchronous=False).mid == pytest.approx((LOAD + COPY + KERNEL) / (COPY + KERNEL), rel=0.02)
+    assert found.predict(synchronous=False).mid == pytest.approx(
+        (LOAD + COPY + KERNEL) / (COPY + KERNEL), rel=0.02
+    )
     now_and_then = structs.replace(seen, waits=(structs.replace(seen.waits[0], a_step=0.125),))
-    assert model(tmp_path / "b", LOAD, 9, 9, LOAD, now_and_then).predict(synchronous=False).mid == 1.0
+    assert (
+        model(tmp_path / "b", LOAD, 9, 9, LOAD, now_and_then).predict(synchronous=False).mid == 1.0
+    )
 
 
 def test_without_device_times_the_loop_is_judged_by_the_program_alone(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""What comes once an epoch, what waited for the interpreter or a core, what only warmed up: told apart from work."""
+"""What comes once an epoch, what waited for the interpreter or a core, what only warmed up: told
+apart from work."""
 
 from __future__ import annotations
 
@@ -22,7 +23,11 @@ Rows = list[dict[str, Any]]
 
 
 def workload(
-    folder: Path, rows: Rows, epochs: Rows, config: dict[str, Any] | None = None, samples: Rows | None = None
+    folder: Path,
+    rows: Rows,
+    epochs: Rows,
+    config: dict[str, Any] | None = None,
+    samples: Rows | None = None,
 ) -> Workload:
     run = RunBuilder(folder)
     run.process(affinity=4).loader(rows, epochs=epochs, config=config, overhead={"hook_ns": 1800.0})
@@ -33,12 +38,15 @@ def workload(
 
 
 def permuted(epochs: int, batches: int = 800, draw_ms: float = 900.0) -> tuple[Rows, Rows]:
-    """Drawing takes 0.1 ms a batch and `draw_ms` more with the first of each epoch; all else is 0.2 ms."""
+    """Drawing takes 0.1 ms a batch and `draw_ms` more with the first of each epoch; all else is 0.2
+    ms."""
     rows: Rows = []
     told: Rows = []
     for epoch in range(epochs):
         start = rows[-1]["t_ns"] + 10 * MS if rows else T0
-        own = loop(batches, 0.25, 0.05, epoch=epoch, start_ns=start, index_ns=MS // 10, fetch_ns=MS // 10)
+        own = loop(
+            batches, 0.25, 0.05, epoch=epoch, start_ns=start, index_ns=MS // 10, fetch_ns=MS // 10
+        )
         own[0]["index_ns"] += round(draw_ms * MS)
         own[0]["wait_ns"] += round(draw_ms * MS)
         for row in own[1:]:
@@ -68,7 +76,9 @@ def test_who_draws_no_permutation_has_none(tmp_path: Path) -> None:
     assert found.draw_ns == 0 and WhatIf(found).predict(draw=0.1) == Range(1.0, 1.0, 1.0)
 
 
-def in_worker(made_ms: float, cpu_ms: float, pack_ms: float, batches: int = 120) -> tuple[Rows, Rows]:
+def in_worker(
+    made_ms: float, cpu_ms: float, pack_ms: float, batches: int = 120
+) -> tuple[Rows, Rows]:
     """One worker, always at work: each batch is packed while the next is made."""
     rows = loop(batches, made_ms - 0.1, 0.1)
     for number, row in enumerate(rows):
@@ -85,7 +95,8 @@ CONFIG = {"num_workers": 1, "persistent_workers": True}
 
 
 def test_time_without_cpu_beside_packing_was_waiting_for_the_interpreter(tmp_path: Path) -> None:
-    """50 ms there, of which 5 compute, and 45 while the batch before was pickled: 5 ms without workers."""
+    """50 ms there, of which 5 compute, and 45 while the batch before was pickled: 5 ms without
+    workers."""
     found = workload(tmp_path / "beside", *in_worker(50.0, 5.0, 45.0), CONFIG)
     assert float(np.mean(found.turn_share)) == pytest.approx(1.0, abs=0.05)
     alone = workload(tmp_path / "waits", *in_worker(50.0, 5.0, 0.3), CONFIG)
@@ -139,7 +150,8 @@ def test_what_recording_took_is_taken_off_whole_epochs(tmp_path: Path) -> None:
     noted = [{**row, "own_ns": MS // 20} for row in rows]
 
     plain, ours = (
-        workload(tmp_path / name, lane, epochs, CONFIG) for name, lane in (("plain", rows), ("noted", noted))
+        workload(tmp_path / name, lane, epochs, CONFIG)
+        for name, lane in (("plain", rows), ("noted", noted))
     )
 
     assert plain.measured_batch_ns - ours.measured_batch_ns == pytest.approx(MS / 20)
@@ -150,7 +162,12 @@ def test_where_workers_go_their_own_costs_go(tmp_path: Path) -> None:
     """Shared memory made while collating, cold caches, and a few batches far beyond the others."""
     rows, epochs = in_worker(10.0, 10.0, 0.3)
     for number, row in enumerate(rows):
-        row |= {"collate_ns": MS // 10, "collate_cpu_ns": MS // 10, "tensors": 1, "pickled_bytes": 0}
+        row |= {
+            "collate_ns": MS // 10,
+            "collate_cpu_ns": MS // 10,
+            "tensors": 1,
+            "pickled_bytes": 0,
+        }
         if number % 10 == 5:
             row |= {"fetch_ns": 100 * MS, "fetch_cpu_ns": 100 * MS}
     found = workload(tmp_path, rows, epochs, CONFIG)

@@ -27,18 +27,30 @@ NAMES = itertools.count()
 SAME = Range(1.0, 1.0, 1.0)
 
 
-def recorded(folder: Path, *lanes: list[dict[str, Any]], config: dict[str, Any] | None = None, **facts: Any) -> Run:
-    """A run of one loader; `facts` of the process, but for `epochs`, `kind` and `main_cores`, CPU that main used."""
+def recorded(
+    folder: Path, *lanes: list[dict[str, Any]], config: dict[str, Any] | None = None, **facts: Any
+) -> Run:
+    """A run of one loader; `facts` of the process, but for `epochs`, `kind` and `main_cores`, CPU
+    that main used."""
     epochs, kind = facts.pop("epochs", ()), facts.pop("kind", "dataloader")
     main_cores = facts.pop("main_cores", None)
     run = RunBuilder(folder / str(next(NAMES)))
     process = run.process(**{"affinity": 64, **facts})
-    config = {"dataset_len": 4_000_000, **(config or {})}  # epochs so long that their starts are not felt
+    config = {
+        "dataset_len": 4_000_000,
+        **(config or {}),
+    }  # epochs so long that their starts are not felt
     process.loader(*lanes, epochs=epochs, config=config, kind=kind)
     if main_cores is not None:
         first, last = lanes[0][0]["t_ns"], lanes[0][-1]["t_ns"]
         samples = [
-            {"t_ns": t, "pid": 4000, "role": 0, "cpu_user_ns": round(main_cores * (t - first)), "cpu_system_ns": 0}
+            {
+                "t_ns": t,
+                "pid": 4000,
+                "role": 0,
+                "cpu_user_ns": round(main_cores * (t - first)),
+                "cpu_system_ns": 0,
+            }
             for t in (first, last)
         ]
         run.system(machine=[{"t_ns": first}], process=samples, affinity=64)
@@ -61,7 +73,14 @@ def alone(
     )  # fmt: skip
 
 
-def starved(workers: int, fetch_ms: float, cpu_ms: float, compute_ms: float, batches: int = 400, **columns: Any) -> Any:
+def starved(
+    workers: int,
+    fetch_ms: float,
+    cpu_ms: float,
+    compute_ms: float,
+    batches: int = 400,
+    **columns: Any,
+) -> Any:
     """Rows of a loop that always waits for workers which are always busy."""
     step = columns.pop("step_ms", max(fetch_ms / workers, compute_ms + 0.1))
     return loop(
@@ -84,9 +103,15 @@ def test_workers_for_a_data_set_that_waits(tmp_path: Path, workers: int, factor:
     assert found.low < factor < found.high
 
 
-@pytest.mark.parametrize(("cpus", "workers", "factor"), [(2, 2, 2), (2, 8, 2), (4, 8, 4), (8, 4, 4)])
-def test_workers_for_a_data_set_that_computes(tmp_path: Path, cpus: int, workers: int, factor: float) -> None:
-    found = WhatIf(workload(tmp_path, alone(40, 40, 0.2), affinity=cpus, main_cores=1)).predict(num_workers=workers)
+@pytest.mark.parametrize(
+    ("cpus", "workers", "factor"), [(2, 2, 2), (2, 8, 2), (4, 8, 4), (8, 4, 4)]
+)
+def test_workers_for_a_data_set_that_computes(
+    tmp_path: Path, cpus: int, workers: int, factor: float
+) -> None:
+    found = WhatIf(workload(tmp_path, alone(40, 40, 0.2), affinity=cpus, main_cores=1)).predict(
+        num_workers=workers
+    )
     assert found.mid == pytest.approx(factor, rel=0.08)
 
 
@@ -117,7 +142,8 @@ def test_more_and_fewer_workers(tmp_path: Path) -> None:
 
 
 def test_waiting_for_a_core_is_not_waiting_for_data(tmp_path: Path) -> None:
-    # Four workers on two cores: 20 ms of computing take each 40 ms. With eight cores they would take 20.
+    # Four workers on two cores: 20 ms of computing take each 40 ms. With eight cores they would
+    # take 20.
     rows = starved(4, 40, 20, 0.5)
     whatif = WhatIf(workload(tmp_path, rows, config=with_workers(4), affinity=2, main_cores=0))
     assert whatif.predict(cpus=8).mid == pytest.approx(2, rel=0.1)
@@ -138,7 +164,9 @@ def test_in_order_costs_where_slow_batches_block_ready_ones(tmp_path: Path) -> N
     assert steady.predict(in_order=False).mid == pytest.approx(1, abs=0.03)
 
 
-def short_epochs(persistent: bool = False) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]]]:
+def short_epochs(
+    persistent: bool = False,
+) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]]]:
     """Six epochs of 20 batches of 10 ms, each with 100 ms until the workers begin."""
     lanes, epochs, t = [], [], T0
     for number in range(6):
@@ -153,9 +181,16 @@ def short_epochs(persistent: bool = False) -> tuple[list[list[dict[str, Any]]], 
 def test_keeping_workers_saves_their_start(tmp_path: Path) -> None:
     lanes, epochs = short_epochs()
     config = with_workers(2, persistent_workers=False, start_method="fork")
-    run = recorded(tmp_path, [row for lane in lanes for row in lane], epochs=epochs, config=config, main_cores=0)
+    run = recorded(
+        tmp_path,
+        [row for lane in lanes for row in lane],
+        epochs=epochs,
+        config=config,
+        main_cores=0,
+    )
     found = predict(run, persistent_workers=True)
-    # An epoch: 100 ms of starting, 20 of the first batch, 19 of 10 ms and a last step, some ms of ending.
+    # An epoch: 100 ms of starting, 20 of the first batch, 19 of 10 ms and a last step, some ms of
+    # ending.
     assert found.mid == pytest.approx(334 / 214, rel=0.12)
     assert predict(run, startup=0.5).mid == pytest.approx(334 / 284, rel=0.08)
     assert predict(run, num_workers=0).mid == pytest.approx(334 / 480, rel=0.1)
@@ -165,13 +200,19 @@ def test_keeping_workers_saves_their_start(tmp_path: Path) -> None:
 def test_long_epochs_do_not_feel_the_start(tmp_path: Path) -> None:
     config = with_workers(2, persistent_workers=False, start_method="fork")
     rows = starved(2, 20, 0, 4)
-    found = WhatIf(workload(tmp_path, rows, config=config, main_cores=0)).predict(persistent_workers=True)
+    found = WhatIf(workload(tmp_path, rows, config=config, main_cores=0)).predict(
+        persistent_workers=True
+    )
     assert found.mid == pytest.approx(1, abs=0.01)
 
 
 def test_pinning_needs_a_device(tmp_path: Path) -> None:
     assert WhatIf(workload(tmp_path, alone(10, 0, 5))).predict(pin_memory=True) == SAME
-    device = WhatIf(workload(tmp_path, alone(10, 0, 5, h2d_ns=3 * MS, bytes=1_000_000), device="cuda:0", main_cores=0))
+    device = WhatIf(
+        workload(
+            tmp_path, alone(10, 0, 5, h2d_ns=3 * MS, bytes=1_000_000), device="cuda:0", main_cores=0
+        )
+    )
     found = device.predict(pin_memory=True)
     assert 1 < found.mid < 1.2
     # Copies may take between 40 % and all of their time, and the range says so.
@@ -184,7 +225,9 @@ def test_pinning_needs_a_device(tmp_path: Path) -> None:
 def test_waiting_hidden_behind_the_device_is_not_lost(tmp_path: Path) -> None:
     hidden = WhatIf(workload(tmp_path, alone(8, 0, 2, stall_ns=0), device="cuda:0", main_cores=0))
     assert hidden.predict(num_workers=8).high < 2.2
-    felt = WhatIf(workload(tmp_path, alone(8, 0, 2, stall_ns=8 * MS), device="cuda:0", main_cores=0))
+    felt = WhatIf(
+        workload(tmp_path, alone(8, 0, 2, stall_ns=8 * MS), device="cuda:0", main_cores=0)
+    )
     taking = handover(1, 1000, 0, 1.0)
     step_ms = 2 + (taking.receive_ns + taking.unpack_ns) / MS
     assert felt.predict(num_workers=8).mid == pytest.approx(10 / step_ms, rel=0.05)
@@ -195,7 +238,9 @@ def test_stage_factors_scale_stages(tmp_path: Path) -> None:
     assert whatif.predict(fetch=0.5).mid == pytest.approx(15 / 10, rel=0.01)
     assert whatif.predict(fetch_us=5000).mid == pytest.approx(15 / 10, rel=0.01)
     assert whatif.predict(compute=0.2).mid == pytest.approx(15 / 11, rel=0.01)
-    assert whatif.predict(collate_us=5000).mid == pytest.approx(15 / 20, rel=0.01)  # it took no time before
+    assert whatif.predict(collate_us=5000).mid == pytest.approx(
+        15 / 20, rel=0.01
+    )  # it took no time before
     assert whatif.predict(collate_us=0) == SAME
     pair = whatif.predict(fetch=(0.2, 0.8))
     assert pair.low < 15 / 13 < pair.mid < 15 / 7 < pair.high
@@ -256,7 +301,11 @@ def test_which_loader(tmp_path: Path) -> None:
     process.loader(alone(10, 0, 5), name="train")
     process.loader(alone(10, 0, 90, batches=50), name="validation")
     train = predict(run.path, num_workers=2)
-    assert train == predict(open_run(run.path), loader="train", num_workers=2) == predict(run.path, 0, num_workers=2)
+    assert (
+        train
+        == predict(open_run(run.path), loader="train", num_workers=2)
+        == predict(run.path, 0, num_workers=2)
+    )
     assert predict(run.path, loader="validation", num_workers=2).mid < train.mid
     for wrong in ("test", 2, -1, True):
         with pytest.raises(UsageError, match=r"0 \(train\), 1 \(validation\)"):
@@ -284,11 +333,18 @@ def noisy(seed: int, workers: int) -> list[dict[str, Any]]:
     return rows
 
 
-@given(seed=st.integers(0, 1000), workers=st.integers(0, 3), to=st.integers(0, 8), cpus=st.integers(1, 8))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 1000),
+    workers=st.integers(0, 3),
+    to=st.integers(0, 8),
+    cpus=st.integers(1, 8),
+)
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_invariants(tmp_path: Path, seed: int, workers: int, to: int, cpus: int) -> None:
-    """Asserts of any loop: a range is ordered and finite, slower fetching is no faster, more CPUs are no slower, and
-    the same question has the same answer."""
+    """Asserts of any loop: a range is ordered and finite, slower fetching is no faster, more CPUs
+    are no slower, and the same question has the same answer."""
     config = with_workers(workers) if workers else None
     loaded = workload(tmp_path, noisy(seed, workers), config=config, affinity=cpus)
     whatif = WhatIf(loaded)
@@ -303,9 +359,9 @@ def test_invariants(tmp_path: Path, seed: int, workers: int, to: int, cpus: int)
 
 def test_threads_of_main_beside_workers_are_uncertain(tmp_path: Path) -> None:
     one, two = (
-        WhatIf(workload(tmp_path, alone(10, 0, 20), main_cores=cores, affinity=2, torch_threads=2)).predict(
-            num_workers=2
-        )
+        WhatIf(
+            workload(tmp_path, alone(10, 0, 20), main_cores=cores, affinity=2, torch_threads=2)
+        ).predict(num_workers=2)
         for cores in (0.6, 1.3)
     )
     assert two.high / two.low > 1.3 * one.high / one.low
@@ -315,13 +371,30 @@ def test_rubbish_in_a_lane_still_gives_a_range(tmp_path: Path) -> None:
     most = (1 << 62) - 1
     rows = starved(2, 20, 0, 4, batches=60)
     for number, row in enumerate(rows):
-        name = ("fetch_ns", "wait_ns", "t_fetch_ns", "queued_ns", "compute_ns", "fetch_cpu_ns", "pack_ns", "t_ns")[
-            number % 8
-        ]
+        name = (
+            "fetch_ns",
+            "wait_ns",
+            "t_fetch_ns",
+            "queued_ns",
+            "compute_ns",
+            "fetch_cpu_ns",
+            "pack_ns",
+            "t_ns",
+        )[number % 8]
         row[name] = most if number % 3 else 0
-    epochs = [{**epoch_row(rows), "t_end_ns": 0, "batches": most}, {**epoch_row(rows), "t_iter_ns": most, "batches": 1}]
-    run = recorded(tmp_path, rows, epochs=epochs, config=with_workers(2, prefetch_factor=most, dataset_len=-5))
-    for changes in ({"num_workers": 0}, {"num_workers": 4}, {"in_order": False}, {"persistent_workers": False}):
+    epochs = [
+        {**epoch_row(rows), "t_end_ns": 0, "batches": most},
+        {**epoch_row(rows), "t_iter_ns": most, "batches": 1},
+    ]
+    run = recorded(
+        tmp_path, rows, epochs=epochs, config=with_workers(2, prefetch_factor=most, dataset_len=-5)
+    )
+    for changes in (
+        {"num_workers": 0},
+        {"num_workers": 4},
+        {"in_order": False},
+        {"persistent_workers": False},
+    ):
         found = predict(run, **changes)
         assert 0 <= found.low <= found.mid <= found.high
 
@@ -330,7 +403,10 @@ def test_a_million_batches_take_no_longer(tmp_path: Path) -> None:
     run = recorded(tmp_path, alone(10, 10, 5), main_cores=1)
     process, loader = run.processes[0], run.processes[0].loaders[0]
     rows = 1_000_000
-    columns = {name: np.tile(values, rows // loader.batches.rows) for name, values in loader.batches.items()}
+    columns = {
+        name: np.tile(values, rows // loader.batches.rows)
+        for name, values in loader.batches.items()
+    }
     object.__setattr__(loader, "batches", Columns(columns, rows))
     loaded = workload_of(run, process, loader)
     assert loaded.rows <= 20_000
@@ -341,4 +417,6 @@ def test_a_million_batches_take_no_longer(tmp_path: Path) -> None:
         began = time.process_time()
         whatif.predict(num_workers=workers, fetch=(0.4, 0.6))
         spent.append(time.process_time() - began)
-    assert sorted(spent)[2] < 0.15  # CPU time, with room for slow machines: see benchmarks/prediction.py
+    assert (
+        sorted(spent)[2] < 0.15
+    )  # CPU time, with room for slow machines: see benchmarks/prediction.py

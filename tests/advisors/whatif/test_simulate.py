@@ -1,4 +1,5 @@
-"""The simulated DataLoader against loops whose speed can be worked out by hand. Times are in ms throughout."""
+"""The simulated DataLoader against loops whose speed can be worked out by hand. Times are in ms
+throughout."""
 
 from __future__ import annotations
 
@@ -15,7 +16,16 @@ COUNT = 200
 
 def times(count: int = COUNT, **values: Any) -> Times:
     """Constant times, or a list of them; what is not named takes none."""
-    names = ("work_cpu", "work_idle", "send", "receive", "pin_cpu", "draw", "compute_cpu", "compute_idle")
+    names = (
+        "work_cpu",
+        "work_idle",
+        "send",
+        "receive",
+        "pin_cpu",
+        "draw",
+        "compute_cpu",
+        "compute_idle",
+    )
     assert set(values) <= set(names)
     given_: dict[str, list[float]] = {}
     for name in names:
@@ -39,29 +49,41 @@ def a_step(found: Epoch) -> float:
 
 
 @pytest.mark.parametrize(("workers", "step"), [(0, 12), (1, 10), (2, 5), (4, 2.5), (5, 2), (8, 2)])
-def test_workers_that_only_wait_add_up_until_the_loop_is_the_limit(workers: int, step: float) -> None:
+def test_workers_that_only_wait_add_up_until_the_loop_is_the_limit(
+    workers: int, step: float
+) -> None:
     found = epoch(times(work_idle=10, compute_idle=2), setting(workers), 0, COUNT)
     assert a_step(found) == pytest.approx(step, rel=0.02)
 
 
-@pytest.mark.parametrize(("workers", "step"), [(1, 10), (2, 5), (3, 10 / 3), (4, 10 / 3), (12, 10 / 3)])
+@pytest.mark.parametrize(
+    ("workers", "step"), [(1, 10), (2, 5), (3, 10 / 3), (4, 10 / 3), (12, 10 / 3)]
+)
 def test_workers_that_compute_share_the_cores(workers: int, step: float) -> None:
     found = epoch(times(work_cpu=10), setting(workers, cpus=3.0), 0, COUNT)
     assert a_step(found) == pytest.approx(step, rel=0.05)
 
 
 def test_a_loop_that_computes_takes_its_share_of_the_cores() -> None:
-    # Two cores, 8 ms of work a batch in three workers, 4 ms of computing in main: 12 ms of CPU for each step.
+    # Two cores, 8 ms of work a batch in three workers, 4 ms of computing in main: 12 ms of CPU for
+    # each step.
     found = epoch(times(work_cpu=8, compute_cpu=4), setting(3, cpus=2.0), 0, COUNT)
     assert a_step(found) == pytest.approx(6, rel=0.05)
-    # A loop that wants both cores at once does not get them from busy workers, and its own computing takes longer.
-    wide = epoch(times(work_cpu=8, compute_cpu=4), setting(3, cpus=2.0, compute_weight=2.0), 0, COUNT)
+    # A loop that wants both cores at once does not get them from busy workers, and its own
+    # computing takes longer.
+    wide = epoch(
+        times(work_cpu=8, compute_cpu=4), setting(3, cpus=2.0, compute_weight=2.0), 0, COUNT
+    )
     assert a_step(wide) == pytest.approx(8, rel=0.05)  # 8 + 2 cores x 4 of CPU, on two cores
 
 
 def test_a_fraction_of_a_core_slows_everything() -> None:
-    assert a_step(epoch(times(work_cpu=2, compute_cpu=1), setting(0, cpus=0.5), 0, 50)) == pytest.approx(6)
-    assert a_step(epoch(times(work_cpu=2), setting(2, cpus=0.5), 0, 50)) == pytest.approx(4, rel=0.05)
+    assert a_step(
+        epoch(times(work_cpu=2, compute_cpu=1), setting(0, cpus=0.5), 0, 50)
+    ) == pytest.approx(6)
+    assert a_step(epoch(times(work_cpu=2), setting(2, cpus=0.5), 0, 50)) == pytest.approx(
+        4, rel=0.05
+    )
 
 
 def test_taking_batches_out_of_the_queue_limits_the_loop() -> None:
@@ -70,9 +92,15 @@ def test_taking_batches_out_of_the_queue_limits_the_loop() -> None:
 
 
 def test_a_pin_thread_works_beside_the_loop() -> None:
-    found = epoch(times(work_idle=1, receive=1, pin_cpu=3, compute_idle=2), setting(8, pin=True), 0, COUNT)
-    assert a_step(found) == pytest.approx(3)  # the loop's own 3 ms and the pin thread's 3 ms run side by side
-    found = epoch(times(work_idle=1, receive=1, pin_cpu=7, compute_idle=2), setting(8, pin=True), 0, COUNT)
+    found = epoch(
+        times(work_idle=1, receive=1, pin_cpu=3, compute_idle=2), setting(8, pin=True), 0, COUNT
+    )
+    assert a_step(found) == pytest.approx(
+        3
+    )  # the loop's own 3 ms and the pin thread's 3 ms run side by side
+    found = epoch(
+        times(work_idle=1, receive=1, pin_cpu=7, compute_idle=2), setting(8, pin=True), 0, COUNT
+    )
     assert a_step(found) == pytest.approx(7)
 
 
@@ -81,7 +109,8 @@ def test_one_slow_batch_blocks_ready_ones_only_in_order() -> None:
     loop = times(work_idle=work, compute_idle=4.0)
     in_order = a_step(epoch(loop, setting(3), 0, COUNT))
     free = a_step(epoch(loop, setting(3, in_order=False), 0, COUNT))
-    # 78 ms of work for ten batches: three workers have room for a batch every 2.6 ms, and the loop wants one every 4.
+    # 78 ms of work for ten batches: three workers have room for a batch every 2.6 ms, and the loop
+    # wants one every 4.
     assert free == pytest.approx(4, rel=0.1)
     assert in_order > 1.4 * free
 
@@ -103,7 +132,9 @@ def test_prefetching_absorbs_variance_and_nothing_else() -> None:
 
 
 def test_the_first_batch_waits_for_start_draws_and_cold_workers() -> None:
-    found = epoch(times(work_idle=10, draw=1, compute_idle=2), setting(2, start_ns=100.0, cold_ns=30.0), 0, 10)
+    found = epoch(
+        times(work_idle=10, draw=1, compute_idle=2), setting(2, start_ns=100.0, cold_ns=30.0), 0, 10
+    )
     # start 100, one draw 1, cold 30, work 10, compute 2
     assert found.ends[0] == pytest.approx(143)
     # main sends all four tasks before it takes the first batch, which is never later than that here
@@ -137,15 +168,29 @@ def test_no_loop_is_faster_than_its_parts_or_slower_than_their_sum(
     work_cpu: list[float], work_idle: list[float], compute: float, receive: float, workers: int, prefetch: int,
     cpus: float, in_order: bool, pin: bool,
 ) -> None:  # fmt: skip
-    """Asserts that batches end in order, not before the slowest part can have made them all, and not later than all
-    parts one after another would."""
-    loop = times(20, work_cpu=work_cpu, work_idle=work_idle, compute_cpu=compute, receive=receive, pin_cpu=receive)
+    """Asserts that batches end in order, not before the slowest part can have made them all, and
+    not later than all parts one after another would."""
+    loop = times(
+        20,
+        work_cpu=work_cpu,
+        work_idle=work_idle,
+        compute_cpu=compute,
+        receive=receive,
+        pin_cpu=receive,
+    )
     found = epoch(
-        loop, setting(workers, prefetch=prefetch, cpus=cpus, in_order=in_order, pin=pin, more_tasks=False), 0, 20
+        loop,
+        setting(
+            workers, prefetch=prefetch, cpus=cpus, in_order=in_order, pin=pin, more_tasks=False
+        ),
+        0,
+        20,
     )
     cpu = sum(work_cpu) + 20 * (compute + receive)
     assert len(found.ends) == 20
     assert found.ends == sorted(found.ends)
-    assert found.ends[-1] >= 0.999 * max(cpu / cpus if workers else 0, 20 * (compute + receive), *work_idle)
+    assert found.ends[-1] >= 0.999 * max(
+        cpu / cpus if workers else 0, 20 * (compute + receive), *work_idle
+    )
     everything = (cpu + 20 * receive) * max(1.0, 1 / cpus) + sum(work_idle)
     assert found.ends[-1] <= 1.001 * everything + 1e-6

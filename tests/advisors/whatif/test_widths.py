@@ -19,11 +19,17 @@ def test_a_range_is_stretched_about_its_middle(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(widths, "_table", lambda: table)
     found = widths.stretched(Range(1.0, 2.0, 8.0), None, crowded=True)
     assert (found.low, found.mid, found.high) == pytest.approx((0.5, 2.0, 32.0))
-    assert widths.stretched(Range(1.0, 2.0, 8.0), "sampler", crowded=False) == Range(1.0, 2.0, pytest.approx(8.0))
-    assert widths.stretched(Range(1.0, 2.0, 8.0), "collate", crowded=False).low == pytest.approx(2 * 0.5**1.5)
+    assert widths.stretched(Range(1.0, 2.0, 8.0), "sampler", crowded=False) == Range(
+        1.0, 2.0, pytest.approx(8.0)
+    )
+    assert widths.stretched(Range(1.0, 2.0, 8.0), "collate", crowded=False).low == pytest.approx(
+        2 * 0.5**1.5
+    )
     # However few cases spoke for it: no range becomes a point, or says nothing at all.
     monkeypatch.setattr(widths, "_table", lambda: {**table, "rules": {"collate": 100.0}})
-    assert widths.stretched(Range(1.0, 2.0, 2.0), "collate", crowded=False).low == pytest.approx(2 * 0.5**widths.WIDEST)
+    assert widths.stretched(Range(1.0, 2.0, 2.0), "collate", crowded=False).low == pytest.approx(
+        2 * 0.5**widths.WIDEST
+    )
 
 
 def test_a_sure_gain_stays_one_and_a_sure_loss_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +40,9 @@ def test_a_sure_gain_stays_one_and_a_sure_loss_too(monkeypatch: pytest.MonkeyPat
     assert widths.stretched(Range(0.9, 1.1, 1.2), None, crowded=False).low < 0.9
 
 
-@pytest.mark.parametrize(("true", "expected"), [(2.0, 0.0), (1.0, 1.0), (0.5, 2.0), (8.0, 1.0), (4.0, 0.5)])
+@pytest.mark.parametrize(
+    ("true", "expected"), [(2.0, 0.0), (1.0, 1.0), (0.5, 2.0), (8.0, 1.0), (4.0, 0.5)]
+)
 def test_what_is_needed_holds_the_truth_on_its_side(true: float, expected: float) -> None:
     assert widths.needed(1.0, 2.0, 8.0, true) == pytest.approx(expected)
 

@@ -11,14 +11,24 @@ import pytest
 
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.whatif.costs import STOP_NS
-from loaderscope.advisors.whatif.workload import BLOCK_ROWS, MAX_ROWS, Workload, _spread, workload_of
+from loaderscope.advisors.whatif.workload import (
+    BLOCK_ROWS,
+    MAX_ROWS,
+    Workload,
+    _spread,
+    workload_of,
+)
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.run.tuning import Switch, Tuned
 
 
 def workload(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> Workload:
     run = RunBuilder(folder)
-    epochs, config, samples = facts.pop("epochs", ()), facts.pop("config", None), facts.pop("samples", ())
+    epochs, config, samples = (
+        facts.pop("epochs", ()),
+        facts.pop("config", None),
+        facts.pop("samples", ()),
+    )
     run.process(**facts).loader(*lanes, epochs=epochs, config=config, overhead={"hook_ns": 1800.0})
     if samples:
         run.system(machine=[{"t_ns": T0}], process=samples)
@@ -26,7 +36,9 @@ def workload(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> Worklo
     return workload_of(opened, opened.processes[0], opened.processes[0].loaders[0])
 
 
-def from_workers(batches: int, wait_ms: float, compute_ms: float, ready: bool, **columns: Any) -> list[dict[str, Any]]:
+def from_workers(
+    batches: int, wait_ms: float, compute_ms: float, ready: bool, **columns: Any
+) -> list[dict[str, Any]]:
     """Batches of 5 ms of work, sent 20 ms before they are taken (`ready`), or just before."""
     early = 20 * MS if ready else 0
     return loop(
@@ -46,7 +58,10 @@ def test_rows_of_a_long_run_are_blocks_spread_over_it() -> None:
 
 
 def test_cpu_time_measured_on_some_batches_stands_for_all(tmp_path: Path) -> None:
-    found = workload(tmp_path, loop(64, 10, 5, fetch_ns=8 * MS, fetch_cpu_ns=lambda n, t, w: -1 if n % 4 else 2 * MS))
+    found = workload(
+        tmp_path,
+        loop(64, 10, 5, fetch_ns=8 * MS, fetch_cpu_ns=lambda n, t, w: -1 if n % 4 else 2 * MS),
+    )
     assert found.fetch_cpu_ns.mean() == pytest.approx(2 * MS)
     assert found.fetch_idle_ns.mean() == pytest.approx(6 * MS)
 
@@ -63,7 +78,13 @@ def test_what_taking_a_batch_costs_is_seen_on_ready_ones(tmp_path: Path) -> None
 def test_cores_used_while_computing(tmp_path: Path, cores: float, computing: float) -> None:
     # Half of each step is waiting for workers, in which main is idle. It has four threads.
     samples = [
-        {"t_ns": T0 + s * 10**9, "pid": 4000, "role": 0, "cpu_user_ns": round(cores * s * 1e9), "cpu_system_ns": 0}
+        {
+            "t_ns": T0 + s * 10**9,
+            "pid": 4000,
+            "role": 0,
+            "cpu_user_ns": round(cores * s * 1e9),
+            "cpu_system_ns": 0,
+        }
         for s in (0, 1)
     ]
     rows = from_workers(200, 5, 5, ready=False, queued_ns=0, unpack_ns=0)
@@ -76,7 +97,9 @@ def test_without_samples_the_cores_are_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("pause_ms", "stop_ms"), [(30, 30), (60_000, 2 * STOP_NS / MS)])
-def test_a_long_pause_between_epochs_is_not_the_end_of_workers(tmp_path: Path, pause_ms: int, stop_ms: float) -> None:
+def test_a_long_pause_between_epochs_is_not_the_end_of_workers(
+    tmp_path: Path, pause_ms: int, stop_ms: float
+) -> None:
     rows, epochs, t = [], [], T0
     for number in range(4):
         some = from_workers(12, 4, 5, ready=False, epoch=number, start_ns=t)
@@ -97,13 +120,16 @@ def test_a_long_pause_between_epochs_is_not_the_end_of_workers(tmp_path: Path, p
 def test_the_length_of_an_epoch_that_has_not_ended(tmp_path: Path) -> None:
     rows = loop(50, 10, 5, fetch_ns=8 * MS)
     running = {**epoch_row(rows), "how": -1, "batches": 0}
-    found = workload(tmp_path / "1", rows, epochs=[running], config={"dataset_len": 4000, "batch_size": 4})
+    found = workload(
+        tmp_path / "1", rows, epochs=[running], config={"dataset_len": 4000, "batch_size": 4}
+    )
     assert found.epoch_batches == 1000
     assert workload(tmp_path / "2", rows, epochs=[running]).epoch_batches == 50
 
 
 def test_epochs_made_with_other_settings_do_not_count(tmp_path: Path) -> None:
-    """While a loader is tuned, some epochs are those of a candidate: what the code's own take is not their mean."""
+    """While a loader is tuned, some epochs are those of a candidate: what the code's own take is
+    not their mean."""
     lanes, start = [], T0
     for number, fetch_ms in enumerate((10.0, 1.0, 10.0, 1.0)):
         lanes.append(loop(80, fetch_ms + 0.1, 1.0, epoch=number, start_ns=start, fetch_ns=round(fetch_ms * MS),
@@ -111,11 +137,15 @@ def test_epochs_made_with_other_settings_do_not_count(tmp_path: Path) -> None:
         start = lanes[-1][-1]["t_ns"] + 100 * MS
     rows = [row for lane in lanes for row in lane]
     builder = RunBuilder(tmp_path)
-    builder.process().loader(rows, epochs=[epoch_row(each) for each in lanes], config={"num_workers": 0})
+    builder.process().loader(
+        rows, epochs=[epoch_row(each) for each in lanes], config={"num_workers": 0}
+    )
     run = open_run(builder.path)
     loader = run.loaders[0]
     own, other = {"num_workers": 0, "batched": False}, {"num_workers": 0, "batched": True}
-    switches = tuple(Switch(lane[0]["t_ns"] - 1, n, 0, (own, other)[n % 2]) for n, lane in enumerate(lanes))
+    switches = tuple(
+        Switch(lane[0]["t_ns"] - 1, n, 0, (own, other)[n % 2]) for n, lane in enumerate(lanes)
+    )
     tuned = replace(loader, tuning=Tuned(own, own, True, "", (), switches)).as_coded()
     found = workload_of(run, run.processes[0], tuned)
     assert found.measured_inner_ns == pytest.approx(11.1 * MS, rel=0.02)

@@ -1,4 +1,5 @@
-"""A loop on the stand-in of docs/standin.md whose batches go there as this library's users send them.
+"""A loop on the stand-in of docs/standin.md whose batches go there as this library's users send
+them.
 
 python copied_batches.py LIBRARY: says how many tensors, of how many bytes, a batch has.
 """
@@ -46,7 +47,9 @@ def torch_geometric():
     from torch_geometric.data import Batch, Data
 
     def made(samples):
-        return Batch.from_data_list([Data(x=each["x"][None], y=each["y"][None]) for each in samples])
+        return Batch.from_data_list(
+            [Data(x=each["x"][None], y=each["y"][None]) for each in samples]
+        )
 
     return DataLoader(Fields(), BATCH, collate_fn=made), lambda batch: batch.to("standin")
 
@@ -54,7 +57,9 @@ def torch_geometric():
 def accelerate():
     from accelerate.utils import send_to_device
 
-    return DataLoader(Fields(), BATCH), lambda batch: send_to_device([batch], "standin", non_blocking=True)
+    return DataLoader(Fields(), BATCH), lambda batch: send_to_device(
+        [batch], "standin", non_blocking=True
+    )
 
 
 def lightning():
@@ -62,7 +67,9 @@ def lightning():
 
     model = lightning.LightningModule()
     there = torch.device("standin", 0)
-    return DataLoader(Fields(), BATCH), lambda batch: model.transfer_batch_to_device((batch, 3), there, 0)
+    return DataLoader(Fields(), BATCH), lambda batch: model.transfer_batch_to_device(
+        (batch, 3), there, 0
+    )
 
 
 if __name__ == "__main__":

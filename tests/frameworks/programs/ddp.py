@@ -1,4 +1,5 @@
-"""Two ranks: of torchrun, of mp.spawn, or of a launcher of tasks; the group is made before or after."""
+"""Two ranks: of torchrun, of mp.spawn, or of a launcher of tasks; the group is made before or
+after."""
 
 import os
 import sys
@@ -22,7 +23,9 @@ def train(rank: int, world: int, meeting: str) -> None:
         for _ in DataLoader(Rows(8), BATCH):
             pass
     if "alone" not in sys.argv:
-        dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world)
+        dist.init_process_group(
+            "gloo", init_method=f"file://{meeting}", rank=rank, world_size=world
+        )
     data = Rows()
     loader = DataLoader(data, BATCH, sampler=DistributedSampler(data, world, rank))
     together = dist.is_initialized()

@@ -13,7 +13,9 @@ class Pairs(Rows):
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    data = DataLoaders(DataLoader(Pairs(), bs=BATCH, shuffle=False), DataLoader(Pairs(16), bs=BATCH))
+    data = DataLoaders(
+        DataLoader(Pairs(), bs=BATCH, shuffle=False), DataLoader(Pairs(16), bs=BATCH)
+    )
     learner = Learner(data, torch.nn.Linear(4, 1), loss_func=torch.nn.MSELoss(), opt_func=SGD)
     learner.fit(2, 0.01)
     told(learner.model.weight.sum())

@@ -18,7 +18,9 @@ def loaders():
     map_style = grain.MapDataset.source(Source()).shuffle(seed=1).batch(BATCH)
     yield map_style.to_iter_dataset() if "iter" in sys.argv else map_style
     sampler = grain.samplers.IndexSampler(SAMPLES, shuffle=True, seed=1, num_epochs=1)
-    yield grain.DataLoader(data_source=Source(), sampler=sampler, operations=[grain.transforms.Batch(BATCH)])
+    yield grain.DataLoader(
+        data_source=Source(), sampler=sampler, operations=[grain.transforms.Batch(BATCH)]
+    )
 
 
 if __name__ == "__main__":

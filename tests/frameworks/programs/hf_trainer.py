@@ -31,6 +31,13 @@ if __name__ == "__main__":
         from loaderscope.integrations.transformers import LoaderscopeCallback
 
         callbacks = [LoaderscopeCallback()]
-    trainer = Trainer(Model(), arguments, train_dataset=Named(), eval_dataset=Named(16), callbacks=callbacks)
+    trainer = Trainer(
+        Model(), arguments, train_dataset=Named(), eval_dataset=Named(16), callbacks=callbacks
+    )
     told(trainer.train().training_loss)
-    print("LOGGED", sorted({name for log in trainer.state.log_history for name in log if "loaderscope" in name}))
+    print(
+        "LOGGED",
+        sorted(
+            {name for log in trainer.state.log_history for name in log if "loaderscope" in name}
+        ),
+    )

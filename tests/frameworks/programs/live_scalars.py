@@ -1,4 +1,5 @@
-"""A training whose figures go live to the libraries named after the folder, all at once, each set up as users do."""
+"""A training whose figures go live to the libraries named after the folder, all at once, each set
+up as users do."""
 
 import os
 import sys
@@ -23,10 +24,15 @@ def prometheus():
 def opentelemetry():
     from opentelemetry import metrics
     from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
+    from opentelemetry.sdk.metrics.export import (
+        ConsoleMetricExporter,
+        PeriodicExportingMetricReader,
+    )
 
     out = open(os.path.join(FOLDER, "otel.jsonl"), "w")  # noqa: SIM115 open until the provider's shutdown at exit
-    exporter = ConsoleMetricExporter(out=out, formatter=lambda data: data.to_json(indent=None) + "\n")
+    exporter = ConsoleMetricExporter(
+        out=out, formatter=lambda data: data.to_json(indent=None) + "\n"
+    )
     metrics.set_meter_provider(MeterProvider([PeriodicExportingMetricReader(exporter, 200)]))
     return scalars.OpenTelemetry()
 
@@ -34,7 +40,9 @@ def opentelemetry():
 def wandb():
     import wandb
 
-    return scalars.WandB(wandb.init(mode="offline", dir=FOLDER, settings=wandb.Settings(console="off", silent=True)))
+    return scalars.WandB(
+        wandb.init(mode="offline", dir=FOLDER, settings=wandb.Settings(console="off", silent=True))
+    )
 
 
 def mlflow():
@@ -45,7 +53,8 @@ def mlflow():
 
 
 def log(epoch, loss):
-    """The training's own, to those that keep it beside ours: with steps of its own choice in the last epoch."""
+    """The training's own, to those that keep it beside ours: with steps of its own choice in the
+    last epoch."""
     if "wandb" in NAMES:
         import wandb
 

@@ -5,7 +5,9 @@ from small import told
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    data = Dataset([{"image": torch.full((1, 4), i / 48), "label": torch.ones(1, 1)} for i in range(48)])
+    data = Dataset(
+        [{"image": torch.full((1, 4), i / 48), "label": torch.ones(1, 1)} for i in range(48)]
+    )
     network = torch.nn.Linear(4, 1)
     device = torch.device("cpu")
     trainer = SupervisedTrainer(
@@ -13,5 +15,7 @@ if __name__ == "__main__":
         optimizer=torch.optim.SGD(network.parameters(), 0.1), loss_function=torch.nn.MSELoss(),
     )  # fmt: skip
     trainer.run()
-    SupervisedEvaluator(device=device, val_data_loader=DataLoader(data, batch_size=4), network=network).run()
+    SupervisedEvaluator(
+        device=device, val_data_loader=DataLoader(data, batch_size=4), network=network
+    ).run()
     told(network.weight.sum())

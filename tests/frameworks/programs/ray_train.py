@@ -32,7 +32,9 @@ if __name__ == "__main__":
     paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
     ray.init(num_cpus=3, include_dashboard=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
     TorchTrainer(
-        train, scaling_config=ScalingConfig(num_workers=2), run_config=RunConfig(storage_path=sys.argv[1])
+        train,
+        scaling_config=ScalingConfig(num_workers=2),
+        run_config=RunConfig(storage_path=sys.argv[1]),
     ).fit()
     told("trained")
     ray.shutdown()

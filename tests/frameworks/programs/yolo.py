@@ -17,9 +17,13 @@ if __name__ == "__main__":
         for kind in ("images", "labels"):
             (folder / kind / part).mkdir(parents=True)
         for number in range(pictures):
-            Image.new("RGB", (64, 64), (number * 8, 0, 0)).save(folder / "images" / part / f"{number}.png")
+            Image.new("RGB", (64, 64), (number * 8, 0, 0)).save(
+                folder / "images" / part / f"{number}.png"
+            )
             (folder / "labels" / part / f"{number}.txt").write_text("0 0.5 0.5 0.4 0.4\n")
-    (folder / "data.yaml").write_text(f"path: {folder}\ntrain: images/train\nval: images/val\nnames:\n  0: thing\n")
+    (folder / "data.yaml").write_text(
+        f"path: {folder}\ntrain: images/train\nval: images/val\nnames:\n  0: thing\n"
+    )
     torch.manual_seed(0)
     model = YOLO("yolov8n.yaml")
     model.train(

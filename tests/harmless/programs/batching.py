@@ -1,5 +1,5 @@
-"""Loops that change how their sampler makes batches. Of torch's sampler, this is seen in the source of a program, so
-these programs have a file of their own."""
+"""Loops that change how their sampler makes batches. Of torch's sampler, this is seen in the source
+of a program, so these programs have a file of their own."""
 
 from __future__ import annotations
 

@@ -157,13 +157,17 @@ def waits_in_a_thread(watch: Watch) -> None:
 def asks_multiprocessing(watch: Watch) -> None:
     for count, _ in enumerate(small(watch, workers=2)):
         if count == 1:
-            say("active", sorted(type(child).__name__ for child in multiprocessing.active_children()))
+            say(
+                "active",
+                sorted(type(child).__name__ for child in multiprocessing.active_children()),
+            )
             say("children", [child.name() for child in psutil.Process().children(recursive=True)])
 
 
 @program("children/supervised", limit_s=30)
 def a_supervisor_waits_for_all(watch: Watch) -> None:
-    """The training is a child of a supervisor that is a subreaper and waits until nobody is left."""
+    """The training is a child of a supervisor that is a subreaper and waits until nobody is
+    left."""
     from ..preparing import prepare
 
     say("prepared", prepare("subreaper", "."))
@@ -209,7 +213,8 @@ def the_group_is_interrupted(watch: Watch) -> None:
 
 @program("children/waits-for-any-tuned", watched=(RESTLESS, DECIDES))
 def waits_for_any(watch: Watch) -> None:
-    """A program that waits for its own children, until there is none, while its loader could be tuned."""
+    """A program that waits for its own children, until there is none, while its loader could be
+    tuned."""
     for number, _ in enumerate(watch(DataLoader(Rows(400, 0.001), batch_size=4))):
         if number % 40 == 20:
             if os.fork() == 0:

@@ -94,6 +94,8 @@ def the_sampler_is_killed(watch: Watch) -> None:
         if count in (1, 4):
             runs = os.environ["LOADERSCOPE_DIR"]
             for process in psutil.process_iter(["cmdline"]):
-                if process.pid != os.getpid() and any(runs in part for part in process.info["cmdline"] or ()):
+                if process.pid != os.getpid() and any(
+                    runs in part for part in process.info["cmdline"] or ()
+                ):
                     os.kill(process.pid, signal.SIGKILL)
     eat(loader)

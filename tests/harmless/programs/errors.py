@@ -1,4 +1,5 @@
-"""Tracebacks, warnings and stacks as they are printed: the user's lines and torch's, none of ours, none missing."""
+"""Tracebacks, warnings and stacks as they are printed: the user's lines and torch's, none of ours,
+none missing."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Quoting(Rows):
 
         ours = os.path.dirname(importlib.util.find_spec("loaderscope").origin)  # type: ignore[union-attr,arg-type,type-var]
         raise ValueError(
-            f'yesterday:\n  File "{ours}/profiler/iterators.py", line 7, in step\n    data = base_call(self)\nits end'
+            f'yesterday:\n  File "{ours}/profiler/iterators.py", line 7, in step\n    data = '
+            "base_call(self)\nits end"
         )
 
 
@@ -110,7 +112,9 @@ def warning_collate(samples: Any) -> Any:
 
 CASES: dict[str, Any] = {
     "sample": lambda watch, workers: eat(loader_of(watch, Failing(), workers)),
-    "collate": lambda watch, workers: eat(loader_of(watch, Rows(), workers, collate_fn=BadCollate())),
+    "collate": lambda watch, workers: eat(
+        loader_of(watch, Rows(), workers, collate_fn=BadCollate())
+    ),
     "quoted-path": lambda watch, workers: eat(loader_of(watch, Quoting(), workers)),
     "chained": lambda watch, workers: eat(loader_of(watch, Chained(), workers)),
     "group": lambda watch, workers: eat(loader_of(watch, Group(), workers)),
@@ -134,7 +138,15 @@ for what, case in CASES.items():
         def run(watch: Watch, case: Any = case, workers: int = workers) -> None:
             caught(lambda: case(watch, workers))
 
-        recorded = what not in ("quoted-path", "chained", "group", "picky", "iter", "sampler", "iterator")
+        recorded = what not in (
+            "quoted-path",
+            "chained",
+            "group",
+            "picky",
+            "iter",
+            "sampler",
+            "iterator",
+        )
         program(f"errors/{what}-{workers}", watched=("watch", "all-pure"), recorded=recorded)(run)
 
 
@@ -145,7 +157,8 @@ def worker_init_fails(watch: Watch) -> None:
 
 @program("errors/bad-arguments", recorded=False)
 def constructor_fails(watch: Watch) -> None:
-    """The iterator's own: a data set that cannot be pickled for a spawned worker, a generator that is none."""
+    """The iterator's own: a data set that cannot be pickled for a spawned worker, a generator that
+    is none."""
     caught(lambda: eat(loader_of(watch, BadGetstate(), 1, multiprocessing_context="spawn")))
     caught(lambda: eat(loader_of(watch, Rows(), 0, generator="none")))
 
@@ -202,7 +215,9 @@ def traced(watch: Watch) -> None:
     calls: dict[str, int] = {}
 
     def profile(frame: Any, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.endswith(("harmless/data.py", "programs/errors.py")):
+        if event == "call" and frame.f_code.co_filename.endswith(
+            ("harmless/data.py", "programs/errors.py")
+        ):
             calls[frame.f_code.co_name] = calls.get(frame.f_code.co_name, 0) + 1
 
     loader = loader_of(watch, Rows(), 0)
@@ -232,11 +247,19 @@ def listed(workers: int, watch: Watch) -> None:
     eat(loader)
     sys.settrace(None)
     entries = [entry.code for entry in profiler.getstats() if type(entry.code) is not str]
-    for tool, told in (("profiler", {(code.co_filename, code.co_name) for code in entries}), ("tracer", traced)):
+    for tool, told in (
+        ("profiler", {(code.co_filename, code.co_name) for code in entries}),
+        ("tracer", traced),
+    ):
         found = {each for each in told if "_weakrefset" not in each[0]}  # as garbage goes
-        own = sorted(f"{os.path.basename(file)} {name}" for file, name in found if file.startswith(ours))
+        own = sorted(
+            f"{os.path.basename(file)} {name}" for file, name in found if file.startswith(ours)
+        )
         say(f"{tool}: frames of ours", own)
-        say(f"{tool}: others", sorted(f"{file} {name}" for file, name in found if not file.startswith(ours)))
+        say(
+            f"{tool}: others",
+            sorted(f"{file} {name}" for file, name in found if not file.startswith(ours)),
+        )
 
 
 @program("errors/listed-0", watched=("watch", "all"))

@@ -1,5 +1,5 @@
-"""Loaders that are no DataLoader: torchdata's nodes, and stand-ins for libraries that are not installed here, under the
-names by which those are known."""
+"""Loaders that are no DataLoader: torchdata's nodes, and stand-ins for libraries that are not
+installed here, under the names by which those are known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ WAYS = ("all", "all-pure")
 
 
 def batches(make: Callable[[int], Any] = float) -> Any:
-    return Loader(Mapper(Batcher(Mapper(IterableWrapper(range(24)), make), batch_size=4), torch.tensor))
+    return Loader(
+        Mapper(Batcher(Mapper(IterableWrapper(range(24)), make), batch_size=4), torch.tensor)
+    )
 
 
 @program("foreign/nodes-epochs", watched=WAYS)

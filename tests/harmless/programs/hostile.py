@@ -1,4 +1,5 @@
-"""Code of the user's that bare does not run is not run, and what it raises when asked is not raised."""
+"""Code of the user's that bare does not run is not run, and what it raises when asked is not
+raised."""
 
 from __future__ import annotations
 
@@ -59,7 +60,17 @@ class Properties(Rows):
     """Every attribute a profiler may be curious about is a property with a cost."""
 
     def __getattribute__(self, name: str) -> Any:
-        if name in ("transform", "transforms", "samples", "files", "data", "root", "loader", "cache", "__class__"):
+        if name in (
+            "transform",
+            "transforms",
+            "samples",
+            "files",
+            "data",
+            "root",
+            "loader",
+            "cache",
+            "__class__",
+        ):
             called(name)
         return super().__getattribute__(name)
 
@@ -142,7 +153,9 @@ class LazyTensor(torch.Tensor):
     """Counts what is done with it."""
 
     @classmethod
-    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         called(getattr(function, "__name__", "?"))
         return super().__torch_function__(function, types, args, kwargs or {})
 
@@ -235,7 +248,9 @@ def given(collate: Any) -> Any:
 LOADERS: dict[str, Any] = {
     "random-length": lambda: over(RandomLength()),
     "random-length-asked-by-torch": lambda: DataLoader(RandomLength(), batch_size=4, shuffle=True),
-    "random-length-batch-sampler": lambda: DataLoader(RandomLength(), batch_sampler=[[1, 2], [3, 4], [5, 6]]),
+    "random-length-batch-sampler": lambda: DataLoader(
+        RandomLength(), batch_sampler=[[1, 2], [3, 4], [5, 6]]
+    ),
     "random-length-stream": lambda: DataLoader(StreamWithLength(), batch_size=4),
     "exiting-length": lambda: over(NoLength()),
     "getitems-looked-up": lambda: over(Getitems()),
@@ -262,7 +277,11 @@ def declare(name: str, make: Any, workers: int) -> None:
         loader = make()
         if workers:
             loader = type(loader)(
-                loader.dataset, batch_size=4, sampler=loader.sampler, collate_fn=loader.collate_fn, num_workers=1
+                loader.dataset,
+                batch_size=4,
+                sampler=loader.sampler,
+                collate_fn=loader.collate_fn,
+                num_workers=1,
             )
         _calls.clear()
         loader = watch(loader)

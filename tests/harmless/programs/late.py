@@ -1,4 +1,5 @@
-"""Torch imported by functions, after everything else: by `loaderscope run`, in interpreters of their own."""
+"""Torch imported by functions, after everything else: by `loaderscope run`, in interpreters of
+their own."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ def digests(method: str) -> None:
     rows = [float(number) for number in range(24)]
     more = {"num_workers": 1, "multiprocessing_context": method} if method else {}
     for _ in range(2):
-        say("batches", [batch.tolist() for batch in DataLoader(rows, batch_size=4, shuffle=True, **more)])
+        say(
+            "batches",
+            [batch.tolist() for batch in DataLoader(rows, batch_size=4, shuffle=True, **more)],
+        )
 
 
 def declare(method: str) -> None:
@@ -33,4 +37,9 @@ for method in ("", "fork", "spawn", "forkserver"):
 @program("late/never", watched=("run",), options=("-B",), recorded=False)
 def torch_is_never_imported(watch: Watch) -> None:
     """A script that has nothing to do with us, run by us."""
-    say("imported", sorted({name.partition(".")[0] for name in sys.modules} & {"torch", "numpy", "psutil", "rich"}))
+    say(
+        "imported",
+        sorted(
+            {name.partition(".")[0] for name in sys.modules} & {"torch", "numpy", "psutil", "rich"}
+        ),
+    )

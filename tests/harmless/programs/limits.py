@@ -1,4 +1,5 @@
-"""Little of everything: where recording cannot go on it says so in one line, and training goes on."""
+"""Little of everything: where recording cannot go on it says so in one line, and training goes
+on."""
 
 from __future__ import annotations
 
@@ -30,17 +31,27 @@ def declare(what: str, recorded: bool = False) -> None:
             say("error", [type(error).__name__, getattr(error, "errno", None)])
 
     name = what.replace(" ", "-")
-    # Where addresses are short, malloc makes do with many small maps, more or fewer of them by chance.
+    # Where addresses are short, malloc makes do with many small maps, more or fewer of them by
+    # chance.
     unjudged = ("end maps",) if what == "little memory" else ()
-    program(f"limits/{name}-0", prepared=what, recorded=recorded, may_speak=True, unjudged=unjudged)(
-        long_without_workers
-    )
+    program(
+        f"limits/{name}-0", prepared=what, recorded=recorded, may_speak=True, unjudged=unjudged
+    )(long_without_workers)
     if what == "few descriptors":
         return  # torch itself fails or hangs then, in another way each time
-    program(f"limits/{name}-2", prepared=what, recorded=False, may_speak=True, unjudged=unjudged)(short_with_workers)
+    program(f"limits/{name}-2", prepared=what, recorded=False, may_speak=True, unjudged=unjudged)(
+        short_with_workers
+    )
 
 
-for what in ("few descriptors", "few processes", "little memory", "small files", "full disk", "no inodes"):
+for what in (
+    "few descriptors",
+    "few processes",
+    "little memory",
+    "small files",
+    "full disk",
+    "no inodes",
+):
     declare(what)
 declare("nobody", recorded=True)
 

@@ -31,7 +31,8 @@ def megabytes() -> float:
 
 
 def yard() -> float:
-    """CPU time of work that is always the same, of the kinds that are judged: small objects, small files."""
+    """CPU time of work that is always the same, of the kinds that are judged: small objects, small
+    files."""
     began = time.process_time()
     for number in range(400):
         default_collate([(torch.zeros(4), index) for index in range(4)])
@@ -43,8 +44,9 @@ def yard() -> float:
 
 
 class Held:
-    """Maps, memory and CPU time from here on, said as whether they stayed within bounds. Beside other programs the same
-    work takes more CPU time, caches and cores being shared: bounds of it grow as a yard does."""
+    """Maps, memory and CPU time from here on, said as whether they stayed within bounds. Beside
+    other programs the same work takes more CPU time, caches and cores being shared: bounds of it
+    grow as a yard does."""
 
     def __init__(self) -> None:
         self.yards = [yard(), yard()]
@@ -53,10 +55,17 @@ class Held:
 
     def judge(self, cpu_s: float, more_maps: int = MORE_MAPS, more_mb: float = MORE_MB) -> None:
         """`cpu_s` is where a yard takes YARD_S."""
-        held = {"maps": maps() - self.maps, "MB": megabytes() - self.mb, "CPU s": time.process_time() - self.cpu}
+        held = {
+            "maps": maps() - self.maps,
+            "MB": megabytes() - self.mb,
+            "CPU s": time.process_time() - self.cpu,
+        }
         slowed = max(1.0, max(*self.yards, yard(), yard()) / YARD_S)
         limits = {"maps": more_maps, "MB": more_mb, "CPU s": cpu_s * slowed}
-        say("beyond bounds", {name: round(value) for name, value in held.items() if value > limits[name]})
+        say(
+            "beyond bounds",
+            {name: round(value) for name, value in held.items() if value > limits[name]},
+        )
 
 
 @program("many/iterators-alive", watched=("watch", "all-pure"), alone=True, limit_s=400)
@@ -125,8 +134,8 @@ def many_epochs_of_kept_workers(watch: Watch) -> None:
 
 @program("many/epochs-of-new-workers", alone=True, limit_s=400)
 def many_epochs_that_start_workers(watch: Watch) -> None:
-    """What a recorded process holds beyond a bare one is there after the first of them (33 maps: six compiled modules
-    of five each, a lane, two of malloc's), and no epoch adds to it."""
+    """What a recorded process holds beyond a bare one is there after the first of them (33 maps:
+    six compiled modules of five each, a lane, two of malloc's), and no epoch adds to it."""
     loader = watch(DataLoader(Rows(4), batch_size=4, num_workers=1))
 
     def run(epochs: int) -> None:

@@ -47,10 +47,18 @@ def endless(watch: Watch, workers: int, stream: bool = False) -> Iterator[Any]:
     """Batches without end, each loader's anew: openings of iterators are moments too."""
     rows = Rows(400, pause_s=0.0002)
     while True:
-        yield from watch(DataLoader(Stream(rows) if stream else rows, batch_size=4, num_workers=workers))
+        yield from watch(
+            DataLoader(Stream(rows) if stream else rows, batch_size=4, num_workers=workers)
+        )
 
 
-def arrives(number: int, kind: type[BaseException], workers: int, stream: bool, set_: Callable[[float], None]) -> Any:
+def arrives(
+    number: int,
+    kind: type[BaseException],
+    workers: int,
+    stream: bool,
+    set_: Callable[[float], None],
+) -> Any:
     """Trains until the signal's exception arrives, and for a little while if it never does."""
 
     def run(watch: Watch) -> None:
@@ -84,7 +92,8 @@ def terminated_by_another(after: float) -> None:
 
 
 # How far the loop came when it was interrupted.
-BY_CHANCE = ("batches", "end random state of torch", "end random state of numpy", "end random state of random",
+BY_CHANCE = ("batches", "end random state of torch", "end random state of numpy", "end random "
+"state of random",
              "end maps", "end descriptors", "end threads", "end children", "end active children", "end waited for",
              "end shared memory", "left running", "stderr")  # fmt: skip
 
@@ -99,10 +108,13 @@ AT_MOMENTS = {
     "moments/sigterm-exit": arrives(signal.SIGTERM, SystemExit, 0, False, terminated_by_another),
 }
 for name, function in AT_MOMENTS.items():
-    # torch sets a handler of SIGCHLD when it starts workers, which a signal may forestall; Python drops what is raised
-    # in its callbacks around their fork. Both are judged with that in mind by test_signals_at_moments.
+    # torch sets a handler of SIGCHLD when it starts workers, which a signal may forestall; Python
+    # drops what is raised in its callbacks around their fork. Both are judged with that in mind by
+    # test_signals_at_moments.
     unjudged = (*BY_CHANCE, "end handlers", "arrived") if "workers" in name else BY_CHANCE
-    program(name, watched=("watch", "all-pure"), recorded=False, limit_s=30, unjudged=unjudged)(function)
+    program(name, watched=("watch", "all-pure"), recorded=False, limit_s=30, unjudged=unjudged)(
+        function
+    )
 
 
 @program("signals/method-handler")
@@ -229,7 +241,8 @@ def killed(watch: Watch) -> None:
 
 @program("signals/at-the-end")
 def handled_at_exit(watch: Watch) -> None:
-    """Interrupted in its last moments: atexit functions run, and what they are interrupted by shows."""
+    """Interrupted in its last moments: atexit functions run, and what they are interrupted by
+    shows."""
     import atexit
 
     def last() -> None:

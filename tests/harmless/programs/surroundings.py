@@ -1,4 +1,5 @@
-"""Odd interpreters and surroundings: without standard error, arguments or a folder, with -O, -OO, -X dev, -I."""
+"""Odd interpreters and surroundings: without standard error, arguments or a folder, with -O, -OO,
+-X dev, -I."""
 
 from __future__ import annotations
 
@@ -24,10 +25,14 @@ def plain(watch: Watch) -> None:
 
 
 for what in ("no stderr", "no argv", "odd argv", "no folder"):
-    program(f"surroundings/{what.replace(' ', '-')}", prepared=what, watched=("watch", "all-pure"))(plain)
+    program(f"surroundings/{what.replace(' ', '-')}", prepared=what, watched=("watch", "all-pure"))(
+        plain
+    )
 
 
-@program("surroundings/no-stderr-but-a-message", prepared="no stderr", watched=("watch", "all-pure"))
+@program(
+    "surroundings/no-stderr-but-a-message", prepared="no stderr", watched=("watch", "all-pure")
+)
 def something_to_tell_and_nowhere_to(watch: Watch) -> None:
     """A limit that is no number makes us speak: not on standard output."""
     os.environ["LOADERSCOPE_MAX_MB"] = "many"
@@ -61,7 +66,8 @@ def streams_of_its_own(watch: Watch) -> None:
 
 @program("surroundings/garbage-is-never-collected", watched=("all", "watch-pure"))
 def without_a_collector(watch: Watch) -> None:
-    """What an iterator holds goes with it: its queues' pipes are closed without a collection of garbage."""
+    """What an iterator holds goes with it: its queues' pipes are closed without a collection of
+    garbage."""
     gc.disable()
     loader = watch(DataLoader(Rows(8), batch_size=4, num_workers=1))
     eat(loader)
@@ -95,7 +101,8 @@ def without_environment(watch: Watch) -> None:
 
 @program("surroundings/deep-recursion")
 def near_the_recursion_limit(watch: Watch) -> None:
-    """A data set called from far down the stack: it has as much of it left as bare, but for a few frames."""
+    """A data set called from far down the stack: it has as much of it left as bare, but for a few
+    frames."""
     loader = watch(DataLoader(Rows(), batch_size=4))
     eat(loader)
 

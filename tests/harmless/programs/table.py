@@ -29,7 +29,8 @@ Make = Callable[..., Any]  # a watched loader over these rows
 
 
 class Failing(Rows):
-    """Fails at a sample of the third batch, whatever the order; each worker counts for itself. Still: at one sample."""
+    """Fails at a sample of the third batch, whatever the order; each worker counts for itself.
+    Still: at one sample."""
 
     made = 0
 
@@ -93,9 +94,14 @@ def caught(run: Callable[[], Any]) -> None:
     try:
         run()
     except BaseException as error:
-        say("error", [type(error).__name__, str(error), repr(error.__cause__), repr(error.__context__)])
+        say(
+            "error",
+            [type(error).__name__, str(error), repr(error.__cause__), repr(error.__context__)],
+        )
         say("traceback", traceback.format_exc())
-        traceback.clear_frames(error.__traceback__)  # torch leaves the error in a cycle, and the iterator with it
+        traceback.clear_frames(
+            error.__traceback__
+        )  # torch leaves the error in a cycle, and the iterator with it
 
 
 def twice(make: Make) -> None:
@@ -235,9 +241,18 @@ def shown(make: Make) -> None:
     iterator = iter(loader)
     next(iterator)
     fetcher = getattr(iterator, "_dataset_fetcher", None)
-    say("loader", [type(loader).__module__, type(loader).__qualname__, sorted(vars(loader)), len(loader)])
-    say("iterator", [type(iterator).__module__, type(iterator).__qualname__, repr(type(iterator).__mro__[-2:])])
-    say("fetcher", [type(fetcher).__qualname__, sorted(vars(fetcher)) if fetcher is not None else None])
+    say(
+        "loader",
+        [type(loader).__module__, type(loader).__qualname__, sorted(vars(loader)), len(loader)],
+    )
+    say(
+        "iterator",
+        [type(iterator).__module__, type(iterator).__qualname__, repr(type(iterator).__mro__[-2:])],
+    )
+    say(
+        "fetcher",
+        [type(fetcher).__qualname__, sorted(vars(fetcher)) if fetcher is not None else None],
+    )
     same = getattr(iterator, "_collate_fn", None) in (loader.collate_fn, default_collate)
     say("collate", [same, getattr(loader.collate_fn, "__qualname__", "")])
 
@@ -273,13 +288,23 @@ EVERY = 6
 # Where only a signal decides how far others came, or which of two workers was first.
 UNJUDGED = {
     worker_killed: ("stderr",),
-    # Torch's SIGCHLD handler raises wherever the main process is then: past the program's `except` too (one of 36 bare
-    # runs), or before a first batch.
-    worker_leaves: ("stderr", "error", "traceback", "batches", "status", "end threads", "end descriptors"),
+    # Torch's SIGCHLD handler raises wherever the main process is then: past the program's `except`
+    # too (one of 36 bare runs), or before a first batch.
+    worker_leaves: (
+        "stderr",
+        "error",
+        "traceback",
+        "batches",
+        "status",
+        "end threads",
+        "end descriptors",
+    ),
 }
 
 
-def declare(name: str, kind: str, event: Callable[[Make], None], given: dict[str, Any], **how: Any) -> None:
+def declare(
+    name: str, kind: str, event: Callable[[Make], None], given: dict[str, Any], **how: Any
+) -> None:
     def run(watch: Watch) -> None:
         event(lambda rows, **more: watch(KINDS[kind](rows, **given, **more)))
 
@@ -297,29 +322,52 @@ def declare_all() -> None:
                 workers = min(workers, 1 if event in ONE_WORKER else 2)  # noqa: PLW2901
                 given = {"num_workers": workers} if workers else {}
                 name = f"loops/{kind}-{workers}-{event.__name__}"
-                tuned = kind in SWITCHED and event not in BY_SETTINGS and (number + workers // 2) % 2 == 0
+                tuned = (
+                    kind in SWITCHED
+                    and event not in BY_SETTINGS
+                    and (number + workers // 2) % 2 == 0
+                )
                 declare(name, kind, event, given, counts_sigchld=not workers, tuned=tuned)
     for method, kinds in STARTED.items():
         for kind, event in kinds:
             given = {"num_workers": 1, "multiprocessing_context": method}
             tuned = kind in SWITCHED and event not in BY_SETTINGS
-            declare(f"starts/{method}-{kind}-{event.__name__}", kind, event, given, limit_s=120, tuned=tuned)
+            declare(
+                f"starts/{method}-{kind}-{event.__name__}",
+                kind,
+                event,
+                given,
+                limit_s=120,
+                tuned=tuned,
+            )
 
 
 # Of two workers that fail, it is chance whose error comes first.
 ONE_WORKER = (sample_fails, sample_fails_uncaught, sample_stops, collate_fails, worker_leaves)
 
-# Of these kinds settings can be changed in mid-epoch; the others are left as they are, and run watched.
+# Of these kinds settings can be changed in mid-epoch; the others are left as they are, and run
+# watched.
 SWITCHED = set(KINDS) - {"stream", "stateful", "statestream"}
 
-# Which process of how many warns or dies is what settings are about. And torch's workers do not notice the end of a
-# parent that is killed in the very moment it starts them, which new settings do more often.
+# Which process of how many warns or dies is what settings are about. And torch's workers do not
+# notice the end of a parent that is killed in the very moment it starts them, which new settings do
+# more often.
 BY_SETTINGS = (warned, worker_killed, worker_leaves, terminated)
 
 # A spawned worker imports torch, which takes seconds.
 STARTED = {
-    "spawn": [("map", left_early), ("stream", sample_fails), ("stateful", ctrl_c), ("persistent", twice)],
-    "forkserver": [("map", sample_fails), ("whole", preempted), ("stream", collate_fails), ("persistent", warned)],
+    "spawn": [
+        ("map", left_early),
+        ("stream", sample_fails),
+        ("stateful", ctrl_c),
+        ("persistent", twice),
+    ],
+    "forkserver": [
+        ("map", sample_fails),
+        ("whole", preempted),
+        ("stream", collate_fails),
+        ("persistent", warned),
+    ],
 }
 
 declare_all()

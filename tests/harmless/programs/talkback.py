@@ -1,8 +1,9 @@
-"""Loops that talk back to their loader: what the loop or a fetch changes, when, and where it is kept.
+"""Loops that talk back to their loader: what the loop or a fetch changes, when, and where it is
+kept.
 
-Named `talk/WHAT-WHEN-WORKERS`. All run bare, and tuned: as tuning decides, and with other settings every two batches.
-What the loop changes, it changes with each batch from the first on, from the middle of the second epoch on, once there,
-or between epochs.
+Named `talk/WHAT-WHEN-WORKERS`. All run bare, and tuned: as tuning decides, and with other settings
+every two batches. What the loop changes, it changes with each batch from the first on, from the
+middle of the second epoch on, once there, or between epochs.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class Samples(Dataset):
         return index, self.read(index)
 
 
-# Places where the loop may change what the data set reads: (data set, what the loop does at step k).
+# Places where the loop may change what the data set reads: (data set, what the loop does at step
+# k).
 
 
 class Attribute(Samples):
@@ -360,7 +362,9 @@ WHEN: dict[str, Callable[[int], bool] | None] = {
 }
 
 
-def loop_changes(make: Callable[[], Any], when: Callable[[int], bool] | None, workers: int) -> Callable[[Watch], None]:
+def loop_changes(
+    make: Callable[[], Any], when: Callable[[int], bool] | None, workers: int
+) -> Callable[[Watch], None]:
     def run(watch: Watch) -> None:
         data, change = make()
         loader = watch(DataLoader(data, batch_size=BATCH, shuffle=True, num_workers=workers))
@@ -537,7 +541,13 @@ def _lines(name: str) -> Any:
 
 def _written(data: Any) -> None:
     held = vars(data)
-    say("count", [held.get("count") if isinstance(held.get("count"), int) else None, type(data).__dict__.get("count")])
+    say(
+        "count",
+        [
+            held.get("count") if isinstance(held.get("count"), int) else None,
+            type(data).__dict__.get("count"),
+        ],
+    )
     if isinstance(data, Shared):
         say("shared", data.count.value)
     if isinstance(data, Logging):
@@ -549,7 +559,10 @@ def _written(data: Any) -> None:
     if isinstance(data, Remembering):
         say("kept", sorted(data.kept))
     if isinstance(data, Drawing):
-        say("own streams", [str(data.pythons.getstate()), digest(data.torchs.get_state()), data.numpys.random()])
+        say(
+            "own streams",
+            [str(data.pythons.getstate()), digest(data.torchs.get_state()), data.numpys.random()],
+        )
     say("log", _lines("log"))
     say("last", os.environ.get("TALKBACK_LAST"))
 
@@ -571,7 +584,11 @@ FETCHES: dict[str, Callable[[], Any]] = {
     "in-environment": InEnvironment,
     "shared": Shared,
 }  # fmt: skip
-NOT_IN_WORKERS = ("in-sqlite", "logging", "draws-own-torch")  # wrong, or not to be sent, in bare workers too
+NOT_IN_WORKERS = (
+    "in-sqlite",
+    "logging",
+    "draws-own-torch",
+)  # wrong, or not to be sent, in bare workers too
 
 
 def fetch_changes(make: Callable[[], Any], workers: int) -> Callable[[Watch], None]:
@@ -589,7 +606,9 @@ def fetch_changes(make: Callable[[], Any], workers: int) -> Callable[[Watch], No
 for _name, _data in FETCHES.items():
     for _workers in (0, 2):
         if not _workers or _name not in NOT_IN_WORKERS:
-            program(f"talk/fetch-{_name}-{_workers}", watched=(RESTLESS, DECIDES))(fetch_changes(_data, _workers))
+            program(f"talk/fetch-{_name}-{_workers}", watched=(RESTLESS, DECIDES))(
+                fetch_changes(_data, _workers)
+            )
 
 
 # Collate functions.
@@ -698,7 +717,9 @@ class Adapting(BatchSampler):
 
     def __iter__(self) -> Iterator[Any]:
         order = iter(self.sampler)
-        while batch := list(itertools.islice(order, self.batch_size + sum(loss < 0.5 for loss in LOSSES[-3:]))):
+        while batch := list(
+            itertools.islice(order, self.batch_size + sum(loss < 0.5 for loss in LOSSES[-3:]))
+        ):
             yield batch
 
 
@@ -818,7 +839,9 @@ class Eager(Sampler[int]):
 
 @workers_of("eager-sampler")
 def eager_sampler(watch: Watch, workers: int) -> None:
-    loader = watch(DataLoader(Plain(), batch_sampler=BatchSampler(Eager(), BATCH, False), num_workers=workers))
+    loader = watch(
+        DataLoader(Plain(), batch_sampler=BatchSampler(Eager(), BATCH, False), num_workers=workers)
+    )
     single = watch(DataLoader(Plain(), None, sampler=Eager(), num_workers=workers))
     for _ in range(EPOCHS):
         for batch, one in zip(loader, single, strict=False):
@@ -853,7 +876,10 @@ def subset(watch: Watch, workers: int) -> None:
 
     def swap(step: int, batch: Any) -> None:
         if step > 50:
-            part.indices[0], part.indices[step % LENGTH] = part.indices[step % LENGTH], part.indices[0]
+            part.indices[0], part.indices[step % LENGTH] = (
+                part.indices[step % LENGTH],
+                part.indices[0],
+            )
 
     going(watch(DataLoader(part, BATCH, num_workers=workers)), swap)
 
@@ -886,7 +912,10 @@ class Replay(Samples):
 @workers_of("replay")
 def replay(watch: Watch, workers: int) -> None:
     data = Replay()
-    going(watch(DataLoader(data, BATCH, True, num_workers=workers)), lambda step, batch: data.push(1000 + step))
+    going(
+        watch(DataLoader(data, BATCH, True, num_workers=workers)),
+        lambda step, batch: data.push(1000 + step),
+    )
 
 
 # Several loaders, and loops that are not `for batch in loader`.
@@ -989,7 +1018,8 @@ def replacement(watch: Watch, workers: int) -> None:
 
 @workers_of("noise")
 def noise(watch: Watch, workers: int) -> None:
-    """A GAN: the loop draws from the global stream with each batch, and a validation loader is iterated in between."""
+    """A GAN: the loop draws from the global stream with each batch, and a validation loader is
+    iterated in between."""
     loader, validation = watch(_plain(workers)), watch(_plain(workers))
 
     def step_(step: int, batch: Any) -> None:
@@ -1023,7 +1053,9 @@ def endless(watch: Watch, workers: int) -> None:
 def set_epoch(watch: Watch, workers: int) -> None:
     """As usual: the data set is told the epoch between epochs, and workers are kept."""
     data = Attribute()
-    loader = watch(DataLoader(data, BATCH, True, num_workers=workers, persistent_workers=workers > 0))
+    loader = watch(
+        DataLoader(data, BATCH, True, num_workers=workers, persistent_workers=workers > 0)
+    )
     for epoch in range(EPOCHS + 1):
         data.level = epoch + 1
         for batch in loader:
@@ -1097,7 +1129,8 @@ class Views(Samples):
 
 @workers_of("in-place")
 def in_place(watch: Watch, workers: int) -> None:
-    """The loop normalises its batches in place, which are the data set's own memory without workers."""
+    """The loop normalises its batches in place, which are the data set's own memory without
+    workers."""
     data = Views()
     loader = watch(DataLoader(data, None, num_workers=workers))
     step = 0
@@ -1120,7 +1153,9 @@ class OneBuffer(Samples):
         return self.buffer
 
 
-@program("talk/one-buffer-0", watched=(RESTLESS, DECIDES))  # in bare workers it may be filled again before it is sent
+@program(
+    "talk/one-buffer-0", watched=(RESTLESS, DECIDES)
+)  # in bare workers it may be filled again before it is sent
 def one_buffer(watch: Watch) -> None:
     data = OneBuffer()
     kept = []

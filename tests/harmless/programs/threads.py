@@ -31,7 +31,10 @@ def digests(loader: Any) -> list[str]:
 def one_loader_for_all(watch: Watch) -> None:
     loader = watch(DataLoader(Fixed(400), batch_size=4))
     with ThreadPoolExecutor(4) as pool:
-        say("batches", [digest(found.result()) for found in [pool.submit(digests, loader) for _ in range(8)]])
+        say(
+            "batches",
+            [digest(found.result()) for found in [pool.submit(digests, loader) for _ in range(8)]],
+        )
 
 
 @program("threads/own-loaders")
@@ -131,7 +134,10 @@ def a_loader_in_each_sample_of_workers(watch: Watch) -> None:
 @program("nested/in-loop")
 def a_loader_in_the_loop(watch: Watch) -> None:
     """Validation in the middle of an epoch."""
-    training, validation = watch(DataLoader(Rows(), batch_size=4)), watch(DataLoader(Rows(8), batch_size=4))
+    training, validation = (
+        watch(DataLoader(Rows(), batch_size=4)),
+        watch(DataLoader(Rows(8), batch_size=4)),
+    )
     for count, batch in enumerate(training):
         say("batch", digest(batch))
         if count % 2:
@@ -163,7 +169,8 @@ def in_a_pool(watch: Watch) -> None:
 
 @program("forks/daemonised")
 def a_daemon_trains(watch: Watch) -> None:
-    """The parent leaves; the child, in a session of its own, goes on with the loader it inherited."""
+    """The parent leaves; the child, in a session of its own, goes on with the loader it
+    inherited."""
     loader = watch(DataLoader(Rows(), batch_size=4))
     eat(loader, 2)
     reading, writing = os.pipe()
@@ -196,10 +203,16 @@ def starts_programs(watch: Watch) -> None:
     import subprocess
     import sys
 
-    script = "import os; print(sorted(os.listdir('/proc/self/fd')), sorted(k for k in os.environ if k[:6] != 'LOADER'))"
+    script = (
+        "import os; print(sorted(os.listdir('/proc/self/fd')), sorted(k for k in os.environ "
+        "if k[:6] != 'LOADER'))"
+    )
     for _ in watch(DataLoader(Rows(8), batch_size=4)):
         for closed in (True, False):
             result = subprocess.run(
-                [sys.executable, "-S", "-c", script], close_fds=closed, capture_output=True, check=True
+                [sys.executable, "-S", "-c", script],
+                close_fds=closed,
+                capture_output=True,
+                check=True,
             )
             say("inherited", result.stdout.decode())

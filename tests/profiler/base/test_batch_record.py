@@ -43,9 +43,14 @@ def test_every_field_is_written_where_it_is_read() -> None:
 
 def test_fields_with_a_gap_between_them_are_refused() -> None:
     with pytest.raises(ValueError, match="as one struct does"):
-        Part(BATCH, "epoch", "compute_ns")  # the first is half of eight bytes, the second begins the next eight
+        Part(
+            BATCH, "epoch", "compute_ns"
+        )  # the first is half of eight bytes, the second begins the next eight
 
 
 def test_what_every_batch_writes_costs_no_call_of_ours() -> None:
-    assert all(type(PARTS[name].put).__name__ == "builtin_function_or_method" for name in ("HEAD", "RECEIVED"))
+    assert all(
+        type(PARTS[name].put).__name__ == "builtin_function_or_method"
+        for name in ("HEAD", "RECEIVED")
+    )
     assert PARTS["HEAD"].get(BATCH.blank, 0) == (-1,) * 8

@@ -7,7 +7,9 @@ import pytest
 from loaderscope.profiler.base.cpu_list import cpu_list, cpus_of
 
 
-@pytest.mark.parametrize(("cpus", "text"), [((3, 0, 1, 2, 8), "0-3,8"), ((5,), "5"), ((0, 2, 4), "0,2,4")])
+@pytest.mark.parametrize(
+    ("cpus", "text"), [((3, 0, 1, 2, 8), "0-3,8"), ((5,), "5"), ((0, 2, 4), "0,2,4")]
+)
 def test_there_and_back(cpus: tuple[int, ...], text: str) -> None:
     assert cpu_list(cpus) == text
     assert cpus_of(text) == frozenset(cpus)

@@ -1,4 +1,5 @@
-"""This machine has one name, whoever asks: what a process says of itself is what the sampler and readers compare."""
+"""This machine has one name, whoever asks: what a process says of itself is what the sampler and
+readers compare."""
 
 from __future__ import annotations
 
@@ -9,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from loaderscope.profiler.base.host import allowed_cores, boot_id, both_clocks, host_name, usable_cores
+from loaderscope.profiler.base.host import (
+    allowed_cores,
+    boot_id,
+    both_clocks,
+    host_name,
+    usable_cores,
+)
 from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.record.session.process_facts import process_facts
 

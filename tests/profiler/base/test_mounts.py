@@ -1,4 +1,5 @@
-"""The kernel's table of mounts: names may hold any byte, and some of them are written as octal numbers."""
+"""The kernel's table of mounts: names may hold any byte, and some of them are written as octal
+numbers."""
 
 from __future__ import annotations
 
@@ -25,15 +26,21 @@ NAMES = {
 @pytest.mark.parametrize(("written", "name"), NAMES.items())
 def test_names_of_mounts(tmp_path: Path, written: bytes, name: bytes) -> None:
     file = tmp_path / "mountinfo"
-    file.write_bytes(b"22 27 0:21 / / rw - ext4 /dev/x rw\n23 22 0:22 / %s rw shared:1 - nfs4 host:/y rw\n" % written)
-    assert Mounts(str(file)).of(os.fsdecode(name + b"/set")) == MountPoint(os.fsdecode(name), "nfs4")
+    file.write_bytes(
+        b"22 27 0:21 / / rw - ext4 /dev/x rw\n23 22 0:22 / %s rw shared:1 - nfs4 host:/y rw\n"
+        % written
+    )
+    assert Mounts(str(file)).of(os.fsdecode(name + b"/set")) == MountPoint(
+        os.fsdecode(name), "nfs4"
+    )
     assert Mounts(str(file)).of(os.fsdecode(name + b"-other")) == MountPoint("/", "ext4")
 
 
 def test_every_part_of_a_line(tmp_path: Path) -> None:
     file = tmp_path / "mountinfo"
     file.write_bytes(
-        b"30 23 0:26 /a\\040b /sys/fs/cgroup/cpu rw,nosuid shared:4 master:1 - cgroup cgroup rw,cpu,cpuacct\n"
+        b"30 23 0:26 /a\\040b /sys/fs/cgroup/cpu rw,nosuid shared:4 master:1 - cgroup cgroup "
+        b"rw,cpu,cpuacct\n"
         b"31 23 0:27 / /x rw - fuse.a - b rw\n"  # the first separator counts
         b"32 23 0:28 / /y rw - tmpfs\nbroken\n\n1 2 3 4 - x\n"
     )
@@ -46,9 +53,13 @@ def test_every_part_of_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("written", "name"), NAMES.items())
-def test_limits_of_groups_and_mounts_with_such_names(tmp_path: Path, written: bytes, name: bytes) -> None:
+def test_limits_of_groups_and_mounts_with_such_names(
+    tmp_path: Path, written: bytes, name: bytes
+) -> None:
     """A container started by a user whose name, and so whose group, is not ASCII."""
-    group = b"/" + name.rsplit(b"/", 1)[1].replace(b"\n", b"")  # the kernel allows no line end in a group's name
+    group = b"/" + name.rsplit(b"/", 1)[1].replace(
+        b"\n", b""
+    )  # the kernel allows no line end in a group's name
     root = os.fsencode(tmp_path)
     files = {
         b"proc/self/cgroup": b"0::/pod%s\n" % group,

@@ -26,7 +26,9 @@ def test_what_recording_cost_is_never_absurd(runs_dir: Path, hook_ns: float) -> 
     run.process().loader(loop(50), overhead={"hook_ns": hook_ns})
     recorded = open_run(run.path)
     assert recorded.loaders[0].hook_ns is None
-    assert recorded.notes == ("Pictures: loader0.json holds numbers that cannot be (hook_ns): they count as not known",)
+    assert recorded.notes == (
+        "Pictures: loader0.json holds numbers that cannot be (hook_ns): they count as not known",
+    )
     report = build_report(recorded)
     assert report.overhead.per_batch_us is None
     assert report.overhead.reasons["per_batch_us"] == "no batch was timed for it"
@@ -52,7 +54,9 @@ def test_values_of_a_lane_that_cannot_be(runs_dir: Path, column: str, values: li
     loader = recorded.loaders[0]
     assert np.flatnonzero(np.isnan(loader.column(column))).tolist() == [3, 4, 5]
     # A negative one says "not measured", as every lane does: only the two others are damage.
-    assert recorded.notes == ("Pictures: 2 values of lane batches0x0 cannot be, and count as not measured",)
+    assert recorded.notes == (
+        "Pictures: 2 values of lane batches0x0 cannot be, and count as not measured",
+    )
     follower = Follower(run.path)
     follower.poll()
     followed = follower.run(Place("p4000-0", 0)).loaders[0]
@@ -97,7 +101,9 @@ def test_a_fold_that_cannot_be(runs_dir: Path, changed: dict[str, Any], column: 
     path = process.path / "batches0x0.fold.json"
     path.write_text(json.dumps(fold))
     assert read_compacted(process.path, "batches0x0").columns["fetch_ns"].total == 100
-    path.write_text(json.dumps({**fold, **changed, "columns": {"wait_ns": TOTALS, "fetch_ns": column}}))
+    path.write_text(
+        json.dumps({**fold, **changed, "columns": {"wait_ns": TOTALS, "fetch_ns": column}})
+    )
     with pytest.raises(RunUnreadable):
         read_compacted(process.path, "batches0x0")
     follower = Follower(run.path)  # the dashboard reads it the same way
@@ -117,7 +123,14 @@ def test_a_torn_description_of_the_process_costs_the_dashboard_nothing_else(runs
 
 
 def test_every_column_has_a_limit_that_real_figures_fit() -> None:
-    for each in (schema.BATCH, schema.EPOCH, schema.MACHINE, schema.PROCESS, schema.GPU, schema.WORKER):
+    for each in (
+        schema.BATCH,
+        schema.EPOCH,
+        schema.MACHINE,
+        schema.PROCESS,
+        schema.GPU,
+        schema.WORKER,
+    ):
         for field in each.fields:
             most = limit(field.name)
             assert most is None or most >= 110

@@ -52,7 +52,9 @@ def test_what_is_whole_arrives() -> None:
     found = fitted(WHOLE, Facts)
     rows = (Row("read", 2, 7),)
     inside = (Facts("y"),)
-    assert found == Facts("x", "abcd", 0.5, (2, 3), ("a", "b"), rows, Span(1.0, 2.0), (1, 2), {"a": "b"}, inside)
+    assert found == Facts(
+        "x", "abcd", 0.5, (2, 3), ("a", "b"), rows, Span(1.0, 2.0), (1, 2), {"a": "b"}, inside
+    )
     assert fitted(json.loads(json.dumps(as_json(found))), Facts) == found
 
 
@@ -84,7 +86,11 @@ def test_what_is_whole_arrives() -> None:
 def test_what_does_not_fit_costs_itself_alone(field: str, value: Any, expected: Any) -> None:
     found = fitted({**WHOLE, field: value}, Facts)
     assert getattr(found, field, None) == expected
-    assert all(getattr(found, name) == getattr(fitted(WHOLE, Facts), name) for name in WHOLE if name != field)
+    assert all(
+        getattr(found, name) == getattr(fitted(WHOLE, Facts), name)
+        for name in WHOLE
+        if name != field
+    )
 
 
 @pytest.mark.parametrize("value", [None, 3, "x", [], [[]], {}, True])

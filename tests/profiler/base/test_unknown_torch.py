@@ -1,4 +1,5 @@
-"""A torch that calls its parts otherwise: it works as it does bare, and reports begin with what is missing."""
+"""A torch that calls its parts otherwise: it works as it does bare, and reports begin with what is
+missing."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def renamed(loop: Any, before: str, after: str) -> Any:
     """The worker loop with another name for one of its parameters."""
     code = loop.__code__
     names = tuple(after if name == before else name for name in code.co_varnames)
-    return types.FunctionType(code.replace(co_varnames=names), loop.__globals__, loop.__name__, loop.__defaults__)
+    return types.FunctionType(
+        code.replace(co_varnames=names), loop.__globals__, loop.__name__, loop.__defaults__
+    )
 
 
 def values(loader: Any) -> list[float]:
@@ -77,8 +80,12 @@ def open_now() -> Any:
     return loaderscope.open_run(directory)
 
 
-def test_a_worker_loop_with_another_name(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(torch_worker, "_worker_loop", renamed(torch_worker._worker_loop, "data_queue", "outgoing"))
+def test_a_worker_loop_with_another_name(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        torch_worker, "_worker_loop", renamed(torch_worker._worker_loop, "data_queue", "outgoing")
+    )
     record(workers=2, epochs=2)
     record(workers=0)
     run = open_now()
@@ -87,7 +94,9 @@ def test_a_worker_loop_with_another_name(monkeypatch: pytest.MonkeyPatch, capfd:
     assert (with_workers.column("compute_ns")[:-1] >= 0).all()
     assert not (with_workers.batches["fetch_ns"] >= 0).any()
     why = f"{TODAY} fits nothing known: its worker loop has no 'data_queue'"
-    assert {name: with_workers.reasons[name] for name in INSIDE_WORKERS} == dict.fromkeys(INSIDE_WORKERS, why)
+    assert {name: with_workers.reasons[name] for name in INSIDE_WORKERS} == dict.fromkeys(
+        INSIDE_WORKERS, why
+    )
     assert (without.batches["fetch_ns"] >= 0).all() and "fetch" not in without.reasons
     missing = "index, fetch, collate, pack, queued, unpack and pin of loaders with workers"
     sentence = f"{why}. Missing from these figures: {missing}."
@@ -97,7 +106,9 @@ def test_a_worker_loop_with_another_name(monkeypatch: pytest.MonkeyPatch, capfd:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_iterator_without_one_of_its_parts(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+def test_an_iterator_without_one_of_its_parts(
+    monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
     name = "_MultiProcessingDataLoaderIter" if workers else "_SingleProcessDataLoaderIter"
     part = "_send_idx" if workers else "_sampler_iter"
     found = torch_parts.names_used
@@ -110,12 +121,15 @@ def test_an_iterator_without_one_of_its_parts(monkeypatch: pytest.MonkeyPatch, w
     assert set(EVERYTHING) <= set(recorded.reasons)
     where = "loaders with workers" if workers else "loaders without workers"
     assert first_line(run) == (
-        f"{TODAY} fits nothing known: its {name} has no {part!r}. Missing from these figures: everything of {where}."
+        f"{TODAY} fits nothing known: its {name} has no {part!r}. Missing from these figures: "
+        f"everything of {where}."
     )
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_fetchers_that_collate_in_another_way(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+def test_fetchers_that_collate_in_another_way(
+    monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
     def fetch(self: Any, indices: Any) -> Any:
         return getattr(self, "collate" + "_fn")([self.dataset[i] for i in indices])
 
@@ -140,7 +154,9 @@ def test_loaders_that_make_another_iterator(monkeypatch: pytest.MonkeyPatch) -> 
     assert "its loaders make no '_SingleProcessDataLoaderIter'" in first_line(open_now())
 
 
-def test_times_of_drawing_do_not_pile_up_where_nobody_fetches_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_of_drawing_do_not_pile_up_where_nobody_fetches_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("loaderscope.profiler.record.iterate.iterators.MOST_DRAWN", 8)
     monkeypatch.setattr(torch_parts, "missing_of_worker", lambda kind: ("it is another",))
     loader = loaderscope.watch(DataLoader(list(range(200)), num_workers=1))
@@ -154,7 +170,9 @@ def test_torch_goes_on_where_the_check_itself_fails(monkeypatch: pytest.MonkeyPa
     assert "ZeroDivisionError" in first_line(open_now())
 
 
-def test_an_iterator_found_at_work_without_one_of_its_parts_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_iterator_found_at_work_without_one_of_its_parts_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     running = iter(DataLoader(Data(), batch_size=4))
     next(running)
     monkeypatch.setattr(torch_parts, "missing_of_iterator", lambda cls: ("its parts are gone",))
@@ -170,22 +188,32 @@ def test_a_worker_that_fails_to_measure_stands_in_every_format(
 
     monkeypatch.setattr("loaderscope.profiler.record.transit.worker._instrument", broken)
     record(workers=2)
-    assert capfd.readouterr().err.count("loaderscope: workers are not measured: OSError: no clock") == 1
+    assert (
+        capfd.readouterr().err.count("loaderscope: workers are not measured: OSError: no clock")
+        == 1
+    )
     run = open_now()
     sentence = (
-        f"{TODAY}: the workers of data were not measured (OSError: no clock). Missing from these figures: "
+        f"{TODAY}: the workers of data were not measured (OSError: no clock). Missing from these "
+        "figures: "
         "index, fetch, collate, pack, queued, unpack and pin of this loader."
     )
     assert first_line(run) == sentence
     assert run.loaders[0].reasons["fetch"] == "workers are not measured: OSError: no clock"
     with_page = importlib.util.find_spec("plotly") is not None
     for kind in ("md", "json", *(["html"] if with_page else [])):
-        result = CliRunner().invoke(cli, ["report", str(run.path), "--format", kind, "-o", str(tmp_path / kind)])
+        result = CliRunner().invoke(
+            cli, ["report", str(run.path), "--format", kind, "-o", str(tmp_path / kind)]
+        )
         assert result.exit_code == 0, result.output
     assert (tmp_path / "md").read_text().startswith("> **torch ")
     if with_page:
         page = (tmp_path / "html").read_text()
-        assert 0 < page.index("the workers of data were not measured") < page.index("Where each batch’s time goes")
+        assert (
+            0
+            < page.index("the workers of data were not measured")
+            < page.index("Where each batch’s time goes")
+        )
     report = loaderscope.Report.from_json((tmp_path / "json").read_text())
     assert report.missing == (sentence,)
     assert _said(Snapshot("id", (), "live", missing=report.missing)) == sentence
@@ -199,7 +227,9 @@ def test_only_the_first_worker_says_why(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_workers_that_say_nothing_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADERSCOPE_LOOKS", "0")  # the worker knows no place where it could say so
-    monkeypatch.setattr("loaderscope.profiler.record.transit.worker._instrument", lambda *args: 1 / 0)
+    monkeypatch.setattr(
+        "loaderscope.profiler.record.transit.worker._instrument", lambda *args: 1 / 0
+    )
     record(workers=1)
     assert first_line(open_now()).startswith(
         f"{TODAY}: the workers of data were not measured (their batches came without times)."
@@ -234,7 +264,11 @@ def test_a_torch_never_tried_is_named(version: str | None, tried: bool) -> None:
     said = torch_parts.untried(version)
     assert (said is None) is tried
     if said is not None:
-        assert said == f"torch {version} was never tried with this Loaderscope (tried: 2.4, 2.7, 2.13, 2.15)"
+        assert (
+            said
+            == f"torch {version} was never tried with this Loaderscope (tried: 2.4, 2.7, 2.13, "
+            "2.15)"
+        )
 
 
 def test_a_report_names_a_torch_never_tried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,8 @@ def write(root: Path, files: dict[str, str]) -> Path:
 def version2(root: Path, path: str, mount_root: str = "/") -> dict[str, str]:
     return {
         "proc/self/cgroup": f"0::{path}\n",
-        "proc/self/mountinfo": f"30 23 0:26 {mount_root} /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n",
+        "proc/self/mountinfo": f"30 23 0:26 {mount_root} /sys/fs/cgroup rw,nosuid shared:4 - "
+        "cgroup2 cgroup2 rw\n",
     }
 
 
@@ -29,7 +30,8 @@ def test_version_2_takes_the_tightest_limit_on_the_way_to_the_root(tmp_path):
             **version2(tmp_path, "/pod/box"),
             "sys/fs/cgroup/cgroup.controllers": "cpu memory\n",
             "sys/fs/cgroup/pod/cpu.max": "150000 100000\n",
-            "sys/fs/cgroup/pod/cpu.stat": "usage_usec 9\nnr_periods 8\nnr_throttled 7\nthrottled_usec 6\n",
+            "sys/fs/cgroup/pod/cpu.stat": "usage_usec 9\nnr_periods 8\nnr_throttled "
+            "7\nthrottled_usec 6\n",
             "sys/fs/cgroup/pod/memory.max": "max\n",
             "sys/fs/cgroup/pod/memory.current": "5\n",
             "sys/fs/cgroup/pod/box/cpu.max": "max 100000\n",
@@ -69,10 +71,12 @@ def test_version_1_with_the_container_s_own_part_mounted(tmp_path):
         tmp_path,
         {
             "proc/self/cgroup": "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n0::/docker/abc\n",
-            "proc/self/mountinfo": mount.format("cpu,cpuacct", "cpu,cpuacct") + mount.format("memory", "memory"),
+            "proc/self/mountinfo": mount.format("cpu,cpuacct", "cpu,cpuacct")
+            + mount.format("memory", "memory"),
             "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "200000\n",
             "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
-            "sys/fs/cgroup/cpu,cpuacct/cpu.stat": "nr_periods 3\nnr_throttled 2\nthrottled_time 12345\n",
+            "sys/fs/cgroup/cpu,cpuacct/cpu.stat": "nr_periods 3\nnr_throttled 2\nthrottled_time "
+            "12345\n",
             "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{GIB}\n",
             "sys/fs/cgroup/memory/memory.usage_in_bytes": "99\n",
             "sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 44\n",
@@ -122,8 +126,14 @@ def test_a_version_2_mount_without_the_controller_leaves_it_to_version_1(tmp_pat
     [
         {},
         {"proc/self/cgroup": "garbage\n::\n0:\n", "proc/self/mountinfo": "- - -\nx\n"},
-        {"proc/self/cgroup": "0::/gone\n", "proc/self/mountinfo": "1 0 0:3 / /sys/fs/cgroup rw - cgroup2 x rw\n"},
-        {"proc/self/cgroup": "0::/../../x\n", "proc/self/mountinfo": "1 0 0:3 / /nowhere rw - cgroup2 x rw\n"},
+        {
+            "proc/self/cgroup": "0::/gone\n",
+            "proc/self/mountinfo": "1 0 0:3 / /sys/fs/cgroup rw - cgroup2 x rw\n",
+        },
+        {
+            "proc/self/cgroup": "0::/../../x\n",
+            "proc/self/mountinfo": "1 0 0:3 / /nowhere rw - cgroup2 x rw\n",
+        },
     ],
 )
 def test_nothing_to_be_found_is_no_error(tmp_path, files):

@@ -104,7 +104,10 @@ def test_facts():
 
 
 def test_what_mig_hides_is_missing_with_that_reason_and_not_asked_again():
-    nvml, reasons = FakeNvml({"nvmlDeviceGetUtilizationRates": NVMLError_NotSupported()}, mig=1), Reasons()
+    nvml, reasons = (
+        FakeNvml({"nvmlDeviceGetUtilizationRates": NVMLError_NotSupported()}, mig=1),
+        Reasons(),
+    )
     gpus = Gpus(nvml, reasons)
     for now in (0, 1 << 61, 1 << 62):
         row = named(gpus.rows(now)[0])
@@ -158,7 +161,12 @@ def test_nvml_that_does_not_start_is_a_reason(tmp_path):
 
 def test_a_missing_binding_is_a_reason(tmp_path):
     reasons = Reasons()
-    assert open_gpus(driver(tmp_path), reasons, lambda name: importlib.import_module("no_such_binding")) is None
+    assert (
+        open_gpus(
+            driver(tmp_path), reasons, lambda name: importlib.import_module("no_such_binding")
+        )
+        is None
+    )
     assert "pip install" in reasons.sentences["gpu"]
 
 

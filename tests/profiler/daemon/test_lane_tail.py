@@ -54,7 +54,9 @@ def test_a_record_that_is_not_the_next_ends_it(tmp_path):
     writer, tail = lane(tmp_path), LaneTail(tmp_path, "workers", WORKER)
     writer.append(0, 0, 0, 0, 1)
     path = next(tmp_path.glob("*.seg"))
-    with path.open("r+b") as file:  # a count that promises a record never written, as after a power failure
+    with path.open(
+        "r+b"
+    ) as file:  # a count that promises a record never written, as after a power failure
         file.seek(COMMITTED_OFFSET)
         file.write(struct.pack("<Q", 2))
         file.truncate(HEADER_BYTES + 2 * WORKER.size)

@@ -19,7 +19,8 @@ def kernel(root: Path, user: int = 100, idle: int = 100) -> Path:
     files = {
         "proc/stat": f"cpu  {user} 0 50 {idle} 20 0 5 0 0 0\ncpu0 {user} 0 50 {idle} 20 0 5 0 0 0\n"
         "cpu3 1 1 1 1 1 1 1 1 0 0\nintr 5 0\nctxt 777\nbtime 5\n",
-        "proc/meminfo": "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\nBuffers: 9 kB\nCached: 300 kB\n"
+        "proc/meminfo": "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\nBuffers: 9 "
+        "kB\nCached: 300 kB\n"
         "SwapCached: 8 kB\nSwapTotal: 50 kB\nSwapFree: 40 kB\nShmem: 100 kB\n",
         "proc/diskstats": " 8 0 sda 1 0 10 0 1 0 20 0 0 0 0\n 8 1 sda1 1 0 10 0 1 0 20 0 0 0 0\n"
         " 7 0 loop0 1 0 99 0 1 0 99 0 0 0 0\n 253 0 dm-0 1 0 10 0 1 0 20 0 0 0 0\n",
@@ -56,7 +57,8 @@ def test_figures_of_a_known_kernel(tmp_path):
         "mem_available_bytes": 600 * 1024,
         "swap_used_bytes": 10 * 1024,
         "page_cache_bytes": 200 * 1024,  # what lies in /dev/shm is no page cache
-        "disk_read_bytes": 10 * 512,  # the disk once: not its partition, not the volume on it, no loop device
+        "disk_read_bytes": 10
+        * 512,  # the disk once: not its partition, not the volume on it, no loop device
         "disk_write_bytes": 20 * 512,
         "net_recv_bytes": 1000,  # the card, not the bridge, not the loopback
         "net_sent_bytes": 2000,
@@ -79,20 +81,32 @@ def test_a_container_s_limits_are_looked_up_again(tmp_path):
     here, reasons = machine(kernel(tmp_path))
     sample(here, 0)
     (tmp_path / "proc/self/cgroup").write_text("0::/\n")
-    (tmp_path / "proc/self/mountinfo").write_text("1 0 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
+    (tmp_path / "proc/self/mountinfo").write_text(
+        "1 0 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+    )
     (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
     (tmp_path / "sys/fs/cgroup/cpu.max").write_text("250000 100000")
     (tmp_path / "sys/fs/cgroup/cpu.stat").write_text("nr_throttled 4\nthrottled_usec 3\n")
     assert math.isnan(sample(here, S)[0]["cgroup_cpu_quota"])
     later = sample(here, 10 * S)[0]
-    assert (later["cgroup_cpu_quota"], later["cgroup_nr_throttled"], later["cgroup_throttled_ns"]) == (2.5, 4, 3000)
+    assert (
+        later["cgroup_cpu_quota"],
+        later["cgroup_nr_throttled"],
+        later["cgroup_throttled_ns"],
+    ) == (2.5, 4, 3000)
     assert "cgroup_cpu_quota" not in reasons.sentences
 
 
 def test_a_machine_that_tells_nothing_gives_reasons_and_no_error(tmp_path):
     here, reasons = machine(tmp_path)
     values, busy = sample(here)
-    for name in ("mem_total_bytes", "disk_read_bytes", "net_recv_bytes", "shm_total_bytes", "cgroup_mem_bytes"):
+    for name in (
+        "mem_total_bytes",
+        "disk_read_bytes",
+        "net_recv_bytes",
+        "shm_total_bytes",
+        "cgroup_mem_bytes",
+    ):
         assert values[name] == -1
         assert reasons.sentences[name]
     assert math.isnan(values["cpu_user_pct"]) and reasons.sentences["cpu_user_pct"]

@@ -101,7 +101,11 @@ def test_a_walk_expected_to_be_long_is_left_out_until_walks_prove_cheaper():
     for _ in range(20):  # huge pages: the walks cost a tenth of what was assumed
         clocks.wall += 100 * S
         assert turns.choose([("big", big), ("small", big // 10)]) in ("small", "big")
-        turns.read("small", big // 10, lambda: clocks.spend(int(big / 10 / PAGE_BYTES * NS_A_PAGE / 10)) or (1, 2))
+        turns.read(
+            "small",
+            big // 10,
+            lambda: clocks.spend(int(big / 10 / PAGE_BYTES * NS_A_PAGE / 10)) or (1, 2),
+        )
     assert not turns.too_big(big)
 
 

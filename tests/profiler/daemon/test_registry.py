@@ -37,7 +37,14 @@ def registry(run, processes, boot_id="boot"):
 def register(run, pid, number=0, **told):
     folder = run / f"p{pid}-{number}"
     folder.mkdir(exist_ok=True)
-    facts = {"format": 1, "pid": pid, "create_time": 1000.0, "host": "here", "boot_id": "boot", **told}
+    facts = {
+        "format": 1,
+        "pid": pid,
+        "create_time": 1000.0,
+        "host": "here",
+        "boot_id": "boot",
+        **told,
+    }
     temporary = folder / "new"
     temporary.write_text(json.dumps(facts))
     temporary.replace(folder / "process.json")
@@ -130,7 +137,10 @@ def test_a_removed_run_directory_is_an_error(tmp_path):
 def child():
     code = "print(flush=True); input()"
     with subprocess.Popen(
-        [sys.executable, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-S", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     ) as process:
         process.stdout.readline()
         yield process
@@ -171,7 +181,9 @@ def test_waiting_for_a_core_is_told_apart_from_other_waiting():
         probes = [probe(each.pid, Reasons()) for each in children]
         before = [one.usage().run_delay_ns for one in probes]
         time.sleep(0.6)
-        one, other, asleep = (p.usage().run_delay_ns - was for p, was in zip(probes, before, strict=True))
+        one, other, asleep = (
+            p.usage().run_delay_ns - was for p, was in zip(probes, before, strict=True)
+        )
     finally:
         for each in children:
             each.kill()

@@ -24,7 +24,10 @@ from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into Linux's /proc")
 
-BOOT = "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.daemon.loop import main; sys.exit(main({argv!r}))"
+BOOT = (
+    "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.daemon.loop import main; "
+    "sys.exit(main({argv!r}))"
+)
 PATIENCE_S = 60.0  # far above what is needed, so that a loaded machine fails no test
 
 # A training process with two workers; prints its workers' ids and goes on until it is killed.
@@ -62,7 +65,10 @@ class Training:
 
     def __init__(self, run: Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-S", "-c", MAIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-S", "-c", MAIN],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.pid = self.process.pid
         self.workers = [int(word) for word in self.process.stdout.readline().split()]
@@ -131,22 +137,31 @@ def start(run):
 
 
 def sampled(system: Path, count=3):
-    return until(lambda: len(rows(system, "process")) >= count and rows(system, "process"), "process rows")
+    return until(
+        lambda: len(rows(system, "process")) >= count and rows(system, "process"), "process rows"
+    )
 
 
 def test_it_samples_the_training_process_and_its_workers(run, training, start):
     system, _ = start()
     until(lambda: any(row["uss_bytes"] > 0 for row in rows(system, "process")), "memory in detail")
     until(lambda: any(row["worker"] == 1 for row in rows(system, "process")), "workers")
-    until(lambda: any(row["cpu_user_ns"] > 0 and row["role"] == 1 for row in rows(system, "process")), "used CPU time")
+    until(
+        lambda: any(row["cpu_user_ns"] > 0 and row["role"] == 1 for row in rows(system, "process")),
+        "used CPU time",
+    )
     until(lambda: len(rows(system, "machine")) >= 3, "samples of the machine")
     found = rows(system, "process")
-    told = {tuple(int(row[name]) for name in ("pid", "owner_pid", "role", "worker", "loader")) for row in found}
+    told = {
+        tuple(int(row[name]) for name in ("pid", "owner_pid", "role", "worker", "loader"))
+        for row in found
+    }
     main, (first, second) = training.pid, training.workers
     assert told == {(main, main, 0, -1, -1), (first, main, 1, 0, 3), (second, main, 1, 1, 3)}
     newest = {int(row["pid"]): row for row in found}
     assert all(
-        row["rss_bytes"] > 1 << 20 and row["minor_faults"] > 0 and row["threads"] >= 1 for row in newest.values()
+        row["rss_bytes"] > 1 << 20 and row["minor_faults"] > 0 and row["threads"] >= 1
+        for row in newest.values()
     )
     assert any(row["fds"] >= 3 and row["affinity"] >= 1 for row in found)
     times = [int(row["t_ns"]) for row in found]
@@ -161,7 +176,11 @@ def test_it_says_who_it_is_and_what_the_host_is(run, training, start):
     system, process = start(interval_s=0.05)
     sampled(system)
     sampler = json.loads((system / "sampler.json").read_text())
-    assert sampler["pid"] == process.pid and sampler["interval_s"] == 0.05 and sampler["host"] == host_name()
+    assert (
+        sampler["pid"] == process.pid
+        and sampler["interval_s"] == 0.05
+        and sampler["host"] == host_name()
+    )
     assert sampler["create_time"] == psutil.Process(process.pid).create_time()
     facts = json.loads((system / "host.json").read_text())
     assert facts["format"] == 1 and facts["cores_logical"] == os.cpu_count()
@@ -189,7 +208,13 @@ def test_it_stays_until_the_last_of_several_has_ended(run, training, start):
     other = Training(run)
     try:
         system, process = start()
-        until(lambda: {int(row["owner_pid"]) for row in rows(system, "process")} == {training.pid, other.pid}, "both")
+        until(
+            lambda: (
+                {int(row["owner_pid"]) for row in rows(system, "process")}
+                == {training.pid, other.pid}
+            ),
+            "both",
+        )
         other.end()
         seen = len(rows(system, "machine"))
         until(lambda: len(rows(system, "machine")) > seen + 5, "samples after one of two has ended")
@@ -227,15 +252,28 @@ def test_it_ends_at_sigterm_and_not_at_ctrl_c(run, training, start):
 
 def test_a_dead_worker_is_no_longer_sampled(run, training, start):
     system, _ = start()
-    until(lambda: training.workers[0] in {int(row["pid"]) for row in rows(system, "process")}, "the worker")
+    until(
+        lambda: training.workers[0] in {int(row["pid"]) for row in rows(system, "process")},
+        "the worker",
+    )
     training.process.stdin.write("worker\n")
     training.process.stdin.flush()
     training.process.stdout.readline()
     ended = now_ns()
-    until(lambda: any(row["t_ns"] > ended + 300_000_000 for row in rows(system, "machine")), "later samples")
-    last = max(int(row["t_ns"]) for row in rows(system, "process") if row["pid"] == training.workers[0])
+    until(
+        lambda: any(row["t_ns"] > ended + 300_000_000 for row in rows(system, "machine")),
+        "later samples",
+    )
+    last = max(
+        int(row["t_ns"]) for row in rows(system, "process") if row["pid"] == training.workers[0]
+    )
     assert last <= ended
-    assert max(int(row["t_ns"]) for row in rows(system, "process") if row["pid"] == training.workers[1]) > ended
+    assert (
+        max(
+            int(row["t_ns"]) for row in rows(system, "process") if row["pid"] == training.workers[1]
+        )
+        > ended
+    )
 
 
 def test_it_holds_nothing_open_and_imports_nothing_heavy(run, training, start, tmp_path):
@@ -250,7 +288,11 @@ def test_it_holds_nothing_open_and_imports_nothing_heavy(run, training, start, t
                 held[int(fd)] = os.readlink(folder / "fd" / fd)
             except FileNotFoundError:
                 continue  # open for a moment, while it read
-        kept = {fd: place for fd, place in held.items() if not place.startswith(("/proc/", "/sys/", str(run)))}
+        kept = {
+            fd: place
+            for fd, place in held.items()
+            if not place.startswith(("/proc/", "/sys/", str(run)))
+        }
         assert kept == {0: "/dev/null", 1: "/dev/null", 2: "/dev/null"}
         assert os.readlink(folder / "cwd") == "/"
         assert os.getsid(process.pid) == process.pid
@@ -307,7 +349,9 @@ def test_nobody_registers(run, monkeypatch):
     assert rows(system, "machine") and not rows(system, "process")
 
 
-@pytest.mark.parametrize("argv", [[], ["a"], ["a", "b", "c"], ["a", "b", "--interval"], ["a", "b", "--interval", "0"]])
+@pytest.mark.parametrize(
+    "argv", [[], ["a"], ["a", "b", "c"], ["a", "b", "--interval"], ["a", "b", "--interval", "0"]]
+)
 def test_arguments_that_cannot_be_meant(argv, capfd):
     assert loop.main(argv) == 2
     assert "RUN_DIR" in (said := capfd.readouterr().err) or "--interval" in said

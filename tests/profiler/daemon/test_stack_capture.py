@@ -1,4 +1,5 @@
-"""When a burst is taken, what comes of it, and what comes of all that may go wrong; with recordings made up."""
+"""When a burst is taken, what comes of it, and what comes of all that may go wrong; with recordings
+made up."""
 
 import ctypes
 import json
@@ -46,9 +47,15 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 def speedscope(*stacks, thread='Thread 50 "MainThread"'):
     """As py-spy writes it; a stack is a row of `function@file`."""
     frames = list(dict.fromkeys(name for one in stacks for name in one))
-    shared = [{"name": n.partition("@")[0], "file": n.partition("@")[2], "line": 3, "col": None} for n in frames]
+    shared = [
+        {"name": n.partition("@")[0], "file": n.partition("@")[2], "line": 3, "col": None}
+        for n in frames
+    ]
     samples = [[frames.index(name) for name in one] for one in stacks]
-    return {"shared": {"frames": shared}, "profiles": [{"name": thread, "samples": samples, "weights": []}]}
+    return {
+        "shared": {"frames": shared},
+        "profiles": [{"name": thread, "samples": samples, "weights": []}],
+    }
 
 
 class FakeRecording:
@@ -58,7 +65,13 @@ class FakeRecording:
     written: ClassVar[dict[int, object]] = {}
 
     def __init__(self, program, pid, folder, rate_hz, seconds, native=False, gil=False):
-        self.pid, self.rate_hz, self.seconds, self.native, self.gil = pid, rate_hz, seconds, native, gil
+        self.pid, self.rate_hz, self.seconds, self.native, self.gil = (
+            pid,
+            rate_hz,
+            seconds,
+            native,
+            gil,
+        )
         self.output = folder / f".stacks-{pid}.json"
         self.over = False
         self.cpu = 0
@@ -78,7 +91,9 @@ class FakeRecording:
     def outcome(self):
         if self.said.status == 0 and not self.gil:
             self.output.write_text(
-                json.dumps(self.written.get(self.pid, speedscope(["work@train.py"], ["work@train.py"])))
+                json.dumps(
+                    self.written.get(self.pid, speedscope(["work@train.py"], ["work@train.py"]))
+                )
             )
         return self.said
 
@@ -102,7 +117,13 @@ class Place:
         self.main = self.process(50, workers, stacks)
         self.living = [self.main]
         self.now = time.monotonic_ns()
-        how = {"cores": 2, "program": "/bin/py-spy", "start": FakeRecording, "platform": "linux", **how}
+        how = {
+            "cores": 2,
+            "program": "/bin/py-spy",
+            "start": FakeRecording,
+            "platform": "linux",
+            **how,
+        }
         self.bursts = Bursts(path, self.system, self.reasons, **how)
 
     def process(self, pid, workers=(), stacks="on"):
@@ -110,7 +131,9 @@ class Place:
         directory.mkdir()
         tail = LaneTail(directory, "workers", schema.WORKER)
         main = Main(directory, tail, probe=SimpleNamespace(pid=pid), stacks=stacks)
-        main.workers = {one: Worker(SimpleNamespace(pid=one), at, 0) for at, one in enumerate(workers)}
+        main.workers = {
+            one: Worker(SimpleNamespace(pid=one), at, 0) for at, one in enumerate(workers)
+        }
         return main
 
     def train(self, batches=60, wait_ms=50.0, compute_ms=50.0, loader=0, main=None):
@@ -246,14 +269,22 @@ def test_eager(tmp_path, made):
 
 def test_a_second_one_after_a_while_and_no_third(place, made):
     lane = Lane(
-        place.main.directory, "batches0x0", schema.BATCH, Budget(1 << 30), print, Compactor(place.main.directory, "b")
+        place.main.directory,
+        "batches0x0",
+        schema.BATCH,
+        Budget(1 << 30),
+        print,
+        Compactor(place.main.directory, "b"),
     )
     position = iter(loop(500, 50.0, 50.0))
 
     def train(count):
         for _ in range(count):
             row = next(position)
-            values = [row.get(f.name, float("nan") if f.code == "f" else -1) for f in schema.BATCH.fields[1:]]
+            values = [
+                row.get(f.name, float("nan") if f.code == "f" else -1)
+                for f in schema.BATCH.fields[1:]
+            ]
             lane.append(*values)
 
     train(60)
@@ -270,7 +301,10 @@ def test_a_second_one_after_a_while_and_no_third(place, made):
     place.tick(AGAIN_NS / S + 10)
     place.tick(10)
     assert len(made) == 12 and not place.bursts.busy
-    assert [path.name for path in sorted(place.system.iterdir())] == ["stacks-0.json", "stacks-1.json"]
+    assert [path.name for path in sorted(place.system.iterdir())] == [
+        "stacks-0.json",
+        "stacks-1.json",
+    ]
 
 
 def test_the_ranks_of_a_host_take_turns_and_stop_at_eight(place, made):
@@ -297,11 +331,15 @@ def test_the_rank_that_waits_for_its_data_comes_before_those_that_wait_less(plac
 
 def test_the_workers_read_are_few_and_of_the_loader_that_waits(tmp_path, made):
     place = Place(tmp_path, workers=())
-    place.main.workers = {60 + at: Worker(SimpleNamespace(pid=60 + at), at, at % 2) for at in range(16)}
+    place.main.workers = {
+        60 + at: Worker(SimpleNamespace(pid=60 + at), at, at % 2) for at in range(16)
+    }
     place.train(loader=0, wait_ms=20.0)
     place.train(loader=1, wait_ms=60.0)
     place.tick()
-    assert [one.pid for one in made] == [50, 61, 63, 65, 67] and {one.rate_hz for one in made} == {10}
+    assert [one.pid for one in made] == [50, 61, 63, 65, 67] and {one.rate_hz for one in made} == {
+        10
+    }
 
 
 def test_a_look_is_bounded(tmp_path):
@@ -323,7 +361,9 @@ def test_the_workers_of_the_next_epoch_take_the_place_of_those_that_ended(place,
     place.main.workers = {}
     place.tick()
     assert len(made) == 3
-    place.main.workers = {pid: Worker(SimpleNamespace(pid=pid), pid - 61, 0) for pid in (61, 62, 63)}
+    place.main.workers = {
+        pid: Worker(SimpleNamespace(pid=pid), pid - 61, 0) for pid in (61, 62, 63)
+    }
     place.tick()
     assert [(one.pid, one.seconds) for one in made[3:]] == [(61, 8), (62, 8)]
     place.tick()
@@ -333,7 +373,9 @@ def test_the_workers_of_the_next_epoch_take_the_place_of_those_that_ended(place,
     assert len(made) == 5  # too late for another
     place.end()
     place.end()
-    assert {one["pid"]: one["samples"] for one in place.told()["processes"]} == dict.fromkeys((50, 51, 52, 61, 62), 2)
+    assert {one["pid"]: one["samples"] for one in place.told()["processes"]} == dict.fromkeys(
+        (50, 51, 52, 61, 62), 2
+    )
 
 
 # On demand.
@@ -378,7 +420,9 @@ def test_a_request_of_long_ago_is_not_answered(tmp_path, made):
 
 
 @pytest.mark.parametrize(
-    ("how", "reason"), [({"platform": "darwin"}, NOT_LINUX), ({"program": ""}, MISSING)], ids=["system", "missing"]
+    ("how", "reason"),
+    [({"platform": "darwin"}, NOT_LINUX), ({"program": ""}, MISSING)],
+    ids=["system", "missing"],
 )
 def test_a_request_that_cannot_be_met_is_answered_by_why(tmp_path, monkeypatch, how, reason):
     monkeypatch.setattr(stacks, "find_py_spy", lambda: None)
@@ -412,7 +456,10 @@ def test_native_frames(place, made):
     request_burst(place.path, native=True, seconds=20)
     place.tick()
     place.tick()
-    assert [(one.pid, one.native, one.seconds, one.rate_hz) for one in made] == [(50, True, 2, 10), (51, True, 2, 10)]
+    assert [(one.pid, one.native, one.seconds, one.rate_hz) for one in made] == [
+        (50, True, 2, 10),
+        (51, True, 2, 10),
+    ]
     place.end()
     assert not place.bursts.busy and len(made) == 2  # the GIL is not looked at
     assert place.told()["native"] is True
@@ -454,8 +501,12 @@ def until_state(pid, state):
 def test_failures_are_a_reason_and_a_note(place, made):
     place.train()
     place.tick()
-    made[0].said = Outcome(1, None, None, "Permission Denied: Try running again with elevated permissions")
-    made[1].said = made[2].said = Outcome(1, None, None, "Error: No such file or directory (os error 2)")
+    made[0].said = Outcome(
+        1, None, None, "Permission Denied: Try running again with elevated permissions"
+    )
+    made[1].said = made[2].said = Outcome(
+        1, None, None, "Error: No such file or directory (os error 2)"
+    )
     place.end()
     assert "--cap-add=SYS_PTRACE" in place.reason and not place.bursts.busy
     told = place.told()
@@ -470,7 +521,11 @@ def test_one_that_failed_beside_others_leaves_theirs(place, made):
     place.end()
     place.end()
     assert place.told()["reason"] is None and place.reason is None
-    assert {one["pid"]: one["samples"] for one in place.told()["processes"]} == {50: 2, 51: 0, 52: 0}
+    assert {one["pid"]: one["samples"] for one in place.told()["processes"]} == {
+        50: 2,
+        51: 0,
+        52: 0,
+    }
 
 
 def test_one_that_hangs_is_killed(place, made):
@@ -545,7 +600,9 @@ def merge(tmp_path, data, pid=50, native=False, into=None):
 
 
 def test_equal_stacks_are_counted_and_frames_kept_once(tmp_path):
-    merged, samples = merge(tmp_path, speedscope(["a@x.py", "b@x.py"], ["a@x.py"], ["a@x.py", "b@x.py"]))
+    merged, samples = merge(
+        tmp_path, speedscope(["a@x.py", "b@x.py"], ["a@x.py"], ["a@x.py", "b@x.py"])
+    )
     merge(tmp_path, speedscope(["b@x.py"], thread='Thread 77 "Thread-1 ("odd")"'), into=merged)
     told = merged.told()
     assert samples == 3 and told["dropped"] == 0
@@ -563,7 +620,11 @@ def test_a_worker_s_own_thread_is_its_main_thread_whatever_its_name(tmp_path):
 
 
 def test_compiled_frames_are_marked(tmp_path):
-    merged, _ = merge(tmp_path, speedscope(["a@x.py", "b@<string>", "inflate@/lib/libz.so", "c@codec.c"]), native=True)
+    merged, _ = merge(
+        tmp_path,
+        speedscope(["a@x.py", "b@<string>", "inflate@/lib/libz.so", "c@codec.c"]),
+        native=True,
+    )
     assert [frame[3] for frame in merged.told()["frames"]] == [False, False, True, True]
 
 
@@ -600,12 +661,20 @@ def test_where_it_is_found(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("message", "scope", "part"),
     [
-        ("Permission Denied: Try running again with elevated permissions", None, "--cap-add=SYS_PTRACE"),
+        (
+            "Permission Denied: Try running again with elevated permissions",
+            None,
+            "--cap-add=SYS_PTRACE",
+        ),
         ("Error: Operation not permitted (os error 1)", "1", "--cap-add=SYS_PTRACE"),
         ("Permission Denied", "2", "kernel.yama.ptrace_scope=1"),
         ("Permission Denied", "3", "next boot"),
         ("Error: x\n  0: No such process (os error 3)", None, "had ended"),
-        ("py-spy> Sampling\nError: Failed to find python version\n\nCaused by", None, "Failed to find python version"),
+        (
+            "py-spy> Sampling\nError: Failed to find python version\n\nCaused by",
+            None,
+            "Failed to find python version",
+        ),
         ("", None, "said nothing"),
     ],
 )
@@ -633,7 +702,9 @@ def over(recording, patience=60.0):
 
 @linux
 def test_a_recording_that_fails_or_cannot_begin(tmp_path):
-    failing = program(tmp_path / "failing", "import sys\nprint('Error: odd', file=sys.stderr)\nsys.exit(3)\n")
+    failing = program(
+        tmp_path / "failing", "import sys\nprint('Error: odd', file=sys.stderr)\nsys.exit(3)\n"
+    )
     one = Recording(failing, os.getpid(), tmp_path, 5, 1)
     assert over(one) == Outcome(3, None, None, "Error: odd\n")
     one.clear()
@@ -644,12 +715,22 @@ def test_a_recording_that_fails_or_cannot_begin(tmp_path):
 
 @linux
 def test_a_recording_can_be_ended_and_killed(tmp_path):
-    text = "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *_: sys.exit(7))\nprint('on', flush=True)\n"
-    stubborn = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('on', flush=True)\n"
+    text = (
+        "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *_: "
+        "sys.exit(7))\nprint('on', flush=True)\n"
+    )
+    stubborn = (
+        "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('on', "
+        "flush=True)\n"
+    )
     heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the sampler
     try:
-        polite = Recording(program(tmp_path / "polite", text + "time.sleep(200)\n"), 5, tmp_path, 5, 1)
-        deaf = Recording(program(tmp_path / "deaf", stubborn + "time.sleep(200)\n"), 6, tmp_path, 5, 1)
+        polite = Recording(
+            program(tmp_path / "polite", text + "time.sleep(200)\n"), 5, tmp_path, 5, 1
+        )
+        deaf = Recording(
+            program(tmp_path / "deaf", stubborn + "time.sleep(200)\n"), 6, tmp_path, 5, 1
+        )
     finally:
         signal.signal(signal.SIGINT, heard)
     deadline = time.monotonic() + 60
@@ -667,7 +748,9 @@ def test_a_recording_can_be_ended_and_killed(tmp_path):
 @linux
 def test_trying_whether_stacks_can_be_read(tmp_path):
     reads = program(tmp_path / "reads", "print('Thread 5 (idle)')\n")
-    denied = program(tmp_path / "denied", "import sys\nsys.exit('Permission Denied: Try running again')\n")
+    denied = program(
+        tmp_path / "denied", "import sys\nsys.exit('Permission Denied: Try running again')\n"
+    )
     assert try_stacks(reads) is None
     assert try_stacks(denied, tmp_path) == not_permitted(tmp_path)
     assert "cannot be started" in try_stacks(str(tmp_path / "nowhere"))

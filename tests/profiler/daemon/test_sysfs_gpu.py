@@ -94,7 +94,9 @@ def test_amd(tmp_path: Path) -> None:
     ("files", "idle"),
     [(I915, "gt/gt0/rc6_residency_ms"), (XE, "device/tile0/gt0/gtidle/idle_residency_ms")],
 )
-def test_intel_s_use_is_the_time_it_was_not_idle(tmp_path: Path, files: dict[str, str], idle: str) -> None:
+def test_intel_s_use_is_the_time_it_was_not_idle(
+    tmp_path: Path, files: dict[str, str], idle: str
+) -> None:
     folder = tree(tmp_path, "card0", files)
     reasons = Reasons()
     gpus = SysfsGpus(tmp_path, reasons)

@@ -1,4 +1,5 @@
-"""Work in a thread of its own: given up on where it hangs, and taken up again once it is over after all."""
+"""Work in a thread of its own: given up on where it hangs, and taken up again once it is over after
+all."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ def test_what_it_returns_and_raises_arrives() -> None:
         apart(lambda: 1 // 0)
 
 
-def test_what_was_given_up_on_is_in_the_way_only_while_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_given_up_on_is_in_the_way_only_while_it_lasts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     go_on = threading.Event()
     monkeypatch.setattr(helper_thread, "PATIENCE_S", 0.02)
     with pytest.raises(RuntimeError, match="took more than"):

@@ -1,4 +1,5 @@
-"""What a device needs once a batch and once a copy: the two forms do the same, each test on both."""
+"""What a device needs once a batch and once a copy: the two forms do the same, each test on
+both."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ import pytest
 from loaderscope.profiler.base.schema import RECORD_BYTES, WINDOW_AT
 from loaderscope.profiler.native import form, python_device
 
-compiled = pytest.param(form.native, marks=pytest.mark.skipif(form.native is None, reason=form.why_python))
+compiled = pytest.param(
+    form.native, marks=pytest.mark.skipif(form.native is None, reason=form.why_python)
+)
 
 
 @pytest.fixture(params=[python_device, compiled], ids=["python", "compiled"])
@@ -55,13 +58,19 @@ LANE = SimpleNamespace(window="window")
 
 
 def steps(clock: Any, count: int) -> list[Any]:
-    """What so many steps leave in the log; events by their numbers, waiting as whether it is known."""
+    """What so many steps leave in the log; events by their numbers, waiting as whether it is
+    known."""
     for n in range(count):
         clock.entered()
         clock.handed_over(LANE, n, "data")
     clock.entered()
     return [
-        (*(None if event is None else event.number for event in entry[:3]), *entry[3:5], entry[5] >= 0, entry[6])
+        (
+            *(None if event is None else event.number for event in entry[:3]),
+            *entry[3:5],
+            entry[5] >= 0,
+            entry[6],
+        )
         for entry in clock.log
     ]
 
@@ -168,7 +177,11 @@ def test_in_all_else_it_is_the_method(hooks: Any) -> None:
     method = hooks.Noticing(str.upper, lambda *args: False, None)
     assert method == str.upper and str.upper == method and method != str.lower and method != hooks
     assert method in {str.upper} and str.upper in {method}
-    assert (repr(method), method.__doc__, method.__name__) == (repr(str.upper), str.upper.__doc__, "upper")
+    assert (repr(method), method.__doc__, method.__name__) == (
+        repr(str.upper),
+        str.upper.__doc__,
+        "upper",
+    )
     assert pickle.loads(pickle.dumps(method)) is str.upper
     with pytest.raises(AttributeError):
         _ = method.nothing

@@ -1,5 +1,6 @@
-"""The two forms of the hottest path do the same, each test on both. What only the compiled form can get wrong (memory,
-references) is asked of it alone. Whole loaders are recorded by both in `test_same_records`."""
+"""The two forms of the hottest path do the same, each test on both. What only the compiled form can
+get wrong (memory, references) is asked of it alone. Whole loaders are recorded by both in
+`test_same_records`."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ import two_forms
 from loaderscope.profiler.base.schema import BATCH, EPOCH, RECORD_BYTES, WINDOW_AT
 from loaderscope.profiler.native import form, python_form
 
-compiled = pytest.mark.skipif(form.native is None, reason=f"the Python form is in use: {form.why_python}")
+compiled = pytest.mark.skipif(
+    form.native is None, reason=f"the Python form is in use: {form.why_python}"
+)
 SEQ = struct.Struct("@q")
 
 
@@ -42,7 +45,9 @@ def compiled_house() -> Iterator[Any]:
 def parts(imported: Any) -> Any:
     rooms = {"native": ("form",), "record.iterate": ("iterators", "recorder"), "store.lanes": ("lane",),
              "record.transit": ("envelope", "fetchers", "worker")}  # fmt: skip
-    return SimpleNamespace(**{name: imported(f"profiler.{room}.{name}") for room in rooms for name in rooms[room]})
+    return SimpleNamespace(
+        **{name: imported(f"profiler.{room}.{name}") for room in rooms for name in rooms[room]}
+    )
 
 
 class Idle:
@@ -76,7 +81,11 @@ def lane_of(house: Any, records: int) -> Any:
 def stepping(house: Any, answers: Iterator[Any], records: int = 1000) -> tuple[Any, Any]:
     """An iterator that records what it gives, and its iteration."""
     on_end, on_failure = house.iterators._on_end, house.iterators._on_failure
-    cls: Any = type("Stepped", (Idle,), {"__next__": house.form.hooks.stepping(Idle.__next__, on_end, on_failure)})
+    cls: Any = type(
+        "Stepped",
+        (Idle,),
+        {"__next__": house.form.hooks.stepping(Idle.__next__, on_end, on_failure)},
+    )
     iterator = cls(answers)
     step = house.recorder.Iteration(house.recorder.Recorder("test", {}))
     step.take(lane_of(house, records))
@@ -87,8 +96,15 @@ def stepping(house: Any, answers: Iterator[Any], records: int = 1000) -> tuple[A
 
 def test_one_form_is_used_everywhere(house: Any) -> None:
     hooks = house.form.hooks
-    assert (house.form.why_python == "") == (house.form.native is not None) == (hooks is house.form.native)
-    assert hooks.__name__ == f"loaderscope.profiler.native.{'python_form' if house.form.native is None else '_native'}"
+    assert (
+        (house.form.why_python == "")
+        == (house.form.native is not None)
+        == (hooks is house.form.native)
+    )
+    assert (
+        hooks.__name__
+        == f"loaderscope.profiler.native.{'python_form' if house.form.native is None else '_native'}"
+    )
     for ours, theirs in ((house.recorder.Iteration, hooks.BatchTimings), (house.lane.Lane, hooks.LaneState),
                          (house.envelope.Envelope, hooks.Parcel)):  # fmt: skip
         assert issubclass(ours, theirs)
@@ -105,12 +121,28 @@ def declared() -> dict[str, list[str]]:
 def test_both_forms_have_what_the_stub_declares(module: Any) -> None:
     if module is None:
         pytest.skip(form.why_python)
-    hooks = {name: given for name, given in declared().items() if name not in ("records", "envelopes")}
-    found = {name: list(inspect.signature(getattr(module, name)).parameters.values()) for name in hooks}
+    hooks = {
+        name: given for name, given in declared().items() if name not in ("records", "envelopes")
+    }
+    found = {
+        name: list(inspect.signature(getattr(module, name)).parameters.values()) for name in hooks
+    }
     assert {name: [each.name for each in given] for name, given in found.items()} == hooks
     assert all(each.kind is each.POSITIONAL_ONLY for given in found.values() for each in given)
-    types = {"BatchTimings", "CollateMark", "LaneState", "Noticing", "Parcel", "Stamping", "StepMarks"}
-    others = {name for name in (module.__all__ if module is python_form else vars(module)) if not name.startswith("__")}
+    types = {
+        "BatchTimings",
+        "CollateMark",
+        "LaneState",
+        "Noticing",
+        "Parcel",
+        "Stamping",
+        "StepMarks",
+    }
+    others = {
+        name
+        for name in (module.__all__ if module is python_form else vars(module))
+        if not name.startswith("__")
+    }
     assert others - {"records", "envelopes", "Hook"} == types | set(hooks)
 
 
@@ -129,14 +161,21 @@ def test_records_are_written_where_the_schema_says(house: Any) -> None:
     assert list(iterator) == ["a", "b", "c"]
     assert lane.committed[0] == 3
     record = {
-        field.name: struct.unpack_from("@" + field.code, lane.buf, WINDOW_AT + RECORD_BYTES + BATCH.offset(field.name))[
-            0
-        ]
+        field.name: struct.unpack_from(
+            "@" + field.code, lane.buf, WINDOW_AT + RECORD_BYTES + BATCH.offset(field.name)
+        )[0]
         for field in BATCH.fields[:8]
     }
     assert record.pop("t_ns") > 0
     assert record.pop("wait_ns") >= 0
-    assert record == {"seq": 2, "index_ns": 20, "fetch_ns": 30, "collate_ns": 40, "samples": 5, "epoch": 7}
+    assert record == {
+        "seq": 2,
+        "index_ns": 20,
+        "fetch_ns": 30,
+        "collate_ns": 40,
+        "samples": 5,
+        "epoch": 7,
+    }
 
 
 def test_errors_of_the_base_pass_unchanged(house: Any) -> None:
@@ -153,7 +192,9 @@ def test_errors_of_the_base_pass_unchanged(house: Any) -> None:
         assert next(iterator) == 2  # the iterator goes on, recorded or not
 
 
-def test_a_failure_of_ours_costs_nothing_but_the_recording(house: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_of_ours_costs_nothing_but_the_recording(
+    house: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     iterator, step = stepping(house, iter(range(5)))
     step.lane.capacity = 10**6  # the lane claims room it does not have
     step.lane.count = 10**5
@@ -162,7 +203,9 @@ def test_a_failure_of_ours_costs_nothing_but_the_recording(house: Any, capsys: p
     assert "recording of test stopped" in capsys.readouterr().err
 
 
-def test_an_interrupt_in_our_part_reaches_the_loop(house: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_in_our_part_reaches_the_loop(
+    house: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*args: object) -> None:
         raise KeyboardInterrupt
 
@@ -266,7 +309,11 @@ def test_counts_that_are_not_memory_are_set_as_items(compiled_house: Any) -> Non
     counted = step.lane.committed = Counted([0])
     list(iterator)
     assert counted == [3]
-    for other in (memoryview(bytearray(8)), memoryview(bytearray(8)).cast("i"), memoryview(bytearray(9))[1:].cast("Q")):
+    for other in (
+        memoryview(bytearray(8)),
+        memoryview(bytearray(8)).cast("i"),
+        memoryview(bytearray(9))[1:].cast("Q"),
+    ):
         step.lane.committed = other
         assert step.lane.committed is other
 
@@ -312,7 +359,9 @@ def repeated(house: Any, times: int) -> None:
         results.put((5, object()))
         send(memoryview(bytearray(b"x" * 300 + held.message[1][2] + b"end")))
         found = house.envelope.opened(held.message[1], 7)
-        assert type(found) is house.envelope.Envelope and len(found.times) == house.envelope.TIMES.size
+        assert (
+            type(found) is house.envelope.Envelope and len(found.times) == house.envelope.TIMES.size
+        )
 
 
 def test_nothing_leaks(house: Any) -> None:

@@ -18,7 +18,9 @@ import two_forms
 from loaderscope.profiler.base.schema import BATCH
 from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
 
-pytestmark = pytest.mark.skipif(two_forms.available() == ["python"], reason="there is one form only")
+pytestmark = pytest.mark.skipif(
+    two_forms.available() == ["python"], reason="there is one form only"
+)
 
 EPOCHS, ROWS, BATCH_SIZE = 2, 200, 3
 BATCHES = -(-ROWS // BATCH_SIZE)
@@ -28,7 +30,8 @@ KNOWN = ("seq", "samples", "epoch", "task", "worker", "flags", "digest", *(
     field.name for field in BATCH.fields if field.name.startswith("h2d_")
 ), "compute_device_ns", "stall_ns")  # fmt: skip
 OF_THE_ORDER = ("seq", "samples", "worker", "compute_ns", "digest")  # in which the batches come
-# Which of the batches are looked at in detail depends on how long they took: measured in both, or in neither.
+# Which of the batches are looked at in detail depends on how long they took: measured in both, or
+# in neither.
 DETAIL = ("fetch_cpu_ns", "collate_cpu_ns", "bytes", "tensors", "own_ns", "sample_min_ns", "sample_median_ns",
           "sample_max_ns")  # fmt: skip
 # Whatever else there is was measured in both, or in neither.
@@ -98,8 +101,12 @@ def measured(column: Any) -> Any:
 @pytest.mark.parametrize("make", [plain, pinned, any_order, stateful, unbatched])
 def test_every_field_of_every_record(make: Any, workers: int, pinning: None) -> None:
     rows = torch.arange(ROWS * 4, dtype=torch.float32).reshape(ROWS, 4)
-    (values, got), (values_too, got_too) = (recorded(form, make, rows, workers) for form in two_forms.available())
-    in_turn = make is not any_order or not workers  # otherwise the workers' speed decides on the order
+    (values, got), (values_too, got_too) = (
+        recorded(form, make, rows, workers) for form in two_forms.available()
+    )
+    in_turn = (
+        make is not any_order or not workers
+    )  # otherwise the workers' speed decides on the order
     if in_turn:
         assert values == values_too
     else:
@@ -108,7 +115,8 @@ def test_every_field_of_every_record(make: Any, workers: int, pinning: None) -> 
     for name in got.dtype.names:
         ours, theirs = got[name], got_too[name]
         if name in ("unpack_ns", "pin_ns") and make is pinned and workers:
-            # The thread that pins waits for its first messages before its queue is made to open envelopes.
+            # The thread that pins waits for its first messages before its queue is made to open
+            # envelopes.
             ours, theirs = (each[name][each["task"] >= 4] for each in (got, got_too))
         if name in DETAIL:
             assert measured(ours).any() == measured(theirs).any(), name
@@ -121,13 +129,19 @@ def test_every_field_of_every_record(make: Any, workers: int, pinning: None) -> 
         assert (one["pin_ns"] >= 0)[one["task"] >= 4 if workers else ...].all() == (make is pinned)
         if workers:
             assert len(set(one["worker_pid"].tolist())) == EPOCHS * workers or not in_turn
-            assert (one["outstanding"] >= 0).all() and (one["ready"] >= 0).all() and (one["queued_ns"] >= 0).all()
+            assert (
+                (one["outstanding"] >= 0).all()
+                and (one["ready"] >= 0).all()
+                and (one["queued_ns"] >= 0).all()
+            )
             assert one["pickled_bytes"].tolist() == got["pickled_bytes"].tolist()
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_field_where_all_batches_are_looked_at(workers: int) -> None:
-    (values, got), (values_too, got_too) = (recorded(form, plain, Slow(), workers) for form in two_forms.available())
+    (values, got), (values_too, got_too) = (
+        recorded(form, plain, Slow(), workers) for form in two_forms.available()
+    )
     assert values == values_too
     for name in got.dtype.names:
         assert measured(got[name]).tolist() == measured(got_too[name]).tolist(), name
@@ -137,7 +151,8 @@ def test_every_field_where_all_batches_are_looked_at(workers: int) -> None:
 
 
 class Received:
-    """The shape of torch's iterator with workers: hands on what it is given as if it came from a queue."""
+    """The shape of torch's iterator with workers: hands on what it is given as if it came from a
+    queue."""
 
     _ls: Any = None
     _auto_collation = True
@@ -174,11 +189,17 @@ def test_a_received_record_field_by_field(form: str, pins: bool, in_order: bool)
         recorder = imported("profiler.record.iterate.recorder")
         envelope = imported("profiler.record.transit.envelope")
         times = layout.TIMES.pack(7, 1000, 200, 30, 150, 25, 4096, 9, 3, 4321, 1, 1.5, 2.5, 3.5)
-        meta = layout.MARK + times + layout.SENT.pack(55, 1 << 62, 640)  # sent in the future: queued for no time
+        meta = (
+            layout.MARK + times + layout.SENT.pack(55, 1 << 62, 640)
+        )  # sent in the future: queued for no time
         unsent = layout.MARK + times + layout.SENT.pack(55, -1, -1)
-        arrived, waits = (envelope.opened((layout.SEAL, "batch", each), 70) for each in (meta, unsent))
+        arrived, waits = (
+            envelope.opened((layout.SEAL, "batch", each), 70) for each in (meta, unsent)
+        )
         arrived.pin_ns = 80 if pins else -1
-        made: Any = imported("profiler.record.iterate.iterators").instrumented(Received, quiet=False)
+        made: Any = imported("profiler.record.iterate.iterators").instrumented(
+            Received, quiet=False
+        )
         iterator = made([arrived, waits, "bare"], pins)
         iterator._in_order = in_order
         iterator._worker_result_queue.queue.extend("ab")
@@ -204,7 +225,9 @@ def test_a_received_record_field_by_field(form: str, pins: bool, in_order: bool)
     again = {"seq": 2, "index_ns": -1, "samples": -1, "pack_ns": -1, "queued_ns": -1, "pin_ns": -1, "pickled_bytes": -1,
              "ready": 3 * pins + 3 * in_order}  # fmt: skip
     assert fields(second) == known | again
-    nothing = dict.fromkeys(known, -1) | {name: math.nan for name in known if first[name].dtype.kind == "f"}
+    nothing = dict.fromkeys(known, -1) | {
+        name: math.nan for name in known if first[name].dtype.kind == "f"
+    }
     assert fields(bare) == nothing | {"seq": 3, "epoch": 5}
 
 
@@ -212,7 +235,9 @@ def dtype() -> Any:
     offsets = [BATCH.offset(field.name) for field in BATCH.fields]
     formats = [np.dtype(field.code) for field in BATCH.fields]
     names = [field.name for field in BATCH.fields]
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": BATCH.size})
+    return np.dtype(
+        {"names": names, "formats": formats, "offsets": offsets, "itemsize": BATCH.size}
+    )
 
 
 class _NaN(float):
@@ -223,7 +248,8 @@ class _NaN(float):
 
 
 def fields(record: Any) -> dict[str, Any]:
-    """Its values; when it was asked for and how long that took counts as unmeasured, once it is seen to be measured."""
+    """Its values; when it was asked for and how long that took counts as unmeasured, once it is
+    seen to be measured."""
     values = {name: record[name].item() for name in record.dtype.names}
     assert values["t_ns"] > 0 and values["wait_ns"] > 0
     values |= {"t_ns": -1, "wait_ns": -1}

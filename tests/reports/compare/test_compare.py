@@ -1,4 +1,5 @@
-"""Comparing runs: known differences are found, chance is not taken for one, and nothing is said that cannot be."""
+"""Comparing runs: known differences are found, chance is not taken for one, and nothing is said
+that cannot be."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def noisy(
     drift_ms: float = 0,
     **columns: Any,
 ) -> Rows:
-    """A loop whose waiting and computing vary from batch to batch, independently; with a drift, it gets slower."""
+    """A loop whose waiting and computing vary from batch to batch, independently; with a drift, it
+    gets slower."""
     random = np.random.default_rng(seed)
     rows = loop(batches, **columns)
     t = rows[0]["t_ns"]
@@ -50,14 +52,18 @@ def noisy(
     return rows
 
 
-def recorded(tmp_path: Path, name: str, rows: Rows, config: dict[str, Any] | None = None, **facts: Any) -> Run:
+def recorded(
+    tmp_path: Path, name: str, rows: Rows, config: dict[str, Any] | None = None, **facts: Any
+) -> Run:
     builder = RunBuilder(tmp_path, name, **facts)
     builder.process().loader(rows, epochs=[epoch_row(rows)], config=config)
     return open_run(builder.path)
 
 
 def compared(before: Run, after: Run) -> Comparison:
-    return compare(build_report(before, advice=False), before, build_report(after, advice=False), after)
+    return compare(
+        build_report(before, advice=False), before, build_report(after, advice=False), after
+    )
 
 
 def test_a_known_difference_is_found_within_its_range(tmp_path: Path) -> None:
@@ -65,18 +71,23 @@ def test_a_known_difference_is_found_within_its_range(tmp_path: Path) -> None:
     after = recorded(tmp_path, "b", noisy(wait_ms=5, compute_ms=20, seed=2))
     (loader,) = compared(before, after).loaders
     found = loader.throughput
-    assert found.real and found.low is not None and found.high is not None and found.factor is not None
+    assert (
+        found.real and found.low is not None and found.high is not None and found.factor is not None
+    )
     assert found.low < 1.6 < found.high and found.factor == pytest.approx(1.6, rel=0.1)
     assert loader.unit == "samples/s" and found.after == pytest.approx(4 / 0.025, rel=0.05)
     assert loader.stages["wait"].real is True
     assert loader.stages["wait"].change_us == pytest.approx(-15_000, rel=0.2)
     assert loader.stages["compute"].real is False
-    assert loader.stall_share.real is True and (loader.stall_share.change or 0) == pytest.approx(-0.3, abs=0.05)
+    assert loader.stall_share.real is True and (loader.stall_share.change or 0) == pytest.approx(
+        -0.3, abs=0.05
+    )
     assert (loader.verdict_before, loader.verdict_after) == ("input-bound", "input-bound")
 
 
 def test_chance_is_seldom_taken_for_a_difference(tmp_path: Path) -> None:
-    """19 times in 20: of 60 pairs of runs that differ by chance alone, few may be called different."""
+    """19 times in 20: of 60 pairs of runs that differ by chance alone, few may be called
+    different."""
     runs = [recorded(tmp_path, f"r{n}", noisy(batches=120, wait_ms=20, seed=n)) for n in range(61)]
     differ = [compared(a, b).loaders[0].throughput for a, b in pairwise(runs)]
     assert sum(each.real is True for each in differ) <= 8
@@ -130,10 +141,20 @@ def test_too_few_batches_are_not_compared(tmp_path: Path) -> None:
 
 def test_what_is_configured_differently_is_listed(tmp_path: Path) -> None:
     before = recorded(tmp_path, "a", loop(30), {"num_workers": 0, "pin_memory": False})
-    after = recorded(tmp_path, "b", loop(30), {"num_workers": 4, "pin_memory": False}, python="3.13.0", argv=["b.py"])
+    after = recorded(
+        tmp_path,
+        "b",
+        loop(30),
+        {"num_workers": 4, "pin_memory": False},
+        python="3.13.0",
+        argv=["b.py"],
+    )
     found = compared(before, after)
     assert found.loaders[0].settings == (Setting("num_workers", 0, 4),)
-    assert found.settings == (Setting("command", "train.py --lr 0.1", "b.py"), Setting("Python", "3.12.1", "3.13.0"))
+    assert found.settings == (
+        Setting("command", "train.py --lr 0.1", "b.py"),
+        Setting("Python", "3.12.1", "3.13.0"),
+    )
 
 
 def test_loaders_are_paired_by_name_and_rank(tmp_path: Path) -> None:
@@ -165,7 +186,9 @@ def test_the_slowest_loader_decides_and_chance_does_not(tmp_path: Path) -> None:
     assert same is not None and same[1] == 1.0
 
 
-@pytest.mark.parametrize(("freedom", "expected"), [(3, 3.182), (5, 2.571), (19, 2.093), (1000, 1.962)])
+@pytest.mark.parametrize(
+    ("freedom", "expected"), [(3, 3.182), (5, 2.571), (19, 2.093), (1000, 1.962)]
+)
 def test_quantiles_of_student(freedom: int, expected: float) -> None:
     assert quantile(1.960, (1.0, 1e-9), (freedom, 7)) == pytest.approx(expected, rel=0.04)
 
@@ -176,7 +199,9 @@ def test_quantiles_of_student(freedom: int, expected: float) -> None:
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     runs = tmp_path_factory.mktemp("runs")
-    return compared(full_run(runs, "before-run", 150), full_run(runs, "after-run", 150, fetch_ms=110, seed=2))
+    return compared(
+        full_run(runs, "before-run", 150), full_run(runs, "after-run", 150, fetch_ms=110, seed=2)
+    )
 
 
 @pytest.mark.parametrize("width", [70, 100])
@@ -199,7 +224,9 @@ def test_json(comparison: Comparison) -> None:
     assert data["schema"] == 1 and data["loaders"][0]["throughput"]["real"] is True
 
 
-@pytest.mark.parametrize("render", [render_compare_text, render_compare_markdown, render_compare_html])
+@pytest.mark.parametrize(
+    "render", [render_compare_text, render_compare_markdown, render_compare_html]
+)
 def test_nothing_in_common(comparison: Comparison, render: Callable[[Comparison], str]) -> None:
     text = render(replace(comparison, loaders=(), only_before=("train",)))
     assert "Nothing to compare" in text and "only in the first run: train" in text

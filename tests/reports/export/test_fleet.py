@@ -24,12 +24,18 @@ IDS = [f"2025013{day}-091500-abc123" for day in range(4)]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A job with a slow rank, two loaders on a device, a run without a loader, and one that is torn."""
+    """A job with a slow rank, two loaders on a device, a run without a loader, and one that is
+    torn."""
     job(RunBuilder(tmp_path, IDS[0]), slow=2)
     one = RunBuilder(tmp_path, IDS[1]).process(device="NVIDIA H200")
     for name, wait_ms in (("train", 30.0), ("validation", 0.0)):
         rows = loop(200, wait_ms, 60 - wait_ms)
-        one.loader(rows, epochs=[epoch_row(rows)], name=name, config={"phase": "training", "place": "train.py:4"})
+        one.loader(
+            rows,
+            epochs=[epoch_row(rows)],
+            name=name,
+            config={"phase": "training", "place": "train.py:4"},
+        )
     RunBuilder(tmp_path, IDS[2]).process()
     torn = RunBuilder(tmp_path, IDS[3])
     (torn.path / "run.json").write_text("{")
@@ -71,12 +77,18 @@ def test_ranks_that_do_not_step_together_lose_what_each_waits(tmp_path: Path) ->
 
 def test_device_hours(folder: Path) -> None:
     train, validation = rows_of(folder)[1:3]
-    assert (train.verdict, train.wait_share, train.place) == ("input-bound", pytest.approx(0.5), "train.py:4")
+    assert (train.verdict, train.wait_share, train.place) == (
+        "input-bound",
+        pytest.approx(0.5),
+        "train.py:4",
+    )
     assert train.lost_gpu_hours == train.lost_loop_hours == pytest.approx(200 * 0.030 / 3600)
     assert (validation.verdict, validation.lost_gpu_hours) == ("compute-bound", 0)
 
 
-def test_every_format_says_the_same(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_format_says_the_same(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     target = tmp_path / "fleet.parquet"
     assert main(["list", "--runs", str(folder), "--format", "parquet", "-o", str(target)]) == 0

@@ -1,4 +1,5 @@
-"""The published JSON schema: it is the dataclasses', and what is written as JSON is what it says."""
+"""The published JSON schema: it is the dataclasses', and what is written as JSON is what it
+says."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def test_the_published_schema_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda report: report, hostile_report], ids=["full", "hostile"])
-def test_what_is_written_is_valid_and_comes_back_equal(report: Report, validator: Any, make: Any) -> None:
+def test_what_is_written_is_valid_and_comes_back_equal(
+    report: Report, validator: Any, make: Any
+) -> None:
     text = render_json(make(report))
     validator.validate(json.loads(text))
     assert Report.from_json(text) == make(report)
@@ -54,7 +57,9 @@ def test_what_is_written_is_valid_and_comes_back_equal(report: Report, validator
         (("run", "argv"), "train.py"),
     ],
 )
-def test_what_is_no_report_is_not_valid(report: Report, validator: Any, path: tuple[Any, ...], value: object) -> None:
+def test_what_is_no_report_is_not_valid(
+    report: Report, validator: Any, path: tuple[Any, ...], value: object
+) -> None:
     data = json.loads(render_json(report))
     at = data
     for step in path[:-1]:
@@ -74,6 +79,9 @@ def test_a_missing_field_is_not_valid_and_a_new_one_is(report: Report, validator
 def test_units_are_explained() -> None:
     definitions = report_schema()["$defs"]
     assert "microseconds" in definitions["Stage"]["description"]
-    assert definitions["SystemSummary"]["properties"]["cpu_busy_mean_share"]["description"] == "1.0 = all cores"
+    assert (
+        definitions["SystemSummary"]["properties"]["cpu_busy_mean_share"]["description"]
+        == "1.0 = all cores"
+    )
     assert "verdict" in definitions["LoaderReport"]["required"]
     assert "limit" not in definitions["LoaderReport"]["required"]

@@ -29,7 +29,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def tables(run: Run, report: Report | None = None) -> dict[str, Any]:
     files = render_parquet(report or build_report(run, advice=False), run)
-    return {name.removesuffix(".parquet"): pq.read_table(io.BytesIO(data)) for name, data in files.items()}
+    return {
+        name.removesuffix(".parquet"): pq.read_table(io.BytesIO(data))
+        for name, data in files.items()
+    }
 
 
 def test_each_table_holds_what_was_recorded(run: Run) -> None:
@@ -41,8 +44,15 @@ def test_each_table_holds_what_was_recorded(run: Run) -> None:
         assert batches[name].to_pylist() == loader.batches[name].tolist()
     assert set(batches["loader_name"].to_pylist()) == {"ImageNet"}
     assert set(batches["pid"].to_pylist()) == {4000}
-    assert found["machine"]["mem_available_bytes"].to_pylist()[:2] == [41_000_000_000, 40_900_000_000]
-    assert found["gpu"].num_rows == 20 and found["process"].num_rows == 100 and found["epochs"].num_rows == 1
+    assert found["machine"]["mem_available_bytes"].to_pylist()[:2] == [
+        41_000_000_000,
+        40_900_000_000,
+    ]
+    assert (
+        found["gpu"].num_rows == 20
+        and found["process"].num_rows == 100
+        and found["epochs"].num_rows == 1
+    )
     assert set(found["machine"]["host"].to_pylist()) == {"elsewhere"}
 
 
@@ -56,7 +66,12 @@ def test_functions_are_those_of_the_report(run: Run) -> None:
     assert (first["stage"], first["kind"], first["function"], first["total_share"]) == (
         "fetch", "function", "ImageFile.load", 0.71,
     )  # fmt: skip
-    assert (first["loader_name"], first["pid"], first["samples"], first["own"]) == ("ImageNet", 4000, 1204, False)
+    assert (first["loader_name"], first["pid"], first["samples"], first["own"]) == (
+        "ImageNet",
+        4000,
+        1204,
+        False,
+    )
     assert tables(run)["functions"].num_rows == 0
 
 
@@ -83,7 +98,9 @@ def test_several_loaders_are_one_table(tmp_path: Path, monkeypatch: pytest.Monke
     builder = RunBuilder(tmp_path)
     for rank in range(2):
         rows = loop(20)
-        builder.process(pid=4000 + rank, rank=rank).loader(rows, epochs=[epoch_row(rows)], name=f"Set {rank}")
+        builder.process(pid=4000 + rank, rank=rank).loader(
+            rows, epochs=[epoch_row(rows)], name=f"Set {rank}"
+        )
     batches = tables(open_run(builder.path))["batches"]
     assert batches["rank"].to_pylist() == [0] * 20 + [1] * 20
     assert batches["loader_name"].to_pylist() == ["Set 0"] * 20 + ["Set 1"] * 20

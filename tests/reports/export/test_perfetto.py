@@ -48,12 +48,17 @@ def trace(report: Report, run: Run, **options: int) -> list[Event]:
 
 
 def check_format(events: list[Event]) -> None:
-    """Every event is as documented, slices of a thread nest, and every arrow begins and ends inside a slice."""
+    """Every event is as documented, slices of a thread nest, and every arrow begins and ends inside
+    a slice."""
     slices: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     arrows: dict[str, list[Event]] = defaultdict(list)
     for event in events:
         assert REQUIRED[event["ph"]] <= set(event), event
-        assert isinstance(event["pid"], int) and isinstance(event["tid"], int) and isinstance(event["name"], str)
+        assert (
+            isinstance(event["pid"], int)
+            and isinstance(event["tid"], int)
+            and isinstance(event["name"], str)
+        )
         assert event.get("ts", 0) >= 0 and event.get("dur", 0) >= 0
         if event["ph"] == "X":
             begin = round(event["ts"] * 1000)
@@ -79,12 +84,18 @@ def check_format(events: list[Event]) -> None:
 
 
 def threads(events: list[Event], pid: int = 1) -> dict[int, str]:
-    return {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == pid}
+    return {
+        e["tid"]: e["args"]["name"]
+        for e in events
+        if e["name"] == "thread_name" and e["pid"] == pid
+    }
 
 
 def slices(events: list[Event], thread: str, name: str) -> list[Event]:
     (tid,) = [tid for tid, label in threads(events).items() if label == thread]
-    return [e for e in events if e["ph"] == "X" and (e["pid"], e["tid"], e["name"]) == (1, tid, name)]
+    return [
+        e for e in events if e["ph"] == "X" and (e["pid"], e["tid"], e["name"]) == (1, tid, name)
+    ]
 
 
 def test_it_is_as_documented(events: list[Event]) -> None:
@@ -95,7 +106,12 @@ def test_it_is_as_documented(events: list[Event]) -> None:
 
 def test_every_thread_is_there(events: list[Event]) -> None:
     workers = [f"worker {n}{part}" for n in range(4) for part in ("", " sending")]
-    assert list(threads(events).values()) == ["main", *workers, "pin thread", "device (NVIDIA H200)"]
+    assert list(threads(events).values()) == [
+        "main",
+        *workers,
+        "pin thread",
+        "device (NVIDIA H200)",
+    ]
     names = {e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert names == {"ImageNet, process 4000", "system of elsewhere"}
 
@@ -153,7 +169,9 @@ def test_the_default_window_of_a_long_run_is_small_enough(tmp_path: Path) -> Non
 
 def test_without_workers_the_parts_lie_inside_the_wait(tmp_path: Path) -> None:
     builder = RunBuilder(tmp_path)
-    rows = loop(30, wait_ms=9, index_ns=MS, fetch_ns=6 * MS, collate_ns=5 * MS)  # more than the wait: cut
+    rows = loop(
+        30, wait_ms=9, index_ns=MS, fetch_ns=6 * MS, collate_ns=5 * MS
+    )  # more than the wait: cut
     builder.process().loader(rows, epochs=[epoch_row(rows)])
     run = open_run(builder.path)
     events = trace(build_report(run, advice=False), run)

@@ -117,7 +117,9 @@ def rendered(run: Run) -> dict[str, Any]:
     for profile in found["profiles"]:
         assert len(profile["samples"]) == len(profile["weights"])
         assert profile["endValue"] == pytest.approx(sum(profile["weights"]))
-        assert all(0 <= at < len(found["shared"]["frames"]) for stack in profile["samples"] for at in stack)
+        assert all(
+            0 <= at < len(found["shared"]["frames"]) for stack in profile["samples"] for at in stack
+        )
     return found
 
 
@@ -137,7 +139,11 @@ def test_weights_are_seconds_and_stacks_begin_outermost(run: Run) -> None:
     assert dict(zip(map(tuple, named), first["weights"], strict=True)) == {
         ("__getitem__", "load", "inflate"): 1.5, ("__getitem__",): 0.5,
     }  # fmt: skip
-    assert found["shared"]["frames"][0] == {"name": "__getitem__", "file": "/home/me/patches.py", "line": 41}
+    assert found["shared"]["frames"][0] == {
+        "name": "__getitem__",
+        "file": "/home/me/patches.py",
+        "line": 41,
+    }
     assert found["shared"]["frames"][2] == {"name": "inflate", "file": "libz.so.1"}
 
 
@@ -148,7 +154,12 @@ def test_bursts_add_up_whatever_their_rate(run: Run) -> None:
 
 
 def test_workers_are_named(run: Run) -> None:
-    write_lane(run.processes[0].path, "workers", schema.WORKER, [{"t_ns": 1, "loader": 0, "worker": 2, "pid": 4001}])
+    write_lane(
+        run.processes[0].path,
+        "workers",
+        schema.WORKER,
+        [{"t_ns": 1, "loader": 0, "worker": 2, "pid": 4001}],
+    )
     again = open_run(run.path)
     names = [profile["name"] for profile in rendered(with_bursts(again, burst()))["profiles"]]
     assert names[:2] == ["fetch: worker 2 (process 4001)", "fetch: process 4002"]
@@ -160,7 +171,9 @@ def test_damaged_bursts_do_no_harm(run: Run) -> None:
         Stack(4001, "x", "fetch", (0, 99), -5),
         Stack(4001, "x", "\x1b[2J" + "s" * 500, (0,), 5),
     )
-    found = rendered(with_bursts(run, burst(stacks=odd), burst(1, rate_hz=0.0), burst(2, rate_hz=float("nan"))))
+    found = rendered(
+        with_bursts(run, burst(stacks=odd), burst(1, rate_hz=0.0), burst(2, rate_hz=float("nan")))
+    )
     assert len(found["profiles"]) == 1 and "\x1b" not in found["profiles"][0]["name"]
 
 
@@ -177,7 +190,9 @@ def test_without_stacks_the_reason_is_said(run: Run, told_by: str) -> None:
     empty = with_bursts(run)
     why = "not permitted: run `sysctl kernel.yama.ptrace_scope=1`"
     if told_by == "report":
-        report = replace(report, loaders=(replace(report.loaders[0], code=replace(NO_CODE, reason=why)),))
+        report = replace(
+            report, loaders=(replace(report.loaders[0], code=replace(NO_CODE, reason=why)),)
+        )
     elif told_by == "burst":
         empty = with_bursts(run, burst(stacks=(), reason=why))
     elif told_by == "system":

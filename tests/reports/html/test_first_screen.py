@@ -1,4 +1,5 @@
-"""What a notebook shows of a report: whole, escaped, without scripts, its styles for itself alone."""
+"""What a notebook shows of a report: whole, escaped, without scripts, its styles for itself
+alone."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 def test_verdict_figures_and_advice(report: Report) -> None:
     text = Page(render_first_screen(report)).text
     loader = report.loaders[0]
-    assert loader.verdict in text and loader.basis.sentence in text and times(loader.headroom) in text
+    assert (
+        loader.verdict in text and loader.basis.sentence in text and times(loader.headroom) in text
+    )
     assert all(each.title in text and each.why in text for each in loader.recommendations)
     assert loader.recommendations[0].change.code.strip() in text
 
@@ -52,7 +55,12 @@ def test_nothing_is_fetched_or_run(report: Report) -> None:
         "div", "style", "section", "h2", "h3", "h4", "span", "p", "dl", "dt", "dd", "b", "ol", "li", "strong",
         "details", "summary", "pre", "code",
     }  # fmt: skip
-    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on") or name == "src"]
+    assert not [
+        name
+        for _, attributes in page.tags
+        for name in attributes
+        if name.startswith("on") or name == "src"
+    ]
     assert EVIL not in render_first_screen(hostile_report(report))
 
 

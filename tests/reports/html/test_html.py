@@ -1,4 +1,5 @@
-"""The HTML report as text: whole, escaped, self-contained, its plots valid. test_html_browser.py opens it."""
+"""The HTML report as text: whole, escaped, self-contained, its plots valid. test_html_browser.py
+opens it."""
 
 from __future__ import annotations
 
@@ -67,7 +68,11 @@ class Page(HTMLParser):
                 self.codes[-1] += data
 
     def having(self, tag: str, **attributes: str) -> list[dict[str, str | None]]:
-        return [found for name, found in self.tags if name == tag and attributes.items() <= found.items()]
+        return [
+            found
+            for name, found in self.tags
+            if name == tag and attributes.items() <= found.items()
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +101,8 @@ def test_everything_is_there(page: Page) -> None:
         "input-bound", "Use 8 workers", "predicted ×1.35 (1.22–1.41)", "measured ×1.02", "correctness", "safety",
         "Raise prefetch_factor", "whether reads came from disk", "(the limit)", "Headroom: at most", "num_workers",
         "made, not yet taken", "collate_fn joins",
-        "sampler: 0.9 % of one core", "NVIDIA H200", "Configuration", "Definitions", "The batches waited for longest",
+        "sampler: 0.9 % of one core", "NVIDIA H200", "Configuration", "Definitions", "The batches "
+        "waited for longest",
     ):  # fmt: skip
         assert part in shown, part
     plots = [found["id"] for found in page.having("div", **{"class": "plot"})]
@@ -129,7 +135,11 @@ def test_only_its_own_scripts_may_run(page: Page) -> None:
     allowed = set(re.findall(r"'(sha256-[^']+)'", policy.split("script-src")[1].split(";")[0]))
     hashes = [hashlib.sha256(script.encode()).digest() for script in page.scripts[1:]]
     assert allowed == {"sha256-" + base64.b64encode(each).decode() for each in hashes}
-    assert policy.startswith("default-src 'none';") and "connect-src" not in policy and "http" not in policy
+    assert (
+        policy.startswith("default-src 'none';")
+        and "connect-src" not in policy
+        and "http" not in policy
+    )
 
 
 def test_many_loaders_stay_within_the_size(run: Run, report: Report) -> None:
@@ -171,7 +181,9 @@ def test_plotly_knows_every_property(run: Run, report: Report) -> None:
     figures = [*loader_figures("x", report.loaders[0], run.loaders[0]), *system_figures(run)]
     assert len(figures) == 10
     for figure in figures:
-        go.Figure({"data": figure.data, "layout": figure.layout})  # raises ValueError for what it does not know
+        go.Figure(
+            {"data": figure.data, "layout": figure.layout}
+        )  # raises ValueError for what it does not know
         assert figure.summary.endswith(".") and figure.title
 
 
@@ -182,7 +194,10 @@ def test_the_time_line_shows_what_was_recorded(run: Run, report: Report) -> None
     assert line.title == "Time line of the newest 200 batches"
     batches = run.loaders[0].batches
     first = 260 - 200
-    fetch = {tuple(pair): row for pair, row in zip(traces["fetch"]["customdata"], traces["fetch"]["y"], strict=True)}
+    fetch = {
+        tuple(pair): row
+        for pair, row in zip(traces["fetch"]["customdata"], traces["fetch"]["y"], strict=True)
+    }
     for (row, length_ms), worker in fetch.items():
         assert worker == f"worker {batches['worker'][row]}"
         assert length_ms == pytest.approx(batches["fetch_ns"][row] / 1e6, rel=1e-3)
@@ -198,8 +213,10 @@ def test_functions_transforms_and_storage_are_in_tables(page: Page) -> None:
     for part in (
         "PIL ImageFile.load71 % (66–75 %)70 %ImageFile.py:425librarypatches.py:41",
         "fetch: 1,204 samples in 2 bursts, 16.0 s in all; the GIL was held in 31 % of them", "yours",
-        "ColorJitter1.31 ms64 %640dataset.transform", ".png64013.0 kB15.1 kB", "/datanfs4 (network)40",
-        "lmdb/data/masks.lmdb2.10 GB", "032013.1 kB12.9 kB0.5", "the page cache may use 12.0 GB: it fits",
+        "ColorJitter1.31 ms64 %640dataset.transform", ".png64013.0 kB15.1 kB", "/datanfs4 "
+        "(network)40",
+        "lmdb/data/masks.lmdb2.10 GB", "032013.1 kB12.9 kB0.5", "the page cache may use 12.0 GB: "
+        "it fits",
     ):  # fmt: skip
         assert part in shown, part
     assert len(page.having("input", type="radio")) == 2
@@ -222,10 +239,24 @@ def test_the_flame_graph_is_one_tree_a_stage() -> None:
     go.Figure({"data": figure.data, "layout": figure.layout})
     fetch = figure.data[0]
     assert [trace["visible"] for trace in figure.data] == [True, False]
-    assert fetch["labels"] == ["fetch", "Patches.__getitem__", "ImageFile.load", "inflate", "Image.open", "normalise"]
+    assert fetch["labels"] == [
+        "fetch",
+        "Patches.__getitem__",
+        "ImageFile.load",
+        "inflate",
+        "Image.open",
+        "normalise",
+    ]
     assert fetch["parents"] == ["", "r", "0", "1", "0", "0"]
     assert fetch["values"] == [1204, 1180, 855, 140, 72, 110]
-    assert [row[3] for row in fetch["customdata"]] == ["stage", "yours", "library", "compiled", "library", "yours"]
+    assert [row[3] for row in fetch["customdata"]] == [
+        "stage",
+        "yours",
+        "library",
+        "compiled",
+        "library",
+        "yours",
+    ]
     assert fetch["marker"]["pattern"]["shape"] == ["", "/", "", ".", "", "/"]
     assert fetch["customdata"][2][:3] == ["ImageFile.py:425", "71 %", "855"]
 
@@ -256,7 +287,9 @@ def test_flame_graphs_of_many_loaders_stay_within_the_size(run: Run, report: Rep
         FlameNode("some_function_name" * 4, f"/a/long/path/{n}.py" * 3, n, n % 2 == 0, False, n - 1, 2_000 - n)
         for n in range(600)
     ))  # fmt: skip
-    code = replace(CODE, stages=dict.fromkeys(("fetch", "collate", "pack", "pin", "wait", "compute"), stage))
+    code = replace(
+        CODE, stages=dict.fromkeys(("fetch", "collate", "pack", "pin", "wait", "compute"), stage)
+    )
     loaders = tuple(replace(report.loaders[0], index=n, code=code) for n in range(16))
     columns = tuple(replace(run.loaders[0], index=n) for n in range(16))
     text = render_html(replace(report, loaders=loaders), replace(run, processes=(
@@ -266,7 +299,11 @@ def test_flame_graphs_of_many_loaders_stay_within_the_size(run: Run, report: Rep
 
 
 def test_distributions_add_up(run: Run, report: Report) -> None:
-    (figure,) = (f for f in loader_figures("x", report.loaders[0], run.loaders[0]) if f.id == "x-distributions")
+    (figure,) = (
+        f
+        for f in loader_figures("x", report.loaders[0], run.loaders[0])
+        if f.id == "x-distributions"
+    )
     for trace in figure.data:
         assert sum(trace["y"]) == pytest.approx(100, abs=0.1)
     assert [trace["name"] for trace in figure.data] == ["wait", "fetch", "collate", "compute"]
@@ -290,7 +327,10 @@ def damaged(builder: RunBuilder) -> None:
     rows[3].update(t_ns=2**62, wait_ns=2**62)
     rows[4].update(fetch_ns=2**62, t_fetch_ns=5, worker=3, queued_ns=2**61)
     builder.process().loader(rows, epochs=[epoch_row(rows)])
-    builder.system(machine=[{"t_ns": n, "disk_read_bytes": 2**62 - n} for n in (5, 5, 2**62)], process=[{"t_ns": 1}])
+    builder.system(
+        machine=[{"t_ns": n, "disk_read_bytes": 2**62 - n} for n in (5, 5, 2**62)],
+        process=[{"t_ns": 1}],
+    )
 
 
 @pytest.mark.parametrize("make", [empty, one_batch, damaged], ids=lambda make: make.__name__)
@@ -331,7 +371,9 @@ def without() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("package", ["plotly", "jinja2"])
-def test_a_missing_package_is_named_with_its_mend(run: Run, report: Report, without: Any, package: str) -> None:
+def test_a_missing_package_is_named_with_its_mend(
+    run: Run, report: Report, without: Any, package: str
+) -> None:
     without(package)
     with pytest.raises(UsageError, match=rf"needs {package}.*pip install 'loaderscope\[html\]'"):
         render_html(report, run)

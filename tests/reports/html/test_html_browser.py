@@ -1,4 +1,5 @@
-"""The HTML report in a headless Chromium: plots are drawn, nothing is fetched, axe-core finds no fault."""
+"""The HTML report in a headless Chromium: plots are drawn, nothing is fetched, axe-core finds no
+fault."""
 
 from __future__ import annotations
 
@@ -23,14 +24,27 @@ playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("plotly")
 
 CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"))), None
+    filter(
+        None,
+        map(
+            shutil.which, ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+        ),
+    ),
+    None,
 )
 AXE = importlib.util.find_spec("axe_playwright_python")
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (apt-get install chromium)")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium on this machine (apt-get install chromium)"
+)
 
 DESKTOP = {"viewport": {"width": 1280, "height": 900}}
-PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
+PHONE = {
+    "viewport": {"width": 360, "height": 740},
+    "device_scale_factor": 2,
+    "is_mobile": True,
+    "has_touch": True,
+}
 CONTEXTS = {
     "desktop": DESKTOP,
     "phone": PHONE,
@@ -39,7 +53,12 @@ CONTEXTS = {
 }
 
 
-OPENED = (*(f"report {how}" for how in CONTEXTS), "hostile phone", "compare desktop", "compare dark-phone")
+OPENED = (
+    *(f"report {how}" for how in CONTEXTS),
+    "hostile phone",
+    "compare desktop",
+    "compare dark-phone",
+)
 
 
 @dataclass
@@ -52,7 +71,8 @@ class Seen:
 
 
 def until(page: Any, condition: str, seconds: float = 60) -> None:
-    """Waits for a condition. (Playwright's own waiting evaluates text in the page, which the page's policy forbids.)"""
+    """Waits for a condition. (Playwright's own waiting evaluates text in the page, which the page's
+    policy forbids.)"""
     end = time.monotonic() + seconds
     while not page.evaluate(condition):
         assert time.monotonic() < end, condition
@@ -97,7 +117,10 @@ def visit(browser: Any, pages: dict[str, Path]) -> Iterator[Any]:
         seen = Seen(context.new_page())
         seen.page.on("console", lambda message: seen.told.append(f"{message.type}: {message.text}"))
         seen.page.on("pageerror", lambda error: seen.told.append(str(error)))
-        seen.page.on("dialog", lambda dialog: (seen.told.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        seen.page.on(
+            "dialog",
+            lambda dialog: (seen.told.append(f"dialog: {dialog.message}"), dialog.dismiss()),
+        )
         seen.page.on("request", lambda request: seen.requests.append(request.url))
         seen.page.goto(pages[name].as_uri(), timeout=60_000)
         seen.page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
@@ -127,7 +150,8 @@ def test_every_plot_is_drawn(opened: tuple[Seen, str]) -> None:
     seen, uri = opened
     drawn = seen.page.evaluate(
         "[...document.querySelectorAll('.plot')].map(place => [place.id,"
-        " place.querySelectorAll('.main-svg .trace path').length, place.getBoundingClientRect().width])"
+        " place.querySelectorAll('.main-svg .trace path').length, "
+        "place.getBoundingClientRect().width])"
     )
     assert len(drawn) == (0 if "compare" in uri else 11)
     for name, paths, width in drawn:
@@ -141,7 +165,8 @@ def test_axe_finds_no_fault(opened: tuple[Seen, str]) -> None:
     page = opened[0].page
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     page.evaluate((Path(AXE.origin).parent / "axe.min.js").read_text(encoding="utf-8"))
-    # What plotly.js draws inside an SVG is a picture to axe; its thousands of shapes would take it minutes.
+    # What plotly.js draws inside an SVG is a picture to axe; its thousands of shapes would take it
+    # minutes.
     found = page.evaluate("axe.run({ exclude: [['.main-svg']] })")
     assert len(found["passes"]) > 20
     assert [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]] == []
@@ -149,7 +174,10 @@ def test_axe_finds_no_fault(opened: tuple[Seen, str]) -> None:
 
 def test_the_time_line_zooms(visit: Any) -> None:
     page = visit("report").page
-    span = "(() => { const [a, b] = document.getElementById('loader0-timeline').layout.xaxis.range; return b - a; })()"
+    span = (
+        "(() => { const [a, b] = "
+        "document.getElementById('loader0-timeline').layout.xaxis.range; return b - a; })()"
+    )
     before = page.evaluate(span)
     page.locator("#loader0-timeline").scroll_into_view_if_needed()
     box = page.locator("#loader0-timeline .nsewdrag").first.bounding_box()
@@ -182,7 +210,9 @@ def test_the_stage_of_the_flame_graph_is_chosen_by_keyboard(visit: Any) -> None:
     page.locator(".switch input").first.focus()
     page.keyboard.press("ArrowRight")
     until(page, f"({BOXES})[0] === 'collate'")
-    assert page.locator("#said").text_content() == "Flame graph: what called what, ImageNet: collate"
+    assert (
+        page.locator("#said").text_content() == "Flame graph: what called what, ImageNet: collate"
+    )
 
 
 @pytest.mark.parametrize("name", ["report", "hostile"])
@@ -195,7 +225,9 @@ def test_a_box_says_what_it_is(visit: Any, name: str) -> None:
     words = page.evaluate(said)
     assert words.endswith("98 % of the stage, 1,180 samplesyours")
     assert words.startswith(
-        "Patches.__getitem__patches.py:41" if name == "report" else "<script>alert('owned')</script>"
+        "Patches.__getitem__patches.py:41"
+        if name == "report"
+        else "<script>alert('owned')</script>"
     )
 
 
@@ -213,21 +245,31 @@ def test_the_copy_button_copies_the_code(visit: Any, name: str) -> None:
     page.locator("button.copy").first.click()
     until(page, "document.querySelector('.copy').textContent === 'Copied'")
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == (EVIL_CODE if name == "hostile" else "loader = DataLoader(\n    dataset,\n    num_workers=8,\n)")
+    assert copied == (
+        EVIL_CODE
+        if name == "hostile"
+        else "loader = DataLoader(\n    dataset,\n    num_workers=8,\n)"
+    )
     assert page.locator("#said").text_content() == "The code was copied."
 
 
 def test_hostile_texts_make_no_elements(visit: Any) -> None:
     page = visit("hostile").page
     assert page.evaluate("document.scripts.length") == 3
-    assert page.evaluate("[...document.querySelectorAll('b')].some(b => b.textContent.includes('&amp;'))") is False
+    assert (
+        page.evaluate(
+            "[...document.querySelectorAll('b')].some(b => b.textContent.includes('&amp;'))"
+        )
+        is False
+    )
     assert "<script>alert('owned')</script>" in page.locator("h2").first.text_content()
 
 
 def test_a_script_that_slips_in_is_not_run(visit: Any) -> None:
     seen = visit("report")
     seen.page.evaluate(
-        "() => { const made = document.createElement('script'); made.textContent = 'window.owned = 1';"
+        "() => { const made = document.createElement('script'); made.textContent = 'window.owned = "
+        "1';"
         " document.body.append(made) }"
     )
     assert seen.page.evaluate("window.owned") is None
@@ -273,7 +315,10 @@ def test_a_notebook_shows_the_first_screen_in_its_own_styles(browser: Any, tmp_p
     before = page.evaluate(look)
     page.set_content(around + render_first_screen(report))
     assert page.evaluate(look) == before
-    inside = "(name, what) => getComputedStyle(document.querySelector('.loaderscope-report ' + name))[what]"
+    inside = (
+        "(name, what) => getComputedStyle(document.querySelector('.loaderscope-report ' + "
+        "name))[what]"
+    )
     assert page.evaluate(f"({inside})('h2', 'fontWeight')") == "700"
     assert page.evaluate(f"({inside})('.tiles', 'display')") == "grid"
     assert page.locator(".loaderscope-report .tiles b").first.is_visible()

@@ -31,7 +31,9 @@ def parsed(text: str) -> list[Token]:
 
 def plain(text: str) -> str:
     """The text of one line as a reader sees it."""
-    return "".join(token.content for token in parsed(text) if token.type in ("text", "text_special"))
+    return "".join(
+        token.content for token in parsed(text) if token.type in ("text", "text_special")
+    )
 
 
 def html(tokens: list[Token]) -> str:
@@ -40,9 +42,15 @@ def html(tokens: list[Token]) -> str:
 
 def test_everything_is_there(report: Report) -> None:
     text = render_markdown(report)
-    headings = [b.content for a, b in zip(parsed(text), parsed(text)[1:], strict=False) if a.type == "heading_open"]
+    headings = [
+        b.content
+        for a, b in zip(parsed(text), parsed(text)[1:], strict=False)
+        if a.type == "heading_open"
+    ]
     assert headings[0] == "ImageNet: input-bound"
-    assert {"What to change", "What would not help", "The machine", "What recording cost"} <= set(headings)
+    assert {"What to change", "What would not help", "The machine", "What recording cost"} <= set(
+        headings
+    )
     codes = [token.content for token in parsed(text) if token.type == "fence"]
     assert codes == [each.change.code + "\n" for each in report.loaders[0].recommendations]
     for part in ("predicted ×1.35 (1.22–1.41)", "measured ×1.02", "correctness: ", "safety: ", "(the limit)",
@@ -87,15 +95,20 @@ def test_hostile_texts_are_shown_and_not_obeyed(report: Report) -> None:
     for tag in OURS:
         left = left.replace(tag, "")
     assert "<" not in left
-    assert [token.content for token in tokens if token.type == "fence"] == [EVIL_CODE + "\n"] * len(report.loaders)
+    assert [token.content for token in tokens if token.type == "fence"] == [EVIL_CODE + "\n"] * len(
+        report.loaders
+    )
     assert EVIL in {token.content for token in tokens if token.type == "text"} | {
-        "".join(child.content for child in token.children or ()) for token in tokens if token.type == "inline"
+        "".join(child.content for child in token.children or ())
+        for token in tokens
+        if token.type == "inline"
     }
 
 
 @pytest.mark.parametrize(
     "text",
-    ["a | b", "*a* _b_ `c` ~~d~~", "<b>&amp;</b>", "@someone #12 GH-1", "https://x.example/?a=b www.x.example",
+    ["a | b", "*a* _b_ `c` ~~d~~", "<b>&amp;</b>", "@someone #12 GH-1", "https://x.example/?a=b "
+    "www.x.example",
      "[a](b) ![c](d)", "# no heading", "1. no list", "- no list", "+", "= = =", "--- ",
      "\\| \\\\* \\", "$x$", "12.5 ms"],
 )  # fmt: skip
@@ -125,7 +138,9 @@ def test_no_code_closes_its_fence(code: str) -> None:
 
 def test_a_long_report_is_cut_and_says_so(report: Report) -> None:
     many = tuple(advice(f"Advice {n}", change=Change({}, "x = 1\n" * 400)) for n in range(60))
-    long = replace(report, loaders=(replace(report.loaders[0], recommendations=many, code=None, storage=None),))
+    long = replace(
+        report, loaders=(replace(report.loaders[0], recommendations=many, code=None, storage=None),)
+    )
     text = render_markdown(long)
     assert len(text.encode()) <= MAX_BYTES
     assert "Some parts did not fit here" in text

@@ -1,4 +1,5 @@
-"""The advice in the text report, against golden files: LOADERSCOPE_UPDATE_GOLDEN=1 pytest tests/reports"""
+"""The advice in the text report, against golden files: LOADERSCOPE_UPDATE_GOLDEN=1 pytest
+tests/reports"""
 
 from __future__ import annotations
 
@@ -16,7 +17,14 @@ from rich.cells import cell_len
 from builders import RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.figures import times
-from loaderscope.advisors.schema.report_model import Capacity, Change, LoaderReport, Range, Recommendation, Report
+from loaderscope.advisors.schema.report_model import (
+    Capacity,
+    Change,
+    LoaderReport,
+    Range,
+    Recommendation,
+    Report,
+)
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.text.text import render_text
 from loaderscope.reports.words.advice_words import effect_text, predicted_text
@@ -34,15 +42,20 @@ LONG_CODE = '''class Fast(Points):
 
 dataset.__class__ = Fast
 loader = DataLoader(dataset, batch_size=100, shuffle=True, collate_fn=lambda batch: batch)
-'''  # noqa: E501 the point is a line wider than any terminal asked for here
+'''  # The point is a line wider than any terminal asked for here.
 
 
 def advice(**changed: Any) -> Recommendation:
     base = Recommendation(
         rule="batched-getitems",
         title="Fetch a whole batch with one indexing operation",
-        why="The data set is asked for one sample at a time, 100 times a batch, and each answer is a row of a tensor.",
-        evidence={"fetch": "1.24 ms a batch", "a sample": "12.4 µs", "fetch, share of waiting": "83 %"},
+        why="The data set is asked for one sample at a time, 100 times a batch, and each answer is "
+        "a row of a tensor.",
+        evidence={
+            "fetch": "1.24 ms a batch",
+            "a sample": "12.4 µs",
+            "fetch, share of waiting": "83 %",
+        },
         predicted=Range(6.1, 9.4, 14.2),
         measured=None,
         change=Change({"num_workers": 0}, LONG_CODE),
@@ -52,9 +65,18 @@ def advice(**changed: Any) -> Recommendation:
     return replace(base, **changed)
 
 
-def base_report(tmp_path: Path, wait_ms: float = 12, compute_ms: float = 4, batches: int = 200) -> Report:
+def base_report(
+    tmp_path: Path, wait_ms: float = 12, compute_ms: float = 4, batches: int = 200
+) -> Report:
     run = RunBuilder(tmp_path)
-    rows = loop(batches, wait_ms=wait_ms, compute_ms=compute_ms, index_ns=9_000, fetch_ns=9_000_000, collate_ns=900_000)
+    rows = loop(
+        batches,
+        wait_ms=wait_ms,
+        compute_ms=compute_ms,
+        index_ns=9_000,
+        fetch_ns=9_000_000,
+        collate_ns=900_000,
+    )
     run.process().loader(rows, epochs=[epoch_row(rows)], name="Points")
     return build_report(open_run(run.path), advice=False)
 
@@ -77,7 +99,9 @@ def full(tmp_path: Path) -> Report:
                 evidence={"effective CPUs": "4"},
                 predicted=Range(1.5, 1.8, 2.1),
                 measured=1.74,
-                change=Change({"num_workers": 4}, "loader = DataLoader(dataset, batch_size=4, num_workers=4)"),
+                change=Change(
+                    {"num_workers": 4}, "loader = DataLoader(dataset, batch_size=4, num_workers=4)"
+                ),
                 caveat=None,
             ),
             advice(
@@ -161,7 +185,11 @@ def test_code_is_shown_whole_and_everything_else_fits(tmp_path: Path, width: int
     block = textwrap.dedent("\n".join(lines[start : start + length]))
     assert block == LONG_CODE.strip("\n")
     ast.parse(block)
-    others = [line for n, line in enumerate(lines) if not start <= n < start + length and "DataLoader(" not in line]
+    others = [
+        line
+        for n, line in enumerate(lines)
+        if not start <= n < start + length and "DataLoader(" not in line
+    ]
     assert max(cell_len(line) for line in others) <= width
 
 
@@ -227,7 +255,9 @@ def test_predicted_ranges(low: float, mid: float, high: float, shown: str) -> No
     assert predicted_text(Range(low, mid, high)) == shown
 
 
-@pytest.mark.parametrize(("factor", "shown"), [(0.214, "×0.21"), (1.74, "×1.74"), (3.14, "×3.1"), (24.4, "×24")])
+@pytest.mark.parametrize(
+    ("factor", "shown"), [(0.214, "×0.21"), (1.74, "×1.74"), (3.14, "×3.1"), (24.4, "×24")]
+)
 def test_factors(factor: float, shown: str) -> None:
     assert times(factor) == shown
 
@@ -252,18 +282,28 @@ def test_limit_of_loading_is_set_beside_computing(tmp_path: Path) -> None:
 def test_without_workers_the_stages_take_turns(tmp_path: Path) -> None:
     loader = full(tmp_path).loaders[0]
     assert limit_sentence(loader) == (
-        "The limit: fetch + collate can make 101 batches/s; computing could take 250, if they did not take turns."
+        "The limit: fetch + collate can make 101 batches/s; computing could take 250, if they did "
+        "not take turns."
     )
 
 
 def test_limit_of_computing_is_set_beside_the_slowest_of_loading(tmp_path: Path) -> None:
-    said = limit_sentence(_loader(tmp_path, "compute", workers=310.0, index=9000.0, compute=120.0, pin=None))
+    said = limit_sentence(
+        _loader(tmp_path, "compute", workers=310.0, index=9000.0, compute=120.0, pin=None)
+    )
     assert said == "The limit: computing could take 120 batches/s; fetch + collate can make 310."
 
 
 @pytest.mark.parametrize(
     ("limit", "capacities"),
-    [(None, {"workers": 3.0}), ("workers", {"workers": None}), ("workers", {}), ("compute", {"compute": 3.0})],
+    [
+        (None, {"workers": 3.0}),
+        ("workers", {"workers": None}),
+        ("workers", {}),
+        ("compute", {"compute": 3.0}),
+    ],
 )
-def test_no_limit_is_claimed_that_is_not_known(tmp_path: Path, limit: str | None, capacities: dict[str, Any]) -> None:
+def test_no_limit_is_claimed_that_is_not_known(
+    tmp_path: Path, limit: str | None, capacities: dict[str, Any]
+) -> None:
     assert limit_sentence(_loader(tmp_path, limit, **capacities)) is None

@@ -1,4 +1,5 @@
-"""The report in ten seconds: how many lines it may take, what is in them, and what is left to `--full`."""
+"""The report in ten seconds: how many lines it may take, what is in them, and what is left to
+`--full`."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from report_samples import advice, full_report, full_run, hostile_report
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """One loader with a plan: two steps about speed, one that is left out, and advice that is not about speed."""
+    """One loader with a plan: two steps about speed, one that is left out, and advice that is not
+    about speed."""
     found = full_report(full_run(tmp_path_factory.mktemp("brief")))
     safe = next(each for each in found.loaders[0].recommendations if each.kind == "safety")
     steps = (
@@ -43,15 +45,23 @@ def with_code(report: Report, lines: int) -> Report:
     (loader,) = report.loaders
     code = "\n".join(f"line_{n} = {n}" for n in range(lines))
     first = replace(loader.recommendations[1], change=Change({}, code))
-    plan = Plan(tuple(replace(s, advice=max(0, s.advice - 1)) for s in loader.plan.steps[1:]), (), None)  # type: ignore[union-attr]
-    return replace(report, loaders=(replace(loader, recommendations=(first, *loader.recommendations[2:]), plan=plan),))
+    plan = Plan(
+        tuple(replace(s, advice=max(0, s.advice - 1)) for s in loader.plan.steps[1:]), (), None
+    )  # type: ignore[union-attr]
+    return replace(
+        report,
+        loaders=(replace(loader, recommendations=(first, *loader.recommendations[2:]), plan=plan),),
+    )
 
 
 @pytest.mark.parametrize("most", [MOST_LINES, AFTER_RUN])
 @pytest.mark.parametrize("loaders", [1, 2, 5, 40])
 @pytest.mark.parametrize("code", [1, 8, 16, 80])
 def test_it_fits(report: Report, most: int, loaders: int, code: int) -> None:
-    several = replace(with_code(report, code), notes=("the run is still going on: these are the figures so far",) * 5)
+    several = replace(
+        with_code(report, code),
+        notes=("the run is still going on: these are the figures so far",) * 5,
+    )
     several = replace(several, loaders=several.loaders * loaders)
     lines = render_brief(several, 80, most=most).splitlines()
     assert len(lines) <= most + MORE_LINES * (min(loaders, 32) - 1)
@@ -63,7 +73,9 @@ def test_it_fits(report: Report, most: int, loaders: int, code: int) -> None:
 def test_nothing_is_wider_and_nothing_is_obeyed(report: Report, width: int, hostile: bool) -> None:
     text = render_brief(hostile_report(report) if hostile else report, width)
     code = "print('|')", "script", "    "
-    assert all(cell_len(line) <= width or any(each in line for each in code) for line in text.splitlines())
+    assert all(
+        cell_len(line) <= width or any(each in line for each in code) for line in text.splitlines()
+    )
     assert all(line.isprintable() for line in text.splitlines())
 
 
@@ -73,12 +85,18 @@ def test_all_that_matters_is_there(report: Report) -> None:
     assert lines[0].startswith("● input-bound  ImageNet")
     told = " ".join(text.split())
     for words in (
-        "1. safety: Leave room in /dev/shm", "num_workers=8,", "2. Use 8 workers ×1.4 (1.2–1.4) one argument",
-        "with the step before ×1.42 (1.30–1.44) a few lines", "×1.4 (1.2–1.4) by itself not after 3",
-        "2 and 3 together ×1.42 (1.30–1.44). After step 3 the loop computes 85 % of the time: stop there.",
+        "1. safety: Leave room in /dev/shm", "num_workers=8,", "2. Use 8 workers ×1.4 (1.2–1.4) "
+        "one argument",
+        "with the step before ×1.42 (1.30–1.44) a few lines", "×1.4 (1.2–1.4) by itself not after "
+        "3",
+        "2 and 3 together ×1.42 (1.30–1.44). After step 3 the loop computes 85 % of the time: stop "
+        "there.",
         "wait ", "fetch ", "Waiting came to", "The machine: 16 cores 55 % busy", "Recording cost ", "--advice 2",
     ):  # fmt: skip
-        assert words in told or words.replace("×1.4 (1.2–1.4)", "×1.35 (1.22–1.41)") in told, (words, text)
+        assert words in told or words.replace("×1.4 (1.2–1.4)", "×1.35 (1.22–1.41)") in told, (
+            words,
+            text,
+        )
     for left_out in ("not judged", "not measured", "Notes", "used by", "drawing indices"):
         assert left_out not in told
 
@@ -92,13 +110,17 @@ def test_code_is_shown_in_full_or_named(report: Report) -> None:
     assert "Where each batch" in short and "Where each batch" not in longer
     (loader,) = with_code(report, 1).loaders
     spaced = replace(loader.recommendations[0], change=Change({}, "one = 1\n\n\n\ntwo = 2"))
-    text = render_brief(replace(report, loaders=(replace(loader, recommendations=(spaced,), plan=None),)))
+    text = render_brief(
+        replace(report, loaders=(replace(loader, recommendations=(spaced,), plan=None),))
+    )
     assert "one = 1\n\n     two = 2" in text
     # Where only a few lines are missing, empty ones go altogether, but none that means something.
     texts = "words = '''one\n\n" + "two\n" * 21 + "'''"
     for code, shown in (("one = 1\n\n" * 22, "one = 1\n     one = 1"), (texts, "one\n\n     two")):
         full = replace(loader.recommendations[0], change=Change({}, code))
-        text = render_brief(replace(report, loaders=(replace(loader, recommendations=(full,), plan=None),)))
+        text = render_brief(
+            replace(report, loaders=(replace(loader, recommendations=(full,), plan=None),))
+        )
         assert shown in text
     assert "line_" not in long and "Its code, 60 lines: loaderscope report --advice 1" in long
 

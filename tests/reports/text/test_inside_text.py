@@ -1,4 +1,5 @@
-"""Functions, transforms and storage in words and in the text report. Golden: LOADERSCOPE_UPDATE_GOLDEN=1 pytest …"""
+"""Functions, transforms and storage in words and in the text report. Golden:
+LOADERSCOPE_UPDATE_GOLDEN=1 pytest …"""
 
 from __future__ import annotations
 
@@ -24,7 +25,13 @@ from inside_samples import (
     hostile_transforms,
 )
 from loaderscope.advisors.assemble.build_report import build_report
-from loaderscope.advisors.schema.report_model import EpochReads, HotSpot, LoaderReport, Report, StorageSummary
+from loaderscope.advisors.schema.report_model import (
+    EpochReads,
+    HotSpot,
+    LoaderReport,
+    Report,
+    StorageSummary,
+)
 from loaderscope.profiler.record.inspect.uses import place_of
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.text.inside_text import inside_lines
@@ -82,7 +89,11 @@ def test_a_report_without_it_has_no_line_more(bare: Report) -> None:
 
 def test_a_reason_is_one_note(bare: Report) -> None:
     report = with_inside(bare, code=NO_CODE)
-    added = [line for line in render_text(report).splitlines() if line not in render_text(bare).splitlines()]
+    added = [
+        line
+        for line in render_text(report).splitlines()
+        if line not in render_text(bare).splitlines()
+    ]
     assert added == ["  · functions: py-spy is not installed: pip install py-spy"]
 
 
@@ -116,17 +127,29 @@ def test_collate_is_looked_into_only_where_it_matters(bare: Report) -> None:
 def test_functions_leave_room_for_the_lines_of_the_user() -> None:
     functions, own = hottest(FETCH, 5, 2)
     assert [row.name for row in functions] == ["PIL ImageFile.load", "libz inflate", "normalise"]
-    assert [row.where for row in own] == ["patches.py:41", "patches.py:40"]  # 52 is among the functions already
+    assert [row.where for row in own] == [
+        "patches.py:41",
+        "patches.py:40",
+    ]  # 52 is among the functions already
     functions, own = hottest(replace(FETCH, lines=()), 5, 2)
     assert len(functions) == 4 and not own  # what takes no time is no reason for anything
 
 
 def test_kinds_and_names() -> None:
     rows = [hot_row(spot) for spot in FETCH.hot]
-    assert [row.kind for row in rows] == ["library", "compiled", "yours", "yours", "library", "library"]
+    assert [row.kind for row in rows] == [
+        "library",
+        "compiled",
+        "yours",
+        "yours",
+        "library",
+        "library",
+    ]
     named = replace(FETCH.hot[0], function="PIL.ImageFile.load")
     assert hot_row(named).name == "PIL.ImageFile.load"
-    assert [row.code for row in rows] == [""] * len(rows)  # the text is that of a line, not of a whole function
+    assert [row.code for row in rows] == [""] * len(
+        rows
+    )  # the text is that of a line, not of a whole function
     assert len(own_lines(FETCH)) == 3 and len(own_lines(FETCH, rows)) == 2
     assert [row.name for row in rows if told_by_lines(row)] == ["Patches.__getitem__"]
 
@@ -141,13 +164,25 @@ def test_place(file: str | None, line: int | None, expected: str) -> None:
 
 
 def test_stages_come_in_the_order_of_the_pipeline_and_empty_ones_not_at_all() -> None:
-    stages = {"wait": COLLATE, "later": COLLATE, "fetch": FETCH, "pack": replace(COLLATE, samples=0)}
-    assert [name for name, _ in code_stages(replace(CODE, stages=stages))] == ["fetch", "wait", "later"]
+    stages = {
+        "wait": COLLATE,
+        "later": COLLATE,
+        "fetch": FETCH,
+        "pack": replace(COLLATE, samples=0),
+    }
+    assert [name for name, _ in code_stages(replace(CODE, stages=stages))] == [
+        "fetch",
+        "wait",
+        "later",
+    ]
     assert code_stages(None) == []
 
 
 def test_basis() -> None:
-    assert basis_text(CODE) == "2,410 samples in 2 bursts, 16.0 s in all, 25.0 a second; with compiled frames"
+    assert (
+        basis_text(CODE)
+        == "2,410 samples in 2 bursts, 16.0 s in all, 25.0 a second; with compiled frames"
+    )
     one = replace(CODE, bursts=1, samples=1, native=False, rate_hz=None)
     assert basis_text(one) == "1 sample in 1 burst of 16.0 s"
 
@@ -158,7 +193,9 @@ def words(**changed: Any) -> dict[str, str]:
 
 def test_storage_in_words() -> None:
     told = words()
-    assert told["read"].startswith("1.0 file a sample (.png 13.0 kB each, no suffix), in 12 folders, on overlay, nfs4")
+    assert told["read"].startswith(
+        "1.0 file a sample (.png 13.0 kB each, no suffix), in 12 folders, on overlay, nfs4"
+    )
     assert told["read"].endswith("13.1 kB a sample, 99 % of it from the page cache")
     assert told["fetch is"] == "reading 3.0 %, decoding 95 %, the rest 2.0 %"
     assert told["in use"] == "lmdb masks.lmdb (2.10 GB), npz meta.npz"
@@ -191,13 +228,17 @@ def test_epochs_that_brought_nothing_from_disk_are_not_told() -> None:
 
 def test_nothing_known_of_storage_is_nothing_said() -> None:
     unknown: dict[str, Any] = dict.fromkeys(StorageSummary.__dataclass_fields__)
-    unknown.update(samples=0, kinds=(), mounts=(), containers=(), epochs=(), reasons={"x_y": "why", "z": "why"})
+    unknown.update(
+        samples=0, kinds=(), mounts=(), containers=(), epochs=(), reasons={"x_y": "why", "z": "why"}
+    )
     assert storage_rows(StorageSummary(**unknown)) == []
     assert storage_rows(None) == []
 
 
 def test_what_lacks_for_one_reason_is_said_together(bare: Report) -> None:
-    storage = replace(STORAGE, reasons={"wait_us_per_open": "why", "memory_bytes": "why", "new_one": "else"})
+    storage = replace(
+        STORAGE, reasons={"wait_us_per_open": "why", "memory_bytes": "why", "new_one": "else"}
+    )
     assert inside_notes(replace(bare.loaders[0], storage=storage)) == [
         "storage: waiting a file, memory for the page cache not measured (why)",
         "storage: new_one not measured (else)",
@@ -207,7 +248,10 @@ def test_what_lacks_for_one_reason_is_said_together(bare: Report) -> None:
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_hostile_texts_are_only_texts(bare: Report, width: int) -> None:
     report = with_inside(
-        bare, code=hostile_code(HOSTILE), transforms=hostile_transforms(HOSTILE), storage=hostile_storage(HOSTILE)
+        bare,
+        code=hostile_code(HOSTILE),
+        transforms=hostile_transforms(HOSTILE),
+        storage=hostile_storage(HOSTILE),
     )
     text = render_text(report, width)
     assert max(cell_len(line) for line in text.splitlines()) <= width
@@ -219,5 +263,8 @@ def test_hostile_texts_are_only_texts(bare: Report, width: int) -> None:
 
 def test_senseless_figures_are_shown_not_raised(bare: Report) -> None:
     spot = HotSpot("", "", -5, None, False, False, 7.0, -1.0, 2.0, -3.0)
-    code = replace(CODE, stages={"fetch": replace(FETCH, hot=(spot, replace(spot, total_share=9.0)), lines=(spot,))})
+    code = replace(
+        CODE,
+        stages={"fetch": replace(FETCH, hot=(spot, replace(spot, total_share=9.0)), lines=(spot,))},
+    )
     assert "900 %" in inside(replace(bare.loaders[0], code=code))

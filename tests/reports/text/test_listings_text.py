@@ -1,4 +1,5 @@
-"""What `doctor`, `list` and `rules` print: within the width, whole, and never what a text from elsewhere commands."""
+"""What `doctor`, `list` and `rules` print: within the width, whole, and never what a text from
+elsewhere commands."""
 
 from __future__ import annotations
 
@@ -24,7 +25,17 @@ CHECKS = [
 ]
 ENTRIES = [
     RunEntry("20250131-091500-abc123", Path(), None, (EVIL,), "live", 1, 1, 787_000, None),
-    RunEntry("20250131-091501-abc123", Path(), 1 << 62, (), "unreadable", 0, 0, 0, "its run.json is torn " * 20),
+    RunEntry(
+        "20250131-091501-abc123",
+        Path(),
+        1 << 62,
+        (),
+        "unreadable",
+        0,
+        0,
+        0,
+        "its run.json is torn " * 20,
+    ),
 ]
 
 
@@ -78,7 +89,10 @@ def test_findings_say_how_to_mend() -> None:
     assert lines[at + 1].startswith("        → pip install torch with CUDA")
     assert lines[at + 2].startswith("          ")
     assert lines[-1] == "1 of 3 can be mended: see the arrows."
-    assert render_findings(CHECKS[:1]).splitlines()[-1] == "Everything that this machine has can be measured."
+    assert (
+        render_findings(CHECKS[:1]).splitlines()[-1]
+        == "Everything that this machine has can be measured."
+    )
 
 
 def test_names_of_runs_are_never_cut() -> None:

@@ -19,8 +19,12 @@ TAR = replace(FILES, name="tar-shards", label="tar (webdataset)", order="in sequ
               whole_convert_s=1000.0, read_cold_factor=GAIN, read_warm_factor=GAIN, total_cold_factor=GAIN,
               total_warm_factor=GAIN, read_steady_factor=GAIN, total_steady_factor=GAIN, pays_after_reading=1,
               pays_after_total=1234)  # fmt: skip
-ARRAY = replace(TAR, name="array", label="mapped array", form="decoded", order="shuffled", pays_after_total=None)
-MISSING = LayoutTrial("lmdb", "LMDB", "encoded", "shuffled", 'needs lmdb: pip install "loaderscope[storage]"')
+ARRAY = replace(
+    TAR, name="array", label="mapped array", form="decoded", order="shuffled", pays_after_total=None
+)
+MISSING = LayoutTrial(
+    "lmdb", "LMDB", "encoded", "shuffled", 'needs lmdb: pip install "loaderscope[storage]"'
+)
 PROBE = StorageProbe(
     source="/data/[bold]train[/bold]", suffix=".png", whole_files=1_500_000, whole_bytes=18_600_000_000,
     whole_is_lower_bound=True, samples=1500, sample_bytes=18_600_000, decoder="PIL", decode_us=94.5,
@@ -38,8 +42,25 @@ def test_everything_is_told() -> None:
     text = render_storage_probe(PROBE)
     assert ".png: at least 1,500,000 files, 18.6 GB; tried on 1,500 of them" in text
     assert "decoding with PIL 94.5 µs a sample" in text
-    assert row(text, "files as they are")[4:] == ["1,234,567", "1,234,567", "–", "24.6", "GB", "–", "–"]
-    assert row(text, "tar (webdataset) *")[-8:] == ["×2.0", "24.6", "GB", "16", "min", "40", "s", "1,234"]
+    assert row(text, "files as they are")[4:] == [
+        "1,234,567",
+        "1,234,567",
+        "–",
+        "24.6",
+        "GB",
+        "–",
+        "–",
+    ]
+    assert row(text, "tar (webdataset) *")[-8:] == [
+        "×2.0",
+        "24.6",
+        "GB",
+        "16",
+        "min",
+        "40",
+        "s",
+        "1,234",
+    ]
     assert row(text, "tar (webdataset) *", 1)[-3:] == ["×2.0", "×2.0", "1"]
     assert row(text, "mapped array, decoded")[-1] == "never"
     assert "* read in sequence" in text
@@ -72,7 +93,9 @@ def test_it_fits_the_terminal(width: int) -> None:
 
 
 def test_names_are_shown_as_they_are_and_never_as_markup() -> None:
-    text = render_storage_probe(replace(PROBE, source="/x/[red]\x1b[2Jy", notes=("[link]\x07",)), color=True)
+    text = render_storage_probe(
+        replace(PROBE, source="/x/[red]\x1b[2Jy", notes=("[link]\x07",)), color=True
+    )
     assert "/x/[red]" in text
     assert "\x1b[2J" not in text
     assert "\x07" not in text

@@ -1,4 +1,5 @@
-"""The text report, against golden files. To accept a change: LOADERSCOPE_UPDATE_GOLDEN=1 pytest tests/reports"""
+"""The text report, against golden files. To accept a change: LOADERSCOPE_UPDATE_GOLDEN=1 pytest
+tests/reports"""
 
 from __future__ import annotations
 
@@ -65,14 +66,18 @@ def workers_starved(run: RunBuilder) -> None:
 def computing(run: RunBuilder) -> None:
     """No workers, nearly no waiting, no system sampler, several ranks."""
     for rank in range(2):
-        rows = loop(150, wait_ms=0.4, compute_ms=40, index_ns=9_000, fetch_ns=300_000, collate_ns=40_000)
+        rows = loop(
+            150, wait_ms=0.4, compute_ms=40, index_ns=9_000, fetch_ns=300_000, collate_ns=40_000
+        )
         process = run.process(pid=4000 + rank, rank=rank, world_size=2, local_world_size=2)
         process.loader(rows, epochs=[epoch_row(rows)], name="Tabular")
 
 
 def too_short(run: RunBuilder) -> None:
     rows = loop(3, wait_ms=5, compute_ms=1)
-    run.process().loader(rows, epochs=[epoch_row(rows)], kind="iterable", config={}, name="batches of generator")
+    run.process().loader(
+        rows, epochs=[epoch_row(rows)], kind="iterable", config={}, name="batches of generator"
+    )
 
 
 def empty(run: RunBuilder) -> None:
@@ -82,7 +87,8 @@ def empty(run: RunBuilder) -> None:
 def hostile(run: RunBuilder) -> None:
     """Texts that would be obeyed by a terminal or by rich."""
     rows = loop(30, wait_ms=5)
-    run.process().loader(rows, name="[bold red]\x1b[2J[/]" + "x" * 300, notes=["\x1b]0;title\x07 [link=x]note[/link]"],
+    run.process().loader(rows, name="[bold red]\x1b[2J[/]" + "x" * 300, notes=["\x1b]0;title\x07 "
+    "[link=x]note[/link]"],
                          config={"batch_size": "[blink]", "sampler": "a.\u202eb"})  # fmt: skip
 
 
@@ -95,8 +101,15 @@ def report_of(case: str, tmp_path: Path) -> Report:
     run = RunBuilder(tmp_path)
     CASES[case](run)
     report = build_report(open_run(run.path), advice=False)
-    # Advice and capacities: see test_advice_text.py; functions, transforms and storage: see test_inside_text.py.
-    bare: dict[str, Any] = {"capacities": {}, "limit": None, "code": None, "transforms": (), "storage": None}
+    # Advice and capacities: see test_advice_text.py; functions, transforms and storage: see
+    # test_inside_text.py.
+    bare: dict[str, Any] = {
+        "capacities": {},
+        "limit": None,
+        "code": None,
+        "transforms": (),
+        "storage": None,
+    }
     return replace(report, loaders=tuple(replace(each, **bare) for each in report.loaders))
 
 
@@ -112,7 +125,9 @@ def test_golden(tmp_path: Path, case: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 @pytest.mark.parametrize("case", CASES)
-def test_no_line_is_wider_than_asked_and_nothing_is_obeyed(tmp_path: Path, case: str, width: int) -> None:
+def test_no_line_is_wider_than_asked_and_nothing_is_obeyed(
+    tmp_path: Path, case: str, width: int
+) -> None:
     text = render_text(report_of(case, tmp_path), width)
     assert max(cell_len(line) for line in text.splitlines()) <= width
     assert all(line.isprintable() for line in text.splitlines())

@@ -25,12 +25,17 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Run]:
     report = build_report(opened, advice=False)
     section = report.loaders[0]
     assert section.ranks is not None and section.ranks.slowest is not None
-    slow = replace(section.ranks.slowest, function="Augment.__call__", file="/home/me/data.py", line=31)
-    return replace(report, loaders=(replace(section, ranks=replace(section.ranks, slowest=slow)),)), opened
+    slow = replace(
+        section.ranks.slowest, function="Augment.__call__", file="/home/me/data.py", line=31
+    )
+    return replace(
+        report, loaders=(replace(section, ranks=replace(section.ranks, slowest=slow)),)
+    ), opened
 
 
 SLOW = (
-    "Rank 2’s fetch takes 150 ms a batch, the others’ 10.0 ms: Augment.__call__ at data.py:31. Every step waits "
+    "Rank 2’s fetch takes 150 ms a batch, the others’ 10.0 ms: Augment.__call__ at data.py:31. "
+    "Every step waits "
     "for it: 140 ms of 160 ms, in all ranks."
 )
 
@@ -53,7 +58,9 @@ def test_every_format_says_it_once(recorded: tuple[Report, Run], format_: str) -
     assert isinstance(shown, str)
     flat = " ".join(shown.replace("\\", "").replace("&#39;", "'").split())
     assert flat.count("Every step waits for it") == 1
-    assert "data.py:31" in flat and "4 ranks, figures of rank 2" in flat and "150 ms (rank 2)" in flat
+    assert (
+        "data.py:31" in flat and "4 ranks, figures of rank 2" in flat and "150 ms (rank 2)" in flat
+    )
 
 
 def test_json_keeps_it(recorded: tuple[Report, Run]) -> None:
@@ -82,4 +89,8 @@ def test_too_few_batches_say_nothing_of_who_is_slow(tmp_path: Path) -> None:
 
 def test_one_rank_alone_has_no_spread(tmp_path: Path) -> None:
     section = one(tmp_path, [10])
-    assert (rank_sentences(section), rank_rows(section), who(section, several=True)) == ([], [], "rank 0")
+    assert (rank_sentences(section), rank_rows(section), who(section, several=True)) == (
+        [],
+        [],
+        "rank 0",
+    )

@@ -21,22 +21,43 @@ def test_duration(seconds: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(None, "–"), (0, "0 %"), (1e-5, "< 0.1 %"), (0.004, "0.4 %"), (0.0996, "10 %"), (0.49, "49 %"), (15.8, "1,580 %")],
+    [
+        (None, "–"),
+        (0, "0 %"),
+        (1e-5, "< 0.1 %"),
+        (0.004, "0.4 %"),
+        (0.0996, "10 %"),
+        (0.49, "49 %"),
+        (15.8, "1,580 %"),
+    ],
 )
 def test_percent(share: float | None, text: str) -> None:
     assert percent(share) == text
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(0, "0 B"), (999, "999 B"), (786_560, "787 kB"), (23.5e9, "23.5 GB"), (2e18, "2,000 PB")]
+    ("number", "text"),
+    [(0, "0 B"), (999, "999 B"), (786_560, "787 kB"), (23.5e9, "23.5 GB"), (2e18, "2,000 PB")],
 )
 def test_size(number: float, text: str) -> None:
     assert size(number) == text
 
 
 def test_rate_and_factor() -> None:
-    assert [rate(x) for x in (0.523, 9.96, 123.8, 11_025.4, None)] == ["0.52", "9.96", "124", "11,025", "–"]
-    assert [factor(x) for x in (1.0, 2.358, 29.4, 1e9, None)] == ["×1.00", "×2.4", "×29", "over ×1,000,000", "–"]
+    assert [rate(x) for x in (0.523, 9.96, 123.8, 11_025.4, None)] == [
+        "0.52",
+        "9.96",
+        "124",
+        "11,025",
+        "–",
+    ]
+    assert [factor(x) for x in (1.0, 2.358, 29.4, 1e9, None)] == [
+        "×1.00",
+        "×2.4",
+        "×29",
+        "over ×1,000,000",
+        "–",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""The batched form of a data set: the code written for it, run as it is, gives the very batches the loader gave."""
+"""The batched form of a data set: the code written for it, run as it is, gives the very batches the
+loader gave."""
 
 from __future__ import annotations
 
@@ -83,7 +84,13 @@ class Numbered(Arrays):
 class NumberedOtherwise(Arrays):
     def __getitem__(self, index):
         i = int(index)
-        return {"x": self.x[i], "index": i, "tensor": torch.tensor(i), "number": float(i), "again": self.y[int(i)]}
+        return {
+            "x": self.x[i],
+            "index": i,
+            "tensor": torch.tensor(i),
+            "number": float(i),
+            "again": self.y[int(i)],
+        }
 
 
 class AsDict(Arrays):
@@ -118,7 +125,14 @@ class NamesOfPython(Arrays):
 
 class Lists(Arrays):
     def __getitem__(self, i):
-        return self.a[i], self.labels[i], self.costs[i], self.names[i], torch.tensor(self.labels[i]), self.rows[i]
+        return (
+            self.a[i],
+            self.labels[i],
+            self.costs[i],
+            self.names[i],
+            torch.tensor(self.labels[i]),
+            self.rows[i],
+        )
 
 
 class ListDict(Arrays):
@@ -137,7 +151,13 @@ class Converted(Arrays):
 class NumPyOps(Arrays):
     def __getitem__(self, idx):
         image = self.image[idx].transpose(2, 0, 1).astype(np.float32) / 255.0
-        return image, 1 - self.a[idx], self.a[idx].reshape(3, 1), self.x[idx].view(-1), self.x[idx].unsqueeze(0)
+        return (
+            image,
+            1 - self.a[idx],
+            self.a[idx].reshape(3, 1),
+            self.x[idx].view(-1),
+            self.x[idx].unsqueeze(0),
+        )
 
 
 class Chosen(Arrays):
@@ -185,7 +205,12 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, torch.Tensor):
-        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b) and a.stride() == b.stride()
+        return (
+            a.dtype == b.dtype
+            and a.shape == b.shape
+            and torch.equal(a, b)
+            and a.stride() == b.stride()
+        )
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple):
@@ -195,12 +220,18 @@ def same(a: Any, b: Any) -> bool:
 
 def form_of(tmp_path: Path, loader: DataLoader[Any]) -> Batched:
     rows, epochs = rows_of(samples=4)
-    return batched_form(case_of(tmp_path, rows, epochs=epochs, loader=loader, config={"dataset_len": None}))
+    return batched_form(
+        case_of(tmp_path, rows, epochs=epochs, loader=loader, config={"dataset_len": None})
+    )
 
 
 def pasted(tmp_path: Path, loader: DataLoader[Any], **names: Any) -> DataLoader[Any]:
     """The loader that the advised code makes, run with nothing but the user's own names at hand."""
-    scope: dict[str, Any] = {"dataset": loader.dataset, type(loader.dataset).__name__: type(loader.dataset), **names}
+    scope: dict[str, Any] = {
+        "dataset": loader.dataset,
+        type(loader.dataset).__name__: type(loader.dataset),
+        **names,
+    }
     exec(form_of(tmp_path, loader).code, scope)
     made: DataLoader[Any] = scope["loader"]
     return made
@@ -217,7 +248,9 @@ def assert_same_epochs(before: DataLoader[Any], after: DataLoader[Any]) -> None:
 
 
 @pytest.mark.parametrize("cls", RECOGNISED)
-def test_the_pasted_loader_gives_the_same_batches_in_the_same_order(tmp_path: Path, cls: type[Arrays]) -> None:
+def test_the_pasted_loader_gives_the_same_batches_in_the_same_order(
+    tmp_path: Path, cls: type[Arrays]
+) -> None:
     before = DataLoader(cls(), batch_size=13, shuffle=True)  # 53 = 4 x 13 + 1: a last batch of one
 
     assert_same_epochs(before, pasted(tmp_path, before))
@@ -259,7 +292,9 @@ def test_wrapped_data_sets(tmp_path: Path, dataset: Dataset[Any], shuffle: bool)
 
 
 def test_whole_batches_need_no_workers(tmp_path: Path) -> None:
-    form = form_of(tmp_path, DataLoader(TensorDataset(torch.randn(9, 2)), batch_size=4, num_workers=2))
+    form = form_of(
+        tmp_path, DataLoader(TensorDataset(torch.randn(9, 2)), batch_size=4, num_workers=2)
+    )
 
     assert form.params == {"batch_size": None, "num_workers": 0} and "num_workers=0" in form.code
 
@@ -298,11 +333,17 @@ def test_the_users_own_batch_sampler_stays(tmp_path: Path) -> None:
 
 
 def halves(samples: Any) -> Any:
-    return [type(sample) for sample in samples], [sample for sample in samples if isinstance(sample, dict)] or samples
+    return [type(sample) for sample in samples], [
+        sample for sample in samples if isinstance(sample, dict)
+    ] or samples
 
 
-@pytest.mark.parametrize("cls", [Pair, One, ListPair, Numbered, DictCall, NumPy, NamesOfPython, Mixed, Lists, ByOrder])
-def test_a_collate_function_of_the_users_own_is_given_the_same_samples(tmp_path: Path, cls: type[Arrays]) -> None:
+@pytest.mark.parametrize(
+    "cls", [Pair, One, ListPair, Numbered, DictCall, NumPy, NamesOfPython, Mixed, Lists, ByOrder]
+)
+def test_a_collate_function_of_the_users_own_is_given_the_same_samples(
+    tmp_path: Path, cls: type[Arrays]
+) -> None:
     class Own(cls):  # type: ignore[misc, valid-type]
         __getitem__ = cls.__getitem__
 
@@ -319,7 +360,10 @@ def test_a_collate_function_of_the_users_own_is_given_the_same_samples(tmp_path:
             pairs = zip(a.values(), b.values(), strict=True) if isinstance(a, dict) else [(a, b)]
             if isinstance(a, tuple | list):
                 pairs = zip(a, b, strict=True)
-            assert all(type(p) is type(q) and np.array_equal(np.asarray(p), np.asarray(q)) for p, q in pairs)
+            assert all(
+                type(p) is type(q) and np.array_equal(np.asarray(p), np.asarray(q))
+                for p, q in pairs
+            )
 
 
 def test_shuffling_and_seeds_are_those_of_the_loader_before(tmp_path: Path) -> None:
@@ -337,7 +381,9 @@ def test_what_a_transform_does_a_sample_stays_a_sample(tmp_path: Path) -> None:
     form = form_of(tmp_path, DataLoader(Transformed(), batch_size=4, num_workers=2))
 
     assert form.access.loops == ("transform",)
-    assert form.workers_kept and "num_workers=2" in form.code and "source.transform(row)" in form.code
+    assert (
+        form.workers_kept and "num_workers=2" in form.code and "source.transform(row)" in form.code
+    )
     assert "nothing" not in form.code
 
 
@@ -410,7 +456,8 @@ def test_hostile_or_torn_source_is_refused(lines: tuple[str, ...]) -> None:
 
 @given(st.lists(st.text(max_size=60), max_size=8))
 def test_any_text_is_refused_or_read(lines: list[str]) -> None:
-    """Asserts that whatever stands in a __getitem__, reading it raises NotArrays or finds arrays it takes rows of."""
+    """Asserts that whatever stands in a __getitem__, reading it raises NotArrays or finds arrays it
+    takes rows of."""
     try:
         plan = read_access(tuple(lines), ATTRIBUTES)
     except NotArrays:

@@ -34,7 +34,10 @@ HOT = Hot(FUNCTION_KINDS[0], 0.5, 0.4, 0.6, "patches.py:41", "x = slow(path)", N
 def defined(code: Callable[[Case, Hot], str]) -> dict[str, Any]:
     """The names that the code defines before it touches the user's data set."""
     names: dict[str, Any] = {}
-    exec("\n".join(line for line in code(CASE, HOT).split("\n") if not line.startswith("dataset.")), names)
+    exec(
+        "\n".join(line for line in code(CASE, HOT).split("\n") if not line.startswith("dataset.")),
+        names,
+    )
     return names
 
 
@@ -53,7 +56,9 @@ def test_what_changes_nothing_by_running_says_so(family: Any) -> None:
     code = told_by_hand(family.code(CASE, HOT))
 
     compile(code, "advice", "exec")
-    changes = any(isinstance(node, ast.Assign | ast.Expr | ast.For) for node in ast.parse(code).body)
+    changes = any(
+        isinstance(node, ast.Assign | ast.Expr | ast.For) for node in ast.parse(code).body
+    )
     assert changes or "by hand" in code.lower()
     assert told_by_hand(code) == code and told_by_hand("loader = 3\n") == "loader = 3\n"
 
@@ -90,12 +95,17 @@ def test_pictures_are_made_small(tmp_path: Path) -> None:
 def test_hdf5_is_written_in_other_chunks_and_kept_open(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("x", data=np.arange(60).reshape(20, 3), chunks=(20, 3), compression="gzip")
+        file.create_dataset(
+            "x", data=np.arange(60).reshape(20, 3), chunks=(20, 3), compression="gzip"
+        )
     defined(kind_of("h5").code)["rechunk"](tmp_path / "a.h5", tmp_path / "b.h5", "x", rows=2)
 
     kept = defined(kind_of("h5-open").code)["KeptOpen"](tmp_path / "b.h5")
 
-    assert kept["x"].chunks == (2, 3) and kept["x"][:].tolist() == np.arange(60).reshape(20, 3).tolist()
+    assert (
+        kept["x"].chunks == (2, 3)
+        and kept["x"][:].tolist() == np.arange(60).reshape(20, 3).tolist()
+    )
     assert kept["x"].file == kept["x"].file
     kept.opened.close()
 

@@ -1,4 +1,5 @@
-"""Elements read one by one, as people write it: found in each form, and read from lists wherever that is the same."""
+"""Elements read one by one, as people write it: found in each form, and read from lists wherever
+that is the same."""
 
 from __future__ import annotations
 
@@ -132,7 +133,9 @@ NONE = [RowAtOnce, Batched, Picked]
 
 @pytest.mark.parametrize("numpy", [False, True], ids=["tensor", "array"])
 @pytest.mark.parametrize("kind", [*REWRITTEN, *BY_HAND, *NONE])
-def test_each_form_is_found_and_its_code_gives_the_same(tmp_path: Path, kind: type[Held], numpy: bool) -> None:
+def test_each_form_is_found_and_its_code_gives_the_same(
+    tmp_path: Path, kind: type[Held], numpy: bool
+) -> None:
     class Own(kind):  # type: ignore[misc, valid-type]  # the advice changes a class
         __getitem__ = kind.__getitem__  # type: ignore[attr-defined]
 
@@ -151,7 +154,9 @@ def test_each_form_is_found_and_its_code_gives_the_same(tmp_path: Path, kind: ty
         after = [dataset[n] for n in range(12)]
         assert str(after) == str(before) and [type(x) for x in after] == [type(x) for x in before]
     else:
-        assert code.startswith("# By hand") and all(line.startswith("#") for line in code.splitlines())
+        assert code.startswith("# By hand") and all(
+            line.startswith("#") for line in code.splitlines()
+        )
 
 
 class Tensors(Dataset[Any]):
@@ -195,7 +200,9 @@ class Scaled(Tensors):
 
 class Wide(Tensors):
     def __getitem__(self, i: int) -> Any:
-        return torch.tensor([1 / 3 * (0.1 + abs(float(x))) for x in self.wide[i]], dtype=torch.float64)
+        return torch.tensor(
+            [1 / 3 * (0.1 + abs(float(x))) for x in self.wide[i]], dtype=torch.float64
+        )
 
 
 class Steps(Tensors):
@@ -206,7 +213,9 @@ class Steps(Tensors):
 class Leaky(Tensors):
     def __getitem__(self, i: int) -> Any:
         row = self.t[i]
-        return torch.tensor([row[j].item() if row[j].item() > 0 else -row[j].item() * 0.1 for j in range(3)])
+        return torch.tensor(
+            [row[j].item() if row[j].item() > 0 else -row[j].item() * 0.1 for j in range(3)]
+        )
 
 
 class Same(Tensors):
@@ -216,7 +225,9 @@ class Same(Tensors):
 
 class Two(Tensors):
     def __getitem__(self, i: int) -> Any:
-        return torch.tensor([float(x) for x in self.t[i]]), torch.tensor([float(x) * 2 for x in self.wide[i]])
+        return torch.tensor([float(x) for x in self.t[i]]), torch.tensor(
+            [float(x) * 2 for x in self.wide[i]]
+        )
 
 
 class WholeNumbers(Tensors):
@@ -231,7 +242,9 @@ class Divided(Tensors):
 
 class Thirds(Tensors):
     def __getitem__(self, i: int) -> Any:
-        return torch.tensor([0.1 if float(x) > 0 else 0.3 for x in self.wide[i]], dtype=torch.float64)
+        return torch.tensor(
+            [0.1 if float(x) > 0 else 0.3 for x in self.wide[i]], dtype=torch.float64
+        )
 
 
 class BothKept(Tensors):
@@ -249,7 +262,9 @@ class AlsoListed(Tensors):
 
 class Huge(Tensors):
     def __getitem__(self, i: int) -> Any:
-        return torch.tensor([1e300 if float(x) > 0 else -1.0 for x in self.wide[i]], dtype=torch.float64)
+        return torch.tensor(
+            [1e300 if float(x) > 0 else -1.0 for x in self.wide[i]], dtype=torch.float64
+        )
 
 
 class Endless(Tensors):
@@ -271,7 +286,9 @@ LISTED = [LastUsed, Huge, Endless, WholeNumbers, Divided, Thirds, AlsoListed]
 
 @pytest.mark.parametrize("numpy", [False, True], ids=["tensor", "array"])
 @pytest.mark.parametrize("kind", [*AT_ONCE, *LISTED])
-def test_a_tensor_of_numbers_is_made_of_the_whole_row(tmp_path: Path, kind: type[Tensors], numpy: bool) -> None:
+def test_a_tensor_of_numbers_is_made_of_the_whole_row(
+    tmp_path: Path, kind: type[Tensors], numpy: bool
+) -> None:
     class Own(kind):  # type: ignore[misc, valid-type]  # the advice changes a class
         __getitem__ = kind.__getitem__  # type: ignore[attr-defined]
 
@@ -292,7 +309,9 @@ def test_a_tensor_of_numbers_is_made_of_the_whole_row(tmp_path: Path, kind: type
         for tensor in each if isinstance(each, tuple) else (each,):
             if isinstance(tensor, torch.Tensor):
                 tensor.fill_(7)
-    torch.testing.assert_close([dataset[n] for n in range(6)], before, rtol=0, atol=0, equal_nan=True)
+    torch.testing.assert_close(
+        [dataset[n] for n in range(6)], before, rtol=0, atol=0, equal_nan=True
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
@@ -306,7 +325,9 @@ def test_a_tensor_of_numbers_has_the_same_type(tmp_path: Path, dtype: torch.dtyp
     code = elements_code(case)
     exec(compile(code, "<pasted>", "exec"), {"dataset": dataset})
     assert "tolist" not in code
-    torch.testing.assert_close([dataset[n] for n in range(6)], before, rtol=0, atol=0, equal_nan=True)
+    torch.testing.assert_close(
+        [dataset[n] for n in range(6)], before, rtol=0, atol=0, equal_nan=True
+    )
 
 
 def test_a_long_row_is_not_made_a_list_for_some_of_it(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""What stands in for a DataFrame or a Series gives what pandas gives, in each form in which people read rows."""
+"""What stands in for a DataFrame or a Series gives what pandas gives, in each form in which people
+read rows."""
 
 from __future__ import annotations
 
@@ -31,11 +32,17 @@ N = 6
 NUMBERS = {"a": np.arange(N), "b": np.linspace(0, 1, N), "label": np.arange(N) % 3}
 FRAMES = {
     "numbers of two types": pd.DataFrame(NUMBERS),
-    "numbers of one type": pd.DataFrame({name: value.astype("float32") for name, value in NUMBERS.items()}),
+    "numbers of one type": pd.DataFrame(
+        {name: value.astype("float32") for name, value in NUMBERS.items()}
+    ),
     "texts too": pd.DataFrame({**NUMBERS, "path": [f"{n}.png" for n in range(N)]}),
     "dates too": pd.DataFrame({**NUMBERS, "path": pd.date_range("2020-01-01", periods=N)}),
-    "names of its own": pd.DataFrame({**NUMBERS, "name": list("uvwxyz"), "size": 3, "row": 4, "frame": 5}),
-    "bools and nothing": pd.DataFrame({**NUMBERS, "path": [True, None] * 3, "kind": pd.Categorical(list("ababab"))}),
+    "names of its own": pd.DataFrame(
+        {**NUMBERS, "name": list("uvwxyz"), "size": 3, "row": 4, "frame": 5}
+    ),
+    "bools and nothing": pd.DataFrame(
+        {**NUMBERS, "path": [True, None] * 3, "kind": pd.Categorical(list("ababab"))}
+    ),
     "another index": pd.DataFrame(NUMBERS, index=[10, 2, 3, 0, 7, 8]),
     "texts as index": pd.DataFrame(NUMBERS, index=list("012345")),
     "names twice": pd.DataFrame([[1, 2.0, 3]] * N, columns=["a", "b", "b"]),
@@ -139,7 +146,9 @@ def alike(one: Any, other: Any) -> bool:
         return False
     if isinstance(one, np.ndarray | torch.Tensor):
         kinds = one.dtype == other.dtype and one.shape == other.shape
-        return kinds and bool(np.array_equal(np.asarray(one).astype(str), np.asarray(other).astype(str)))
+        return kinds and bool(
+            np.array_equal(np.asarray(one).astype(str), np.asarray(other).astype(str))
+        )
     if isinstance(one, dict):
         return list(one) == list(other) and all(alike(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple):
@@ -151,8 +160,12 @@ def alike(one: Any, other: Any) -> bool:
 def test_every_form_gives_what_pandas_gives(kind: str) -> None:
     frame = FRAMES[kind]
     stand_in = NAMES["stand_in"](frame)
-    found = [(form, answer(form, frame, n), answer(form, stand_in, n)) for form in FORMS for n in (0, 3)]
-    differ = [(inspect.getsource(form), one, other) for form, one, other in found if not alike(one, other)]
+    found = [
+        (form, answer(form, frame, n), answer(form, stand_in, n)) for form in FORMS for n in (0, 3)
+    ]
+    differ = [
+        (inspect.getsource(form), one, other) for form, one, other in found if not alike(one, other)
+    ]
     assert not differ
 
 
@@ -164,7 +177,9 @@ def test_a_series_alone_too(name: str) -> None:
         lambda s, i: s.to_numpy()[i], lambda s, i: s[i : i + 2].tolist(), lambda s, i: s.at[i], lambda s, i: s[N],
     ]  # fmt: skip
     for form in forms:
-        assert alike(answer(form, series, 2), answer(form, NAMES["stand_in"](series), 2)), inspect.getsource(form)
+        assert alike(answer(form, series, 2), answer(form, NAMES["stand_in"](series), 2)), (
+            inspect.getsource(form)
+        )
 
 
 def test_it_reaches_workers_and_its_arrays_stay_as_they_are() -> None:
@@ -237,7 +252,9 @@ class Counted(Held):
         return self.frame.iloc[index]["a"]
 
 
-@pytest.mark.parametrize("kind", [ByName, Whole, Cells, Some, Sliced, Dropped, First, Written, Counted])
+@pytest.mark.parametrize(
+    "kind", [ByName, Whole, Cells, Some, Sliced, Dropped, First, Written, Counted]
+)
 def test_code_runs_as_it_is_or_says_by_hand(tmp_path: Path, kind: type[Held]) -> None:
     dataset = kind()
     case = case_of(tmp_path, main_loop(20, 0.1), loader=DataLoader(dataset, batch_size=2))
@@ -250,5 +267,7 @@ def test_code_runs_as_it_is_or_says_by_hand(tmp_path: Path, kind: type[Held]) ->
         assert type(dataset.frame).__name__ == "Columns"
         assert all(map(alike, before, [dataset[n] for n in range(N)]))
     else:
-        assert code.startswith("# By hand") and all(line.startswith("#") for line in code.splitlines())
+        assert code.startswith("# By hand") and all(
+            line.startswith("#") for line in code.splitlines()
+        )
     assert free_names(compile(code, "<pasted>", "exec", 1024)) <= {"dataset"}  # type: ignore[arg-type]

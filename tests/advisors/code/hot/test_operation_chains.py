@@ -1,4 +1,5 @@
-"""Chains of element-wise operations are told from other code, and torch's own operator is named where there is one."""
+"""Chains of element-wise operations are told from other code, and torch's own operator is named
+where there is one."""
 
 from __future__ import annotations
 
@@ -10,14 +11,25 @@ TANH = "        y = 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.04
 
 
 def source(*lines: str) -> tuple[str, ...]:
-    return ("def __getitem__(self, index):", "        x = self.values[index]", *lines, "        return y")
+    return (
+        "def __getitem__(self, index):",
+        "        x = self.values[index]",
+        *lines,
+        "        return y",
+    )
 
 
 @pytest.mark.parametrize(
     ("lines", "operator"),
     [
         ((TANH,), 'approximate="tanh"'),
-        (("        inner = x + 0.044715 * x.pow(3)", "        y = 0.5 * x * (1 + (0.8 * inner).tanh())"), "tanh"),
+        (
+            (
+                "        inner = x + 0.044715 * x.pow(3)",
+                "        y = 0.5 * x * (1 + (0.8 * inner).tanh())",
+            ),
+            "tanh",
+        ),
         (("        y = x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0)))",), "gelu(x)"),
         (("        y = ((x / 255 - 0.5) / 0.25).clamp(-2, 2) * 1.5",), None),
         (("        y = np.sqrt(np.abs(x - x.mean())) * np.exp(-x) + 1",), None),
@@ -25,8 +37,14 @@ def source(*lines: str) -> tuple[str, ...]:
 )
 def test_a_chain_is_seen(lines: tuple[str, ...], operator: str | None) -> None:
     found = operation_chain(source(*lines))
-    assert found is not None and found.operations >= 4 and found.lines == {line.strip() for line in lines}
-    assert (found.operator is None) is (operator is None) and (operator or "") in (found.operator or "")
+    assert (
+        found is not None
+        and found.operations >= 4
+        and found.lines == {line.strip() for line in lines}
+    )
+    assert (found.operator is None) is (operator is None) and (operator or "") in (
+        found.operator or ""
+    )
     best, worst = found.left
     assert 0 < best < worst < 1
     code = found.code("__getitem__ of Rows")

@@ -80,7 +80,9 @@ class Named(Listed):
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
         path = self.files[index]
-        return torch.from_numpy(np.array(Image.open(path))), int(os.path.basename(path).split(".")[0])
+        return torch.from_numpy(np.array(Image.open(path))), int(
+            os.path.basename(path).split(".")[0]
+        )
 
 
 class Stream(IterableDataset[Any]):
@@ -120,7 +122,9 @@ def plain(dataset: Any, **options: Any) -> DataLoader[Any]:
 
 @pytest.mark.parametrize("backend", ["packed", "lmdb", "arrow"])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_packed_pictures_are_the_pictures(tmp_path: Path, pictures: list[str], backend: Any, workers: int) -> None:
+def test_packed_pictures_are_the_pictures(
+    tmp_path: Path, pictures: list[str], backend: Any, workers: int
+) -> None:
     loader = plain(Pictures(pictures), num_workers=workers)
     code = packed_code(stored_case(tmp_path, loader), backend)
     assert code is not None
@@ -130,7 +134,9 @@ def test_packed_pictures_are_the_pictures(tmp_path: Path, pictures: list[str], b
     assert found.num_workers == workers and found.dataset is not loader.dataset
     assert same_batches(plain(Pictures(pictures)), found)
     assert loader.dataset.files == pictures  # type: ignore[attr-defined]
-    written = {path.name for path in Path(pictures[0]).parent.iterdir()} - {Path(p).name for p in pictures}
+    written = {path.name for path in Path(pictures[0]).parent.iterdir()} - {
+        Path(p).name for p in pictures
+    }
     assert written and all(name.startswith("packed.") for name in written)
 
 
@@ -149,7 +155,9 @@ def test_what_is_packed_is_what_is_read(tmp_path: Path, pictures: list[str]) -> 
 def test_pairs_keep_their_labels_and_open_takes_packed_files(
     tmp_path: Path, pictures: list[str], backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(globals(), "open", open)  # the code replaces it in this module: put back at the end
+    monkeypatch.setitem(
+        globals(), "open", open
+    )  # the code replaces it in this module: put back at the end
     dataset = Labelled([(path, n) for n, path in enumerate(pictures)])
     code = packed_code(stored_case(tmp_path, plain(dataset)), backend)
     assert code is not None
@@ -204,7 +212,9 @@ def test_an_iterable_set_takes_slices(tmp_path: Path, pictures: list[str]) -> No
     assert same_batches(plain(Stream(pictures)), pasted(code, Stream(pictures)))
 
 
-def test_where_a_path_is_more_than_a_file_the_code_says_what_to_write(tmp_path: Path, pictures: list[str]) -> None:
+def test_where_a_path_is_more_than_a_file_the_code_says_what_to_write(
+    tmp_path: Path, pictures: list[str]
+) -> None:
     dataset = Named(pictures)
     code = packed_code(stored_case(tmp_path, plain(dataset)), "packed")
     assert code is not None and "# in Named, where self.files[index] is opened" in code
@@ -212,7 +222,9 @@ def test_where_a_path_is_more_than_a_file_the_code_says_what_to_write(tmp_path: 
     found = pasted(code, dataset)
 
     assert same_batches(plain(dataset), found)
-    assert [file.read() for file in found.dataset.packed_files] == [Path(path).read_bytes() for path in pictures]
+    assert [file.read() for file in found.dataset.packed_files] == [
+        Path(path).read_bytes() for path in pictures
+    ]
 
 
 def test_a_set_that_lists_no_files_is_not_packed(tmp_path: Path) -> None:
@@ -232,7 +244,10 @@ def test_the_map_size_holds_what_is_written(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     values = [rng.bytes(int(n)) for n in rng.integers(1, 9000, 3000)]
     size = map_size(sum(map(len, values)), len(values))
-    with lmdb.open(str(tmp_path / "x.lmdb"), subdir=False, map_size=size) as store, store.begin(write=True) as writing:
+    with (
+        lmdb.open(str(tmp_path / "x.lmdb"), subdir=False, map_size=size) as store,
+        store.begin(write=True) as writing,
+    ):
         for n, value in enumerate(values):
             assert writing.put(b"%012d" % n, value)
 
@@ -256,7 +271,8 @@ def test_stored_samples_are_the_samples(tmp_path: Path, workers: int) -> None:
     for path in paths:
         Path(path).unlink()
     again = pasted(
-        form.code.replace("len(source)", str(COUNT)).replace("list(source[0])", "['x', 'y']"), Archives(paths)
+        form.code.replace("len(source)", str(COUNT)).replace("list(source[0])", "['x', 'y']"),
+        Archives(paths),
     )
     assert torch.equal(next(iter(again))["y"], torch.arange(4))
 
@@ -283,7 +299,9 @@ def test_shards_give_all_samples_once(tmp_path: Path, pictures: list[str]) -> No
     assert sorted(map(str, found.tolist())) == sorted(map(str, expected.tolist()))
 
 
-def test_unshuffled_shards_keep_the_order(tmp_path: Path, pictures: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unshuffled_shards_keep_the_order(
+    tmp_path: Path, pictures: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(globals(), "open", open)
     dataset = Labelled([(path, n) for n, path in enumerate(pictures)])
     code = shards_code(stored_case(tmp_path, plain(dataset)))
@@ -300,7 +318,9 @@ def test_shuffled_shards_are_shuffled_anew_each_epoch(tmp_path: Path, pictures: 
 
     first, second = torch.cat(list(loader)), torch.cat(list(loader))
 
-    assert not torch.equal(first, second) and sorted(map(str, first.tolist())) == sorted(map(str, second.tolist()))
+    assert not torch.equal(first, second) and sorted(map(str, first.tolist())) == sorted(
+        map(str, second.tolist())
+    )
 
 
 class OneFile(Dataset[Any]):
@@ -381,7 +401,9 @@ def one_file(tmp_path: Path, kind: str) -> str:
     elif kind == "db":
         database = sqlite3.connect(path)
         database.execute("CREATE TABLE samples (id INTEGER PRIMARY KEY, raw BLOB)")
-        database.executemany("INSERT INTO samples VALUES (?, ?)", [(n, raw(n)) for n in range(COUNT)])
+        database.executemany(
+            "INSERT INTO samples VALUES (?, ?)", [(n, raw(n)) for n in range(COUNT)]
+        )
         database.commit()
         database.close()
     else:
@@ -406,7 +428,9 @@ def test_a_container_is_opened_once_and_read_alike(
     expected = list(plain(dataset))
     if module is not None:
         real = getattr(module, found.function)
-        monkeypatch.setattr(module, found.function, lambda *args, **more: opened.append(1) or real(*args, **more))
+        monkeypatch.setattr(
+            module, found.function, lambda *args, **more: opened.append(1) or real(*args, **more)
+        )
 
     loader = pasted(kept_code(case, found), dataset)
 
@@ -483,7 +507,11 @@ def test_rechunked_rows_are_the_rows(tmp_path: Path, cls: Any) -> None:
     assert same_batches(plain(dataset), loader)
     with h5py.File(tmp_path / "x-rows.h5") as new:
         assert new["group/rows"].chunks == (1, 6) and new["group/rows"].compression == "gzip"
-        assert new["group/rows"].attrs["unit"] == "m" and new["group/scale"][()] == 2.5 and new.attrs["made"] == 1
+        assert (
+            new["group/rows"].attrs["unit"] == "m"
+            and new["group/scale"][()] == 2.5
+            and new.attrs["made"] == 1
+        )
     for each in (dataset, loader.dataset):
         (each.rows if cls is Rows else each.data).file.close()
 
@@ -555,7 +583,9 @@ def test_names_of_a_run_never_become_code(tmp_path: Path, pictures: list[str]) -
     vars(dataset)["files); import os  #"] = vars(dataset).pop("files")
     vars(dataset)["class"] = pictures
     case = stored_case(tmp_path, DataLoader(range(8), batch_size=4))  # type: ignore[arg-type]
-    seen = stored_case(tmp_path / "b", DataLoader(dataset, batch_size=4, sampler=range(8)), batch=torch.zeros(4))
+    seen = stored_case(
+        tmp_path / "b", DataLoader(dataset, batch_size=4, sampler=range(8)), batch=torch.zeros(4)
+    )
 
     assert packed_code(case, "packed") is None
     assert packed_code(seen, "packed") is None
@@ -599,7 +629,10 @@ def test_a_slow_decoder_is_run_once_where_memory_holds_what_it_makes(
     case = replace(case, system=replace(case.system, mem_available_min_bytes=free))
     decoder = "Pictures.__getitem__ /home/u/patches.py:41 > load site/PIL/ImageFile.py:425"
 
-    found = advice("hot-function", seen(case, (decoder, 160), ("Pictures.__getitem__ /home/u/patches.py:41", 40)))
+    found = advice(
+        "hot-function",
+        seen(case, (decoder, 160), ("Pictures.__getitem__ /home/u/patches.py:41", 40)),
+    )
 
     assert ("loader = DataLoader(" in found.code) == (free == 10**9)
     if free == 10**9:
@@ -608,4 +641,7 @@ def test_a_slow_decoder_is_run_once_where_memory_holds_what_it_makes(
         assert (best, worst) == pytest.approx((2.016 / 5000, 20.096 / 5000), rel=1e-3)
         assert same_batches(plain(Pictures(pictures)), pasted(found.code, Pictures(pictures)))
     else:
-        assert "store(make_pictures, len(dataset)" in found.code and "stored samples take" not in found.evidence
+        assert (
+            "store(make_pictures, len(dataset)" in found.code
+            and "stored samples take" not in found.evidence
+        )

@@ -43,7 +43,10 @@ def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:
     assert found.predicted == Range(1.2, 2.0, 3.2)
     assert found.params == {"batch_size": 16} and "batch_size=16" in found.code
     asked: Any = seen.whatif.asked[0]  # type: ignore[union-attr]
-    assert asked["fetch"] == (pytest.approx(1 + 7 * 0.75), pytest.approx(1 + 7 * 0.95)) and "transfer" not in asked
+    assert (
+        asked["fetch"] == (pytest.approx(1 + 7 * 0.75), pytest.approx(1 + 7 * 0.95))
+        and "transfer" not in asked
+    )
     assert asked["compute"] == (pytest.approx(3.1), 8.0)
     assert asked["collate"] == (pytest.approx(1.21), pytest.approx(4.5))
     assert "samples a second" in found.why
@@ -54,7 +57,11 @@ def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:
     [
         {"size": 8},
         {"fetch_us": 60.0},  # the samples are the work
-        {"fetch_us": 60.0, "num_workers": 2, "pack_ns": lambda n, t, w: (400 if n % 6 < 2 else 4) * US},  # new ones
+        {
+            "fetch_us": 60.0,
+            "num_workers": 2,
+            "pack_ns": lambda n, t, w: (400 if n % 6 < 2 else 4) * US,
+        },  # new ones
         {"compute_ms": 20.0},  # loading is not what limits training
     ],
 )
@@ -63,8 +70,14 @@ def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> 
 
 
 def test_a_device_gets_a_table_of_sizes(tmp_path: Path) -> None:
-    # As much of fetching as of the rest in the program; but the device's short step hardly grows, either.
-    columns = {"compute_device_ns": 100 * US, "stall_ns": 10 * US, "fetch_us": 45.0, "collate_us": 25.0}
+    # As much of fetching as of the rest in the program; but the device's short step hardly grows,
+    # either.
+    columns = {
+        "compute_device_ns": 100 * US,
+        "stall_ns": 10 * US,
+        "fetch_us": 45.0,
+        "collate_us": 25.0,
+    }
     seen = case(tmp_path, process={"device": "cuda:0"}, **columns)
     seen = replace(seen, loader=replace(seen.loader, config={**seen.config, "dataset_len": 20_000}))
 
@@ -74,11 +87,14 @@ def test_a_device_gets_a_table_of_sizes(tmp_path: Path) -> None:
     table = {name: value for name, value in found.evidence.items() if name.startswith("batches of")}
     assert list(table) == [f"batches of {size}" for size in (2, 4, 8, 16, 32)]
     # 10,000 batches at 100 a second; a quarter as fast, four times as large batches take as long.
-    assert table["batches of 2"].startswith("1 min 40 s an epoch") and table["batches of 8"].startswith(
-        "1 min 40 s an epoch"
-    )
+    assert table["batches of 2"].startswith("1 min 40 s an epoch") and table[
+        "batches of 8"
+    ].startswith("1 min 40 s an epoch")
     whatif: Any = seen.whatif
-    assert whatif.asked[1]["compute"] == (pytest.approx(1.02), pytest.approx(1.5))  # after that of the advice
+    assert whatif.asked[1]["compute"] == (
+        pytest.approx(1.02),
+        pytest.approx(1.5),
+    )  # after that of the advice
 
 
 def test_a_device_without_events_cannot_be_judged(tmp_path: Path) -> None:

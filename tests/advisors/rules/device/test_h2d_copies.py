@@ -22,9 +22,18 @@ def case(tmp_path: Path, device: str | None = "cuda:0", pin: bool = True, **colu
         "h2d_ns": 800 * US, "h2d_host_ns": 300 * US, "h2d_copies": 2, "h2d_bytes": 4_000_000, "h2d_pinned": 2,
         "h2d_blocking": 0, **columns,
     }  # fmt: skip
-    rows, epochs = rows_of(wait_ms=1.0, compute_ms=4.0, **{k: v for k, v in told.items() if v is not None})
+    rows, epochs = rows_of(
+        wait_ms=1.0, compute_ms=4.0, **{k: v for k, v in told.items() if v is not None}
+    )
     whatif = FakeWhatIf()
-    return case_of(tmp_path, rows, epochs=epochs, process={"device": device}, config={"pin_memory": pin}, whatif=whatif)
+    return case_of(
+        tmp_path,
+        rows,
+        epochs=epochs,
+        process={"device": device},
+        config={"pin_memory": pin},
+        whatif=whatif,
+    )
 
 
 def asked(case: Case) -> Any:
@@ -45,7 +54,9 @@ def test_many_small_copies_are_packed(tmp_path: Path) -> None:
     exec(found.code, scope)
     batch = {"x": torch.randn(3, 2), "y": torch.arange(4), "z": torch.randn(5)}
     moved = scope["to_device"](batch, "cpu")
-    assert moved.keys() == batch.keys() and all(torch.equal(moved[key], batch[key]) for key in batch)
+    assert moved.keys() == batch.keys() and all(
+        torch.equal(moved[key], batch[key]) for key in batch
+    )
 
 
 def test_the_lines_that_copy_are_named(tmp_path: Path) -> None:
@@ -82,11 +93,16 @@ def test_pinning_without_effect_is_named(tmp_path: Path) -> None:
         ({"device": None}, {"h2d_blocking": 2}),
         ({}, {}),  # pinned and not blocking
         ({"pin": False}, {"h2d_blocking": 2, "h2d_pinned": 0}),  # what pin-memory speaks of
-        ({}, {"h2d_blocking": 2, "h2d_ns": 100 * US, "h2d_host_ns": 10 * US}),  # a small part of the step
+        (
+            {},
+            {"h2d_blocking": 2, "h2d_ns": 100 * US, "h2d_host_ns": 10 * US},
+        ),  # a small part of the step
         ({}, {"h2d_copies": 40, "h2d_bytes": 40_000_000, "h2d_pinned": 40}),  # many, but large
     ],
 )
-def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any], columns: dict[str, Any]) -> None:
+def test_it_is_silent_one_step_away(
+    tmp_path: Path, options: dict[str, Any], columns: dict[str, Any]
+) -> None:
     assert outcomes(NAME, case(tmp_path, **options, **columns)) == []
 
 

@@ -74,7 +74,9 @@ def test_on_a_device_the_copy_shrinks_too(tmp_path: Path) -> None:
 
 
 def test_the_users_collate_function_stays_in_use(tmp_path: Path) -> None:
-    found = advice(NAME, case(tmp_path, leaf(path="['image']"), config={"collate_fn": "train.join"}))
+    found = advice(
+        NAME, case(tmp_path, leaf(path="['image']"), config={"collate_fn": "train.join"})
+    )
 
     assert "batch = join(samples)" in found.code and "batch['image']" in found.code
 
@@ -91,12 +93,17 @@ def test_the_users_collate_function_stays_in_use(tmp_path: Path) -> None:
         (leaf(), {"workers": 0}),  # nothing is handed over or copied
     ],
 )
-def test_it_is_silent_one_step_away(tmp_path: Path, pictures: dict[str, Any], options: dict[str, Any]) -> None:
+def test_it_is_silent_one_step_away(
+    tmp_path: Path, pictures: dict[str, Any], options: dict[str, Any]
+) -> None:
     assert outcomes(NAME, case(tmp_path, pictures, **options)) == []
 
 
 def test_floats_made_by_the_data_set_are_left_out_there(tmp_path: Path) -> None:
-    source = ("def __getitem__(self, index):", "    return self.pictures[index].float() / 255, self.labels[index]")
+    source = (
+        "def __getitem__(self, index):",
+        "    return self.pictures[index].float() / 255, self.labels[index]",
+    )
     seen = case(tmp_path, leaf(), getitem=source)
 
     found = advice(NAME, seen)

@@ -26,12 +26,20 @@ def case(tmp_path: Path, *waits: Wait, looked_at: bool = True) -> Case:
 
 
 def test_the_line_is_named_with_what_it_waits(tmp_path: Path) -> None:
-    seen = case(tmp_path, Wait("__float__", "train.py:50", None, 1.0, 1e6), ITEM, altered(ITEM, a_step=0.125))
+    seen = case(
+        tmp_path,
+        Wait("__float__", "train.py:50", None, 1.0, 1e6),
+        ITEM,
+        altered(ITEM, a_step=0.125),
+    )
 
     found = advice(NAME, seen)
 
     assert found.title == "Do not wait for the device in each step (train.py:41)"
-    assert found.why.startswith("`total += loss.item()` at train.py:41") and "4.00 ms a step" in found.why
+    assert (
+        found.why.startswith("`total += loss.item()` at train.py:41")
+        and "4.00 ms a step" in found.why
+    )
     assert found.evidence["train.py:50"] == "1.00 ms in float()"
     assert seen.whatif.asked == [{"synchronous": False}]  # type: ignore[union-attr]
 

@@ -1,4 +1,5 @@
-"""pin-memory: on for pageable copies and for unpacking, off where it costs more, nothing without a device."""
+"""pin-memory: on for pageable copies and for unpacking, off where it costs more, nothing without a
+device."""
 
 from __future__ import annotations
 
@@ -8,7 +9,16 @@ from typing import Any
 import pytest
 
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, unmeasured, workers_config
+from rule_cases import (
+    FakeWhatIf,
+    advice,
+    arguments,
+    case_of,
+    outcomes,
+    rejection,
+    unmeasured,
+    workers_config,
+)
 from rule_rows import worker_loop
 
 NAME = "pin-memory"
@@ -16,9 +26,20 @@ MS = 1_000_000
 
 
 def device_case(
-    path: Path, pin: bool = False, wait_ms: float = 5.0, device: str | None = "cuda:0", **columns: Any
+    path: Path,
+    pin: bool = False,
+    wait_ms: float = 5.0,
+    device: str | None = "cuda:0",
+    **columns: Any,
 ) -> Case:
-    told = {"bytes": 38_000_000, "h2d_ns": 2 * MS, "h2d_bytes": 38_000_000, "h2d_copies": 2, "h2d_pinned": 0, **columns}
+    told = {
+        "bytes": 38_000_000,
+        "h2d_ns": 2 * MS,
+        "h2d_bytes": 38_000_000,
+        "h2d_copies": 2,
+        "h2d_pinned": 0,
+        **columns,
+    }
     rows = worker_loop(100, wait_ms=wait_ms, compute_ms=10.0, **told)
     return case_of(path, rows, whatif=FakeWhatIf(1.2), process={"device": device},
                    config=workers_config(2, pin_memory=pin))  # fmt: skip
@@ -57,7 +78,9 @@ def test_off_where_pinning_is_waited_for(tmp_path: Path) -> None:
     case = device_case(tmp_path, pin=True, pin_ns=4 * MS, h2d_ns=MS)
     found = advice(NAME, case)
     assert found.params == {"pin_memory": False}
-    assert "pin_memory" not in arguments(found.code) or arguments(found.code)["pin_memory"] == "False"
+    assert (
+        "pin_memory" not in arguments(found.code) or arguments(found.code)["pin_memory"] == "False"
+    )
 
 
 def test_kept_on_where_it_is_not_waited_for(tmp_path: Path) -> None:

@@ -56,7 +56,9 @@ class Pictures(Points):
 
 LEAVES = {
     "structure": "list",
-    "leaves": [{"path": f"[{n}]", "kind": "tensor", "dtype": "float32", "shape": [100]} for n in (0, 1)],
+    "leaves": [
+        {"path": f"[{n}]", "kind": "tensor", "dtype": "float32", "shape": [100]} for n in (0, 1)
+    ],
 }
 
 
@@ -73,10 +75,20 @@ def case(
         collate_cpu_ns=collate, **(columns or {}),
     )  # fmt: skip
     config = {"dataset_len": 6000 if whatif is None else None}
-    return case_of(tmp_path, rows, epochs=epochs, loader=loader, whatif=whatif, config=config, inspection=LEAVES)
+    return case_of(
+        tmp_path,
+        rows,
+        epochs=epochs,
+        loader=loader,
+        whatif=whatif,
+        config=config,
+        inspection=LEAVES,
+    )
 
 
-@pytest.mark.parametrize("dataset", [Points(), TensorDataset(torch.randn(N, 5)), Subset(Points(), range(N))])
+@pytest.mark.parametrize(
+    "dataset", [Points(), TensorDataset(torch.randn(N, 5)), Subset(Points(), range(N))]
+)
 def test_it_speaks_where_samples_are_looked_up_one_by_one(tmp_path: Path, dataset: Any) -> None:
     whatif = FakeWhatIf()
 
@@ -122,7 +134,10 @@ def test_workers_are_let_go_where_they_only_hand_over(tmp_path: Path) -> None:
     ("dataset", "options"),
     [
         (Whole(), {}),  # it has __getitems__
-        (Points(), {"compute_ms": 5.0, "collate_us": 0.0, "sample_us": 0.01}),  # waiting is not for making batches
+        (
+            Points(),
+            {"compute_ms": 5.0, "collate_us": 0.0, "sample_us": 0.01},
+        ),  # waiting is not for making batches
         (Points(), {"sample_us": 300.0}),  # neither looked up nor decoded
         (Summed(), {"sample_us": 60.0}),  # no array look-up, and not that cheap
         (Points(), {"batch_size": None, "shuffle": False}),  # whole batches already

@@ -16,14 +16,20 @@ from stack_cases import seen
 
 NAME = "collate"
 
-FROM_LIST = ["def join(samples):", "    xs = [x for x, _ in samples]", "    return torch.tensor(xs)"]
+FROM_LIST = [
+    "def join(samples):",
+    "    xs = [x for x, _ in samples]",
+    "    return torch.tensor(xs)",
+]
 LOOP = ["def join(samples):", "    out = torch.zeros(8, 9)", "    for i, s in enumerate(samples):",
         "        for j, v in enumerate(s):", "            out[i, j] = v", "    return out"]  # fmt: skip
 PADS = ["def join(samples):", "    return pad_sequence(samples, batch_first=True)"]
 PLAIN = ["def join(samples):", "    return torch.stack(samples)"]
 
 
-def slow_case(path: Path, source: list[str], leaves: Any = (), workers: int = 0, collate_ms: float = 8.0) -> Case:
+def slow_case(
+    path: Path, source: list[str], leaves: Any = (), workers: int = 0, collate_ms: float = 8.0
+) -> Case:
     if workers:
         rows = worker_loop(100, wait_ms=9.0, compute_ms=1.0, fetch_ms=4.0, collate_ms=collate_ms)
     else:
@@ -55,12 +61,22 @@ def test_a_chain_of_operations(tmp_path: Path) -> None:
         "    x = ((x / 255 - 0.5) / 0.25).clamp(-2, 2) * 1.5",
     ]
     found = advice(NAME, slow_case(tmp_path, [*source, "    return x"]))
-    assert "fused" in found.title and "torch.compile" in found.code and found.code.startswith("# By hand: in join")
+    assert (
+        "fused" in found.title
+        and "torch.compile" in found.code
+        and found.code.startswith("# By hand: in join")
+    )
 
 
 @pytest.mark.parametrize(("share", "fires"), [(0.4, True), (0.1, False)])
 def test_padding(tmp_path: Path, share: float, fires: bool) -> None:
-    leaf = {"path": "", "kind": "tensor", "dtype": "torch.float32", "nbytes": 1000, "padding_share": share}
+    leaf = {
+        "path": "",
+        "kind": "tensor",
+        "dtype": "torch.float32",
+        "nbytes": 1000,
+        "padding_share": share,
+    }
     case = slow_case(tmp_path, PADS, [leaf])
     if not fires:
         assert unmeasured(NAME, case)
@@ -74,7 +90,10 @@ def test_padding(tmp_path: Path, share: float, fires: bool) -> None:
     ("leaves", "samples"),
     [
         ([("[0]", "torch.float32"), ("[1]", "torch.int64")], [(np.ones(3, np.float32), 1)] * 4),
-        ([("['x']", "torch.float32"), ("['y']", "torch.int64")], [{"x": np.ones(3, np.float32), "y": 2}] * 4),
+        (
+            [("['x']", "torch.float32"), ("['y']", "torch.int64")],
+            [{"x": np.ones(3, np.float32), "y": 2}] * 4,
+        ),
         ([("", "torch.float32")], [np.ones(3, np.float32)] * 4),
         ([], [(np.ones(3, np.float32), 1)] * 4),
     ],
@@ -87,7 +106,9 @@ def test_the_code_runs_on_samples_of_that_kind(tmp_path: Path, leaves: Any, samp
     batch = next(iter(space["loader"]))
     wanted = torch.utils.data.default_collate(samples)
     if isinstance(wanted, dict):
-        assert batch.keys() == wanted.keys() and all(torch.equal(batch[key], wanted[key]) for key in wanted)
+        assert batch.keys() == wanted.keys() and all(
+            torch.equal(batch[key], wanted[key]) for key in wanted
+        )
     elif isinstance(wanted, list):
         assert all(torch.equal(a, b) for a, b in zip(batch, wanted, strict=True))
     else:
@@ -95,13 +116,21 @@ def test_the_code_runs_on_samples_of_that_kind(tmp_path: Path, leaves: Any, samp
 
 
 def test_the_buckets_cover_every_sample_once(tmp_path: Path) -> None:
-    leaf = {"path": "", "kind": "tensor", "dtype": "torch.float32", "nbytes": 1000, "padding_share": 0.5}
+    leaf = {
+        "path": "",
+        "kind": "tensor",
+        "dtype": "torch.float32",
+        "nbytes": 1000,
+        "padding_share": 0.5,
+    }
     code = advice(NAME, slow_case(tmp_path, PADS, [leaf])).code
     data = [(torch.zeros(n % 17 + 1), 0) for n in range(103)]
     space: dict[str, Any] = {"dataset": data, "join": lambda samples: [len(x) for x, _ in samples]}
     exec(code, space)
     batches = list(space["loader"])
-    assert sorted(length for batch in batches for length in batch) == sorted(len(x) for x, _ in data)
+    assert sorted(length for batch in batches for length in batch) == sorted(
+        len(x) for x, _ in data
+    )
     assert len(batches) == len(space["loader"]) == 26
 
 
@@ -121,7 +150,10 @@ def test_no_guess_without_a_cause(tmp_path: Path, source: list[str]) -> None:
 
 
 def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
-    stacks = (("join /home/u/train.py:8 > einsum site/opt_einsum/x.py:3", 80), ("join /home/u/train.py:9", 20))
+    stacks = (
+        ("join /home/u/train.py:8 > einsum site/opt_einsum/x.py:3", 80),
+        ("join /home/u/train.py:9", 20),
+    )
     said = unmeasured(NAME, seen(slow_case(tmp_path, PLAIN), *stacks, stage="collate"))
     assert "80 % of it is opt_einsum's einsum at train.py:8" in said
 

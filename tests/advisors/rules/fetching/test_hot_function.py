@@ -75,13 +75,17 @@ class Computing(Frame):
         return np.linalg.svd(np.random.rand(30, 30))
 
 
-def case(tmp_path: Path, dataset: Any, sample_us: float = 100.0, idle: float = 0.02, **options: Any) -> Case:
+def case(
+    tmp_path: Path, dataset: Any, sample_us: float = 100.0, idle: float = 0.02, **options: Any
+) -> Case:
     fetch = round(sample_us * 4 * US)
     rows, epochs = rows_of(
         wait_ms=fetch / 1e6 + 0.05, compute_ms=options.pop("compute_ms", 0.1), fetch_ns=fetch, collate_ns=10 * US,
         samples=4, fetch_cpu_ns=round(fetch * (1 - idle)),
     )  # fmt: skip
-    made = case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(dataset, batch_size=4), **options)
+    made = case_of(
+        tmp_path, rows, epochs=epochs, loader=DataLoader(dataset, batch_size=4), **options
+    )
     return made
 
 

@@ -1,4 +1,5 @@
-"""hot-function with stacks: each known function is named with its share, and nothing one step away from it."""
+"""hot-function with stacks: each known function is named with its share, and nothing one step away
+from it."""
 
 from __future__ import annotations
 
@@ -62,7 +63,11 @@ def case(
             fetch_cpu_ns=round(fetch * (1 - idle)),
         )  # fmt: skip
         _MADE[key] = case_of(
-            tmp_path, rows, epochs=epochs, loader=DataLoader(dataset or Plain(), batch_size=4), **options
+            tmp_path,
+            rows,
+            epochs=epochs,
+            loader=DataLoader(dataset or Plain(), batch_size=4),
+            **options,
         )
     return replace(_MADE[key], whatif=cast("Any", whatif or FakeWhatIf()))
 
@@ -70,12 +75,14 @@ def case(
 # Kind → (frames below __getitem__, words of the advice, a like call that is not it).
 SEEN = {
     "picture": (PIL, "PIL's decoder", "Image.crop site/PIL/Image.py:1200"),
-    "resize": ("Image.resize site/PIL/Image.py:2440", "esizing", "Image.rotate site/PIL/Image.py:2500"),
+    "resize": ("Image.resize site/PIL/Image.py:2440", "esizing", "Image.rotate "
+    "site/PIL/Image.py:2500"),
     "transforms": ("to_tensor site/torchvision/transforms/functional.py:100", "torchvision",
                    "read_file site/torchvision/io/image.py:10"),
     "ply": ("PlyData.read site/plyfile.py:300", "plyfile", "read site/meshio/ply.py:3"),
     "csv": ("DictReader.__next__ std/csv.py:111", "csv", f"Reader.__next__ {OWN}:90"),
-    "loadtxt": ("loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read site/numpy/lib/_npyio_impl.py:1035", "loadtxt",
+    "loadtxt": ("loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read "
+    "site/numpy/lib/_npyio_impl.py:1035", "loadtxt",
                 "savetxt site/numpy/other.py:1384"),
     "read_csv": ("read_csv site/pandas/io/parsers/readers.py:1866", "read_csv",
                  "merge site/pandas/core/reshape/x.py:1"),
@@ -83,28 +90,34 @@ SEEN = {
              "DataFrame.sum site/pandas/core/frame.py:1"),
     "json": ("loads std/json/__init__.py:346 > JSONDecoder.raw_decode std/json/decoder.py:353", "json",
              "loads site/ujson_like/x.py:3"),
-    "literal": ("literal_eval std/ast.py:64 > parse std/ast.py:50", "literal_eval", "format std/string.py:50"),
+    "literal": ("literal_eval std/ast.py:64 > parse std/ast.py:50", "literal_eval", "format "
+    "std/string.py:50"),
     "yaml": ("safe_load site/yaml/__init__.py:125", "YAML", "load site/tomli/x.py:3"),
     "xml": ("XML std/xml/etree/ElementTree.py:1338", "XML", "escape std/html/__init__.py:3"),
-    "npz": ("NpzFile.__getitem__ site/numpy/lib/_npyio_impl.py:257 > ZipExtFile.read std/zipfile.py:955", "npz",
+    "npz": ("NpzFile.__getitem__ site/numpy/lib/_npyio_impl.py:257 > ZipExtFile.read "
+    "std/zipfile.py:955", "npz",
             "dot site/numpy/linalg/x.py:3"),
     "npy": ("load site/numpy/lib/_npyio_impl.py:456 > read_array site/numpy/lib/_format_impl.py:8"
             " > literal_eval std/ast.py:64", ".npy", "pad site/numpy/lib/_arraypad_impl.py:4"),
     "compressed": ("decompress std/gzip.py:606", "gzip", "b64decode std/base64.py:80"),
     "pickle": ("load site/joblib/numpy_pickle.py:600", "pickle", "run site/threadpoolctl.py:1"),
     "listing": ("glob std/glob.py:28 > iglob std/glob.py:40", "folder", "join std/posixpath.py:71"),
-    "torch-load": ("load site/torch/serialization.py:1601", "torch.load", "load site/torch/hub.py:1"),
+    "torch-load": ("load site/torch/serialization.py:1601", "torch.load", "load "
+    "site/torch/hub.py:1"),
     "h5-open": ("File.__init__ site/h5py/_hl/files.py:500 > make_fid site/h5py/_hl/files.py:230", "Keep the HDF5",
                 "open site/lmdb/cffi.py:3"),
     "h5": ("Dataset.__getitem__ site/h5py/_hl/dataset.py:872", "HDF5", "get site/lmdb/cffi.py:3"),
     "zarr": ("Array.__getitem__ site/zarr/core.py:800", "zarr", "get site/lmdb/cffi.py:3"),
-    "hf": ("Dataset.__getitem__ site/datasets/arrow_dataset.py:3161", "Hugging Face", "get site/lmdb/cffi.py:3"),
+    "hf": ("Dataset.__getitem__ site/datasets/arrow_dataset.py:3161", "Hugging Face", "get "
+    "site/lmdb/cffi.py:3"),
     "tokens": ("PreTrainedTokenizer.encode site/transformers/tokenization_utils_base.py:2", "okenis",
                "get site/lmdb/cffi.py:3"),
     "re": ("findall std/re/__init__.py:216", "regular expression", "wrap std/textwrap.py:1"),
-    "sound": ("resample_poly site/scipy/signal/_signaltools.py:3800", "esampl", "solve site/scipy/linalg/_basic.py:2"),
+    "sound": ("resample_poly site/scipy/signal/_signaltools.py:3800", "esampl", "solve "
+    "site/scipy/linalg/_basic.py:2"),
     "deepcopy": ("deepcopy std/copy.py:146", "deepcopy", "reduce std/functools.py:1"),
-    "generator": ("Generator.__init__ site/numpy/random/_x.py:1", "generator", "shuffle std/random.py:1"),
+    "generator": ("Generator.__init__ site/numpy/random/_x.py:1", "generator", "shuffle "
+    "std/random.py:1"),
     "lock": ("Semaphore.acquire std/threading.py:468", "lock", "Thread.start std/threading.py:960"),
 }  # fmt: skip
 
@@ -114,10 +127,18 @@ def test_a_known_function_is_named_with_its_share(tmp_path: Path, key: str) -> N
     frames, word, _ = SEEN[key]
     whatif = FakeWhatIf()
 
-    found = advice(NAME, seen(case(tmp_path, whatif=whatif), (f"{GETITEM} > {frames}", 160), (GETITEM, 40)))
+    found = advice(
+        NAME, seen(case(tmp_path, whatif=whatif), (f"{GETITEM} > {frames}", 160), (GETITEM, 40))
+    )
 
-    assert word in f"{found.title} {found.why}" and "80 % of fetch, called from patches.py:41" in found.why
-    assert found.evidence["part of fetch"].startswith("80 %") and "200 stack samples" in found.evidence["seen in"]
+    assert (
+        word in f"{found.title} {found.why}"
+        and "80 % of fetch, called from patches.py:41" in found.why
+    )
+    assert (
+        found.evidence["part of fetch"].startswith("80 %")
+        and "200 stack samples" in found.evidence["seen in"]
+    )
     best, worst = whatif.asked[-1]["fetch"]
     family = next(f for f in FUNCTION_KINDS if f.key == key)
     # At best all that may go with it goes; at worst only the lower bound of its own share.
@@ -138,7 +159,11 @@ def test_what_is_only_like_it_is_named_but_not_advised_on(tmp_path: Path, key: s
 TEXTS = {
     "csv": ("for row in csv.reader(file):", "csv", "for row in reader_of(file):"),
     "json": ("record = json.loads(text)", "json", "record = parsed(text)"),
-    "compressed": ("raw = zlib.decompress(self.blobs[index])", "zlib", "raw = zlib.crc32(self.blobs[index])"),
+    "compressed": (
+        "raw = zlib.decompress(self.blobs[index])",
+        "zlib",
+        "raw = zlib.crc32(self.blobs[index])",
+    ),
     "pickle": ("points = pickle.loads(blob)", "pickle", "points = pickle.dumps(blob)"),
     "cv2": ("image = cv2.imread(self.paths[index])", "OpenCV", "image = cv2.blur(image)"),
     "listing": ("names = sorted(os.listdir(self.folder))", "folder", "names = sorted(self.names)"),
@@ -146,7 +171,11 @@ TEXTS = {
     "tokens": ("ids = self.tokenizer(text)", "okenis", "ids = self.lookup(text)"),
     "re": ("words = re.findall(PATTERN, text)", "regular expression", "words = text.split()"),
     "generator": ("rng = np.random.default_rng(index)", "generator", "x = rng.normal(size=8)"),
-    "deepcopy": ("sample = copy.deepcopy(self.template)", "deepcopy", "sample = dict(self.template)"),
+    "deepcopy": (
+        "sample = copy.deepcopy(self.template)",
+        "deepcopy",
+        "sample = dict(self.template)",
+    ),
     "lock": ("with self.lock:", "lock", "with self.clock():"),
     "elements": ("total += signal[n].item()", "element", "total += signal.sum()"),
 }
@@ -158,7 +187,10 @@ def test_compiled_code_is_known_by_the_line_that_calls_it(tmp_path: Path, key: s
 
     found = advice(NAME, seen(case(tmp_path, Tensors()), (GETITEM, 100), text=text))
 
-    assert word in f"{found.title} {found.why}" and "100 % of fetch, called from patches.py:41" in found.why
+    assert (
+        word in f"{found.title} {found.why}"
+        and "100 % of fetch, called from patches.py:41" in found.why
+    )
     assert text in found.code
 
 
@@ -208,12 +240,21 @@ def test_elements_are_known_by_the_source_in_any_form(tmp_path: Path) -> None:
 
 def test_few_samples_that_name_nothing_known_leave_the_word_to_the_source(tmp_path: Path) -> None:
     stacks = (f"{GETITEM} > clamp site/torch/functional.py:1", 14)
-    assert "element by element" in advice(NAME, seen(case(tmp_path, Chained(), 12.0), stacks, text="other")).title
+    assert (
+        "element by element"
+        in advice(NAME, seen(case(tmp_path, Chained(), 12.0), stacks, text="other")).title
+    )
 
 
-@pytest.mark.parametrize(("calls", "low", "high"), [("V", 0.04, 0.12), ("min(max(V, 1.0), 2.0)", 0.14, 0.42)])
+@pytest.mark.parametrize(
+    ("calls", "low", "high"), [("V", 0.04, 0.12), ("min(max(V, 1.0), 2.0)", 0.14, 0.42)]
+)
 def test_the_loop_over_a_list_is_left(calls: str, low: float, high: float) -> None:
-    source = ("def __getitem__(self, index):", "    row = self.values[index]", "    return [Y for x in row]")
+    source = (
+        "def __getitem__(self, index):",
+        "    row = self.values[index]",
+        "    return [Y for x in row]",
+    )
     values = Attribute("values", "tensor", "torch.Tensor", shape=(600, 100), dtype="torch.float32")
     text = tuple(line.replace("Y", calls.replace("V", "float(x)")) for line in source)
     part = Part("Data", "Data", getitem=text, attributes=(values,))
@@ -230,13 +271,19 @@ class Gelu(Tensors):
 @pytest.mark.parametrize(
     "text", ["return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))", "other(x)"]
 )
-def test_a_chain_of_operations_is_advised_on_where_it_takes_the_time(tmp_path: Path, text: str) -> None:
+def test_a_chain_of_operations_is_advised_on_where_it_takes_the_time(
+    tmp_path: Path, text: str
+) -> None:
     made = seen(case(tmp_path, Gelu()), (GETITEM, 100), text=text)
     if text == "other(x)":
         unmeasured(NAME, made)
         return
     found = advice(NAME, made)
-    assert "fused" in found.title and "gelu(x, approximate" in found.code and found.code.startswith("# By hand")
+    assert (
+        "fused" in found.title
+        and "gelu(x, approximate" in found.code
+        and found.code.startswith("# By hand")
+    )
 
 
 def test_elements_of_what_is_no_tensor_are_not_advised_on(tmp_path: Path) -> None:
@@ -270,13 +317,19 @@ def test_jpeg_that_is_made_small_afterwards_is_stored_small(tmp_path: Path) -> N
     small = advice(NAME, seen(case(tmp_path / "a"), *stacks))
     whole = advice(NAME, seen(case(tmp_path / "b"), *stacks[:2]))
 
-    assert "size that is used" in small.title and "draft" in small.code and "faster decoder" in whole.title
+    assert (
+        "size that is used" in small.title
+        and "draft" in small.code
+        and "faster decoder" in whole.title
+    )
 
 
 def test_decoding_inside_a_resize_is_decoding(tmp_path: Path) -> None:
     lazily = f"{GETITEM} > Image.resize site/PIL/Image.py:2440"
 
-    found = advice(NAME, seen(case(tmp_path, Listed(".png")), (f"{lazily} > {PIL}", 90), (lazily, 10)))
+    found = advice(
+        NAME, seen(case(tmp_path, Listed(".png")), (f"{lazily} > {PIL}", 90), (lazily, 10))
+    )
 
     assert "PNG decoder takes 90 % of fetch" in found.why
 
@@ -284,7 +337,9 @@ def test_decoding_inside_a_resize_is_decoding(tmp_path: Path) -> None:
 def test_a_wrapper_counts_only_what_nothing_else_explains(tmp_path: Path) -> None:
     table = f"{GETITEM} > Dataset.__getitem__ site/datasets/arrow_dataset.py:3161"
 
-    found = advice(NAME, seen(case(tmp_path, Listed(".png")), (f"{table} > {PIL}", 70), (table, 30)))
+    found = advice(
+        NAME, seen(case(tmp_path, Listed(".png")), (f"{table} > {PIL}", 70), (table, 30))
+    )
 
     assert "PNG decoder takes 70 % of fetch" in found.why
 
@@ -296,7 +351,10 @@ def test_what_a_known_function_calls_is_its_own(tmp_path: Path) -> None:
 
 
 def test_the_source_names_it_where_no_line_is_known(tmp_path: Path) -> None:
-    plain = case(tmp_path, inspection={"dataset": {"type": "t.P", "name": "P", "names": ["zlib", "decompress"]}})
+    plain = case(
+        tmp_path,
+        inspection={"dataset": {"type": "t.P", "name": "P", "names": ["zlib", "decompress"]}},
+    )
 
     assert "zlib" in advice(NAME, seen(plain, (GETITEM, 100))).why
 
@@ -304,18 +362,24 @@ def test_the_source_names_it_where_no_line_is_known(tmp_path: Path) -> None:
 def test_an_own_function_is_named_with_its_hottest_line_and_a_bound(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
     inner = f"{GETITEM} > smoothed {OWN}"
-    made = seen(case(tmp_path, whatif=whatif), (f"{inner}:12", 30), (f"{inner}:13", 65), (GETITEM, 5))
+    made = seen(
+        case(tmp_path, whatif=whatif), (f"{inner}:12", 30), (f"{inner}:13", 65), (GETITEM, 5)
+    )
 
     reason = unmeasured(NAME, made)
 
     assert "smoothed takes 95 % of fetch (89 to 98 %), most of it at patches.py:13" in reason
-    assert "×2.0 as fast" in reason and whatif.asked[-1]["fetch"] == pytest.approx(1 - 0.978, abs=1e-3)
+    assert "×2.0 as fast" in reason and whatif.asked[-1]["fetch"] == pytest.approx(
+        1 - 0.978, abs=1e-3
+    )
 
 
 def test_a_librarys_function_is_named_by_how_it_is_called(tmp_path: Path) -> None:
     deep = f"{GETITEM} > solve site/scipy/linalg/_basic.py:200 > inner site/scipy/linalg/x.py:3"
 
-    assert "scipy's solve takes 90 %" in unmeasured(NAME, seen(case(tmp_path), (deep, 90), (GETITEM, 10)))
+    assert "scipy's solve takes 90 %" in unmeasured(
+        NAME, seen(case(tmp_path), (deep, 90), (GETITEM, 10))
+    )
 
 
 def test_where_nothing_stands_out_that_is_said(tmp_path: Path) -> None:
@@ -326,22 +390,30 @@ def test_where_nothing_stands_out_that_is_said(tmp_path: Path) -> None:
     assert "no function stands out" in reason and "10 %" in reason
 
 
-@pytest.mark.parametrize("frames", ["request site/urllib3/x.py:3", "SSLSocket.read std/ssl.py:1", "get std/queue.py:1"])
+@pytest.mark.parametrize(
+    "frames", ["request site/urllib3/x.py:3", "SSLSocket.read std/ssl.py:1", "get std/queue.py:1"]
+)
 def test_waiting_is_no_work(tmp_path: Path, frames: str) -> None:
-    reason = unmeasured(NAME, seen(case(tmp_path, idle=0.9), (f"{GETITEM} > {frames}", 90), (GETITEM, 10)))
+    reason = unmeasured(
+        NAME, seen(case(tmp_path, idle=0.9), (f"{GETITEM} > {frames}", 90), (GETITEM, 10))
+    )
 
     assert "more workers" in reason and "90 % of fetch" in reason
 
 
 def test_sleep_is_waiting(tmp_path: Path) -> None:
-    assert "more workers" in unmeasured(NAME, seen(case(tmp_path), (GETITEM, 90), text="time.sleep(0.001)"))
+    assert "more workers" in unmeasured(
+        NAME, seen(case(tmp_path), (GETITEM, 90), text="time.sleep(0.001)")
+    )
 
 
 def test_a_gain_that_cannot_be_is_advised_against(tmp_path: Path) -> None:
     whatif = FakeWhatIf(Range(1.0, 1.01, 1.02))
     made = case(tmp_path, whatif=whatif)
 
-    found = rejection(NAME, seen(made, (f"{GETITEM} > deepcopy std/copy.py:146", 50), (GETITEM, 50)))
+    found = rejection(
+        NAME, seen(made, (f"{GETITEM} > deepcopy std/copy.py:146", 50), (GETITEM, 50))
+    )
 
     assert "not worth it" in found.title and "×1.01" in found.why
 
@@ -389,7 +461,9 @@ def test_what_is_hardly_waited_for_is_advised_on_only_if_that_gains(tmp_path: Pa
     stacks = (f"{GETITEM} > deepcopy std/copy.py:146", 100)
 
     gains = advice(NAME, seen(case(tmp_path, more_ms=80.0), stacks))
-    none = rejection(NAME, seen(case(tmp_path, more_ms=80.0, whatif=FakeWhatIf(Range(1.0, 1.1, 1.2))), stacks))
+    none = rejection(
+        NAME, seen(case(tmp_path, more_ms=80.0, whatif=FakeWhatIf(Range(1.0, 1.1, 1.2))), stacks)
+    )
 
     assert "deepcopy" in gains.why and "only 9.1 % of what the loop waits for" in none.why
 
@@ -397,16 +471,22 @@ def test_what_is_hardly_waited_for_is_advised_on_only_if_that_gains(tmp_path: Pa
 def test_few_samples_prove_nothing(tmp_path: Path) -> None:
     copies = f"{GETITEM} > deepcopy std/copy.py:146"
 
-    assert "9 stack samples of fetch are too few to tell" in unmeasured(NAME, seen(case(tmp_path), (copies, 9)))
+    assert "9 stack samples of fetch are too few to tell" in unmeasured(
+        NAME, seen(case(tmp_path), (copies, 9))
+    )
     assert "20 stack samples of fetch are too few to tell" in unmeasured(
         NAME, seen(case(tmp_path), (copies, 10), (GETITEM, 10))
     )
 
 
 def test_few_samples_name_what_nearly_all_of_them_show(tmp_path: Path) -> None:
-    found = advice(NAME, seen(case(tmp_path), (f"{GETITEM} > deepcopy std/copy.py:146", 9), (GETITEM, 1)))
+    found = advice(
+        NAME, seen(case(tmp_path), (f"{GETITEM} > deepcopy std/copy.py:146", 9), (GETITEM, 1))
+    )
 
-    assert "90 % of fetch" in found.why and found.evidence["part of fetch"].startswith("90 % (60 to")
+    assert "90 % of fetch" in found.why and found.evidence["part of fetch"].startswith(
+        "90 % (60 to"
+    )
 
 
 def test_a_little_waiting_does_not_hide_what_computes(tmp_path: Path) -> None:
@@ -416,11 +496,17 @@ def test_a_little_waiting_does_not_hide_what_computes(tmp_path: Path) -> None:
 
 
 def test_names_of_a_run_are_clean(tmp_path: Path) -> None:
-    assert unmeasured(NAME, seen(case(tmp_path), (f"{GETITEM} > evil\x1b[2J {OWN}\r\n:13", 90))).isprintable()
+    assert unmeasured(
+        NAME, seen(case(tmp_path), (f"{GETITEM} > evil\x1b[2J {OWN}\r\n:13", 90))
+    ).isprintable()
 
 
 def test_names_of_a_run_stay_in_their_comment(tmp_path: Path) -> None:
-    evil = seen(case(tmp_path), (f"f\nimport os {OWN}:41", 100), text='pickle.loads(x)\nimport os; os.remove("x")')
+    evil = seen(
+        case(tmp_path),
+        (f"f\nimport os {OWN}:41", 100),
+        text='pickle.loads(x)\nimport os; os.remove("x")',
+    )
 
     for line in advice(NAME, evil).code.splitlines():
         assert "os.remove" not in line or line.startswith("#")

@@ -20,14 +20,24 @@ NAME = "page-cache"
 
 
 def case(
-    tmp_path: Path, *reads: float, idle: float = 0.7, sampled: bool = True, workers: int = 0, **options: Any
+    tmp_path: Path,
+    *reads: float,
+    idle: float = 0.7,
+    sampled: bool = True,
+    workers: int = 0,
+    **options: Any,
 ) -> Case:
     """A loader whose epochs read these bytes from the disk, one after another."""
     columns: dict[str, Any] = {}
     if workers:
         columns = {"t_fetch_ns": lambda n, t, w: t, "worker_pid": 4001, "worker": 0}
     rows, epochs = rows_of(
-        len(reads), wait_ms=20.0, compute_ms=5.0, fetch_ns=20 * MS, fetch_cpu_ns=round(20 * MS * (1 - idle)), **columns
+        len(reads),
+        wait_ms=20.0,
+        compute_ms=5.0,
+        fetch_ns=20 * MS,
+        fetch_cpu_ns=round(20 * MS * (1 - idle)),
+        **columns,
     )
     samples = []
     total = 0.0
@@ -37,14 +47,23 @@ def case(
             samples.append((int(t), int(total + part * read)))
         total += read
     process = [
-        {"t_ns": t, "pid": 4000, "owner_pid": 4000, "role": 0, "read_disk_bytes": value, "read_all_bytes": value}
+        {
+            "t_ns": t,
+            "pid": 4000,
+            "owner_pid": 4000,
+            "role": 0,
+            "read_disk_bytes": value,
+            "read_all_bytes": value,
+        }
         for t, value in samples
     ]
     if workers:
         process = [{**row, "pid": 4001, "role": 1, "loader": 0} for row in process] + process
         process.sort(key=lambda row: row["t_ns"])
     system = {"process": process} if sampled else None
-    return case_of(tmp_path, rows, epochs=epochs, config={"num_workers": workers}, system=system, **options)
+    return case_of(
+        tmp_path, rows, epochs=epochs, config={"num_workers": workers}, system=system, **options
+    )
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -69,7 +88,9 @@ def test_it_speaks_where_later_epochs_read_all_again(tmp_path: Path, workers: in
         ((1e9,), {"sampled": False}),
     ],
 )
-def test_it_is_silent_one_step_away(tmp_path: Path, reads: tuple[float, ...], options: dict[str, Any]) -> None:
+def test_it_is_silent_one_step_away(
+    tmp_path: Path, reads: tuple[float, ...], options: dict[str, Any]
+) -> None:
     assert outcomes(NAME, case(tmp_path, *reads, **options)) == []
 
 
@@ -90,11 +111,16 @@ class Files(Dataset[Any]):
         return len(self.files[index])
 
 
-def first_epoch(tmp_path: Path, total: float, disk: int = 1_000_000, limit: float | None = None) -> Case:
+def first_epoch(
+    tmp_path: Path, total: float, disk: int = 1_000_000, limit: float | None = None
+) -> Case:
     """In its first epoch, on a machine with so much memory."""
     system = memory(total, **({} if limit is None else {"cgroup_mem_limit_bytes": int(limit)}))
     return stored_case(
-        tmp_path, DataLoader(Files(), batch_size=4), looks_of(mean_bytes=1_000_000, disk=disk), system=system
+        tmp_path,
+        DataLoader(Files(), batch_size=4),
+        looks_of(mean_bytes=1_000_000, disk=disk),
+        system=system,
     )
 
 
@@ -130,7 +156,9 @@ def test_a_first_epoch_is_silent_one_step_away(tmp_path: Path, total: float, dis
 def test_a_cold_first_epoch_is_told_from_warm_later_ones(tmp_path: Path) -> None:
     found = rejection(NAME, case(tmp_path, 1e9, 0.0, 0.0))
 
-    assert "Only the first epoch" in found.why and found.evidence["in later epochs"].startswith(("0 B", "2", "1", "5"))
+    assert "Only the first epoch" in found.why and found.evidence["in later epochs"].startswith(
+        ("0 B", "2", "1", "5")
+    )
 
 
 def test_waiting_for_a_core_is_no_part_of_what_fetching_does(tmp_path: Path) -> None:
@@ -141,4 +169,6 @@ def test_waiting_for_a_core_is_no_part_of_what_fetching_does(tmp_path: Path) -> 
 
     found = advice(NAME, replace(before, report=replace(before.report, waiting=waiting)))
 
-    assert found.evidence["fetching waits"] == "40 %" and whatif.asked[0]["fetch"][0] == pytest.approx(0.6)
+    assert found.evidence["fetching waits"] == "40 %" and whatif.asked[0]["fetch"][
+        0
+    ] == pytest.approx(0.6)

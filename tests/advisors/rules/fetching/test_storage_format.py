@@ -50,7 +50,14 @@ def reading(read_all: int, read_disk: int) -> dict[str, Any]:
     return {"process": rows}
 
 
-def case(tmp_path: Path, idle: float | None, *, cls: Any = Pictures, fetch_ms: float = 20.0, **options: Any) -> Case:
+def case(
+    tmp_path: Path,
+    idle: float | None,
+    *,
+    cls: Any = Pictures,
+    fetch_ms: float = 20.0,
+    **options: Any,
+) -> Case:
     fetch = round(fetch_ms * MS)
     cpu = {} if idle is None else {"fetch_cpu_ns": round(fetch * (1 - idle))}
     rows, epochs = rows_of(
@@ -58,7 +65,9 @@ def case(tmp_path: Path, idle: float | None, *, cls: Any = Pictures, fetch_ms: f
         bytes=400_000, **cpu,
     )  # fmt: skip
     dataset = cls([f"data/{n}.png" for n in range(40)])
-    return case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(dataset, batch_size=4), **options)
+    return case_of(
+        tmp_path, rows, epochs=epochs, loader=DataLoader(dataset, batch_size=4), **options
+    )
 
 
 def test_decoding_is_said_before_a_day_is_spent_converting(tmp_path: Path) -> None:
@@ -67,7 +76,11 @@ def test_decoding_is_said_before_a_day_is_spent_converting(tmp_path: Path) -> No
     found = rejection(NAME, case(tmp_path, 0.08, whatif=whatif))
 
     assert whatif.asked == [{"fetch": pytest.approx(0.92, abs=0.001)}]
-    assert "decoding" in found.why and "92 %" in found.why and found.evidence["fetching waits"] == "8.0 %"
+    assert (
+        "decoding" in found.why
+        and "92 %" in found.why
+        and found.evidence["fetching waits"] == "8.0 %"
+    )
 
 
 def test_files_that_are_waited_for_are_packed(tmp_path: Path) -> None:
@@ -81,7 +94,9 @@ def test_files_that_are_waited_for_are_packed(tmp_path: Path) -> None:
     assert found.evidence["of it from the disk"] == "60.0 MB"
 
 
-def test_without_a_list_that_files_can_stand_in_for_the_files_are_packed_all_the_same(tmp_path: Path) -> None:
+def test_without_a_list_that_files_can_stand_in_for_the_files_are_packed_all_the_same(
+    tmp_path: Path,
+) -> None:
     found = advice(NAME, case(tmp_path, 0.8, system=reading(90_000_000, 60_000_000)))
     names = []
     for n in range(5):

@@ -1,4 +1,5 @@
-"""storage-format where fetching was seen from inside: what reading is of fetch, which layout fits, what is misread."""
+"""storage-format where fetching was seen from inside: what reading is of fetch, which layout fits,
+what is misread."""
 
 from __future__ import annotations
 
@@ -100,7 +101,9 @@ class Store(OneFile):
             return torch.tensor(list(reading.get(b"%d" % index)))
 
 
-def case(tmp_path: Path, dataset: Dataset[Any], looks: Any, *, shuffle: bool = True, **options: Any) -> Case:
+def case(
+    tmp_path: Path, dataset: Dataset[Any], looks: Any, *, shuffle: bool = True, **options: Any
+) -> Case:
     loader = DataLoader(dataset, batch_size=4, shuffle=shuffle)
     return stored_case(tmp_path, loader, looks, batch=options.pop("batch", ROWS), **options)
 
@@ -111,7 +114,9 @@ def test_workload_c_ends_in_what_packing_could_gain_at_most(tmp_path: Path) -> N
 
     found = rejection(NAME, case(tmp_path, Pictures(), looks, idle=0.02, whatif=whatif))
 
-    assert "Decoding is 98 % and reading 0.3 % of fetch" in found.why and "at most ×2.5." in found.why
+    assert (
+        "Decoding is 98 % and reading 0.3 % of fetch" in found.why and "at most ×2.5." in found.why
+    )
     assert whatif.asked == [{"fetch": pytest.approx(1 - (12 + 1.3) / 4000, abs=1e-4)}]
     assert found.evidence["files"] == "1,000 .png of 13.0 kB"
     assert found.evidence["they lie on"] == "overlay (overlay)"
@@ -131,7 +136,9 @@ def test_files_read_from_the_disk_are_packed_into_one(tmp_path: Path) -> None:
 
     assert found.title == "Pack the files into one" and "packed.bin" in found.code
     low, high = whatif.asked[0]["fetch"]
-    assert low == pytest.approx(1 - 0.9 * 0.804, abs=0.01) and high == pytest.approx(1 - 0.1 * 0.804, abs=0.01)
+    assert low == pytest.approx(1 - 0.9 * 0.804, abs=0.01) and high == pytest.approx(
+        1 - 0.1 * 0.804, abs=0.01
+    )
     assert found.evidence["read from the disk"] == "100 % of the bytes"
 
 
@@ -157,7 +164,12 @@ def test_read_in_order_from_a_network_they_go_into_tar_shards(tmp_path: Path) ->
     found = advice(NAME, case(tmp_path, Plain(), whole, shuffle=False))
     assert "tar shards" in found.title and found.evidence["shards"].startswith("4 ")
 
-    found = advice(NAME, case(tmp_path / "b", Plain(), looks_of(mount="fuse.gcsfuse", sequential=200), shuffle=False))
+    found = advice(
+        NAME,
+        case(
+            tmp_path / "b", Plain(), looks_of(mount="fuse.gcsfuse", sequential=200), shuffle=False
+        ),
+    )
     assert "tar" not in found.title
 
 
@@ -173,16 +185,24 @@ def test_samples_of_one_shape_become_an_array_where_memory_holds_it(tmp_path: Pa
     found = advice(NAME, case(tmp_path, Plain(), looks, system=memory(), whatif=whatif))
     assert "memory-mapped array" in found.title and found.evidence["the arrays take"] == "256 kB"
     low, high = whatif.asked[0]["fetch"]  # reading is 0.80, decoding 0.20: both are saved
-    assert low == pytest.approx(1 - 0.72 - 0.19, abs=0.01) and high == pytest.approx(1 - 0.08 - 0.1, abs=0.01)
+    assert low == pytest.approx(1 - 0.72 - 0.19, abs=0.01) and high == pytest.approx(
+        1 - 0.08 - 0.1, abs=0.01
+    )
 
     much = torch.zeros(4, 64 * 5)
-    assert advice(NAME, case(tmp_path / "b", Plain(), looks, system=memory(), batch=much)).title.startswith("Pack")
-    assert advice(NAME, case(tmp_path / "c", Plain(), looks)).title.startswith("Pack")  # memory not known
+    assert advice(
+        NAME, case(tmp_path / "b", Plain(), looks, system=memory(), batch=much)
+    ).title.startswith("Pack")
+    assert advice(NAME, case(tmp_path / "c", Plain(), looks)).title.startswith(
+        "Pack"
+    )  # memory not known
 
 
 def test_an_archive_opened_for_each_sample_is_kept_open(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
-    looks = looks_of(".zip", 4_000_000, distinct=1, idle=0.1, containers=(("zip", "/data/x.zip", 4_000_000),))
+    looks = looks_of(
+        ".zip", 4_000_000, distinct=1, idle=0.1, containers=(("zip", "/data/x.zip", 4_000_000),)
+    )
 
     found = advice(NAME, case(tmp_path, InZip(), looks, idle=0.1, whatif=whatif))
 
@@ -193,7 +213,9 @@ def test_an_archive_opened_for_each_sample_is_kept_open(tmp_path: Path) -> None:
 
 
 def test_what_a_library_opens_is_seen_in_the_source(tmp_path: Path) -> None:
-    found = advice(NAME, case(tmp_path, InDatabase(), looks_of(None, read=4000, idle=0.1), idle=0.1))
+    found = advice(
+        NAME, case(tmp_path, InDatabase(), looks_of(None, read=4000, idle=0.1), idle=0.1)
+    )
 
     assert found.evidence["opened for each sample"] == "sqlite3.connect, seen in the source"
 
@@ -208,12 +230,16 @@ def test_what_a_library_opens_is_seen_in_the_source(tmp_path: Path) -> None:
         (Store(), looks_of(None, read=0, disk=9000, containers=(("lmdb", "/data/data.mdb", 4_000_000),))),
     ],
 )  # fmt: skip
-def test_it_is_silent_of_containers_read_as_they_should_be(tmp_path: Path, dataset: Any, looks: Any) -> None:
+def test_it_is_silent_of_containers_read_as_they_should_be(
+    tmp_path: Path, dataset: Any, looks: Any
+) -> None:
     assert outcomes(NAME, case(tmp_path, dataset, looks)) == []
 
 
 def test_chunks_that_are_read_for_little_are_rewritten(tmp_path: Path) -> None:
-    looks = looks_of(None, read=2_000_000, disk=0, idle=0.0, containers=(("hdf5", "/data/x.h5", 10**7),))
+    looks = looks_of(
+        None, read=2_000_000, disk=0, idle=0.0, containers=(("hdf5", "/data/x.h5", 10**7),)
+    )
 
     found = advice(NAME, case(tmp_path, Rows(), looks, idle=0.0))
 
@@ -238,7 +264,9 @@ def with_code(before: Case, stage: CodeStage) -> Case:
 
 
 def test_row_groups_that_are_read_for_a_row_are_left(tmp_path: Path) -> None:
-    looks = looks_of(None, read=500_000, disk=0, idle=0.0, containers=(("parquet", "/data/x.parquet", 10**7),))
+    looks = looks_of(
+        None, read=500_000, disk=0, idle=0.0, containers=(("parquet", "/data/x.parquet", 10**7),)
+    )
 
     found = advice(NAME, case(tmp_path, Table(), looks, idle=0.0))
 
@@ -248,7 +276,9 @@ def test_row_groups_that_are_read_for_a_row_are_left(tmp_path: Path) -> None:
 def test_lmdb_that_reads_ahead_of_random_reads_is_told_not_to(tmp_path: Path) -> None:
     files = (("lmdb", "/data/data.mdb", 4_000_000),)
 
-    found = advice(NAME, case(tmp_path, Store(), looks_of(None, read=0, disk=130_000, containers=files)))
+    found = advice(
+        NAME, case(tmp_path, Store(), looks_of(None, read=0, disk=130_000, containers=files))
+    )
 
     assert found.evidence["stored a sample"] == "4.00 kB" and "readahead=False" in found.code
 
@@ -279,7 +309,9 @@ def test_a_compressed_archive_a_sample_becomes_an_array(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"fetch_ms": 2.0}, {"compute_ms": 2000.0}])
-def test_it_is_silent_where_loading_is_not_what_limits(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_it_is_silent_where_loading_is_not_what_limits(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
     looks = looks_of(".png")
     if "fetch_ms" in options:  # waiting is for something else than fetching
         looks = looks_of(None, read=0)
@@ -294,7 +326,9 @@ def test_a_tar_archive_that_is_searched_again_is_what_the_stacks_say(tmp_path: P
                 return archive.extractfile(str(index))
 
     whatif = FakeWhatIf()
-    looks = looks_of(".tar", 10**6, opens=1600, distinct=1, idle=0.1, containers=(("tar", "/data/x.tar", 10**6),))
+    looks = looks_of(
+        ".tar", 10**6, opens=1600, distinct=1, idle=0.1, containers=(("tar", "/data/x.tar", 10**6),)
+    )
     before = case(tmp_path, InTar(), looks, idle=0.1, whatif=whatif)
 
     advice(NAME, before)
@@ -317,18 +351,26 @@ def test_waiting_for_a_core_is_no_part_of_the_work(tmp_path: Path) -> None:
     before = case(tmp_path, Pictures(), looks)
     assert before.report.waiting is not None and before.report.storage is not None
     waiting = replace(before.report.waiting, fetch_core_wait_share=0.75)
-    storage = replace(before.report.storage, reading_share=0.02, decoding_share=0.2, other_share=0.78)
+    storage = replace(
+        before.report.storage, reading_share=0.02, decoding_share=0.2, other_share=0.78
+    )
 
-    found = rejection(NAME, replace(before, report=replace(before.report, waiting=waiting, storage=storage)))
+    found = rejection(
+        NAME, replace(before, report=replace(before.report, waiting=waiting, storage=storage))
+    )
 
     assert "of fetch, which waits for a core 75 % of its time" in found.why
-    assert found.why.startswith(f"Decoding is {found.evidence['decoding']} and reading {found.evidence['reading']} ")
+    assert found.why.startswith(
+        f"Decoding is {found.evidence['decoding']} and reading {found.evidence['reading']} "
+    )
     assert "reading 2.0 %" in found.why and "is not the files" not in found.why
 
 
 def test_stacks_say_more_of_a_zip_archive_than_its_entries(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
-    looks = looks_of(".zip", 4_000_000, distinct=1, idle=0.1, containers=(("zip", "/data/x.zip", 4_000_000),))
+    looks = looks_of(
+        ".zip", 4_000_000, distinct=1, idle=0.1, containers=(("zip", "/data/x.zip", 4_000_000),)
+    )
     before = case(tmp_path, InZip(), looks, idle=0.1, whatif=whatif)
 
     advice(NAME, with_code(before, CodeStage(100, None, (), (), {"zipfile": 0.9}, ())))

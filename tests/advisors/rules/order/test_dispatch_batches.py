@@ -19,7 +19,12 @@ def case(tmp_path: Path, *, world: int = 4, cpus: float | None = None, **config:
     rows, epochs = rows_of(2, 40, wait_ms=8.0, compute_ms=2.0, fetch_ns=7 * MS, collate_ns=MS)
     told = {"dataset_kind": "map", "framework": "accelerate", "dispatched": True, **config}
     found = case_of(
-        tmp_path, rows, epochs=epochs, process={"world_size": world, "rank": 0}, whatif=FakeWhatIf(), config=told
+        tmp_path,
+        rows,
+        epochs=epochs,
+        process={"world_size": world, "rank": 0},
+        whatif=FakeWhatIf(),
+        config=told,
     )
     if cpus is not None:
         object.__setattr__(found.system, "effective_cpus", cpus)
@@ -29,7 +34,10 @@ def case(tmp_path: Path, *, world: int = 4, cpus: float | None = None, **config:
 def test_each_rank_could_make_its_own(tmp_path: Path) -> None:
     seen = case(tmp_path)
     found = advice(NAME, seen)
-    assert "DataLoaderConfiguration(dispatch_batches=False)" in found.code and "By hand" not in found.code
+    assert (
+        "DataLoaderConfiguration(dispatch_batches=False)" in found.code
+        and "By hand" not in found.code
+    )
     assert found.evidence["fetching a batch"] == "7.00 ms" and "by itself" not in found.why
     (asked,) = seen.whatif.asked  # type: ignore[union-attr]
     assert asked == {"fetch": (0.25, pytest.approx(0.625)), "collate": (0.25, pytest.approx(0.625))}
@@ -45,7 +53,11 @@ def test_ranks_short_of_cores_may_gain_nothing(tmp_path: Path) -> None:
 def test_a_stream_must_share_itself_out(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path, dataset_kind="iterable"))
     assert "chooses that by itself" in found.why
-    assert "accelerator.process_index" in found.code and found.caveat is not None and "whole stream" in found.caveat
+    assert (
+        "accelerator.process_index" in found.code
+        and found.caveat is not None
+        and "whole stream" in found.caveat
+    )
 
 
 def test_the_trainer_has_an_option_for_it(tmp_path: Path) -> None:
@@ -59,6 +71,13 @@ def test_silent(tmp_path: Path, change: dict[str, Any]) -> None:
 
 
 def test_the_ranks_are_not_told_that_they_read_the_same(tmp_path: Path) -> None:
-    sampler = {"sampler": "torch.utils.data.sampler.SequentialSampler", "dataset_len": 160, "batch_size": 4}
-    read = [outcomes("distributed-sampler", case(tmp_path / str(d), dispatched=d, **sampler)) for d in (True, None)]
+    sampler = {
+        "sampler": "torch.utils.data.sampler.SequentialSampler",
+        "dataset_len": 160,
+        "batch_size": 4,
+    }
+    read = [
+        outcomes("distributed-sampler", case(tmp_path / str(d), dispatched=d, **sampler))
+        for d in (True, None)
+    ]
     assert read[0] == [] and len(read[1]) == 1

@@ -16,7 +16,10 @@ from rule_cases import advice, case_of, outcomes
 from rule_rows import rows_of
 
 NAME = "distributed-sampler"
-RANDOM, SEQUENTIAL = "torch.utils.data.sampler.RandomSampler", "torch.utils.data.sampler.SequentialSampler"
+RANDOM, SEQUENTIAL = (
+    "torch.utils.data.sampler.RandomSampler",
+    "torch.utils.data.sampler.SequentialSampler",
+)
 DISTRIBUTED = "torch.utils.data.distributed.DistributedSampler"
 
 
@@ -24,10 +27,18 @@ def case(
     tmp_path: Path, *, world: int | None = 2, sampler: str = RANDOM, length: int = 240, epochs: int = 2,
     digests: tuple[int, ...] = (), peer: tuple[int, ...] = (), kind: str = "map", rank: int = 0, batches: int = 60,
 ) -> Case:  # fmt: skip
-    """Epochs of 60 batches of 4; `digests` are those of the first batch of each, `peer` another rank's."""
+    """Epochs of 60 batches of 4; `digests` are those of the first batch of each, `peer` another
+    rank's."""
     rows, told = with_digests(epochs, batches, digests)
-    config = {"sampler": sampler, "dataset_len": length, "dataset_kind": kind, "dataset": "train.Texts"}
-    own = case_of(tmp_path, rows, epochs=told, config=config, process={"world_size": world, "rank": rank})
+    config = {
+        "sampler": sampler,
+        "dataset_len": length,
+        "dataset_kind": kind,
+        "dataset": "train.Texts",
+    }
+    own = case_of(
+        tmp_path, rows, epochs=told, config=config, process={"world_size": world, "rank": rank}
+    )
     if peer:
         other = RunBuilder(tmp_path / "peer")
         rows, told = with_digests(epochs, batches, peer)
@@ -54,16 +65,22 @@ def test_ranks_that_each_read_everything_are_told(tmp_path: Path) -> None:
 
 
 def test_ranks_that_draw_the_same_batches_are_told(tmp_path: Path) -> None:
-    found = advice(NAME, case(tmp_path, length=5000, sampler=SEQUENTIAL, digests=(7, 8), peer=(7, 8)))
+    found = advice(
+        NAME, case(tmp_path, length=5000, sampler=SEQUENTIAL, digests=(7, 8), peer=(7, 8))
+    )
 
     assert found.evidence["first batches equal to another rank's"] == "2 epochs"
     assert found.predicted == SAME and "shuffle=False" in found.code
 
 
 def test_an_order_that_never_changes_is_told(tmp_path: Path) -> None:
-    found = advice(NAME, case(tmp_path, sampler=DISTRIBUTED, length=480, epochs=3, digests=(7, 7, 7)))
+    found = advice(
+        NAME, case(tmp_path, sampler=DISTRIBUTED, length=480, epochs=3, digests=(7, 7, 7))
+    )
 
-    assert "set_epoch" in found.title and "set_epoch(epoch)" in found.code and found.predicted == SAME
+    assert (
+        "set_epoch" in found.title and "set_epoch(epoch)" in found.code and found.predicted == SAME
+    )
 
 
 def test_a_generator_seeded_anew_in_each_epoch_is_told(tmp_path: Path) -> None:
@@ -88,8 +105,19 @@ ORDERED = digest_of_indices([1, 3, 5, 7])
         {"world": None, "sampler": SEQUENTIAL, "epochs": 4, "digests": (7, 7, 7, 7)},
         {"sampler": DISTRIBUTED, "length": 480, "epochs": 3, "digests": (7, 8, 9)},
         {"sampler": DISTRIBUTED, "length": 480, "epochs": 2, "digests": (7, 7)},
-        {"sampler": DISTRIBUTED, "length": 480, "epochs": 3, "digests": (ORDERED,) * 3, "rank": 1},  # shuffle=False
-        {"world": None, "epochs": 4, "digests": (7, 7, 7, 7), "batches": 2},  # too few batches to differ
+        {
+            "sampler": DISTRIBUTED,
+            "length": 480,
+            "epochs": 3,
+            "digests": (ORDERED,) * 3,
+            "rank": 1,
+        },  # shuffle=False
+        {
+            "world": None,
+            "epochs": 4,
+            "digests": (7, 7, 7, 7),
+            "batches": 2,
+        },  # too few batches to differ
     ],
 )
 def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> None:

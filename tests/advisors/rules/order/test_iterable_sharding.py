@@ -51,7 +51,9 @@ def case(
         for worker, pair in enumerate(digests):
             for turn, digest in enumerate(pair):
                 task = turn * len(digests) + worker
-                rows[epoch * batches + task].update(digest=digest, worker=worker, task=task, t_fetch_ns=1)
+                rows[epoch * batches + task].update(
+                    digest=digest, worker=worker, task=task, t_fetch_ns=1
+                )
     loader = DataLoader(dataset, batch_size=4)
     config = {"num_workers": workers, "dataset_kind": kind, "batch_size": 4}
     return case_of(tmp_path, rows, epochs=told, loader=loader, config=config)
@@ -70,7 +72,9 @@ def test_workers_with_the_same_batches_are_told_and_helped(tmp_path: Path, cls: 
     assert found.predicted.mid == 2.0
     assert found.evidence["workers with the same first batches"] == "2 of 2, in 2 epochs"
     assert len(before) == 2 * len(after) and after == sorted(set(before))
-    assert sorted(torch.cat(list(DataLoader(scope["loader"].dataset, batch_size=4))).tolist()) == after
+    assert (
+        sorted(torch.cat(list(DataLoader(scope["loader"].dataset, batch_size=4))).tolist()) == after
+    )
 
 
 def test_a_list_is_shared_out_at_its_source(tmp_path: Path) -> None:

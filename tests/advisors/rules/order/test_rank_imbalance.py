@@ -29,7 +29,9 @@ def case(
     run = RunBuilder(tmp_path / "ranks")
     for rank, times in enumerate((own, *peers)):
         rows, epochs = made(times)
-        run.process(pid=4000 + rank, world_size=1 + len(peers), rank=rank).loader(rows, epochs=epochs)
+        run.process(pid=4000 + rank, world_size=1 + len(peers), rank=rank).loader(
+            rows, epochs=epochs
+        )
     processes = open_run(run.path).processes
     ranks = ranks_of([(each, summary_of(each.loaders[0])) for each in processes]) if peers else None
     rows, epochs = made(own)
@@ -42,7 +44,9 @@ def case(
 
 def made(times: tuple[float, float, float]) -> tuple[Any, Any]:
     fetch, wait, compute = times
-    return rows_of(2, 40, wait_ms=wait, compute_ms=compute, fetch_ns=round(fetch * MS), collate_ns=0)
+    return rows_of(
+        2, 40, wait_ms=wait, compute_ms=compute, fetch_ns=round(fetch * MS), collate_ns=0
+    )
 
 
 def test_the_slow_rank_is_told(tmp_path: Path) -> None:
@@ -70,8 +74,15 @@ def test_its_sampler_deals_costs_out_evenly(tmp_path: Path) -> None:
 
 def test_samples_dealt_out_at_random_are_not_what_is_slow(tmp_path: Path) -> None:
     (found,) = outcomes(NAME, case(tmp_path, config={"shuffle": True, "replicas": 3}))
-    assert isinstance(found, Advice) and found.rejected and "its samples cost no more than theirs" in found.why
-    for config in ({"shuffle": True}, {"shuffle": False, "replicas": 3}):  # each its own data; always the same part
+    assert (
+        isinstance(found, Advice)
+        and found.rejected
+        and "its samples cost no more than theirs" in found.why
+    )
+    for config in (
+        {"shuffle": True},
+        {"shuffle": False, "replicas": 3},
+    ):  # each its own data; always the same part
         assert not advice(NAME, case(tmp_path / str(len(config)), config=config)).rejected
 
 

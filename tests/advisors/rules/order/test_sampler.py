@@ -41,7 +41,9 @@ def test_torchs_own_shuffle_has_less_to_gain(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("config", [{**OWN, "dataset_kind": "iterable"}])
 def test_silent_for_iterable_sets(tmp_path: Path, config: dict[str, Any]) -> None:
-    case = case_of(tmp_path, main_loop(100, index=5.0, fetch=2.0), whatif=FakeWhatIf(), config=config)
+    case = case_of(
+        tmp_path, main_loop(100, index=5.0, fetch=2.0), whatif=FakeWhatIf(), config=config
+    )
     assert outcomes(NAME, case) == []
 
 
@@ -63,7 +65,12 @@ def test_silent_where_drawing_is_little(tmp_path: Path) -> None:
     ("sampler", "shuffled"), [("torch.x.RandomSampler", True), ("torch.x.SequentialSampler", False)]
 )
 def test_the_code_draws_every_sample_once(tmp_path: Path, sampler: str, shuffled: bool) -> None:
-    case = case_of(tmp_path, main_loop(100, index=5.0, fetch=2.0), whatif=FakeWhatIf(), config={"sampler": sampler})
+    case = case_of(
+        tmp_path,
+        main_loop(100, index=5.0, fetch=2.0),
+        whatif=FakeWhatIf(),
+        config={"sampler": sampler},
+    )
     space: dict[str, Any] = {"dataset": torch.arange(103)}
     exec(advice(NAME, case).code, space)
     epochs = [torch.cat(list(space["loader"])) for _ in range(2)]

@@ -23,7 +23,10 @@ def crowded(
     system: dict[str, Any] = host_samples(workers=workers, worker_cores=cores)
     for n, row in enumerate(system["machine"]):
         row.update({name: value(n) for name, value in machine.items()})
-    system |= {"affinity": affinity, "cgroup": {"version": 2, "cpu_quota": quota, "mem_limit_bytes": None}}
+    system |= {
+        "affinity": affinity,
+        "cgroup": {"version": 2, "cpu_quota": quota, "mem_limit_bytes": None},
+    }
     return case_of(path, rows, whatif=FakeWhatIf(answer), process={"affinity": affinity},
                    config=workers_config(workers), system=system)  # fmt: skip
 
@@ -38,13 +41,21 @@ def test_fires_where_all_cpus_are_in_use(tmp_path: Path) -> None:
 
 
 def test_fires_where_the_quota_throttles(tmp_path: Path) -> None:
-    case = crowded(tmp_path, affinity=16, cores=0.1, quota=2.0, cgroup_throttled_ns=lambda n: n * 300_000_000)
+    case = crowded(
+        tmp_path, affinity=16, cores=0.1, quota=2.0, cgroup_throttled_ns=lambda n: n * 300_000_000
+    )
     assert advice(NAME, case).evidence["throttled"] == "30 % of the time"
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"workers": 2, "cores": 0.9}, {"affinity": 8}, {"cores": 0.1}, {"answer": 1.0}, {"pack_ms": 200.0}],
+    [
+        {"workers": 2, "cores": 0.9},
+        {"affinity": 8},
+        {"cores": 0.1},
+        {"answer": 1.0},
+        {"pack_ms": 200.0},
+    ],
 )
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
     assert outcomes(NAME, crowded(tmp_path, **change)) == []

@@ -14,7 +14,9 @@ NAME = "in-order"
 
 
 def rows(slow_ms: float = 90.0, ready: int = 3, fast_ms: float = 9.0) -> list[dict[str, Any]]:
-    found = worker_loop(200, wait_ms=1.0, compute_ms=10.0, fetch_ms=lambda n: slow_ms if n % 10 == 0 else fast_ms)
+    found = worker_loop(
+        200, wait_ms=1.0, compute_ms=10.0, fetch_ms=lambda n: slow_ms if n % 10 == 0 else fast_ms
+    )
     for number in range(0, 200, 10):
         found[number]["ready"] = ready
     return found
@@ -35,7 +37,9 @@ def heavy_waits(found: list[dict[str, Any]], ms: int = 60) -> list[dict[str, Any
 
 def test_fires_where_ready_batches_are_blocked(tmp_path: Path) -> None:
     whatif = FakeWhatIf(1.4)
-    found = advice(NAME, case_of(tmp_path, heavy_waits(rows()), whatif=whatif, config=workers_config(2)))
+    found = advice(
+        NAME, case_of(tmp_path, heavy_waits(rows()), whatif=whatif, config=workers_config(2))
+    )
     assert found.params == {"in_order": False}
     assert arguments(found.code)["in_order"] == "False"
     assert whatif.asked == [{"in_order": False}]
@@ -53,7 +57,9 @@ def test_fires_where_ready_batches_are_blocked(tmp_path: Path) -> None:
         ({}, {"process": {"torch": None}}),
     ],
 )
-def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any], facts: dict[str, Any]) -> None:
+def test_silent_one_step_away(
+    tmp_path: Path, change: dict[str, Any], facts: dict[str, Any]
+) -> None:
     told = {"config": workers_config(2), **facts}
     case = case_of(tmp_path, heavy_waits(rows(**change)), whatif=FakeWhatIf(1.4), **told)
     assert outcomes(NAME, case) == []

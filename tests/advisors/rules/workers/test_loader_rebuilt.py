@@ -35,7 +35,13 @@ def passes(
         )  # fmt: skip
         lanes.append(lane)
         epochs.append(
-            epoch_row(lane, startup_ms=start_ms + slow_ms, how=how, num_workers=workers, instance=n * instances)
+            epoch_row(
+                lane,
+                startup_ms=start_ms + slow_ms,
+                how=how,
+                num_workers=workers,
+                instance=n * instances,
+            )
         )
     config = {**workers_config(workers), "sampler": f"torch.utils.data.sampler.{sampler}"}
     return case_of(path, *lanes, config=config, epochs=epochs, whatif=whatif)
@@ -58,7 +64,10 @@ def test_a_few_slow_starts_change_nothing(tmp_path: Path) -> None:
 
 
 def test_without_a_shuffle_it_is_always_the_same_data(tmp_path: Path) -> None:
-    assert "always the same first samples" in advice(NAME, passes(tmp_path, sampler="SequentialSampler")).why
+    assert (
+        "always the same first samples"
+        in advice(NAME, passes(tmp_path, sampler="SequentialSampler")).why
+    )
 
 
 @pytest.mark.parametrize("change", [{"count": 10}, {"batches": 8}, {"how": 1}])
@@ -68,7 +77,9 @@ def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
 
 def test_a_loader_an_epoch(tmp_path: Path) -> None:
     whatif = FakeWhatIf(1.5)
-    case = passes(tmp_path, count=5, batches=30, how=1, start_ms=800.0, instances=True, whatif=whatif)
+    case = passes(
+        tmp_path, count=5, batches=30, how=1, start_ms=800.0, instances=True, whatif=whatif
+    )
     found = advice(NAME, case)
     assert found.kind is None and found.params == {"persistent_workers": True}
     assert whatif.asked == [{"persistent_workers": True}]
@@ -76,7 +87,9 @@ def test_a_loader_an_epoch(tmp_path: Path) -> None:
 
 
 def test_a_loader_an_epoch_that_costs_nothing(tmp_path: Path) -> None:
-    case = passes(tmp_path, count=5, batches=300, how=1, start_ms=26.0, instances=True, whatif=FakeWhatIf())
+    case = passes(
+        tmp_path, count=5, batches=300, how=1, start_ms=26.0, instances=True, whatif=FakeWhatIf()
+    )
     assert outcomes(NAME, case) == []
 
 

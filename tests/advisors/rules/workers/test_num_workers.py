@@ -13,7 +13,16 @@ from torch.utils.data import DataLoader
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.rules.workers import num_workers
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
-from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, unmeasured, workers_config
+from rule_cases import (
+    FakeWhatIf,
+    advice,
+    arguments,
+    case_of,
+    outcomes,
+    rejection,
+    unmeasured,
+    workers_config,
+)
 from rule_rows import host_samples, main_loop, worker_loop
 from stored_rows import LENGTH, Stored, store
 
@@ -21,7 +30,8 @@ NAME = "num-workers"
 
 
 def by_count(**factors: float) -> FakeWhatIf:
-    """Factors by number of workers: n2=1.9; the nearest smaller number counts for those not named."""
+    """Factors by number of workers: n2=1.9; the nearest smaller number counts for those not
+    named."""
     known = {int(name[1:]): value for name, value in factors.items()}
 
     def answer(num_workers: int) -> float:
@@ -36,7 +46,9 @@ def test_candidates_ascend() -> None:
 
 def test_more_for_decoding_but_not_beyond_the_cpus(tmp_path: Path) -> None:
     whatif = by_count(n0=1.0, n1=1.5, n2=2.2, n3=2.6, n4=3.1)
-    case = case_of(tmp_path, main_loop(100, fetch=30.0, collate=1.0), whatif=whatif, process={"affinity": 4})
+    case = case_of(
+        tmp_path, main_loop(100, fetch=30.0, collate=1.0), whatif=whatif, process={"affinity": 4}
+    )
     found = advice(NAME, case)
     assert found.params == {"num_workers": 4}
     assert arguments(found.code)["num_workers"] == "4"
@@ -63,18 +75,26 @@ def test_the_fewest_within_two_percent(tmp_path: Path) -> None:
 
 
 def test_none_where_handing_over_costs_more(tmp_path: Path) -> None:
-    rows = worker_loop(100, wait_ms=1.2, compute_ms=0.2, fetch_ms=0.15, collate_ms=0.05, pack_ms=0.8, unpack_ms=0.4)
+    rows = worker_loop(
+        100, wait_ms=1.2, compute_ms=0.2, fetch_ms=0.15, collate_ms=0.05, pack_ms=0.8, unpack_ms=0.4
+    )
     case = case_of(tmp_path, rows, whatif=by_count(n0=3.0, n1=1.0), config=workers_config(2))
     found, other = outcomes(NAME, case)
     assert isinstance(found, Advice) and isinstance(other, Advice)
     assert not found.rejected and other.rejected and other.params == {"num_workers": 8}
     assert found.params == {"num_workers": 0}
-    assert arguments(found.code)["num_workers"] == "0" and "prefetch_factor" not in arguments(found.code)
+    assert arguments(found.code)["num_workers"] == "0" and "prefetch_factor" not in arguments(
+        found.code
+    )
     assert found.evidence["handing a batch over"] == "1.20 ms"
 
 
 def test_the_usual_advice_is_rejected_where_it_hurts(tmp_path: Path) -> None:
-    case = case_of(tmp_path, main_loop(100, compute_ms=0.1, fetch=0.1, collate=0.1), whatif=by_count(n0=1.0, n1=0.2))
+    case = case_of(
+        tmp_path,
+        main_loop(100, compute_ms=0.1, fetch=0.1, collate=0.1),
+        whatif=by_count(n0=1.0, n1=0.2),
+    )
     rejected = rejection(NAME, case)
     assert rejected.params == {"num_workers": 8}
     assert rejected.title == "num_workers=8 would not help"
@@ -94,7 +114,9 @@ def test_more_workers_on_busy_cpus_are_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verdict", ["compute-bound"])
 def test_nothing_is_rejected_where_loading_is_no_limit(tmp_path: Path, verdict: str) -> None:
-    case = case_of(tmp_path, main_loop(100, compute_ms=50.0, fetch=0.1), whatif=by_count(n0=1.0, n1=0.9))
+    case = case_of(
+        tmp_path, main_loop(100, compute_ms=50.0, fetch=0.1), whatif=by_count(n0=1.0, n1=0.9)
+    )
     assert case.report.verdict == verdict
     assert outcomes(NAME, case) == []
 
@@ -107,7 +129,9 @@ def test_waiting_for_a_core_is_not_latency(tmp_path: Path) -> None:
     assert num_workers.most_workers(case) == 2
 
 
-def test_latency_on_a_busy_machine_is_latency_where_waiting_for_a_core_was_counted(tmp_path: Path) -> None:
+def test_latency_on_a_busy_machine_is_latency_where_waiting_for_a_core_was_counted(
+    tmp_path: Path,
+) -> None:
     rows = main_loop(100, fetch=50.0, fetch_cpu=0.05, compute_ms=2.0)
     case = case_of(tmp_path, rows, whatif=by_count(n0=1.0), process={"affinity": 1})
     busy = replace(case, system=replace(case.system, cpu_busy_mean_share=0.99))
@@ -116,7 +140,9 @@ def test_latency_on_a_busy_machine_is_latency_where_waiting_for_a_core_was_count
     waiting = replace(busy.report.waiting, fetch_core_wait_share=0.01)
     assert num_workers.most_workers(replace(busy, report=replace(busy.report, waiting=waiting))) > 8
     waiting = replace(waiting, fetch_core_wait_share=0.9)
-    assert num_workers.most_workers(replace(busy, report=replace(busy.report, waiting=waiting))) == 1
+    assert (
+        num_workers.most_workers(replace(busy, report=replace(busy.report, waiting=waiting))) == 1
+    )
 
 
 def test_what_the_model_predicts_beyond_the_cpus_is_said(tmp_path: Path) -> None:
@@ -134,8 +160,12 @@ def test_without_a_model_nothing_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("names", "said"), [((), False), (("get_worker_info",), True)])
-def test_an_iterable_set_must_share_its_stream_out(tmp_path: Path, names: tuple[str, ...], said: bool) -> None:
-    facts: dict[str, Any] = {"inspection": {"dataset": {"type": "t.Stream", "name": "Stream", "names": list(names)}}}
+def test_an_iterable_set_must_share_its_stream_out(
+    tmp_path: Path, names: tuple[str, ...], said: bool
+) -> None:
+    facts: dict[str, Any] = {
+        "inspection": {"dataset": {"type": "t.Stream", "name": "Stream", "names": list(names)}}
+    }
     case = case_of(tmp_path, main_loop(100, fetch=30.0), whatif=by_count(n0=1.0, n2=1.9),
                    config={"dataset_kind": "iterable", "sampler": "x._InfiniteConstantSampler"}, **facts)  # fmt: skip
     assert advice(NAME, case) if said else unmeasured(NAME, case)
@@ -143,7 +173,8 @@ def test_an_iterable_set_must_share_its_stream_out(tmp_path: Path, names: tuple[
 
 @pytest.mark.parametrize("own", [False, True])
 def test_a_file_that_stays_open_is_opened_again_in_each_worker(tmp_path: Path, own: bool) -> None:
-    """The code runs, and workers read the samples they are asked for: of one position they would make a mess."""
+    """The code runs, and workers read the samples they are asked for: of one position they would
+    make a mess."""
     path, begun = store(tmp_path / "rows.bin"), tmp_path / "begun"
 
     def init(worker_id: int) -> None:
@@ -151,7 +182,9 @@ def test_a_file_that_stays_open_is_opened_again_in_each_worker(tmp_path: Path, o
 
     dataset = Stored(lambda: path.open("rb", buffering=0), late=False)
     loader = DataLoader(dataset, batch_size=4, shuffle=True, worker_init_fn=init if own else None)
-    case = case_of(tmp_path, main_loop(100, fetch=30.0), loader=loader, whatif=by_count(n0=1.0, n1=1.5, n2=2.2))
+    case = case_of(
+        tmp_path, main_loop(100, fetch=30.0), loader=loader, whatif=by_count(n0=1.0, n1=1.5, n2=2.2)
+    )
     plain = advice(NAME, case)
     assert "read_apart" not in plain.code and "rows.bin" not in (plain.caveat or "")
     seen = replace(case.loader, looks=SampledFetches(moved=(str(path),)))

@@ -22,10 +22,14 @@ def epochs_case(
 ) -> Case:  # fmt: skip
     lanes, epochs = [], []
     for epoch in range(4):
-        lane = worker_loop(batches, wait_ms=3.0, compute_ms=10.0, epoch=epoch, start_ns=T0 + epoch * 10**12)
+        lane = worker_loop(
+            batches, wait_ms=3.0, compute_ms=10.0, epoch=epoch, start_ns=T0 + epoch * 10**12
+        )
         lane[0]["index_ns"] = round(first_index_ms * MS)
         lanes.append(lane)
-        epochs.append(epoch_row(lane, startup_ms=start_ms, num_workers=2, instance=epoch if instance else 0))
+        epochs.append(
+            epoch_row(lane, startup_ms=start_ms, num_workers=2, instance=epoch if instance else 0)
+        )
     told = workers_config(2, persistent_workers=False, **config)
     return case_of(path, *lanes, whatif=FakeWhatIf(answer), config=told, epochs=epochs)
 
@@ -40,7 +44,12 @@ def test_fires_for_short_epochs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"start_ms": 20.0}, {"batches": 2000, "start_method": "spawn"}, {"instance": True}, {"first_index_ms": 500.0}],
+    [
+        {"start_ms": 20.0},
+        {"batches": 2000, "start_method": "spawn"},
+        {"instance": True},
+        {"first_index_ms": 500.0},
+    ],
 )
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
     said = outcomes(NAME, epochs_case(tmp_path, **change))
@@ -49,9 +58,16 @@ def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
 
 def test_silent_where_they_are_kept_already_or_there_are_none(tmp_path: Path) -> None:
     lane = worker_loop(50, wait_ms=3.0)
-    kept = case_of(tmp_path / "a", lane, whatif=FakeWhatIf(), config=workers_config(2, persistent_workers=True))
+    kept = case_of(
+        tmp_path / "a", lane, whatif=FakeWhatIf(), config=workers_config(2, persistent_workers=True)
+    )
     none = case_of(tmp_path / "b", lane, whatif=FakeWhatIf())
-    once = case_of(tmp_path / "c", lane, whatif=FakeWhatIf(), config=workers_config(2, persistent_workers=False))
+    once = case_of(
+        tmp_path / "c",
+        lane,
+        whatif=FakeWhatIf(),
+        config=workers_config(2, persistent_workers=False),
+    )
     assert [outcomes(NAME, case) for case in (kept, none, once)] == [[], [], []]
 
 

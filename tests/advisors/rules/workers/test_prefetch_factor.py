@@ -1,4 +1,5 @@
-"""prefetch-factor: raised for unevenness, lowered for memory, rejected where workers are always busy."""
+"""prefetch-factor: raised for unevenness, lowered for memory, rejected where workers are always
+busy."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def uneven(number: int) -> float:
 
 def test_raised_for_uneven_fetching_with_idle_room(tmp_path: Path) -> None:
     rows = worker_loop(200, wait_ms=3.0, compute_ms=10.0, fetch_ms=uneven)
-    whatif = FakeWhatIf(lambda prefetch_factor: {4: 1.1, 8: 1.3, 16: 1.31}.get(prefetch_factor, 1.31))
+    whatif = FakeWhatIf(
+        lambda prefetch_factor: {4: 1.1, 8: 1.3, 16: 1.31}.get(prefetch_factor, 1.31)
+    )
     found = advice(NAME, case_of(tmp_path, rows, whatif=whatif, config=workers_config(2)))
     assert found.params == {"prefetch_factor": 8}
     assert arguments(found.code)["prefetch_factor"] == "8"
@@ -35,7 +38,13 @@ def test_silent_for_even_fetching(tmp_path: Path) -> None:
 
 
 def test_rejected_where_workers_are_always_busy(tmp_path: Path) -> None:
-    rows = worker_loop(200, wait_ms=8.0, compute_ms=4.0, fetch_ms=lambda n: 120.0 if n % 10 == 0 else 13.0, bytes=10**6)
+    rows = worker_loop(
+        200,
+        wait_ms=8.0,
+        compute_ms=4.0,
+        fetch_ms=lambda n: 120.0 if n % 10 == 0 else 13.0,
+        bytes=10**6,
+    )
     case = case_of(tmp_path, rows, whatif=FakeWhatIf(1.0), config=workers_config(2))
     rejected = rejection(NAME, case)
     assert rejected.title == "prefetch_factor=4 would not help"
@@ -45,7 +54,12 @@ def test_rejected_where_workers_are_always_busy(tmp_path: Path) -> None:
 
 def test_silent_without_workers_or_model(tmp_path: Path) -> None:
     rows = worker_loop(200, wait_ms=3.0, compute_ms=10.0, fetch_ms=uneven)
-    assert outcomes(NAME, replace(case_of(tmp_path / "a", rows, config=workers_config(2)), whatif=None)) == []
+    assert (
+        outcomes(
+            NAME, replace(case_of(tmp_path / "a", rows, config=workers_config(2)), whatif=None)
+        )
+        == []
+    )
     assert outcomes(NAME, case_of(tmp_path / "b", rows, whatif=FakeWhatIf())) == []
 
 

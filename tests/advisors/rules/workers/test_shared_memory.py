@@ -54,8 +54,16 @@ def test_a_full_one(tmp_path: Path) -> None:
         {"a_batch": 100_000, "used": 60 * MB},  # full, but not by this loader
         {"workers": 0},
         {"total": 16_000 * MB, "fds": 900, "tensors": 2},
-        {"total": 16_000 * MB, "fds": lambda second: 100 + 70 * second, "tensors": 2},  # 730: there is room
-        {"total": 16_000 * MB, "fds": lambda second: 600 + 34 * second, "tensors": 2},  # most were open before
+        {
+            "total": 16_000 * MB,
+            "fds": lambda second: 100 + 70 * second,
+            "tensors": 2,
+        },  # 730: there is room
+        {
+            "total": 16_000 * MB,
+            "fds": lambda second: 600 + 34 * second,
+            "tensors": 2,
+        },  # most were open before
     ],
 )
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
@@ -69,7 +77,9 @@ def test_descriptors(tmp_path: Path) -> None:
 
 
 def test_batches_that_are_kept(tmp_path: Path) -> None:
-    found = advice(NAME, held(tmp_path, total=16_000 * MB, fds=lambda second: 50 + 95 * second, tensors=2))
+    found = advice(
+        NAME, held(tmp_path, total=16_000 * MB, fds=lambda second: 50 + 95 * second, tensors=2)
+    )
     assert found.title == "Batches are kept, and each holds file descriptors"
     assert found.evidence["of them since the loop began"] == "855"
     assert "clone()" in found.code

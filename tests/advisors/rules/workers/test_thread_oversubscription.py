@@ -20,7 +20,12 @@ NAME = "thread-oversubscription"
 
 
 def busy_case(
-    path: Path, affinity: int = 2, workers: int = 2, cpu: float = 0.5, config: Any = None, **host: Any
+    path: Path,
+    affinity: int = 2,
+    workers: int = 2,
+    cpu: float = 0.5,
+    config: Any = None,
+    **host: Any,
 ) -> Case:
     rows = worker_loop(500, wait_ms=9.0, compute_ms=1.0, fetch_ms=19.0, cpu=cpu)
     told = {"workers": workers, "worker_cores": 0.9, "threads": 6, **host}
@@ -96,7 +101,11 @@ def test_what_the_data_set_sets_itself_is_changed_there(tmp_path: Path) -> None:
     code = advice(NAME, case).code
 
     assert code.startswith("# By hand") and "worker_init_fn" not in code
-    assert "Threaded.__getitem__" in code and "set_num_threads(4)" in code and "set_num_threads(1)" not in code
+    assert (
+        "Threaded.__getitem__" in code
+        and "set_num_threads(4)" in code
+        and "set_num_threads(1)" not in code
+    )
 
 
 def test_it_limits_after_what_an_own_init_function_set(tmp_path: Path) -> None:

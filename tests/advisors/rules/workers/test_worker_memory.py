@@ -23,7 +23,9 @@ def growing(
     path: Path, uss: Callable[[int], int | None] = lambda n: 100 * MB + n * 4 * MB, seconds: int = 60,
     attributes: Any = (LIST,), workers: int = 2, **host: Any
 ) -> Case:  # fmt: skip
-    inspection = {"dataset": {"type": "train.Files", "name": "Files", "attributes": list(attributes)}}
+    inspection = {
+        "dataset": {"type": "train.Files", "name": "Files", "attributes": list(attributes)}
+    }
     return case_of(path, worker_loop(100), config=workers_config(workers), inspection=inspection,
                    system=host_samples(seconds=seconds, uss=uss, **host))  # fmt: skip
 
@@ -62,7 +64,9 @@ def test_silent_without_one(tmp_path: Path, uss: Callable[[int], int | None]) ->
 
 
 @pytest.mark.parametrize(("after", "fires"), [(10**9, True), (6, False)])
-def test_two_samples_of_uss_count_where_rss_grows_to_the_end(tmp_path: Path, after: int, fires: bool) -> None:
+def test_two_samples_of_uss_count_where_rss_grows_to_the_end(
+    tmp_path: Path, after: int, fires: bool
+) -> None:
     """The second of each pair is growth that ends: a warm-up."""
     case = growing(
         tmp_path, uss=lambda n: min(n, after) * 20 * MB if n in (1, 19) else None,

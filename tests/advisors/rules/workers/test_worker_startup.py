@@ -58,7 +58,9 @@ def test_the_code_keeps_what_the_data_set_holds(tmp_path: Path) -> None:
     assert dataset.table.tolist() == list(range(6))
     assert [dataset.names[i] for i in range(3)] == list(dataset.names) == ["a", "bé", ""]
     assert dataset.labels.tolist() == [3, 1, 2]
-    assert {type(value).__name__ for value in vars(dataset.names).values()} == {"Tensor"}  # shared, not pickled
+    assert {type(value).__name__ for value in vars(dataset.names).values()} == {
+        "Tensor"
+    }  # shared, not pickled
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,11 @@ def test_the_code_keeps_what_the_data_set_holds(tmp_path: Path) -> None:
         {"start_ms": 500.0},
         {"method": "fork"},
         {"batches": 20_000},
-        {"attributes": [{"name": "table", "kind": "tensor", "type": "torch.Tensor", "nbytes": 900_000_000}]},
+        {
+            "attributes": [
+                {"name": "table", "kind": "tensor", "type": "torch.Tensor", "nbytes": 900_000_000}
+            ]
+        },
         {"attributes": [{"name": "names", "kind": "texts", "type": "list", "length": 500}]},
     ],
 )

@@ -19,8 +19,22 @@ NAME = "worker-transfer"
 
 def costly(path: Path, pack_ms: float = 4.0, leaves: Any = (), **columns: Any) -> Case:
     told = {"tensors": 2, "bytes": 1_000_000, "pickled_bytes": 2000, **columns}
-    rows = worker_loop(100, wait_ms=8.0, compute_ms=1.0, fetch_ms=3.0, pack_ms=pack_ms, unpack_ms=pack_ms / 2, **told)
-    return case_of(path, rows, whatif=FakeWhatIf(1.6), config=workers_config(2), inspection={"leaves": list(leaves)})
+    rows = worker_loop(
+        100,
+        wait_ms=8.0,
+        compute_ms=1.0,
+        fetch_ms=3.0,
+        pack_ms=pack_ms,
+        unpack_ms=pack_ms / 2,
+        **told,
+    )
+    return case_of(
+        path,
+        rows,
+        whatif=FakeWhatIf(1.6),
+        config=workers_config(2),
+        inspection={"leaves": list(leaves)},
+    )
 
 
 def test_many_tiny_tensors(tmp_path: Path) -> None:
@@ -67,7 +81,9 @@ def samples(make: Callable[[int], Any]) -> list[dict[str, Any]]:
 
 def test_packed_fields_come_back_as_they_were(tmp_path: Path) -> None:
     code = advice(NAME, costly(tmp_path, tensors=120, bytes=120_000)).code
-    data = samples(lambda k: torch.full((k % 3 + 1,), k, dtype=torch.float32 if k % 2 else torch.int64))
+    data = samples(
+        lambda k: torch.full((k % 3 + 1,), k, dtype=torch.float32 if k % 2 else torch.int64)
+    )
     space: dict[str, Any] = {"DataLoader": torch.utils.data.DataLoader, "dataset": data}
     exec(code, space)
     packed = space["collate_packed"](data)
@@ -79,7 +95,10 @@ def test_packed_fields_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_arrays_become_tensors(tmp_path: Path) -> None:
     code = advice(NAME, costly(tmp_path, pickled_bytes=5_000_000)).code
-    space: dict[str, Any] = {"DataLoader": torch.utils.data.DataLoader, "dataset": samples(lambda k: np.ones(2))}
+    space: dict[str, Any] = {
+        "DataLoader": torch.utils.data.DataLoader,
+        "dataset": samples(lambda k: np.ones(2)),
+    }
     exec(code, space)
     batch = space["collate_tensors"](space["dataset"])
     assert isinstance(batch["f0"], torch.Tensor) and batch["name"] == ["a"] * 8

@@ -16,7 +16,9 @@ def current(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Sets torch's accelerator, and the module that speaks for it."""
 
     def to(kind: str, **parts: Any) -> None:
-        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: SimpleNamespace(type=kind))
+        monkeypatch.setattr(
+            torch.accelerator, "current_accelerator", lambda: SimpleNamespace(type=kind)
+        )
         monkeypatch.setattr(torch, kind, SimpleNamespace(**parts), raising=False)
 
     return to

@@ -25,7 +25,13 @@ class Listener:
         self.started += 1
 
     def after_copy(
-        self, start: object, host_ns: int, nbytes: int, pinned: bool, blocking: bool, issuing_ns: int
+        self,
+        start: object,
+        host_ns: int,
+        nbytes: int,
+        pinned: bool,
+        blocking: bool,
+        issuing_ns: int,
     ) -> None:
         assert host_ns > 0 and 0 < issuing_ns < 1_000_000
         self.seen.append((nbytes, pinned, blocking))
@@ -59,7 +65,16 @@ def test_every_way_of_copying(listener: Any) -> None:
     batch["more"][0].to("meta")
     sizes = [nbytes for nbytes, _, _ in listener.seen]
     assert sizes == [X * 4] * 7 + [16]
-    assert [blocking for _, _, blocking in listener.seen] == [True, False, True, True, True, True, False, True]
+    assert [blocking for _, _, blocking in listener.seen] == [
+        True,
+        False,
+        True,
+        True,
+        True,
+        True,
+        False,
+        True,
+    ]
     assert not any(pinned for _, pinned, _ in listener.seen)
     assert listener.started == 8
 
@@ -135,7 +150,9 @@ def test_subclasses_keep_their_class(listener: Any) -> None:
         asked: ClassVar[list[Any]] = []
 
         @classmethod
-        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             cls.asked.append(func)
             return super().__torch_function__(func, types, args, kwargs)
 
@@ -143,7 +160,9 @@ def test_subclasses_keep_their_class(listener: Any) -> None:
     Own.asked.clear()
     copies.expect(listener, own)
     assert type(own.to("meta")) is Own
-    assert Own.asked == [torch._C.TensorBase.to]  # by identity: subclasses look it up in sets of their own
+    assert Own.asked == [
+        torch._C.TensorBase.to
+    ]  # by identity: subclasses look it up in sets of their own
     assert listener.seen == [(X * 4, False, True)]
     doubled = torch.func.vmap(lambda row: row.to(torch.float64) * 2)(torch.ones(2, X))
     assert doubled.dtype is torch.float64
@@ -153,7 +172,11 @@ def test_what_stands_for_a_method_is_found_where_the_method_is(listener: Any) ->
     method, ours = torch._C.TensorBase.to, torch.Tensor.to
     assert ours is not method
     assert method in {ours} and ours in {method} and ours != torch.Tensor.copy_
-    assert (ours.__name__, ours.__doc__, repr(ours)) == (method.__name__, method.__doc__, repr(method))
+    assert (ours.__name__, ours.__doc__, repr(ours)) == (
+        method.__name__,
+        method.__doc__,
+        repr(method),
+    )
     assert torch.Tensor.to(torch.ones(2), torch.float64).dtype is torch.float64
 
 
@@ -193,7 +216,9 @@ class Sample:
     more: list[Any]
 
     def to(self, device: str) -> Sample:
-        return Sample(self.x.to(device), [{k: v.to(device) for k, v in each.items()} for each in self.more])
+        return Sample(
+            self.x.to(device), [{k: v.to(device) for k, v in each.items()} for each in self.more]
+        )
 
 
 class Encoding(UserDict[str, Any]):
@@ -228,7 +253,9 @@ def test_nested_batches_of_all_kinds(listener: Any) -> None:
     assert [nbytes for nbytes, _, _ in listener.seen] == [16, 12, 8, 16]
 
 
-def test_a_backend_without_page_locked_memory(listener: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backend_without_page_locked_memory(
+    listener: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(self: torch.Tensor) -> bool:
         raise NotImplementedError("register hooks first")
 

@@ -24,7 +24,8 @@ ISSUING = 200_000
 
 
 class Device:
-    """A device as `torch.cuda` shows it: `now_ms` is what it stamps on an event, `done_ms` how far it has come."""
+    """A device as `torch.cuda` shows it: `now_ms` is what it stamps on an event, `done_ms` how far
+    it has come."""
 
     def __init__(self) -> None:
         self.now_ms = 0.0
@@ -77,7 +78,9 @@ def step() -> Iteration:
 
 
 @pytest.fixture
-def clock(device: Device, step: Iteration, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeviceClock]:
+def clock(
+    device: Device, step: Iteration, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[DeviceClock]:
     monkeypatch.setattr(copies, "_issuing_ns", {"to": ISSUING})
     copies.install("meta")
     yield DeviceClock(step, Accelerator("meta", device))
@@ -110,7 +113,9 @@ def test_stall_and_compute_by_events(device: Device, clock: DeviceClock, lane: L
     assert list(got["stall_ns"]) == [0, 3 * MS]
 
 
-def test_a_stall_is_never_longer_than_the_wait(device: Device, clock: DeviceClock, lane: Lane) -> None:
+def test_a_stall_is_never_longer_than_the_wait(
+    device: Device, clock: DeviceClock, lane: Lane
+) -> None:
     clock.entered()
     device.now_ms = 500  # the host's own work between the two, on a slow machine
     hand_over(clock, lane)
@@ -137,13 +142,16 @@ def test_events_are_used_again(device: Device, clock: DeviceClock, lane: Lane) -
     assert device.made < 2 * APART[1] + 10
 
 
-def test_a_device_that_never_answers_holds_no_events_for_ever(device: Device, clock: DeviceClock, lane: Lane) -> None:
+def test_a_device_that_never_answers_holds_no_events_for_ever(
+    device: Device, clock: DeviceClock, lane: Lane
+) -> None:
     device.done_ms = -1
     for _ in range(2000):
         clock.entered()
         hand_over(clock, lane)
     assert len(clock.log) <= step_log.MAX_PENDING + APART[1] + 1
-    # It had work of an earlier step whenever a batch was handed over: that is certain, whatever became of it.
+    # It had work of an earlier step whenever a batch was handed over: that is certain, whatever
+    # became of it.
     assert (records(lane)["stall_ns"][: 2000 - len(clock.log) - 1] == 0).all()
 
 
@@ -198,7 +206,11 @@ def test_copies_between_events(device: Device, clock: DeviceClock, lane: Lane) -
 
 @pytest.mark.parametrize("pinned", [True, False, None])
 def test_on_an_idle_stream_issuing_is_no_copying(
-    device: Device, clock: DeviceClock, lane: Lane, monkeypatch: pytest.MonkeyPatch, pinned: bool | None
+    device: Device,
+    clock: DeviceClock,
+    lane: Lane,
+    monkeypatch: pytest.MonkeyPatch,
+    pinned: bool | None,
 ) -> None:
     clock._device._event = lambda enable_timing: Slow(device)
     monkeypatch.setattr(torch.Tensor, "is_pinned", lambda self: pinned)
@@ -210,9 +222,15 @@ def test_on_an_idle_stream_issuing_is_no_copying(
     clock.entered()
     (copied, *_), (call, *_) = (records(lane)[name] for name in ("h2d_ns", "h2d_host_ns"))
     between = MS // 2
-    # It began somewhere in a call that does not wait for it, and was over when one that does returned.
+    # It began somewhere in a call that does not wait for it, and was over when one that does
+    # returned.
     assert (
-        copied == {True: max(0, between - (10 + call) // 2), False: min(between, call - 10), None: between - 10}[pinned]
+        copied
+        == {
+            True: max(0, between - (10 + call) // 2),
+            False: min(between, call - 10),
+            None: between - 10,
+        }[pinned]
     )
 
 
@@ -254,7 +272,9 @@ def test_a_broken_device_switches_the_clock_off(step: Iteration, clock: DeviceCl
     assert "device lost" in step.recorder.facts["reasons"]["h2d"]
 
 
-def test_a_thread_copies_when_the_loop_has_gone_on(device: Device, clock: DeviceClock, lane: Lane) -> None:
+def test_a_thread_copies_when_the_loop_has_gone_on(
+    device: Device, clock: DeviceClock, lane: Lane
+) -> None:
     copies.install("meta")
     batches = [torch.ones(1024 + k) for k in range(8)]
     try:
@@ -276,7 +296,9 @@ def test_a_thread_copies_when_the_loop_has_gone_on(device: Device, clock: Device
     assert (got["compute_device_ns"] >= 0).all()
 
 
-def test_copies_not_done_yet_are_waited_for_by_nobody(device: Device, clock: DeviceClock, lane: Lane) -> None:
+def test_copies_not_done_yet_are_waited_for_by_nobody(
+    device: Device, clock: DeviceClock, lane: Lane
+) -> None:
     copies.install("meta")
     batch = torch.ones(1024)
     try:

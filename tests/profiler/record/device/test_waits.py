@@ -1,4 +1,5 @@
-"""Steps looked at closely: which lines wait for the device, on what stream copies go; on the stand-in."""
+"""Steps looked at closely: which lines wait for the device, on what stream copies go; on the
+stand-in."""
 
 from __future__ import annotations
 
@@ -58,7 +59,10 @@ def test_lines_that_wait_are_found_and_counted(device: Any, runs_dir: Path) -> N
     (copied,) = found.copies
     assert (copied.line, copied.a_step) == ('there = batch.to("standin")', 1.0)
     assert copied.place.startswith("test_waits.py:")
-    assert {(wait.call, wait.a_step) for wait in found.waits} == {("item", 1.0), ("__float__", 0.25)}
+    assert {(wait.call, wait.a_step) for wait in found.waits} == {
+        ("item", 1.0),
+        ("__float__", 0.25),
+    }
 
 
 def test_what_is_read_is_the_same_and_so_are_errors(device: Any) -> None:
@@ -66,7 +70,14 @@ def test_what_is_read_is_the_same_and_so_are_errors(device: Any) -> None:
         try:
             x.item()
         except RuntimeError as error:
-            return [x.tolist(), x.cpu().sum().item(), float(x[0]), int(x[1]), bool(x[0] > 1), str(error)]
+            return [
+                x.tolist(),
+                x.cpu().sum().item(),
+                float(x[0]),
+                int(x[1]),
+                bool(x[0] > 1),
+                str(error),
+            ]
 
     found = [values(batch.to("standin")) for batch in watched()]
     assert found == [values(torch.ones(300).to("standin"))] * 16 and untouched()
@@ -93,7 +104,9 @@ def test_copies_on_a_stream_of_their_own(device: Any, runs_dir: Path) -> None:
     assert found is not None and (found.aside_share, found.waits) == (1.0, ())
 
 
-def test_a_loop_that_is_left_takes_the_wrappers_along(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_is_left_takes_the_wrappers_along(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(waits, "MOST_NS", 0)  # a time limit
     for number, batch in enumerate(loader := watched()):
         batch.to("standin")

@@ -122,8 +122,14 @@ def test_the_search_runs_no_code_and_ends() -> None:
     def fail(*args: Any, **kwargs: Any) -> Any:
         raise AssertionError("code of the user's was run")
 
-    body = dict.fromkeys(("__getattr__", "__len__", "__iter__", "__bool__", "__eq__", "__repr__", "__call__"), fail)
-    hostile = type("Hostile", (), {**body, "__hash__": None, "transforms": property(fail), "__class__": property(fail)})
+    body = dict.fromkeys(
+        ("__getattr__", "__len__", "__iter__", "__bool__", "__eq__", "__repr__", "__call__"), fail
+    )
+    hostile = type(
+        "Hostile",
+        (),
+        {**body, "__hash__": None, "transforms": property(fail), "__class__": property(fail)},
+    )
     knot = Object(hostile=hostile(), steps=[hostile(), hostile()])
     knot.knot = knot
     knot.many = [Object(number=i, steps=list(PAIR)) for i in range(60)]
@@ -186,10 +192,18 @@ def test_results_and_items_are_the_same() -> None:
     chains = Chains(lambda: dataset)
     assert chains.start()
     seen = dataset.transform.transforms
-    assert isinstance(seen, list) and seen == [double, double] and seen[0] is double and len(seen) == 2
+    assert (
+        isinstance(seen, list) and seen == [double, double] and seen[0] is double and len(seen) == 2
+    )
     assert dataset.transform(3) == 12
     assert list(seen) == [double, double] and [*reversed(seen)] == [double, double]
-    for plain in (copy.copy(seen), copy.deepcopy(seen), pickle.loads(pickle.dumps(seen)), seen * 1, seen.copy()):
+    for plain in (
+        copy.copy(seen),
+        copy.deepcopy(seen),
+        pickle.loads(pickle.dumps(seen)),
+        seen * 1,
+        seen.copy(),
+    ):
         assert type(plain) is list and plain == [double, double]
     chains.stop()
 

@@ -1,4 +1,5 @@
-"""The parts of looking inside fetching: what is opened, read, held and mounted, when to look, and the sums on disk."""
+"""The parts of looking inside fetching: what is opened, read, held and mounted, when to look, and
+the sums on disk."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loaderscope.profiler.base.mounts import MountPoint, Mounts
-from loaderscope.profiler.record.fetch_probe import containers, opened_paths, opens, probe, read_counters
+from loaderscope.profiler.record.fetch_probe import (
+    containers,
+    opened_paths,
+    opens,
+    probe,
+    read_counters,
+)
 from loaderscope.profiler.record.fetch_probe.chains import Chains
 from loaderscope.profiler.record.fetch_probe.opened_paths import PathSums
 from loaderscope.profiler.record.fetch_probe.probe import FetchProbe
@@ -43,7 +50,9 @@ MS = 1_000_000
 
 
 @pytest.mark.parametrize("form", ["in use", "python"])
-def test_opens_of_this_thread_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+def test_opens_of_this_thread_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
     if form == "python" and opens.native is not None:
         monkeypatch.setattr(opens, "native", None)
         monkeypatch.setattr(opens, "_installed", False)
@@ -118,7 +127,9 @@ def test_a_mount_made_later_is_found(tmp_path: Path) -> None:
     mounts = mounts_of(tmp_path, "1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /net rw - autofs y rw\n")
     assert mounts.of("/net/set") == MountPoint("/net", "autofs")
     mounts_of(
-        tmp_path, "1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /net rw - autofs y rw\n3 2 0:3 / /net/set rw - nfs z rw\n"
+        tmp_path,
+        "1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /net rw - autofs y rw\n3 2 0:3 / /net/set rw - nfs "
+        "z rw\n",
     )
     assert mounts.of("/net/set") == MountPoint("/net/set", "nfs")
 
@@ -136,7 +147,16 @@ def test_what_is_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     totals, paths = sums(tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a10.PNG").write_bytes(b"x" * 10)
-    opened = ["a10.PNG", b"/data/b.tar.gz", Path("/data/c"), "/data/c", "/x/module.py", "/proc/self/io", 7, object()]
+    opened = [
+        "a10.PNG",
+        b"/data/b.tar.gz",
+        Path("/data/c"),
+        "/data/c",
+        "/x/module.py",
+        "/proc/self/io",
+        7,
+        object(),
+    ]
     opened += ["/dev/null", "/dev/urandom"]
     assert paths.add(opened, 2) == 4
     assert (totals.opens, totals.distinct, totals.reopened, totals.directories) == (4, 3, 1, 2)
@@ -148,9 +168,13 @@ def test_what_is_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_files_in_shared_memory_are_files_but_for_ours(tmp_path: Path) -> None:
     totals = ProbeTotals()
     paths = PathSums(
-        totals, "/dev/shm/runs/p1-0", mounts_of(tmp_path, MOUNTS + "26 22 0:26 / /dev/shm rw - tmpfs s rw\n")
+        totals,
+        "/dev/shm/runs/p1-0",
+        mounts_of(tmp_path, MOUNTS + "26 22 0:26 / /dev/shm rw - tmpfs s rw\n"),
     )
-    assert paths.add(["/dev/shm/set/a.png", "/dev/shm/runs/p1-0/looks-0-m.json", "/dev/null"], 1) == 1
+    assert (
+        paths.add(["/dev/shm/set/a.png", "/dev/shm/runs/p1-0/looks-0-m.json", "/dev/null"], 1) == 1
+    )
     assert totals.mounts == {("/dev/shm", "tmpfs"): 1}
 
 
@@ -190,7 +214,9 @@ def test_what_is_remembered_is_bounded(tmp_path: Path, monkeypatch: pytest.Monke
     assert (totals.opens, totals.distinct, totals.reopened) == (300, 100, 0)
     assert totals.directories == 100
     assert len(totals.folders) == 50
-    assert len(totals.suffixes) == MAX_SUFFIXES + 1 and totals.suffixes[OTHER][0] == 300 - MAX_SUFFIXES
+    assert (
+        len(totals.suffixes) == MAX_SUFFIXES + 1 and totals.suffixes[OTHER][0] == 300 - MAX_SUFFIXES
+    )
     assert len(json.loads(totals.to_json())["folders"]) == MAX_FOLDERS
 
 
@@ -205,7 +231,9 @@ def test_our_own_reading_is_no_part_of_it() -> None:
 
 def test_a_kernel_that_does_not_count_says_nothing() -> None:
     assert between(Counters(0, 0, 0, 1, 100), Counters(0, 0, 0, 2, 100)) == Reading(-1, -1, -1, 1)
-    assert between(Counters(-1, -1, -1, -1, 0), Counters(-1, -1, -1, -1, 0)) == Reading(-1, -1, -1, -1)
+    assert between(Counters(-1, -1, -1, -1, 0), Counters(-1, -1, -1, -1, 0)) == Reading(
+        -1, -1, -1, -1
+    )
 
 
 @pytest.mark.parametrize("whole_process", [False, True])
@@ -235,7 +263,14 @@ def test_containers_open_or_mapped(tmp_path: Path) -> None:
     process, run = tmp_path / "process", tmp_path / "run"
     (process / "fd").mkdir(parents=True)
     for number, target in enumerate(
-        ["/d/set.h5", "/d/log.txt", "socket:[1]", "/d/gone.h5 (deleted)", f"{run}/x.tar", "/d/small.npy"]
+        [
+            "/d/set.h5",
+            "/d/log.txt",
+            "socket:[1]",
+            "/d/gone.h5 (deleted)",
+            f"{run}/x.tar",
+            "/d/small.npy",
+        ]
     ):
         (process / "fd" / str(number)).symlink_to(target)
     maps = [
@@ -314,7 +349,9 @@ def test_a_file_is_bounded(tmp_path: Path) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 FIELDS = [*json.loads(some_totals().to_json())]
@@ -322,7 +359,8 @@ FIELDS = [*json.loads(some_totals().to_json())]
 
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_any_file_is_read(data: dict[str, Any]) -> None:
-    """Asserts that any JSON gives totals: no error, no negative count, no name that cannot be printed."""
+    """Asserts that any JSON gives totals: no error, no negative count, no name that cannot be
+    printed."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "looks-0-m.json").write_text(json.dumps(data | {"format": 1}))
         looks = read_sampled_fetches(Path(folder), 0, "dataloader", {})
@@ -331,7 +369,9 @@ def test_any_file_is_read(data: dict[str, Any]) -> None:
     assert all(name.isprintable() for name in (*looks.suffixes, *looks.folders))
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\x00", b'{"format": 2, "opens": 5}', b'{"opens": 5}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"\xff\x00", b'{"format": 2, "opens": 5}', b'{"opens": 5}']
+)
 def test_torn_and_foreign_files_count_for_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "looks-3-w0.json").write_bytes(content)
     (tmp_path / "looks-3-w1.json").write_text(some_totals().to_json())
@@ -343,7 +383,9 @@ def test_torn_and_foreign_files_count_for_nothing(tmp_path: Path, content: bytes
 
 def test_nothing_recorded(tmp_path: Path) -> None:
     assert read_sampled_fetches(tmp_path / "none", 0, "dataloader", {}) == SampledFetches()
-    assert read_sampled_fetches(tmp_path, 0, "dataloader", {"looks": "off"}).reasons == {"looks": "off"}
+    assert read_sampled_fetches(tmp_path, 0, "dataloader", {"looks": "off"}).reasons == {
+        "looks": "off"
+    }
 
 
 # When to look.
@@ -372,7 +414,9 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     return Host(monkeypatch)
 
 
-def batches(host: Host, one: FetchProbe, number: int, read: int = 100, fetch_ns: int = 10 * MS) -> list[int]:
+def batches(
+    host: Host, one: FetchProbe, number: int, read: int = 100, fetch_ns: int = 10 * MS
+) -> list[int]:
     """Loop over so many batches looked at in detail; returns which were looked inside."""
     looked = []
     for i in range(number):
@@ -401,7 +445,9 @@ def test_where_nothing_is_seen_looks_are_rare(tmp_path: Path, host: Host) -> Non
     assert looked == [0, 1, 2, 3, 4, 5, 261, 517]
 
 
-def test_looks_take_a_thousandth_of_the_time(tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looks_take_a_thousandth_of_the_time(
+    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     batches(host, one, 6)
     one._own_ns = 10 * MS
@@ -449,7 +495,10 @@ def test_a_failure_of_ours_ends_the_looking_and_says_why(tmp_path: Path, host: H
     assert not one.begin(Broken(lambda: None), 4)
     assert not one.wants()
     one.close()
-    assert "ZeroDivisionError: ours" in read_sampled_fetches(tmp_path / "p", 0, "dataloader", {}).reasons["looks"]
+    assert (
+        "ZeroDivisionError: ours"
+        in read_sampled_fetches(tmp_path / "p", 0, "dataloader", {}).reasons["looks"]
+    )
     assert FetchProbe(tmp_path / "p" / "x.json").begin(Chains(lambda: None), 1)
     probe._let_go()
 
@@ -501,7 +550,9 @@ def test_without_counters_the_training_process_gets_no_hook(
     assert installed
 
 
-def test_a_hook_kept_out_by_another_is_noticed(tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hook_kept_out_by_another_is_noticed(
+    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(opens, "end", list)
     one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     batches(host, one, 1)

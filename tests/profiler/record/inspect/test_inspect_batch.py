@@ -13,7 +13,11 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import loaderscope
-from loaderscope.profiler.record.inspect.inspect_batch import inspect_batch, padding_share, whole_255ths
+from loaderscope.profiler.record.inspect.inspect_batch import (
+    inspect_batch,
+    padding_share,
+    whole_255ths,
+)
 from loaderscope.profiler.store.inspection import Inspection, Leaf, read_inspection
 from torch_modes import seen_by_modes
 
@@ -48,7 +52,13 @@ def test_paths_reach_the_leaves() -> None:
         ("[7]", "tensor"),
     ]
     image, array, half = (seen.leaves[i] for i in (0, 3, 6))
-    assert (image.dtype, image.shape, image.nbytes, image.device, image.pinned) == ("float32", (2, 3), 24, "cpu", False)
+    assert (image.dtype, image.shape, image.nbytes, image.device, image.pinned) == (
+        "float32",
+        (2, 3),
+        24,
+        "cpu",
+        False,
+    )
     assert (array.dtype, array.shape, array.nbytes) == ("int16", (2,), 4)
     assert (half.dtype, half.whole_255ths) == ("bfloat16", None)
     for found in seen.leaves:
@@ -69,7 +79,10 @@ def test_long_and_deep_batches_are_cut() -> None:
 
 
 def pictures(kind: Any = torch.float32) -> torch.Tensor:
-    return (torch.randint(0, 256, (8, 3, 32, 32), generator=torch.Generator().manual_seed(0)).double() / 255).to(kind)
+    return (
+        torch.randint(0, 256, (8, 3, 32, 32), generator=torch.Generator().manual_seed(0)).double()
+        / 255
+    ).to(kind)
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.float64])
@@ -156,10 +169,14 @@ def test_containers_and_tensors_with_a_will_of_their_own_are_not_asked() -> None
     class Wrapping(torch.Tensor):
         @staticmethod
         def __new__(cls) -> Any:
-            return torch.Tensor._make_wrapper_subclass(cls, (3,), dispatch_sizes_strides_policy="sizes")
+            return torch.Tensor._make_wrapper_subclass(
+                cls, (3,), dispatch_sizes_strides_policy="sizes"
+            )
 
         @classmethod
-        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             asked.append(func)
             raise NotImplementedError
 
@@ -180,7 +197,8 @@ def test_the_batch_is_unchanged() -> None:
     inner = grad * 2
     version, made_by = inner._version, inner.grad_fn
     assert leaf(inner).shape == (3, 4)
-    # No backward() here: torch counts the devices at the first one, and the stand-in may come later in this process.
+    # No backward() here: torch counts the devices at the first one, and the stand-in may come later
+    # in this process.
     assert inner._version == version
     assert inner.requires_grad and inner.grad_fn is made_by
     assert grad.grad is None

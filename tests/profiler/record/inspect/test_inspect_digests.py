@@ -11,7 +11,12 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, get_worker_info
 
 import loaderscope
-from loaderscope.profiler.record.inspect.digests import UNKNOWN, digest_of_batch, digest_of_indices, plain_indices
+from loaderscope.profiler.record.inspect.digests import (
+    UNKNOWN,
+    digest_of_batch,
+    digest_of_indices,
+    plain_indices,
+)
 from loaderscope.profiler.store.lanes.compacted import LEFT_OUT
 
 ROWS = TensorDataset(torch.arange(64))
@@ -48,7 +53,9 @@ def digests(loader: Any, epochs: int = 1) -> list[dict[int, int]]:
     batches = loaderscope.open_run("latest").loaders[-1].batches
     found: list[dict[int, int]] = [{} for _ in range(epochs)]
     places = [0] * epochs
-    for epoch, task, digest in zip(batches["epoch"], batches["task"], batches["digest"], strict=True):
+    for epoch, task, digest in zip(
+        batches["epoch"], batches["task"], batches["digest"], strict=True
+    ):
         place = int(task) if task >= 0 else places[epoch]
         places[epoch] += 1
         if digest >= 0:
@@ -68,7 +75,9 @@ def test_the_first_batch_of_an_epoch_has_a_digest(workers: int) -> None:
 def test_another_permutation_is_another_digest(workers: int, persistent: bool) -> None:
     if persistent and not workers:
         pytest.skip("needs workers")
-    loader = DataLoader(ROWS, batch_size=16, shuffle=True, num_workers=workers, persistent_workers=persistent)
+    loader = DataLoader(
+        ROWS, batch_size=16, shuffle=True, num_workers=workers, persistent_workers=persistent
+    )
     found = digests(loader, epochs=3)
     assert len({epoch[0] for epoch in found}) == 3
 

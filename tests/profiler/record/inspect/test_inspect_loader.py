@@ -95,8 +95,16 @@ def test_attributes_are_named_by_kind_shape_and_size(tmp_path: Path) -> None:
     }  # fmt: skip
     assert (found["paths"].length, found["paths"].suffix) == (41, ".png")
     assert (found["samples"].suffix, found["samples"].items) == (".nii.gz", "tuple")
-    assert (found["pixels"].shape, found["pixels"].dtype, found["pixels"].nbytes) == ((41, 3), "uint8", 123)
-    assert (found["turned"].shape, found["turned"].contiguous, found["turned"].device) == ((41, 4), False, "cpu")
+    assert (found["pixels"].shape, found["pixels"].dtype, found["pixels"].nbytes) == (
+        (41, 3),
+        "uint8",
+        123,
+    )
+    assert (found["turned"].shape, found["turned"].contiguous, found["turned"].device) == (
+        (41, 4),
+        False,
+        "cpu",
+    )
     assert (found["fields"].length, found["fields"].items) == (2, "torch.Tensor")
     assert found["fields"].nbytes == 2 * 3 * 4 + 5 * 8
     assert found["transform"].type.endswith("helper")
@@ -138,7 +146,11 @@ def test_wrapped_sets_are_children() -> None:
     assert [child.length for child in concat.children] == [5, 7]
     tensors = concat.children[0].attribute("tensors")
     assert tensors is not None
-    assert (tensors.items, tensors.nbytes, tensors.contiguous) == ("torch.Tensor", 5 * 3 * 4 + 5 * 8, True)
+    assert (tensors.items, tensors.nbytes, tensors.contiguous) == (
+        "torch.Tensor",
+        5 * 3 * 4 + 5 * 8,
+        True,
+    )
     assert part.getitem == ()  # torch's own code is no news
 
 
@@ -325,7 +337,9 @@ def test_no_torch_mode_sees_us() -> None:
 def test_a_tensor_subclass_is_not_asked() -> None:
     class Asked(torch.Tensor):
         @classmethod
-        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             raise AssertionError("asked")
 
     with torch._C.DisableTorchFunction():
@@ -473,7 +487,10 @@ def test_linecache_is_left_as_it_was(tmp_path: Path) -> None:
 
 
 def test_what_a_notebook_keeps_is_read() -> None:
-    text = "class Cell:\n    def __getitem__(self, i):\n        return i\n    def __len__(self):\n        return 1\n"
+    text = (
+        "class Cell:\n    def __getitem__(self, i):\n        return i\n    def __len__(self):\n "
+        "       return 1\n"
+    )
     space: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(text, "<cell 1>", "exec"), space)
     linecache.cache["<cell 1>"] = (len(text), None, text.splitlines(keepends=True), "<cell 1>")
@@ -486,7 +503,10 @@ def test_what_a_notebook_keeps_is_read() -> None:
 def test_long_sources_are_cut(tmp_path: Path) -> None:
     body = "".join(f"        x{i} = '{'y' * 600}'\n" for i in range(300))
     script = tmp_path / "long.py"
-    script.write_text(f"class Long:\n    def __len__(self):\n        return 1\n    def __getitem__(self, i):\n{body}")
+    script.write_text(
+        "class Long:\n    def __len__(self):\n        return 1\n    def __getitem__(self, "
+        f"i):\n{body}"
+    )
     space: dict[str, Any] = {"__name__": "long"}
     exec(compile(script.read_text(), str(script), "exec"), space)
     lines = dataset_of(space["Long"]()).getitem
@@ -563,7 +583,9 @@ def _stores(folder: Path) -> dict[str, Any]:
     try:
         import zarr
 
-        made["zarr"] = zarr.open(str(folder / "z"), mode="w", shape=(6, 2), chunks=(2, 2), dtype="f4")
+        made["zarr"] = zarr.open(
+            str(folder / "z"), mode="w", shape=(6, 2), chunks=(2, 2), dtype="f4"
+        )
     except ImportError:
         pass
     return made
@@ -623,7 +645,9 @@ def recorded() -> Inspection:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_watched_loader_is_inspected_once_it_is_used(workers: int, tmp_path: Path) -> None:
-    loader = loaderscope.watch(DataLoader(Pictures(tmp_path), batch_size=8, num_workers=workers, collate_fn=careful))
+    loader = loaderscope.watch(
+        DataLoader(Pictures(tmp_path), batch_size=8, num_workers=workers, collate_fn=careful)
+    )
     for _ in range(2):
         for _ in loader:
             pass

@@ -23,7 +23,18 @@ from loaderscope.profiler.store.inspection import (
 from loaderscope.profiler.store.inspection import read_inspection as read
 from loaderscope.profiler.store.run.run_reader import open_run
 
-KEYS = ["inspection", "dataset", "sampler", "children", "attributes", "leaves", "shape", "getitem", "name", "type"]
+KEYS = [
+    "inspection",
+    "dataset",
+    "sampler",
+    "children",
+    "attributes",
+    "leaves",
+    "shape",
+    "getitem",
+    "name",
+    "type",
+]
 
 
 def test_everything_arrives(runs_dir: Path) -> None:
@@ -64,9 +75,13 @@ def test_a_run_without_one(runs_dir: Path) -> None:
 def test_wrong_types_are_left_out(wrong: Any) -> None:
     assert read({"inspection": wrong}) == Inspection()
     assert read({"inspection": {"dataset": wrong, "leaves": wrong}}).dataset is None
-    part = read({"inspection": {"dataset": {"attributes": [wrong], "children": wrong, "line": [wrong]}}}).dataset
+    part = read(
+        {"inspection": {"dataset": {"attributes": [wrong], "children": wrong, "line": [wrong]}}}
+    ).dataset
     assert part == Part("unknown", "unknown")
-    (leaf,) = read({"inspection": {"leaves": [{"shape": [-1], "pinned": 1, "nbytes": True}]}}).leaves
+    (leaf,) = read(
+        {"inspection": {"leaves": [{"shape": [-1], "pinned": 1, "nbytes": True}]}}
+    ).leaves
     assert leaf == Leaf("", "other")
 
 
@@ -90,15 +105,17 @@ def test_control_characters_do_not_pass(runs_dir: Path) -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 
 
 @given(json_values)
 def test_anything_can_be_read(value: Any) -> None:
-    """Asserts that any JSON as a loader's inspection is read without an error, and that what was read can be
-    written."""
+    """Asserts that any JSON as a loader's inspection is read without an error, and that what was
+    read can be written."""
     found = read({"inspection": value})
     assert isinstance(found, Inspection)
     json.dumps(found.structure)

@@ -72,7 +72,13 @@ def told(loader: Any, *names: str) -> tuple[Any, ...]:
     ],
 )  # fmt: skip
 def test_torchs_own(
-    loader: Any, sampler: str, batching: str, size: int | None, shuffle: bool, plain: bool, path: str
+    loader: Any,
+    sampler: str,
+    batching: str,
+    size: int | None,
+    shuffle: bool,
+    plain: bool,
+    path: str,
 ) -> None:
     names = ("sampler", "batching", "batch_size", "shuffle", "sampler_plain", "sampler_path")
     assert told(loader, *names) == (TORCH + sampler, batching, size, shuffle, plain, path)
@@ -81,7 +87,10 @@ def test_torchs_own(
 def test_the_last_batch_of_a_batch_sampler() -> None:
     loader = DataLoader(DATA, batch_sampler=BatchSampler(SequentialSampler(DATA), 8, True))
     assert told(loader, "drop_last", "sampler_wrappers") == (True, "BatchSampler")
-    assert told(DataLoader(DATA, 8, drop_last=True), "drop_last", "sampler_wrappers") == (True, None)
+    assert told(DataLoader(DATA, 8, drop_last=True), "drop_last", "sampler_wrappers") == (
+        True,
+        None,
+    )
 
 
 def test_a_stream_has_no_order_to_tell() -> None:
@@ -93,7 +102,12 @@ def test_a_stream_has_no_order_to_tell() -> None:
 def test_a_distributed_sampler_tells_its_order_and_its_ranks() -> None:
     loader = DataLoader(DATA, 8, sampler=DistributedSampler(DATA, 4, 1, shuffle=False))
     name = "torch.utils.data.distributed.DistributedSampler"
-    assert told(loader, "sampler", "shuffle", "replicas", "sampler_plain") == (name, False, 4, False)
+    assert told(loader, "sampler", "shuffle", "replicas", "sampler_plain") == (
+        name,
+        False,
+        4,
+        False,
+    )
 
 
 class Twice(Sampler[int]):
@@ -110,7 +124,12 @@ class Twice(Sampler[int]):
 def test_an_unknown_wrapper_is_named_as_it_is() -> None:
     loader = DataLoader(DATA, 8, sampler=Twice(RandomSampler(DATA)))
     own = f"{Twice.__module__}.Twice"
-    assert told(loader, "sampler", "shuffle", "sampler_plain", "batch_size") == (own, None, False, 8)
+    assert told(loader, "sampler", "shuffle", "sampler_plain", "batch_size") == (
+        own,
+        None,
+        False,
+        8,
+    )
     given = DataLoader(DATA, batch_sampler=Twice(BatchSampler(RandomSampler(DATA), 8, False)))
     assert told(given, "sampler", "batch_size", "batching") == (own, None, "batch_sampler")
 
@@ -142,7 +161,12 @@ class OwnLoader(DataLoader[Any]):
 
 def test_an_endless_repeater_is_looked_through() -> None:
     found = told(
-        EndlessLoader(DATA, 8, shuffle=True), "sampler", "batching", "batch_size", "sampler_plain", "sampler_wrappers"
+        EndlessLoader(DATA, 8, shuffle=True),
+        "sampler",
+        "batching",
+        "batch_size",
+        "sampler_plain",
+        "sampler_wrappers",
     )
     assert found == (TORCH + "RandomSampler", "batch_size", 8, True, "_RepeatSampler, BatchSampler")
 
@@ -152,7 +176,9 @@ def test_an_endless_repeater_is_looked_through() -> None:
     [("spawn", "spawn"), (None, None), (multiprocessing.get_context("fork"), "fork")],
 )
 def test_how_workers_start(given: Any, name: str | None) -> None:
-    assert told(DataLoader(DATA, num_workers=1, multiprocessing_context=given), "multiprocessing_context") == (name,)
+    assert told(
+        DataLoader(DATA, num_workers=1, multiprocessing_context=given), "multiprocessing_context"
+    ) == (name,)
 
 
 def test_whose_constructor() -> None:
@@ -194,7 +220,11 @@ class BatchSamplerShard(BatchSampler):
     """As Accelerate's."""
 
     def __init__(self, batch_sampler: Any, num_processes: int, split_batches: bool = False) -> None:
-        self.batch_sampler, self.num_processes, self.split_batches = batch_sampler, num_processes, split_batches
+        self.batch_sampler, self.num_processes, self.split_batches = (
+            batch_sampler,
+            num_processes,
+            split_batches,
+        )
         self.batch_size, self.drop_last = batch_sampler.batch_size, batch_sampler.drop_last
 
 
@@ -228,8 +258,18 @@ seed_worker.__module__ = "transformers.trainer_utils"
 @pytest.mark.parametrize(("split", "size"), [(False, 8), (True, 4)])
 def test_accelerates_shards(split: bool, size: int) -> None:
     inner = BatchSampler(SeedableRandomSampler(DATA), 8, True)
-    loader = DataLoaderShard(dataset=DATA, batch_sampler=SkipBatchSampler(BatchSamplerShard(inner, 2, split)))
-    names = ("sampler", "batch_size", "drop_last", "replicas", "shuffle", "sampler_plain", "made_by")
+    loader = DataLoaderShard(
+        dataset=DATA, batch_sampler=SkipBatchSampler(BatchSamplerShard(inner, 2, split))
+    )
+    names = (
+        "sampler",
+        "batch_size",
+        "drop_last",
+        "replicas",
+        "shuffle",
+        "sampler_plain",
+        "made_by",
+    )
     name = "accelerate.data_loader.SeedableRandomSampler"
     assert told(loader, *names) == (name, size, True, 2, True, False, "accelerate")
     seen = inspect_loader(loader)
@@ -267,7 +307,9 @@ a_module("lightning.fabric.utilities.distributed", DistributedSamplerWrapper=Dis
 
 def test_lightnings_injected_samplers(monkeypatch: pytest.MonkeyPatch) -> None:
     weighted = WeightedRandomSampler([1.0] * 20, 20)
-    loader = DataLoader(DATA, 8, sampler=DistributedSamplerWrapper(weighted, num_replicas=2, rank=0))
+    loader = DataLoader(
+        DATA, 8, sampler=DistributedSamplerWrapper(weighted, num_replicas=2, rank=0)
+    )
     names = ("sampler", "replicas", "batch_size", "shuffle", "made_by")
     assert told(loader, *names) == (TORCH + "WeightedRandomSampler", 2, 8, True, "lightning")
 
@@ -275,11 +317,14 @@ def test_lightnings_injected_samplers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(plain, "made_by") == (None,)
     trainer = a_module("lightning.pytorch.trainer.trainer", Trainer=type("Trainer", (), {}))
     monkeypatch.setitem(sys.modules, "lightning.pytorch.trainer.trainer", trainer)
-    assert told(plain, "made_by") == ("lightning",)  # it may be Lightning's, so code does not name it
+    assert told(plain, "made_by") == (
+        "lightning",
+    )  # it may be Lightning's, so code does not name it
 
 
 def here(name: str) -> Any:
-    """A module of a real package, with its own warnings left to it; skips where the package is not installed."""
+    """A module of a real package, with its own warnings left to it; skips where the package is not
+    installed."""
     if importlib.util.find_spec(name.partition(".")[0]) is None:
         pytest.skip(f"{name.partition('.')[0]} is not installed")
     with warnings.catch_warnings():
@@ -297,7 +342,9 @@ def test_torchdatas_stateful_loader() -> None:
 
 def test_the_real_accelerate() -> None:
     prepare = here("accelerate.data_loader").prepare_data_loader
-    loader = prepare(DataLoader(DATA, 8, shuffle=True), num_processes=2, process_index=1, put_on_device=False)
+    loader = prepare(
+        DataLoader(DATA, 8, shuffle=True), num_processes=2, process_index=1, put_on_device=False
+    )
     names = ("sampler", "batch_size", "replicas", "made_by", "sampler_path")
     path = "batch_sampler.batch_sampler.sampler"
     assert told(loader, *names) == (TORCH + "RandomSampler", 8, 2, "accelerate", path)
@@ -305,18 +352,29 @@ def test_the_real_accelerate() -> None:
 
 def test_the_real_timm() -> None:
     loader = here("timm.data.loader").MultiEpochsDataLoader(DATA, batch_size=8, shuffle=True)
-    assert told(loader, "batching", "batch_size", "sampler_plain", "own_constructor") == ("batch_size", 8, True, False)
+    assert told(loader, "batching", "batch_size", "sampler_plain", "own_constructor") == (
+        "batch_size",
+        8,
+        True,
+        False,
+    )
 
 
 def test_the_real_lightning() -> None:
     wrapper = here("lightning.fabric.utilities.distributed").DistributedSamplerWrapper
     loader = DataLoader(DATA, 8, sampler=wrapper(SequentialSampler(DATA), num_replicas=2, rank=0))
-    assert told(loader, "sampler", "made_by", "shuffle") == (TORCH + "SequentialSampler", "lightning", False)
+    assert told(loader, "sampler", "made_by", "shuffle") == (
+        TORCH + "SequentialSampler",
+        "lightning",
+        False,
+    )
 
 
 def test_the_real_trainer(tmp_path: Any) -> None:
     transformers = here("transformers")
     here("accelerate")
     arguments = transformers.TrainingArguments(str(tmp_path), use_cpu=True, report_to=[])
-    loader = transformers.Trainer(torch.nn.Linear(1, 1), arguments, train_dataset=DATA).get_train_dataloader()
+    loader = transformers.Trainer(
+        torch.nn.Linear(1, 1), arguments, train_dataset=DATA
+    ).get_train_dataloader()
     assert told(loader, "batch_size", "shuffle", "made_by") == (8, True, "transformers")

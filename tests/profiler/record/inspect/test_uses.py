@@ -39,10 +39,22 @@ TRAINER = SITE + "transformers/trainer.py"
     [
         ([(LIGHTNING, "_fit_impl")], "training", "lightning"),
         ([(LIGHTNING, "_fit_impl"), (LOOP, "run")], "validation", "lightning"),
-        ([(LIGHTNING, "_fit_impl"), (LIGHTNING, "_run_sanity_check"), (LOOP, "run")], "sanity check", "lightning"),
+        (
+            [(LIGHTNING, "_fit_impl"), (LIGHTNING, "_run_sanity_check"), (LOOP, "run")],
+            "sanity check",
+            "lightning",
+        ),
         ([(LIGHTNING, "_test_impl"), (LOOP, "run")], "test", "lightning"),
-        ([(SITE + "pytorch_lightning/trainer/trainer.py", "_validate_impl")], "validation", "lightning"),
-        ([(TRAINER, "train"), (SITE + "accelerate/data_loader.py", "__iter__")], "training", "transformers"),
+        (
+            [(SITE + "pytorch_lightning/trainer/trainer.py", "_validate_impl")],
+            "validation",
+            "lightning",
+        ),
+        (
+            [(TRAINER, "train"), (SITE + "accelerate/data_loader.py", "__iter__")],
+            "training",
+            "transformers",
+        ),
         ([(TRAINER, "train"), (TRAINER, "evaluate")], "validation", "transformers"),
         ([(TRAINER, "predict"), (TRAINER, "evaluation_loop")], "prediction", "transformers"),
         ([(SITE + "ignite/engine/engine.py", "run")], None, "ignite"),
@@ -50,7 +62,9 @@ TRAINER = SITE + "transformers/trainer.py"
         ([(SITE + "other/loop.py", "train")], None, None),
     ],
 )
-def test_frameworks_tell_the_phase(steps: list[tuple[str, str]], phase: str | None, framework: str | None) -> None:
+def test_frameworks_tell_the_phase(
+    steps: list[tuple[str, str]], phase: str | None, framework: str | None
+) -> None:
     use = through(*steps)
     assert (use.phase, use.framework) == (phase, framework)
 
@@ -103,7 +117,13 @@ def loaders(runs: Path) -> list[tuple[str, str | None, int, int]]:
     """(name, phase, batches, times built) a loader."""
     found = open_run("latest", runs).loaders
     return [
-        (each.name, str(each.config.get("phase")), each.count, int(each.epochs["instance"].max()) + 1) for each in found
+        (
+            each.name,
+            str(each.config.get("phase")),
+            each.count,
+            int(each.epochs["instance"].max()) + 1,
+        )
+        for each in found
     ]
 
 
@@ -148,4 +168,7 @@ def test_training_and_evaluation_are_not_one_loader_built_again(runs_dir: Path) 
             for _ in loader:
                 pass
             del loader
-    assert [(phase, count) for _, phase, count, _ in loaders(runs_dir)] == [("training", 3), ("evaluation", 3)]
+    assert [(phase, count) for _, phase, count, _ in loaders(runs_dir)] == [
+        ("training", 3),
+        ("evaluation", 3),
+    ]

@@ -63,7 +63,12 @@ def test_it_is_recorded_as_an_iterable(module: ModuleType, runs_dir: Path) -> No
     for _ in range(2):
         assert list(loader) == [0, 1, 2, 3, 4]
     (told,) = open_run("latest", runs_dir).loaders
-    assert (told.kind, told.name, told.count, told.epochs["how"].tolist()) == ("iterable", "Own", 10, [1, 1])
+    assert (told.kind, told.name, told.count, told.epochs["how"].tolist()) == (
+        "iterable",
+        "Own",
+        10,
+        [1, 1],
+    )
     assert told.config["made_by"] == "fastai"
 
 
@@ -132,7 +137,8 @@ def test_an_iterator_passes_for_what_it_is(module: ModuleType) -> None:
 
 
 def test_what_is_put_around_a_loader_is_not_the_loader(module: ModuleType, runs_dir: Path) -> None:
-    """As in Grain, where that happens the first time alone, and parts of a pipeline are of the same classes."""
+    """As in Grain, where that happens the first time alone, and parts of a pipeline are of the same
+    classes."""
 
     class Pipeline(Own):
         wrapped = False
@@ -157,7 +163,9 @@ def test_what_is_put_around_a_loader_is_not_the_loader(module: ModuleType, runs_
     loader, part = Pipeline(3), Pipeline(2)
     part.wrapped = True
     assert [list(loader), list(part), list(loader)] == [[0, 1, 2], [0, 1], [0, 1, 2]]
-    assert [(each.name, each.count) for each in open_run("latest", runs_dir).loaders] == [("Pipeline", 6)]
+    assert [(each.name, each.count) for each in open_run("latest", runs_dir).loaders] == [
+        ("Pipeline", 6)
+    ]
     loaderscope.unwatch()
     assert Pipeline.__iter__ is before
 

@@ -12,7 +12,9 @@ from loaderscope.profiler.record.iterate.imports import after_import
 
 
 def test_several_may_wait_for_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "awaited_by_many.py").write_text("loaded = hasattr(__spec__.loader, 'exec_module'), vars(__loader__)\n")
+    (tmp_path / "awaited_by_many.py").write_text(
+        "loaded = hasattr(__spec__.loader, 'exec_module'), vars(__loader__)\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     called: list[int] = []
     finders = list(sys.meta_path)

@@ -1,4 +1,5 @@
-"""The kinds of loaders: which are known, what becomes of their iterators, and what stays torch's own."""
+"""The kinds of loaders: which are known, what becomes of their iterators, and what stays torch's
+own."""
 
 from __future__ import annotations
 
@@ -52,12 +53,24 @@ def test_a_get_iterator_of_the_user_s_own_is_left_alone() -> None:
 
 
 def test_iterators_keep_their_names_and_only_watched_ones_measure() -> None:
-    watched, other = loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2)), DataLoader([1, 2, 3, 4], batch_size=2)
+    watched, other = (
+        loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2)),
+        DataLoader([1, 2, 3, 4], batch_size=2),
+    )
     ours, torchs = iter(watched), iter(other)
     assert is_measuring(ours) and not is_measuring(torchs)
-    assert type(torchs) is dataloader._SingleProcessDataLoaderIter and isinstance(ours, type(torchs))
-    assert (type(ours).__name__, type(ours).__module__) == (type(torchs).__name__, type(torchs).__module__)
-    assert [batch.tolist() for batch in ours] == [batch.tolist() for batch in torchs] == [[1, 2], [3, 4]]
+    assert type(torchs) is dataloader._SingleProcessDataLoaderIter and isinstance(
+        ours, type(torchs)
+    )
+    assert (type(ours).__name__, type(ours).__module__) == (
+        type(torchs).__name__,
+        type(torchs).__module__,
+    )
+    assert (
+        [batch.tolist() for batch in ours]
+        == [batch.tolist() for batch in torchs]
+        == [[1, 2], [3, 4]]
+    )
 
 
 def test_what_cannot_be_prepared_stays_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +100,8 @@ class Short(IterableDataset[int]):
 
 
 def test_the_iterator_that_warns_of_a_wrong_length_is_known_too() -> None:
-    """torch counts what comes once somebody has asked for the length, and warns from the loop's own line."""
+    """torch counts what comes once somebody has asked for the length, and warns from the loop's own
+    line."""
     loader = loaderscope.watch(DataLoader(Short(), batch_size=2))
     assert len(loader) == 2
     with pytest.warns(UserWarning, match="Length of IterableDataset") as warned:

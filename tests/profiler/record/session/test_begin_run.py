@@ -1,4 +1,5 @@
-"""Where a run is recorded: what is tried, in which order, and what is left of what was tried in vain."""
+"""Where a run is recorded: what is tried, in which order, and what is left of what was tried in
+vain."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ def test_the_folder_asked_for_comes_first_and_nothing_is_said(runs_dir: Path) ->
 
 def test_a_run_that_is_there_is_joined(runs_dir: Path) -> None:
     joined = create_run(runs_dir, ["train.py"])
-    assert begin_run(lambda: runs_dir, ["train.py"], lambda directory: directory, joined) == (joined, "")
+    assert begin_run(lambda: runs_dir, ["train.py"], lambda directory: directory, joined) == (
+        joined,
+        "",
+    )
 
 
 def test_what_cannot_begin_leaves_no_run(runs_dir: Path, temporary: Path) -> None:
@@ -38,7 +42,10 @@ def test_what_cannot_begin_leaves_no_run(runs_dir: Path, temporary: Path) -> Non
 
     begun, said = begin_run(lambda: runs_dir, ["train.py"], begin)
     assert begun is not None and begun.parent == temporary
-    assert said == f"{runs_dir} cannot be written (No space left on device); recording to {begun} instead"
+    assert (
+        said
+        == f"{runs_dir} cannot be written (No space left on device); recording to {begun} instead"
+    )
     assert not list(runs_dir.iterdir())
 
 
@@ -48,15 +55,21 @@ def test_nowhere_is_said_with_the_first_reason(tmp_path: Path, temporary: Path) 
     temporary.parent.write_text("in the way")
     begun, said = begin_run(lambda: blocked, ["train.py"], lambda directory: directory)
     assert begun is None
-    assert said.startswith(f"nothing is recorded: no run directory can be made in {blocked} (File exists)")
+    assert said.startswith(
+        f"nothing is recorded: no run directory can be made in {blocked} (File exists)"
+    )
 
 
-def test_no_folder_for_temporary_files_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_folder_for_temporary_files_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def none() -> str:
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
 
     monkeypatch.setattr(tempfile, "gettempdir", none)
-    assert begin_run(lambda: Path("/proc/runs"), ["train.py"], lambda directory: directory)[0] is None
+    assert (
+        begin_run(lambda: Path("/proc/runs"), ["train.py"], lambda directory: directory)[0] is None
+    )
 
 
 def test_what_a_signal_s_handler_raises_arrives(runs_dir: Path) -> None:

@@ -15,7 +15,13 @@ from loaderscope.profiler.store.run.run_finder import run_ids
 
 
 def slurm(task: int, **more: str) -> dict[str, str]:
-    return {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "8", "SLURM_PROCID": str(task), **more}
+    return {
+        "SLURM_JOB_ID": "77",
+        "SLURM_STEP_ID": "0",
+        "SLURM_STEP_NUM_TASKS": "8",
+        "SLURM_PROCID": str(task),
+        **more,
+    }
 
 
 def torchrun(rank: int, id_: str = "abc") -> dict[str, str]:
@@ -34,8 +40,16 @@ OPEN_MPI = {"PMIX_NAMESPACE": "prte-1@1", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COM
         ({"TORCHELASTIC_RUN_ID": "abc"}, (), None),
         (slurm(1), (), "SLURM 77.0 0"),
         (slurm(1, SLURM_RESTART_COUNT="2"), (), "SLURM 77.0 2"),
-        (slurm(0, SLURM_STEP_NUM_TASKS="1"), (), None),  # a shell of srun's: what is started in it are no tasks
-        ({"SLURM_JOB_ID": "77", "SLURM_PROCID": "0"}, (), None),  # a batch script, outside of any step
+        (
+            slurm(0, SLURM_STEP_NUM_TASKS="1"),
+            (),
+            None,
+        ),  # a shell of srun's: what is started in it are no tasks
+        (
+            {"SLURM_JOB_ID": "77", "SLURM_PROCID": "0"},
+            (),
+            None,
+        ),  # a batch script, outside of any step
         (OPEN_MPI, (), "PMIX_NAMESPACE prte-1@1"),
         ({**OPEN_MPI, "OMPI_COMM_WORLD_SIZE": "1"}, (), None),
         ({}, ("torchrun", "--nnodes=2", "--rdzv-id=job5", "train.py"), "torchrun job5"),
@@ -43,7 +57,9 @@ OPEN_MPI = {"PMIX_NAMESPACE": "prte-1@1", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COM
         ({}, ("torchrun", "--nnodes", "2", "train.py"), None),
     ],
 )
-def test_what_names_a_job(environ: dict[str, str], command: tuple[str, ...], name: str | None) -> None:
+def test_what_names_a_job(
+    environ: dict[str, str], command: tuple[str, ...], name: str | None
+) -> None:
     found = job_of(environ, command)
     assert (found.name if found is not None else None) == name
 
@@ -78,7 +94,9 @@ def test_a_run_that_was_deleted_is_not_joined(tmp_path: Path) -> None:
     assert made and again.is_dir()
 
 
-def test_a_folder_without_links_gives_each_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_links_gives_each_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
@@ -108,4 +126,6 @@ def test_the_command_of_each_node_joins(tmp_path: Path, monkeypatch: pytest.Monk
             monkeypatch.setenv(name, value)
         runs.append(prepare([str(script)], tmp_path / "runs")[1])
     assert runs[0] == runs[1]
-    assert recorded(runs[0]) == runs[0] and runs[0].is_dir()  # the other node has perhaps not begun yet
+    assert (
+        recorded(runs[0]) == runs[0] and runs[0].is_dir()
+    )  # the other node has perhaps not begun yet

@@ -11,10 +11,20 @@ from pathlib import Path
 import pytest
 
 from loaderscope.profiler.record.session import session as sessions
-from loaderscope.profiler.record.session.ranks import Ranks, group_of_process, ranks, share_of_sampler
+from loaderscope.profiler.record.session.ranks import (
+    Ranks,
+    group_of_process,
+    ranks,
+    share_of_sampler,
+)
 from loaderscope.profiler.store.run.run_reader import open_run
 
-SLURM = {"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1"}
+SLURM = {
+    "SLURM_PROCID": "5",
+    "SLURM_NTASKS": "8",
+    "SLURM_STEP_NUM_TASKS": "8",
+    "SLURM_LOCALID": "1",
+}
 
 
 @pytest.mark.parametrize(
@@ -41,7 +51,9 @@ SLURM = {"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_STEP_NUM_TASKS": "8", 
         ({"RANK": "x", "WORLD_SIZE": "-1"}, Ranks()),
     ],
 )  # fmt: skip
-def test_what_launchers_leave_in_the_environment(environ: Mapping[str, str], expected: Ranks) -> None:
+def test_what_launchers_leave_in_the_environment(
+    environ: Mapping[str, str], expected: Ranks
+) -> None:
     assert ranks(environ) == expected
 
 
@@ -102,7 +114,10 @@ if "group" in sys.argv:
     ],
 )
 def test_a_rank_unknown_at_the_start_is_filled_in(
-    tmp_path: Path, runs_dir: Path, say: tuple[str, ...], expected: tuple[int | None, int | None, str | None]
+    tmp_path: Path,
+    runs_dir: Path,
+    say: tuple[str, ...],
+    expected: tuple[int | None, int | None, str | None],
 ) -> None:
     script = tmp_path / "train.py"
     script.write_text(LATE_GROUP)

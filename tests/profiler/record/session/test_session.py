@@ -1,4 +1,5 @@
-"""A session: this process's part of a run, from its first loop to its end, and what of it a forked child keeps."""
+"""A session: this process's part of a run, from its first loop to its end, and what of it a forked
+child keeps."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def test_its_end_is_noted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts(opened)["ended_clock_ns"] == ended > 0
 
 
-def test_at_exit_an_interrupt_does_not_keep_the_end_from_being_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_exit_an_interrupt_does_not_keep_the_end_from_being_noted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     opened = open_one()
     write, interrupts = opened._write_facts, [KeyboardInterrupt, SystemExit]
 
@@ -85,7 +88,9 @@ def test_after_its_end_the_next_loop_opens_a_run_of_its_own(runs_dir: Path) -> N
     assert len(list(runs_dir.glob("2*"))) == 2
 
 
-def test_a_run_named_in_the_environment_is_joined(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_named_in_the_environment_is_joined(
+    runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = create_run(runs_dir, ["train.py"])
     monkeypatch.setenv(session.RUN_VARIABLE, str(run))
     assert open_one().run_directory == run
@@ -97,7 +102,9 @@ def test_a_run_that_is_gone_is_said_and_another_made(
     monkeypatch.setenv(session.RUN_VARIABLE, str(runs_dir / "gone"))
     assert open_one().run_directory.parent == runs_dir
     said = capsys.readouterr().err
-    assert said.count("loaderscope:") == 1 and "gone cannot be written" in said and "instead" in said
+    assert (
+        said.count("loaderscope:") == 1 and "gone cannot be written" in said and "instead" in said
+    )
 
 
 def test_a_worker_opens_none(monkeypatch: pytest.MonkeyPatch, runs_dir: Path) -> None:
@@ -116,7 +123,11 @@ def test_a_forked_child_joins_the_run_with_a_folder_of_its_own(runs_dir: Path) -
         try:
             forgotten = session.current() is None
             own = session.open_session()
-            told = [forgotten, own is not None and str(own.directory), own is not None and str(own.run_directory)]
+            told = [
+                forgotten,
+                own is not None and str(own.directory),
+                own is not None and str(own.run_directory),
+            ]
             os.write(writing, json.dumps(told).encode())
             status = 0
         finally:
@@ -154,8 +165,12 @@ def test_why_something_is_not_measured_is_in_its_facts() -> None:
     assert "LOADERSCOPE_SYSTEM=0" in facts(opened)["reasons"]["system"]
 
 
-@pytest.mark.parametrize(("variable", "wanted"), [("", "on"), ("0", "off"), ("eager", "eager"), ("EAGER ", "eager")])
-def test_stacks_are_wanted_as_the_environment_says(variable: str, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("variable", "wanted"), [("", "on"), ("0", "off"), ("eager", "eager"), ("EAGER ", "eager")]
+)
+def test_stacks_are_wanted_as_the_environment_says(
+    variable: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(session.STACKS_VARIABLE, variable)
     assert facts(open_one())["stacks"] == wanted
 

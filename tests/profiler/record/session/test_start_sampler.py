@@ -1,4 +1,5 @@
-"""The system sampler is nobody's child: what waits, counts or is told of children sees what it would without it."""
+"""The system sampler is nobody's child: what waits, counts or is told of children sees what it
+would without it."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def run(tmp_path: Path, *arguments: str, before: tuple[str, ...] = ()) -> dict:
     directory.mkdir()
     command = [*before, sys.executable, "-c", textwrap.dedent(PROGRAM), str(directory), *arguments]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, check=False, env=env, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        command, check=False, env=env, capture_output=True, text=True, timeout=100
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return json.loads(done.stdout)
@@ -103,7 +106,10 @@ def test_a_process_that_adopts_orphans_can_wait_for_all_its_children(tmp_path: P
 def test_process_1_of_a_container_can_wait_for_all_its_children(tmp_path: Path) -> None:
     unshare = shutil.which("unshare")
     inside = (str(unshare), "--pid", "--fork", "--mount-proc")
-    if unshare is None or subprocess.run([*inside, "true"], check=False, capture_output=True).returncode:
+    if (
+        unshare is None
+        or subprocess.run([*inside, "true"], check=False, capture_output=True).returncode
+    ):
         pytest.skip("a PID namespace cannot be made here")
     seen = run(tmp_path, before=inside)
     assert seen["started"] and seen["keeps"]
@@ -126,7 +132,9 @@ def test_without_the_extension_one_who_listens_for_children_gets_no_sampler(
     assert started.reason is not None and "seen as a child" in started.reason
 
 
-def test_a_python_that_does_not_know_itself_gets_no_sampler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_that_does_not_know_itself_gets_no_sampler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "executable", "")
     started = start_sampler.start_sampler(tmp_path)
     assert started.pid is None

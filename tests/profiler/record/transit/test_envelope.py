@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from loaderscope.profiler.record.transit import envelope
-from loaderscope.profiler.record.transit.envelope import TIMES, Envelope, opened, opening, sealed, sender
+from loaderscope.profiler.record.transit.envelope import (
+    TIMES,
+    Envelope,
+    opened,
+    opening,
+    sealed,
+    sender,
+)
 
 NUMBERS = TIMES.pack(*range(1, 15))
 
@@ -30,7 +37,9 @@ class Queue:
 def sent(message: Any) -> bytes:
     """What arrives of a message that a worker's feeder thread sends."""
     arrived: list[bytes] = []
-    sender(lambda view: arrived.append(bytes(view)))(memoryview(bytearray(ForkingPickler.dumps(message))))
+    sender(lambda view: arrived.append(bytes(view)))(
+        memoryview(bytearray(ForkingPickler.dumps(message)))
+    )
     return arrived[0]
 
 
@@ -54,7 +63,8 @@ def test_what_leaves_is_told_when_and_how_large_it_is() -> None:
 
 
 def test_waiting_for_the_batch_before_is_not_packing() -> None:
-    """Batches queue up in front of the feeder thread: packing one begins when the one before is gone."""
+    """Batches queue up in front of the feeder thread: packing one begins when the one before is
+    gone."""
     arrived: list[bytes] = []
     send = sender(lambda view: arrived.append(bytes(view)))
     waiting = [ForkingPickler.dumps((task, sealed(task, NUMBERS))) for task in range(2)]
@@ -70,7 +80,8 @@ def test_a_message_without_an_envelope_leaves_unchanged(message: Any) -> None:
 
 
 def test_a_batch_that_holds_the_mark_itself_is_not_taken_for_one() -> None:
-    """The mark counts where it comes last: a batch of such bytes is sent as it is, its own envelope filled in."""
+    """The mark counts where it comes last: a batch of such bytes is sent as it is, its own envelope
+    filled in."""
     evil = sealed(0, NUMBERS)[2]
     found = opened(pickle.loads(sent((0, sealed(evil, NUMBERS))))[1])
     assert found.payload == evil and found.pickled_bytes > 0
@@ -86,7 +97,9 @@ def test_a_queue_hands_on_envelopes_with_what_rebuilding_took() -> None:
 
 
 def test_torchdata_s_messages_keep_the_state_beside() -> None:
-    queue: Any = Queue(sent((7, (sealed(["batch"], NUMBERS), {"state": 1}))), sent((8, ("plain", None))))
+    queue: Any = Queue(
+        sent((7, (sealed(["batch"], NUMBERS), {"state": 1}))), sent((8, ("plain", None)))
+    )
     opening(queue, stateful=True)
     task, (found, state) = queue.get()
     assert (task, found.payload, state) == (7, ["batch"], {"state": 1}) and found.unpack_ns >= 0

@@ -1,6 +1,8 @@
-"""The shapes of the worker loop that torch has had, as stand-ins: CI has one torch, and users have all of them.
+"""The shapes of the worker loop that torch has had, as stand-ins: CI has one torch, and users have
+all of them.
 
-Each loop is torch's, shortened to what the hooks hold on to. They run in this process, between plain queues.
+Each loop is torch's, shortened to what the hooks hold on to. They run in this process, between
+plain queues.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def with_dataset(
     init_fn, worker_id, num_workers, persistent_workers, shared_seed,
 ):  # fmt: skip
     """torch 2.4 to 2.13."""
-    fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, auto_collation, collate_fn, drop_last)
+    fetcher = _DatasetKind.create_fetcher(
+        dataset_kind, dataset, auto_collation, collate_fn, drop_last
+    )
     while True:
         r = index_queue.get(timeout=5)
         if r is None:
@@ -71,7 +75,9 @@ def with_holder(
 ):  # fmt: skip
     """torch 2.14 and later: the list is emptied, so that nobody but the loop has the data set."""
     dataset = dataset_holder.pop()
-    fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, auto_collation, collate_fn, drop_last)
+    fetcher = _DatasetKind.create_fetcher(
+        dataset_kind, dataset, auto_collation, collate_fn, drop_last
+    )
     while True:
         r = index_queue.get(timeout=5)
         if r is None:
@@ -89,8 +95,11 @@ def with_state(
     dataset_kind, dataset, index_queue, data_queue, done_event, auto_collation, collate_fn, drop_last, base_seed,
     init_fn, worker_id, num_workers, persistent_workers, shared_seed, worker_state,
 ):  # fmt: skip
-    """torchdata's: a request for a snapshot goes in beside the indices, a state comes out beside the batch."""
-    fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, auto_collation, collate_fn, drop_last)
+    """torchdata's: a request for a snapshot goes in beside the indices, a state comes out beside
+    the batch."""
+    fetcher = _DatasetKind.create_fetcher(
+        dataset_kind, dataset, auto_collation, collate_fn, drop_last
+    )
     while True:
         r = index_queue.get(timeout=5)
         if r is None:
@@ -128,10 +137,28 @@ def arguments(loop: Callable[..., None], dataset: Any, tasks: Any, results: Any)
     given = [dataset] if loop is with_holder else dataset
     state = (None,) if loop is with_state else ()
     kind = _DatasetKind.Map
-    return (kind, given, tasks, results, None, True, default_collate, False, 1, None, 3, 4, False, None, *state)
+    return (
+        kind,
+        given,
+        tasks,
+        results,
+        None,
+        True,
+        default_collate,
+        False,
+        1,
+        None,
+        3,
+        4,
+        False,
+        None,
+        *state,
+    )
 
 
-def run(loop: Callable[..., None], dataset: Any, batches: list[list[int]], place: Any = None) -> list[Any]:
+def run(
+    loop: Callable[..., None], dataset: Any, batches: list[list[int]], place: Any = None
+) -> list[Any]:
     """What the loop puts on its queue, in order."""
     tasks: queue.Queue[Any] = queue.Queue()
     results: queue.Queue[Any] = queue.Queue()
@@ -156,8 +183,8 @@ def test_every_known_loop_is_measured(loop: Callable[..., None]) -> None:
         envelope = opened(content[0] if loop is with_state else content)
         assert type(envelope) is Envelope
         assert envelope.payload[:, 0].tolist() == [float(i) for i in indices]
-        told, t_fetch, fetch, collate, fetch_cpu, _, size, _, tensors, pid, worker, *samples = TIMES.unpack(
-            envelope.times
+        told, t_fetch, fetch, collate, fetch_cpu, _, size, _, tensors, pid, worker, *samples = (
+            TIMES.unpack(envelope.times)
         )
         assert (told, pid, worker) == (task, os.getpid(), 3)
         assert t_fetch > 0 and fetch > 0 and collate > 0 and fetch_cpu >= 0
@@ -167,7 +194,9 @@ def test_every_known_loop_is_measured(loop: Callable[..., None]) -> None:
 
 @pytest.mark.parametrize("loop", [with_dataset, with_holder])
 @pytest.mark.parametrize("looked_at", [False, True])
-def test_no_reference_of_ours_keeps_the_data_set(loop: Callable[..., None], looked_at: bool, tmp_path: Path) -> None:
+def test_no_reference_of_ours_keeps_the_data_set(
+    loop: Callable[..., None], looked_at: bool, tmp_path: Path
+) -> None:
     dataset = Data()
     gone = weakref.ref(dataset)
     place = (str(tmp_path), 0, 0) if looked_at else None
@@ -178,7 +207,9 @@ def test_no_reference_of_ours_keeps_the_data_set(loop: Callable[..., None], look
     del dataset
     run_worker(loop, given, place)
     if looked_at:
-        assert "neg" in (tmp_path / "looks-0-w3.json").read_text()  # there was something to hold on to
+        assert (
+            "neg" in (tmp_path / "looks-0-w3.json").read_text()
+        )  # there was something to hold on to
     del given
     assert gone() is None
 
@@ -198,7 +229,9 @@ def test_an_unknown_loop_runs_bare_and_the_reason_is_kept_once(
 ) -> None:
     for _ in range(2):
         got = run(without_names, Data(), BATCHES, (str(tmp_path), 7, 0))
-        assert [batch[:, 0].tolist() for _, batch in got] == [[float(i) for i in each] for each in BATCHES]
+        assert [batch[:, 0].tolist() for _, batch in got] == [
+            [float(i) for i in each] for each in BATCHES
+        ]
     assert told_by_worker(tmp_path, 7) == "LookupError: its worker loop has no 'index_queue'"
     assert capsys.readouterr().err.count("workers are not measured") == 1
 
@@ -213,7 +246,9 @@ def test_a_fetcher_that_cannot_be_marked_leaves_the_worker_bare(
     monkeypatch.setattr("loaderscope.profiler.record.transit.fetchers.mark_collate", broken)
     got = run(loop, Data(), BATCHES, (str(tmp_path), 0, 0))
     batches = [content[0] if loop is with_state else content for _, content in got]
-    assert [batch[:, 0].tolist() for batch in batches] == [[float(i) for i in each] for each in BATCHES]
+    assert [batch[:, 0].tolist() for batch in batches] == [
+        [float(i) for i in each] for each in BATCHES
+    ]
     assert told_by_worker(tmp_path, 0) == "TypeError: no twin"
 
 
@@ -226,7 +261,10 @@ def test_messages_of_another_shape_pass_as_they_are() -> None:
     results: queue.Queue[Any] = queue.Queue()
     tasks.put((1, [2], "something new"))
     run_worker(loop, (0, tasks, results, 0))
-    assert [results.get(), results.get()] == [(1, "a batch", "something new"), (1, [2], "something new")]
+    assert [results.get(), results.get()] == [
+        (1, "a batch", "something new"),
+        (1, [2], "something new"),
+    ]
 
 
 def test_roles_of_the_loop_that_is_installed() -> None:

@@ -1,4 +1,5 @@
-"""Lanes that write to memory which a keeper brings to the files: nothing lost, nothing torn, no file that can hurt."""
+"""Lanes that write to memory which a keeper brings to the files: nothing lost, nothing torn, no
+file that can hurt."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ from loaderscope.profiler.store.lanes.lane import LARGEST_BLOCK_BYTES, WINDOW_AT
 from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
 from loaderscope.profiler.store.lanes.segment_file import HEADER_BYTES
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no sealed memory on this platform")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "memfd_create"), reason="no sealed memory on this platform"
+)
 
 
 class Place:
@@ -101,7 +104,9 @@ def test_a_window_used_again_holds_blank_records(place: Place) -> None:
         lane.committed[0] = n + 1
         lane.count = n + 1
     place.keeper.round()
-    records = np.concatenate([read_segment(path)[0] for path in segments(place.folder, "batches0x0")])
+    records = np.concatenate(
+        [read_segment(path)[0] for path in segments(place.folder, "batches0x0")]
+    )
     assert (records["seq"] == np.arange(1, 5001)).all()
     assert (records["t_ns"][2000:] == 77).all()
     own = records["own_ns"][2000:]
@@ -129,7 +134,8 @@ def test_a_patch_reaches_the_file_before_and_after_the_window_moved_on(place: Pl
 
 
 def test_the_keeper_copies_while_the_lane_goes_on(place: Place) -> None:
-    """Whatever moment the copies fall on, every record is there in the end, and those seen between are whole."""
+    """Whatever moment the copies fall on, every record is there in the end, and those seen between
+    are whole."""
     lane = place.lane()
     stop = threading.Event()
 
@@ -153,7 +159,8 @@ def test_the_keeper_copies_while_the_lane_goes_on(place: Place) -> None:
 
 
 def test_a_copy_that_comes_late_does_not_take_back_what_was_flushed(place: Place) -> None:
-    """The copier has read the window, the lane flushes and moves on, and only then the copier writes."""
+    """The copier has read the window, the lane flushes and moves on, and only then the copier
+    writes."""
     lane = place.lane()
     lane.append(0, 0, 0, 0, 0)
     place.arena.flush()
@@ -163,7 +170,9 @@ def test_a_copy_that_comes_late_does_not_take_back_what_was_flushed(place: Place
     head = late._head(at)
     from loaderscope.profiler.store.lanes.segment_file import SegmentFile, segment_path
 
-    file = SegmentFile(segment_path(place.folder, "workers", 0), WORKER, head.file_capacity, head.file_first)
+    file = SegmentFile(
+        segment_path(place.folder, "workers", 0), WORKER, head.file_capacity, head.file_first
+    )
     records = bytes(chunk[at + WINDOW_AT : at + WINDOW_AT + WORKER.size])
     write(lane, 100)
     flushed = len(place.rows())
@@ -251,7 +260,14 @@ def test_a_forked_child_leaves_the_memory_alone(place: Place) -> None:
 
 
 def test_without_a_keeper_each_record_is_in_the_file_at_once(tmp_path: Path) -> None:
-    lane = Lane(tmp_path, "workers", WORKER, Budget(1 << 24), lambda why: None, arena=Arena(tmp_path, None, None))
+    lane = Lane(
+        tmp_path,
+        "workers",
+        WORKER,
+        Budget(1 << 24),
+        lambda why: None,
+        arena=Arena(tmp_path, None, None),
+    )
     lane.append(1, 0, 0, 0, 1)
     assert len(read_segment(segments(tmp_path, "workers")[0])[0]) == 1
 
@@ -267,7 +283,9 @@ def test_a_keeper_that_died_is_given_up(place: Place, monkeypatch: pytest.Monkey
     monkeypatch.setattr(arena, "SILENT_NS", 0)
     write(lane, 3000)
     assert not place.arena.kept()
-    assert place.rows() == list(range(1, 3104))  # no keeper came by: each record was written at once
+    assert place.rows() == list(
+        range(1, 3104)
+    )  # no keeper came by: each record was written at once
 
 
 def test_a_full_disk_stops_the_lane(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +308,13 @@ def test_foreign_messages_are_not_taken(place: Place) -> None:
     address = str(place.system / "keeper")
     plain = os.memfd_create("plain", os.MFD_CLOEXEC)
     os.ftruncate(plain, 1 << 16)
-    refused = (b"", b"{}", b"[]", b'{"directory": "../p1-0", "bytes": 65536}', b'{"directory": "p1-0", "bytes": -1}')
+    refused = (
+        b"",
+        b"{}",
+        b"[]",
+        b'{"directory": "../p1-0", "bytes": 65536}',
+        b'{"directory": "p1-0", "bytes": -1}',
+    )
     with sending, open(__file__, "rb") as file:
         for message in refused:
             for fd in (plain, file.fileno()):

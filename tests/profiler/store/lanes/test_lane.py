@@ -1,4 +1,5 @@
-"""Lanes by themselves: records in order, a bounded number of bytes with exact totals, and an end that harms nobody."""
+"""Lanes by themselves: records in order, a bounded number of bytes with exact totals, and an end
+that harms nobody."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from loaderscope.profiler.store.lanes.lane import FIRST_SEGMENT_BYTES, Budget, L
 from loaderscope.profiler.store.lanes.lane_reader import read_compacted, read_segment, segments
 
 
-def lane_in(folder: Path, limit: int = 1 << 26, said: list[str] | None = None, compacts: bool = True) -> Lane:
+def lane_in(
+    folder: Path, limit: int = 1 << 26, said: list[str] | None = None, compacts: bool = True
+) -> Lane:
     told = said if said is not None else []
     compactor = Compactor(folder, "batches0x0") if compacts else None
     return Lane(folder, "batches0x0", BATCH, Budget(limit), told.append, compactor)
@@ -39,7 +42,9 @@ def test_records_are_numbered_from_one_through_all_segments(tmp_path: Path) -> N
 
 def test_the_first_segment_is_small_and_the_next_ones_grow(tmp_path: Path) -> None:
     write(lane_in(tmp_path), 3000)
-    sizes = [path.stat().st_size for path in segments(tmp_path, "batches0x0")][:-1]  # the last is not full
+    sizes = [path.stat().st_size for path in segments(tmp_path, "batches0x0")][
+        :-1
+    ]  # the last is not full
     assert sizes[0] <= FIRST_SEGMENT_BYTES and sizes == sorted(sizes)
     assert sizes[1] > 1.5 * sizes[0]
 
@@ -78,7 +83,9 @@ def test_making_room_takes_the_oldest_first_and_no_more_than_needed(tmp_path: Pa
     assert folded == ["first", "second"] and [path.name for path in tmp_path.iterdir()] == ["third"]
 
 
-@pytest.mark.parametrize("ends", [Lane.close, lambda lane: lane.abandon("forked"), lambda lane: lane.stop("why")])
+@pytest.mark.parametrize(
+    "ends", [Lane.close, lambda lane: lane.abandon("forked"), lambda lane: lane.stop("why")]
+)
 def test_after_its_end_it_swallows_what_comes(tmp_path: Path, ends: Any) -> None:
     said: list[str] = []
     lane = lane_in(tmp_path, said=said)

@@ -34,16 +34,22 @@ from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.export.json_report import render_json
 from loaderscope.reports.text.text import render_text
 
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 U32, U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 FIELD = st.lists(
-    st.sampled_from(["seq", "t_ns", "wait_ns", "q", "f", "i", "", "é"]) | st.integers(-4, 70_000) | st.none(),
+    st.sampled_from(["seq", "t_ns", "wait_ns", "q", "f", "i", "", "é"])
+    | st.integers(-4, 70_000)
+    | st.none(),
     min_size=4,
     max_size=4,
 )
@@ -67,7 +73,14 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """A small run that has everything, as {relative path: bytes}."""
     run = RunBuilder(tmp_path_factory.mktemp("pristine"))
     process = run.process()
-    rows = loop(40, own_ns=1.0, fetch_ns=500_000, t_fetch_ns=lambda n, t, w: t - 100, unpack_ns=1000, stall_ns=5)
+    rows = loop(
+        40,
+        own_ns=1.0,
+        fetch_ns=500_000,
+        t_fetch_ns=lambda n, t, w: t - 100,
+        unpack_ns=1000,
+        stall_ns=5,
+    )
     process.loader(rows, loop(10), epochs=[epoch_row(rows, startup_ms=3)])
     write_lane(process.path, "workers", schema.WORKER, [{"t_ns": T0, "pid": 5}])
     Compactor(process.path, "batches0x0")(process.path / "batches0x0-000000.seg")
@@ -95,8 +108,8 @@ def unfolded(files: dict[str, bytes]) -> Iterator[Path]:
 @FUZZ
 @given(data=st.binary(max_size=9000), keep=st.sampled_from([0, 8, 12, 40, 64, HEADER_BYTES]))
 def test_random_bytes_as_a_segment(tmp_path: Path, data: bytes, keep: int) -> None:
-    """Asserts that a header, whole or cut, before random bytes raises LoaderscopeError or nothing, and that the lane
-    it is in is read without any error."""
+    """Asserts that a header, whole or cut, before random bytes raises LoaderscopeError or nothing,
+    and that the lane it is in is read without any error."""
     path = tmp_path / "machine-000000.seg"
     write_lane_once(tmp_path)
     whole = (tmp_path / "good.bytes").read_bytes()
@@ -123,21 +136,32 @@ def write_lane_once(folder: Path) -> None:
     first=U64,
     committed=U64,
     length=st.none() | U32,
-    described=st.tuples(st.sampled_from(["batch", "machine", ""]), st.integers(-1, 3), st.lists(FIELD, max_size=5))
+    described=st.tuples(
+        st.sampled_from(["batch", "machine", ""]), st.integers(-1, 3), st.lists(FIELD, max_size=5)
+    )
     | JSON,
 )
 def test_headers_that_lie(
     tmp_path: Path, version: int, header_bytes: int, record: int, capacity: int, first: int, committed: int,
     length: int | None, described: object,
 ) -> None:  # fmt: skip
-    """Asserts the same of headers whose every field is random: no other error, no reading beyond the file."""
+    """Asserts the same of headers whose every field is random: no other error, no reading beyond
+    the file."""
     text = json.dumps(described).encode()
     header = HEADER.pack(
-        MAGIC, version, header_bytes, record, capacity, first, committed, len(text) if length is None else length
+        MAGIC,
+        version,
+        header_bytes,
+        record,
+        capacity,
+        first,
+        committed,
+        len(text) if length is None else length,
     )
     path = tmp_path / "batch-000000.seg"
     path.write_bytes(
-        (header.ljust(SCHEMA_OFFSET, b"\0") + text)[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0") + bytes(2000)
+        (header.ljust(SCHEMA_OFFSET, b"\0") + text)[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")
+        + bytes(2000)
     )
     for read in (read_header, read_segment):
         with quiet():
@@ -158,9 +182,12 @@ def test_headers_that_lie(
 def test_plausible_headers_with_absurd_numbers(
     tmp_path: Path, schema_fields: list[list[object]], first_seq: int, capacity: int
 ) -> None:
-    """A header that promises terabytes, sequence numbers beyond an int64, a `seq` that is an array or a float."""
+    """A header that promises terabytes, sequence numbers beyond an int64, a `seq` that is an array
+    or a float."""
     text = json.dumps(["batch", 1, schema_fields]).encode()
-    header = HEADER.pack(MAGIC, FORMAT_VERSION, HEADER_BYTES, 1 << 15, capacity, first_seq, 2**64 - 1, len(text))
+    header = HEADER.pack(
+        MAGIC, FORMAT_VERSION, HEADER_BYTES, 1 << 15, capacity, first_seq, 2**64 - 1, len(text)
+    )
     body = struct.pack("<q", 1).ljust(1 << 15, b"\0") * 3
     path = tmp_path / "batch-000000.seg"
     path.write_bytes((header.ljust(SCHEMA_OFFSET, b"\0") + text).ljust(HEADER_BYTES, b"\0") + body)
@@ -172,8 +199,8 @@ def test_plausible_headers_with_absurd_numbers(
 @FUZZ
 @given(value=JSON)
 def test_any_json_as_a_fold(tmp_path: Path, value: object) -> None:
-    """Asserts that any JSON in the place of totals raises LoaderscopeError or nothing, and leaves the lane
-    readable."""
+    """Asserts that any JSON in the place of totals raises LoaderscopeError or nothing, and leaves
+    the lane readable."""
     (tmp_path / "batch.fold.json").write_text(json.dumps(value))
     with quiet():
         read_compacted(tmp_path, "batch")
@@ -181,9 +208,13 @@ def test_any_json_as_a_fold(tmp_path: Path, value: object) -> None:
 
 
 @FUZZ
-@given(column=st.lists(JSON | st.integers(), min_size=4, max_size=4), bins=st.lists(st.tuples(JSON, JSON), max_size=3))
+@given(
+    column=st.lists(JSON | st.integers(), min_size=4, max_size=4),
+    bins=st.lists(st.tuples(JSON, JSON), max_size=3),
+)
 def test_folds_with_absurd_totals(tmp_path: Path, column: list[object], bins: list[object]) -> None:
-    """Asserts that a report is made, or refused with LoaderscopeError, of totals that are no numbers or cannot be."""
+    """Asserts that a report is made, or refused with LoaderscopeError, of totals that are no
+    numbers or cannot be."""
     run = tmp_path / "run"
     if not run.exists():
         RunBuilder(tmp_path, "run").process().loader(loop(3))
@@ -200,8 +231,8 @@ def test_folds_with_absurd_totals(tmp_path: Path, column: list[object], bins: li
 @FUZZ
 @given(seed=st.integers(0, 2**32), mutate=st.sampled_from(["flip", "cut", "fill", "drop", "swap"]))
 def test_mutated_runs_open_or_say_why(pristine: dict[str, bytes], seed: int, mutate: str) -> None:
-    """Asserts that a run with files flipped, cut, filled, dropped or swapped is reported without a warning, or refused
-    with LoaderscopeError."""
+    """Asserts that a run with files flipped, cut, filled, dropped or swapped is reported without a
+    warning, or refused with LoaderscopeError."""
     rng = random.Random(seed)
     files = dict(pristine)
     for name in rng.sample(sorted(files), rng.randint(1, 3)):
@@ -216,10 +247,14 @@ def test_mutated_runs_open_or_say_why(pristine: dict[str, bytes], seed: int, mut
 
 @FUZZ
 @given(
-    value=JSON, key=st.sampled_from(["pid", "argv", "reasons", "config", "overhead", "cgroup", "gpus", "world_size"])
+    value=JSON,
+    key=st.sampled_from(
+        ["pid", "argv", "reasons", "config", "overhead", "cgroup", "gpus", "world_size"]
+    ),
 )
 def test_mutated_json_values(pristine: dict[str, bytes], value: object, key: str) -> None:
-    """Asserts the same where any JSON stands in the place of one known value, in every file that has it."""
+    """Asserts the same where any JSON stands in the place of one known value, in every file that
+    has it."""
     files = dict(pristine)
     for name, data in pristine.items():
         if name.endswith(".json") and "fold" not in name:

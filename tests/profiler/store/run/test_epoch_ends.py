@@ -60,13 +60,17 @@ def test_what_was_seen_stands(tmp_path: Path) -> None:
 
 def test_passes_of_a_sampler_that_repeats_without_end(tmp_path: Path) -> None:
     run = RunBuilder(tmp_path)
-    run.process().loader(loop(9), config={**PLAIN, "sampler_wrappers": "BatchSampler, _RepeatSampler"})
+    run.process().loader(
+        loop(9), config={**PLAIN, "sampler_wrappers": "BatchSampler, _RepeatSampler"}
+    )
     assert build_report(open_run(run.path)).loaders[0].epochs == 3
 
 
 def test_batches_a_stream_makes_itself_are_of_nobody_knows_how_many_samples(tmp_path: Path) -> None:
     run = RunBuilder(tmp_path)
-    run.process().loader(loop(30), config={"batching": "none", "batch_size": None, "dataset_kind": "iterable"})
+    run.process().loader(
+        loop(30), config={"batching": "none", "batch_size": None, "dataset_kind": "iterable"}
+    )
     report = build_report(open_run(run.path)).loaders[0]
     assert report.samples is None and report.samples_per_s is None
 
@@ -76,7 +80,12 @@ RAY = "/env/site-packages/ray/_private/workers/default_worker.py"
 
 @pytest.mark.parametrize(
     ("argv", "how", "state"),
-    [(RAY, 1, "finished"), (RAY, -1, "crashed"), ("train.py", 1, "crashed"), ("/home/ray/train.py", 1, "crashed")],
+    [
+        (RAY, 1, "finished"),
+        (RAY, -1, "crashed"),
+        ("train.py", 1, "crashed"),
+        ("/home/ray/train.py", 1, "crashed"),
+    ],
 )
 def test_ray_ends_its_workers_from_outside(tmp_path: Path, argv: str, how: int, state: str) -> None:
     from loaderscope.profiler.base.liveness import Liveness

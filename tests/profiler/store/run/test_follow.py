@@ -25,7 +25,14 @@ from loaderscope.profiler.store.run.run_reader import open_run
 
 
 def lane_in(directory: Path, max_bytes: int = 1 << 30) -> Lane:
-    return Lane(directory, "batches0x0", BATCH, Budget(max_bytes), pytest.fail, fold=Compactor(directory, "batches0x0"))
+    return Lane(
+        directory,
+        "batches0x0",
+        BATCH,
+        Budget(max_bytes),
+        pytest.fail,
+        fold=Compactor(directory, "batches0x0"),
+    )
 
 
 def write(lane: Lane, rows: list[dict[str, object]]) -> None:
@@ -115,15 +122,21 @@ def test_any_moment_can_be_looked_at(tmp_path: Path) -> None:
     assert window.content(T0 - 1).columns.rows == 0
 
 
-def test_a_poll_reads_no_more_at_a_hundred_thousand_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_poll_reads_no_more_at_a_hundred_thousand_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lane = lane_in(tmp_path)
     write(lane, loop(100_000))
     window = window_of(tmp_path)
     window.poll()
     while window.catch_up():
         pass
-    monkeypatch.setattr(lane_window, "read_segment", lambda *_: pytest.fail("a whole segment was read again"))
-    monkeypatch.setattr(lane_window, "segments", lambda *_: pytest.fail("the folder was listed again"))
+    monkeypatch.setattr(
+        lane_window, "read_segment", lambda *_: pytest.fail("a whole segment was read again")
+    )
+    monkeypatch.setattr(
+        lane_window, "segments", lambda *_: pytest.fail("the folder was listed again")
+    )
     write(lane, loop(50))
     assert window.poll()
     assert window.newest_seq == 100_050
@@ -195,11 +208,18 @@ def test_a_removed_run_is_given_as_it_was(runs_dir: Path) -> None:
 def test_the_newest_live_run_comes_first(runs_dir: Path) -> None:
     assert newest_run(runs_dir) is None
     old = RunBuilder(runs_dir, "20250101-000000-aaaaaa")
-    facts = {"host": platform.node(), "boot_id": Liveness().boot_id, "pid": os.getpid(), "create_time": None}
+    facts = {
+        "host": platform.node(),
+        "boot_id": Liveness().boot_id,
+        "pid": os.getpid(),
+        "create_time": None,
+    }
     old.process(ended=False, **{k: v for k, v in facts.items() if k != "pid"}, pid=os.getpid())
     new = RunBuilder(runs_dir, "20250102-000000-bbbbbb")
     new.process()
     assert newest_run(runs_dir) == old.path
     description = json.loads((old.path / f"p{os.getpid()}-0" / "process.json").read_text())
-    (old.path / f"p{os.getpid()}-0" / "process.json").write_text(json.dumps({**description, "ended_clock_ns": 1}))
+    (old.path / f"p{os.getpid()}-0" / "process.json").write_text(
+        json.dumps({**description, "ended_clock_ns": 1})
+    )
     assert newest_run(runs_dir) == new.path

@@ -12,7 +12,9 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.run_reader import open_run
 
 
-def job(path: Path, *processes: dict[str, Any], **system: Any) -> tuple[list[tuple[int | None, int | None]], float]:
+def job(
+    path: Path, *processes: dict[str, Any], **system: Any
+) -> tuple[list[tuple[int | None, int | None]], float]:
     """((local rank, ranks on the host) a process, effective CPUs)."""
     run = RunBuilder(path)
     for number, facts in enumerate(processes):
@@ -41,12 +43,16 @@ def test_a_launchers_count_stands(tmp_path: Path) -> None:
 
 
 def test_ranks_pinned_to_cpus_of_their_own_have_those(tmp_path: Path) -> None:
-    pinned = [{"rank": r, "world_size": 2, "affinity": 4, "cpus": c} for r, c in enumerate(("0-3", "4-7"))]
+    pinned = [
+        {"rank": r, "world_size": 2, "affinity": 4, "cpus": c} for r, c in enumerate(("0-3", "4-7"))
+    ]
     assert job(tmp_path, *pinned, affinity=4)[1] == 4.0
 
 
 def test_a_quota_is_shared_by_pinned_ranks_too(tmp_path: Path) -> None:
-    pinned = [{"rank": r, "world_size": 2, "affinity": 4, "cpus": c} for r, c in enumerate(("0-3", "4-7"))]
+    pinned = [
+        {"rank": r, "world_size": 2, "affinity": 4, "cpus": c} for r, c in enumerate(("0-3", "4-7"))
+    ]
     quota = {"version": 2, "cpu_quota": 6.0, "mem_limit_bytes": None}
     assert job(tmp_path, *pinned, cgroup=quota)[1] == 3.0
 
@@ -57,5 +63,7 @@ def test_ranks_on_the_same_cpus_share_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("count", "cpus"), [(1, 8.0), (4, 2.0)])
-def test_processes_that_record_at_once_share_the_cpus(tmp_path: Path, count: int, cpus: float) -> None:
+def test_processes_that_record_at_once_share_the_cpus(
+    tmp_path: Path, count: int, cpus: float
+) -> None:
     assert job(tmp_path, *[{}] * count)[1] == cpus

@@ -24,8 +24,13 @@ from rank_cases import rank
 def process(tmp_path: Path) -> Path:
     """Two loaders, one of them with batches of which only totals are left."""
     made = RunBuilder(tmp_path).process(rank=0, world_size=8)
-    rows = [*loop(900, 3, 7, fetch_ns=20 * MS), *loop(400, 5, 5, epoch=1, fetch_ns=lambda n, t, w: n * MS)]
-    made.loader(rows, epochs=[epoch_row(rows)], max_bytes=260_000, name="train", config={"num_workers": 2})
+    rows = [
+        *loop(900, 3, 7, fetch_ns=20 * MS),
+        *loop(400, 5, 5, epoch=1, fetch_ns=lambda n, t, w: n * MS),
+    ]
+    made.loader(
+        rows, epochs=[epoch_row(rows)], max_bytes=260_000, name="train", config={"num_workers": 2}
+    )
     made.loader(loop(30, 1, 9), loop(30, 2, 9), name="validation", config={"phase": "validation"})
     write_summary(made.path)
     return made.path
@@ -82,10 +87,17 @@ def test_of_a_large_job_few_ranks_are_read_and_all_are_told(large: Path) -> None
     few, whole = build_report(job).loaders, build_report(open_run(large)).loaders
     assert few == whole
     assert few[0].ranks is not None and few[0].ranks.slowest is not None
-    assert (few[0].rank, few[0].ranks.slowest.rank, few[0].ranks.hosts, len(few[0].ranks.each)) == (5, 5, 2, LARGE)
+    assert (few[0].rank, few[0].ranks.slowest.rank, few[0].ranks.hosts, len(few[0].ranks.each)) == (
+        5,
+        5,
+        2,
+        LARGE,
+    )
 
 
-def test_a_damaged_summary_of_a_large_job_costs_nothing_but_time(large: Path, tmp_path: Path) -> None:
+def test_a_damaged_summary_of_a_large_job_costs_nothing_but_time(
+    large: Path, tmp_path: Path
+) -> None:
     import shutil
 
     copy = Path(shutil.copytree(large, tmp_path / large.name))
@@ -93,7 +105,9 @@ def test_a_damaged_summary_of_a_large_job_costs_nothing_but_time(large: Path, tm
     assert build_report(open_job(copy)).loaders == build_report(open_job(large)).loaders
 
 
-@pytest.mark.parametrize(("world", "left"), [(LEAST_RANKS, True), (LEAST_RANKS - 1, False), (None, False)])
+@pytest.mark.parametrize(
+    ("world", "left"), [(LEAST_RANKS, True), (LEAST_RANKS - 1, False), (None, False)]
+)
 def test_a_rank_of_many_leaves_one_when_it_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: int | None, left: bool
 ) -> None:
@@ -114,7 +128,9 @@ def test_a_rank_of_many_leaves_one_when_it_ends(
         assert summary.mean("wait_ns") == 3 * MS
 
 
-def test_a_summary_that_fails_ends_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_summary_that_fails_ends_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def failing(directory: Path) -> None:
         raise MemoryError
 

@@ -34,7 +34,9 @@ def nodes(tmp_path: Path) -> list[Path]:
     return made
 
 
-def test_their_ranks_are_one_job(nodes: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_their_ranks_are_one_job(
+    nodes: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     os.mkfifo(nodes[0] / "system-elsewhere-0" / "keeper")  # a sampler leaves its socket there
     before = set(tmp_path.rglob("*"))
     assert main(["merge", str(nodes[1]), str(nodes[0]), "-o", str(tmp_path / "job")]) == 0
@@ -47,7 +49,9 @@ def test_their_ranks_are_one_job(nodes: list[Path], tmp_path: Path, capsys: pyte
     (section,) = build_report(run, advice=False).loaders
     assert section.ranks is not None and section.ranks.slowest is not None
     assert (section.ranks.slowest.rank, section.ranks.hosts, section.pid) == (3, 2, 4001)
-    assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(tmp_path / "job")} == before
+    assert {
+        path for path in tmp_path.rglob("*") if not path.is_relative_to(tmp_path / "job")
+    } == before
 
 
 def test_what_lies_elsewhere_is_brought_here(nodes: list[Path], tmp_path: Path) -> None:
@@ -64,7 +68,9 @@ def test_what_lies_elsewhere_is_brought_here(nodes: list[Path], tmp_path: Path) 
         (["{0}", "{root}"], "no run.json"),
     ],
 )
-def test_what_cannot_be_merged_is_one_sentence(nodes: list[Path], tmp_path: Path, names: list[str], said: str) -> None:
+def test_what_cannot_be_merged_is_one_sentence(
+    nodes: list[Path], tmp_path: Path, names: list[str], said: str
+) -> None:
     given = [name.format(str(nodes[0]), root=tmp_path) for name in names]
     with pytest.raises(LoaderscopeError, match=said):
         merge_runs(given, tmp_path / "job")

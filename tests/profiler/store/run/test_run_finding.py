@@ -26,7 +26,8 @@ def runs(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("latest", IDS[2]), (IDS[0], IDS[0]), ("20250131-091501", IDS[1]), ("202502", IDS[2])]
+    ("name", "expected"),
+    [("latest", IDS[2]), (IDS[0], IDS[0]), ("20250131-091501", IDS[1]), ("202502", IDS[2])],
 )
 def test_names(runs: Path, name: str, expected: str) -> None:
     assert find_run(name, runs) == runs / expected
@@ -74,7 +75,12 @@ def test_list_is_newest_first_and_shows_what_cannot_be_read(runs: Path) -> None:
     entries = list_runs(runs)
     assert [entry.id for entry in entries] == ["20250401-000000-dddddd", *IDS[::-1]]
     newest = entries[0]
-    assert (newest.state, newest.processes, newest.loaders, newest.problem) == ("finished", 1, 1, None)
+    assert (newest.state, newest.processes, newest.loaders, newest.problem) == (
+        "finished",
+        1,
+        1,
+        None,
+    )
     assert newest.size_bytes > 4 << 10
     assert entries[2].state == "unreadable"
     assert "torn or corrupt" in (entries[2].problem or "")
@@ -88,7 +94,10 @@ def test_a_run_that_ctrl_c_ended_is_listed_as_its_report_says(runs: Path) -> Non
     torn = RunBuilder(runs, "20250409-000000-dddddd").process(**ended[0])
     (torn.path / "process.json").write_text("torn")
     listed = {entry.id: entry.state for entry in list_runs(runs)}
-    assert listed["20250400-000000-dddddd"] == "interrupted" and listed["20250401-000000-dddddd"] == "finished"
+    assert (
+        listed["20250400-000000-dddddd"] == "interrupted"
+        and listed["20250401-000000-dddddd"] == "finished"
+    )
     assert {each: open_run(runs / each).outcome for each in listed} == listed
 
 

@@ -31,7 +31,9 @@ def run(tmp_path: Path) -> RunBuilder:
 
 
 def test_columns_keep_their_types_and_say_what_was_not_measured(run: RunBuilder) -> None:
-    run.process().loader(loop(3, wait_ms=2, own_ns=lambda n, t, w: 7.5 if n == 1 else None, worker=1))
+    run.process().loader(
+        loop(3, wait_ms=2, own_ns=lambda n, t, w: 7.5 if n == 1 else None, worker=1)
+    )
     loader = open_run(run.path).loaders[0]
     batches = loader.batches
     assert batches.rows == 3
@@ -58,7 +60,10 @@ def test_compute_is_derived_from_the_next_batch_of_the_epoch(run: RunBuilder) ->
 
 
 def test_interleaved_epochs_do_not_mix(run: RunBuilder) -> None:
-    rows = [{"t_ns": T0 + at * MS, "wait_ns": MS, "epoch": epoch} for at, epoch in ((0, 0), (10, 1), (20, 0), (30, 1))]
+    rows = [
+        {"t_ns": T0 + at * MS, "wait_ns": MS, "epoch": epoch}
+        for at, epoch in ((0, 0), (10, 1), (20, 0), (30, 1))
+    ]
     run.process().loader(rows)
     batches = open_run(run.path).loaders[0].batches
     assert batches["epoch"].tolist() == [0, 1, 0, 1]
@@ -111,7 +116,10 @@ def test_a_reader_beside_a_folding_writer_sees_every_record_once(tmp_path: Path)
         seq = content.columns["seq"]
         assert content.notes == ()
         assert np.array_equal(
-            seq, np.arange(content.compacted.through_seq + 1, content.compacted.through_seq + 1 + len(seq))
+            seq,
+            np.arange(
+                content.compacted.through_seq + 1, content.compacted.through_seq + 1 + len(seq)
+            ),
         )
         counts.append(content.compacted.records + len(seq))
     writer.join()
@@ -188,7 +196,9 @@ def test_missing_and_torn_descriptions_are_tolerated(run: RunBuilder) -> None:
         ('{"format": 1, "x": "' + "x" * (2 << 20) + '"}', "is far too large"),
     ],
 )
-def test_a_directory_that_is_no_run_says_so_in_one_sentence(tmp_path: Path, content: str | None, sentence: str) -> None:
+def test_a_directory_that_is_no_run_says_so_in_one_sentence(
+    tmp_path: Path, content: str | None, sentence: str
+) -> None:
     if content is not None:
         (tmp_path / "run.json").write_text(content)
     with pytest.raises(RunUnreadable, match=sentence) as caught:
@@ -237,12 +247,21 @@ def test_a_fifo_in_the_place_of_a_file_does_not_hang(run: RunBuilder) -> None:
     ],
 )
 def test_state(
-    tmp_path: Path, ended: list[bool], alive_since: float | None, host: str, boot: str, expected: str
+    tmp_path: Path,
+    ended: list[bool],
+    alive_since: float | None,
+    host: str,
+    boot: str,
+    expected: str,
 ) -> None:
     run = RunBuilder(tmp_path, host=host, boot_id=boot)
     for number, each in enumerate(ended):
-        run.process(pid=4000, number=number, ended=each, host=host, boot_id=boot, create_time=1000.5)
-    liveness = Liveness(host="here", boot_id="now", created=lambda pid: alive_since if pid == 4000 else None)
+        run.process(
+            pid=4000, number=number, ended=each, host=host, boot_id=boot, create_time=1000.5
+        )
+    liveness = Liveness(
+        host="here", boot_id="now", created=lambda pid: alive_since if pid == 4000 else None
+    )
     assert read_run(run.path, liveness).state == expected
 
 
@@ -250,7 +269,11 @@ def test_this_very_process_is_live(tmp_path: Path) -> None:
     import psutil
 
     run = RunBuilder(tmp_path)
-    facts = {"host": platform.node(), "boot_id": boot_id(), "create_time": psutil.Process().create_time()}
+    facts = {
+        "host": platform.node(),
+        "boot_id": boot_id(),
+        "create_time": psutil.Process().create_time(),
+    }
     run.process(pid=os.getpid(), ended=False, **facts)
     assert open_run(run.path).state == "live"
 
@@ -277,7 +300,12 @@ def test_epochs_and_workers(run: RunBuilder) -> None:
     process.loader(rows, epochs=[epoch_row(rows, startup_ms=20)])
     from builders import write_lane
 
-    write_lane(process.path, "workers", schema.WORKER, [{"t_ns": T0, "loader": 0, "epoch": 0, "worker": 1, "pid": 9}])
+    write_lane(
+        process.path,
+        "workers",
+        schema.WORKER,
+        [{"t_ns": T0, "loader": 0, "epoch": 0, "worker": 1, "pid": 9}],
+    )
     opened = open_run(run.path)
     assert opened.loaders[0].epochs["batches"].tolist() == [3]
     assert opened.processes[0].workers["pid"].tolist() == [9]
@@ -292,7 +320,9 @@ def test_a_huge_integer_is_no_figure(run: RunBuilder) -> None:
     assert open_run(run.path).processes[0].affinity is None
 
 
-def test_the_host_of_a_process_is_one_that_does_not_deny_it_and_was_sampled(run: RunBuilder) -> None:
+def test_the_host_of_a_process_is_one_that_does_not_deny_it_and_was_sampled(
+    run: RunBuilder,
+) -> None:
     run.process().loader(loop(3))
     run.system(machine=[{"t_ns": T0}])
     found = open_run(run.path)
@@ -311,4 +341,7 @@ def test_the_host_of_a_process_is_one_that_does_not_deny_it_and_was_sampled(run:
     assert of(other, unnamed) is unnamed
     assert of(other, later) is None and of() is None
     assert replace(found, systems=(idle, other)).first_host is other
-    assert replace(found, systems=(other, unnamed, sampled)).samplers_of(process) == (unnamed, sampled)
+    assert replace(found, systems=(other, unnamed, sampled)).samplers_of(process) == (
+        unnamed,
+        sampled,
+    )

@@ -1,4 +1,5 @@
-"""Asking a live run for stacks: what comes back, and one sentence for everything that can go wrong."""
+"""Asking a live run for stacks: what comes back, and one sentence for everything that can go
+wrong."""
 
 from __future__ import annotations
 

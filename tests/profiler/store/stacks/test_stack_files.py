@@ -143,7 +143,9 @@ def test_a_run_holds_its_bursts(tmp_path):
 
 def test_what_is_no_burst_is_left_out_with_a_note(system):
     write(system)
-    for number, text in enumerate(["{", "[]", '{"format": 9}', "x" * (5 << 20), "[" * 100_000], start=1):
+    for number, text in enumerate(
+        ["{", "[]", '{"format": 9}', "x" * (5 << 20), "[" * 100_000], start=1
+    ):
         (system / f"stacks-{number}.json").write_text(text)
     (system / "stacks-6.json").mkdir()
     os.mkfifo(system / "stacks-7.json")
@@ -188,7 +190,11 @@ def mutated(value, chance, rng):
     if rng.random() < chance:
         return rng.choice(HOSTILE)
     if isinstance(value, dict):
-        return {key: mutated(item, chance, rng) for key, item in value.items() if rng.random() > chance / 2}
+        return {
+            key: mutated(item, chance, rng)
+            for key, item in value.items()
+            if rng.random() > chance / 2
+        }
     if isinstance(value, list):
         return [mutated(item, chance, rng) for item in value]
     return value
@@ -209,9 +215,13 @@ def test_no_content_harms_the_reader(system):
         assert len(found) + len(notes) == 1
         for one in found:
             readable += 1
-            assert one.why in ("steady", "asked") and all(0.0 <= share <= 1.0 for share in one.gil.values())
+            assert one.why in ("steady", "asked") and all(
+                0.0 <= share <= 1.0 for share in one.gil.values()
+            )
             assert all(isinstance(count, int) and count >= 0 for count in one.samples.values())
-            assert all(frame.function.isprintable() and frame.file.isprintable() for frame in one.frames)
+            assert all(
+                frame.function.isprintable() and frame.file.isprintable() for frame in one.frames
+            )
             for stack in one.stacks:
                 assert stack.stage in STAGES and stack.samples > 0 and stack.thread.isprintable()
                 assert all(0 <= at < len(one.frames) for at in stack.frames)
@@ -254,7 +264,9 @@ def test_a_request_that_makes_no_sense(told):
     ],
 )
 def test_the_length_of_a_request_is_bounded(seconds, taken):
-    asked = checked_request(json.dumps({"nonce": "abcdefgh", "seconds": seconds, "native": "yes"}).encode())
+    asked = checked_request(
+        json.dumps({"nonce": "abcdefgh", "seconds": seconds, "native": "yes"}).encode()
+    )
     assert asked.seconds == taken and asked.native is False
 
 
@@ -275,11 +287,15 @@ def test_waiting_for_the_answer(tmp_path, system):
 
 
 def test_the_answer_is_found_beside_what_cannot_be_read(tmp_path, system):
-    write(system, 3, nonce="abcdefgh", reason="py-spy is not installed\x1b", processes=[], stacks=[])
+    write(
+        system, 3, nonce="abcdefgh", reason="py-spy is not installed\x1b", processes=[], stacks=[]
+    )
     (system / "stacks-4.json").write_text("{")
     (tmp_path / "p50-0").mkdir()
     (tmp_path / "p50-0" / "loader0.json").write_text("[]")
     found = answer_to(tmp_path, "abcdefgh")
     assert (
-        found is not None and found.stacks == () and found.reason == "py-spy is not installed\N{REPLACEMENT CHARACTER}"
+        found is not None
+        and found.stacks == ()
+        and found.reason == "py-spy is not installed\N{REPLACEMENT CHARACTER}"
     )

@@ -4,7 +4,12 @@ import pytest
 
 from loaderscope.profiler.store.inspection import Part
 from loaderscope.profiler.store.stacks.stack_samples import Frame
-from loaderscope.profiler.store.stacks.stack_stages import Collate, collate_of, collating_frames, place
+from loaderscope.profiler.store.stacks.stack_stages import (
+    Collate,
+    collate_of,
+    collating_frames,
+    place,
+)
 
 TORCH = "/env/lib/python3.11/site-packages/torch/utils/data/"
 LIB = "/usr/lib/python3.11/"
@@ -71,7 +76,8 @@ CASES = [
     (SPAWNED + LIST + "Set.__getitem__ U/data.py:14\ncollate T/_utils/collate.py:7", True, "fetch",
      ["Set.__getitem__", "collate"]),
     (SPAWNED + MAP, True, "fetch", []),
-    (FORKED + LOOP + "Queue.get L/multiprocessing/queues.py:113\n_poll L/multiprocessing/connection.py:440", True,
+    (FORKED + LOOP + "Queue.get L/multiprocessing/queues.py:113\n_poll "
+    "L/multiprocessing/connection.py:440", True,
      "idle", []),
     (FORKED + LOOP + "IndexQueue.get O/worker.py:130\nQueue.get L/multiprocessing/queues.py:113", True, "idle", []),
     (FORKED + LOOP + "ResultQueue.put O/worker.py:130\nQueue.put L/multiprocessing/queues.py:96\n"
@@ -79,13 +85,16 @@ CASES = [
     (FORKED + LOOP + "seed_all U/data.py:90", True, "other", ["seed_all"]),
     (FORKED + "Thread.run L/threading.py:982\nread_ahead U/data.py:99", True, "other", ["read_ahead"]),
     # a loader used inside a data set: the outer fetch is the stage
-    (FORKED + LIST + "Set.__getitem__ U/data.py:14\n_BaseDataLoaderIter.__next__ T/dataloader.py:725\n"
+    (FORKED + LIST + "Set.__getitem__ U/data.py:14\n_BaseDataLoaderIter.__next__ "
+    "T/dataloader.py:725\n"
      "_MapDatasetFetcher.fetch T/_utils/fetch.py:57\ndefault_collate T/_utils/collate.py:401", True, "fetch",
      ["Set.__getitem__", "_BaseDataLoaderIter.__next__", "_MapDatasetFetcher.fetch", "default_collate"]),
     # compiled frames do not hide the stage; ours are left out
-    (FORKED + "*0x7f L/libc.so:0\n" + LIST + "*slot L/libpython.so:0\nSet.__getitem__ U/data.py:14\n*inflate libz.so:0",
+    (FORKED + "*0x7f L/libc.so:0\n" + LIST + "*slot L/libpython.so:0\nSet.__getitem__ "
+    "U/data.py:14\n*inflate libz.so:0",
      True, "fetch", ["slot", "Set.__getitem__", "inflate"]),
-    (FORKED + LIST + "Timed.__call__ O/looks.py:5\n*taking_call O/_hot.cpython-311.so:0\nSet.__getitem__ U/data.py:14",
+    (FORKED + LIST + "Timed.__call__ O/looks.py:5\n*taking_call "
+    "O/_hot.cpython-311.so:0\nSet.__getitem__ U/data.py:14",
      True, "fetch", ["Set.__getitem__"]),
     # its feeder thread
     (FEED + "ForkingPickler.dumps L/multiprocessing/reduction.py:51", True, "pack", ["ForkingPickler.dumps"]),
@@ -106,12 +115,16 @@ CASES = [
     ("<module> U/train.py:9\nDataLoader.__iter__ T/dataloader.py:505", False, "wait", []),
     ("<frozen> <frozen runpy>:198\n<module> U/train.py:9\nstep U/train.py:3", False, "compute", ["<module>", "step"]),
     ("run_script O/launch.py:5\n<module> U/train.py:9", False, "compute", ["<module>"]),
-    ("<module> <string>:1\nspawn_main L/multiprocessing/spawn.py:122\n_bootstrap L/multiprocessing/process.py:314\n"
-     "run L/multiprocessing/process.py:108\n_wrap /env/torch/multiprocessing/spawn.py:95\ntrain U/train.py:3", False,
+    ("<module> <string>:1\nspawn_main L/multiprocessing/spawn.py:122\n_bootstrap "
+    "L/multiprocessing/process.py:314\n"
+     "run L/multiprocessing/process.py:108\n_wrap /env/torch/multiprocessing/spawn.py:95\ntrain "
+     "U/train.py:3", False,
      "compute", ["train"]),
-    ("Thread.run L/threading.py:982\n_pin_memory_loop T/_utils/pin_memory.py:50\npin_memory T/_utils/pin_memory.py:66",
+    ("Thread.run L/threading.py:982\n_pin_memory_loop T/_utils/pin_memory.py:50\npin_memory "
+    "T/_utils/pin_memory.py:66",
      False, "pin", ["pin_memory"]),
-    ("Thread.run L/threading.py:982\n_pin_memory_loop T/_utils/pin_memory.py:50\nget L/multiprocessing/queues.py:1",
+    ("Thread.run L/threading.py:982\n_pin_memory_loop T/_utils/pin_memory.py:50\nget "
+    "L/multiprocessing/queues.py:1",
      False, "pin", []),
     ("", False, "compute", []),
     ("", True, "other", []),
@@ -123,13 +136,21 @@ PAD = Collate("pad", "/home/me/data.py", 40, 60)
 @pytest.mark.parametrize(("stack", "worker", "stage", "kept"), CASES)
 def test_stages(stack, worker, stage, kept):
     found = frames(stack)
-    placed = place(found, "MainThread", worker, [PAD], lambda one: "/loaderscope/profiler/" in one.file)
+    placed = place(
+        found, "MainThread", worker, [PAD], lambda one: "/loaderscope/profiler/" in one.file
+    )
     assert (placed.stage, [found[at].function for at in placed.kept]) == (stage, kept)
 
 
 def test_the_same_by_windows_paths_and_by_names_without_a_class():
-    stack = [Frame(f.function.rpartition(".")[2], f.file.replace("/", "\\"), f.line) for f in frames(SPAWNED + LIST)]
-    assert place([*stack, Frame("__getitem__", "C:\\me\\data.py", 3)], "MainThread", True).stage == "fetch"
+    stack = [
+        Frame(f.function.rpartition(".")[2], f.file.replace("/", "\\"), f.line)
+        for f in frames(SPAWNED + LIST)
+    ]
+    assert (
+        place([*stack, Frame("__getitem__", "C:\\me\\data.py", 3)], "MainThread", True).stage
+        == "fetch"
+    )
 
 
 def test_other_threads_of_main_compute_nothing_but_load():
@@ -157,25 +178,45 @@ def test_how_a_collate_function_is_recognised(part, config, collate):
 
 
 def test_it_is_recognised_by_what_is_known_of_it():
-    by_line, by_name, by_config = Collate("<lambda>", "t.py", 4, 5), Collate("Pad", "t.py", 4), Collate("pad")
-    assert by_line.is_in(Frame("<lambda>", "t.py", 5)) and not by_line.is_in(Frame("<lambda>", "t.py", 6))
-    assert by_name.is_in(Frame("Pad.__call__", "t.py", 90)) and not by_name.is_in(Frame("Set.load", "t.py", 90))
-    assert by_config.is_in(Frame("pad", "anywhere.py", 1)) and not by_config.is_in(Frame("load", "anywhere.py", 1))
+    by_line, by_name, by_config = (
+        Collate("<lambda>", "t.py", 4, 5),
+        Collate("Pad", "t.py", 4),
+        Collate("pad"),
+    )
+    assert by_line.is_in(Frame("<lambda>", "t.py", 5)) and not by_line.is_in(
+        Frame("<lambda>", "t.py", 6)
+    )
+    assert by_name.is_in(Frame("Pad.__call__", "t.py", 90)) and not by_name.is_in(
+        Frame("Set.load", "t.py", 90)
+    )
+    assert by_config.is_in(Frame("pad", "anywhere.py", 1)) and not by_config.is_in(
+        Frame("load", "anywhere.py", 1)
+    )
 
 
 def collating(*stacks, one_loader=True):
-    placed = [(place(frames(SPAWNED + text), "MainThread", True), samples) for text, samples in stacks]
+    placed = [
+        (place(frames(SPAWNED + text), "MainThread", True), samples) for text, samples in stacks
+    ]
     return {(one.line) for one in collating_frames(placed, one_loader)}
 
 
 def test_a_collate_function_without_frames_is_told_by_the_line_that_calls_it():
-    get, torch_collate = LIST + "Set.__getitem__ U/data.py:14", LATE + "default_collate T/_utils/collate.py:401"
+    get, torch_collate = (
+        LIST + "Set.__getitem__ U/data.py:14",
+        LATE + "default_collate T/_utils/collate.py:401",
+    )
     assert collating((get, 50), (torch_collate, 9), (LATE, 3)) == {57}
     assert place(
-        frames(SPAWNED + LATE), "MainThread", True, collating=frozenset([frame(LATE.split("\n")[1])])
+        frames(SPAWNED + LATE),
+        "MainThread",
+        True,
+        collating=frozenset([frame(LATE.split("\n")[1])]),
     ).stage == ("collate")
     # A stack read in the middle of a change shows the wrong line: it counts for nothing.
-    assert collating((get, 50), (LATE + "Set.__getitem__ U/data.py:14", 1), (torch_collate, 9)) == {57}
+    assert collating((get, 50), (LATE + "Set.__getitem__ U/data.py:14", 1), (torch_collate, 9)) == {
+        57
+    }
     assert collating((get, 50), (MAP + "default_collate T/_utils/collate.py:1", 1)) == set()
 
 
