@@ -304,8 +304,8 @@ def show(results: dict[str, Any]) -> None:
     said = results["summary"]
     console.print(
         f"median error {said['median_abs_error'] * 100:.1f} %, nine in ten within "
-        f"{said['p90_abs_error'] * 100:.1f} %, "
-        f"inside the range {said['inside_share'] * 100:.0f} % of {said['count']}"
+        f"{said['p90_abs_error'] * 100:.1f} %, inside the range {said['inside_share'] * 100:.0f} % "
+        f"of {said['count']}"
     )
 
 

@@ -147,8 +147,8 @@ def torch_version(load: Load) -> Check:
     never = torch_parts.untried(version)
     if never is not None:
         mend = (
-            "what it changed in its DataLoader is not measured, and reports begin with that; "
-            "then upgrade loaderscope"
+            "what it changed in its DataLoader is not measured, and reports begin with that; then "
+            "upgrade loaderscope"
         )
         return Check(name, None, never, mend)
     return Check(name, True, f"torch {version} (tried: {tried})")
@@ -343,8 +343,8 @@ def process_memory(root: Path) -> Check:
             "process memory", True, "a process's own and shared memory can be told apart (USS, PSS)"
         )
     finding = (
-        "/proc/PID/smaps_rollup cannot be read: own and shared memory of a process cannot be "
-        "told apart"
+        "/proc/PID/smaps_rollup cannot be read: own and shared memory of a process cannot be told "
+        "apart"
     )
     return Check(
         "process memory", None, finding, "it needs Linux 4.14 or later, and the user who trains"
@@ -399,8 +399,8 @@ def hot_path(why_python: str) -> Check:
     if not why_python:
         return Check("hot path", True, "compiled: about 1 µs a batch")
     mend = (
-        f"about 3 µs a batch instead of 1; for that, unset {form.PURE_VARIABLE}, or install "
-        "where there is a C compiler"
+        f"about 3 µs a batch instead of 1; for that, unset {form.PURE_VARIABLE}, or install where "
+        "there is a C compiler"
     )
     return Check("hot path", None, f"in Python: {why_python}", mend)
 

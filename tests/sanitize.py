@@ -125,9 +125,9 @@ def check_memory(chosen: list[str]) -> int:
         VARIABLE: "memory",
     }
     says_so = (
-        "from loaderscope.profiler.native import form; import ctypes; "
-        f"assert form.native.__file__.startswith({str(home)!r}), form.native; "
-        "assert ctypes.CDLL(None).__asan_region_is_poisoned"
+        "from loaderscope.profiler.native import form; import ctypes; assert "
+        f"form.native.__file__.startswith({str(home)!r}), form.native; assert "
+        "ctypes.CDLL(None).__asan_region_is_poisoned"
     )
     subprocess.run([sys.executable, "-c", says_so], env=environment, check=True)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests(package, chosen)]

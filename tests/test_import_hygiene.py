@@ -72,11 +72,10 @@ def test_no_module_of_the_profiler_loads_torch_by_itself(bare: set[str]) -> None
     first (a spawned worker unpickles its target before anything else), none may be in the middle of
     its own import when torch comes."""
     code = (
-        "import importlib, pkgutil, loaderscope.profiler as profiler; "
-        "found = [m.name for m in pkgutil.walk_packages(profiler.__path__, profiler.__name__ + "
-        "'.')]; "
-        "skipped = ('.__main__', '.sitecustomize'); "
-        "[importlib.import_module(name) for name in found if not name.endswith(skipped)]"
+        "import importlib, pkgutil, loaderscope.profiler as profiler; found = [m.name for m in "
+        "pkgutil.walk_packages(profiler.__path__, profiler.__name__ + '.')]; skipped = "
+        "('.__main__', '.sitecustomize'); [importlib.import_module(name) for name in found if not "
+        "name.endswith(skipped)]"
     )
     got = loaded(code) - bare
     assert "psutil" in got

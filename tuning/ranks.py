@@ -122,8 +122,8 @@ class _Member:
             return f"rank {rank} has stopped or fallen behind: all ranks have their own settings"
         return (
             f"of {self.board.world} ranks, rank {rank} has not come to decide together: it records "
-            "into another run "
-            "(`loaderscope tune torchrun …` makes it one), or does not iterate over this loader"
+            "into another run (`loaderscope tune torchrun …` makes it one), or does not iterate "
+            "over this loader"
         )
 
 

@@ -84,13 +84,13 @@ def why_no_room(settings: Settings, load: Load, room: Room) -> str | None:
     )
     if room.memory_bytes is not None and memory + shared > SHARE * room.memory_bytes:
         return (
-            f"its workers may take {_mb(memory + shared)} of memory, and "
-            f"{_mb(room.memory_bytes)} are left"
+            f"its workers may take {_mb(memory + shared)} of memory, and {_mb(room.memory_bytes)} "
+            "are left"
         )
     if room.shared_bytes is not None and shared > SHARE * room.shared_bytes:
         return (
-            f"its batches may take {_mb(shared)} of {SHARED_MEMORY}, and "
-            f"{_mb(room.shared_bytes)} are left"
+            f"its batches may take {_mb(shared)} of {SHARED_MEMORY}, and {_mb(room.shared_bytes)} "
+            "are left"
         )
     if room.files is not None and files > room.files:
         return f"it may hold {files:.0f} files open, and {room.files} more are allowed"

@@ -98,8 +98,8 @@ class Shown:
             return self.why_not_here
         if other.ahead > own.ahead and not self.draws_early(0):
             return (
-                "its sampler may hear of the loop: indices cannot be drawn further ahead than "
-                "the code draws them"
+                "its sampler may hear of the loop: indices cannot be drawn further ahead than the "
+                "code draws them"
             )
         return None
 

@@ -243,8 +243,7 @@ class Trial:
         self.measured = None
         self.why = (
             f"at first it was {times(self.first_look.mid)}, more than the loop's waiting accounts "
-            "for "
-            f"({times(most)}): it was looked at a second time"
+            f"for ({times(most)}): it was looked at a second time"
         )
 
     @property

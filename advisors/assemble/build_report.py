@@ -191,8 +191,7 @@ def loader_report(
     if loader.folded.records:
         notes.append(
             f"{loader.folded.records:,} older batches are kept as totals only: causes of waiting "
-            "and the verdict rest "
-            f"on the newest {loader.batches.rows:,}"
+            f"and the verdict rest on the newest {loader.batches.rows:,}"
         )
     starts = basis.epoch_start_share
     if found != "too-short" and starts is not None and starts >= EPOCH_START_NOTED_FROM:
@@ -375,9 +374,8 @@ def _notes(run: Run, system: SystemSummary, so_far: bool) -> tuple[str, ...]:
     if stolen is not None and stolen >= STOLEN_NOTED_FROM:
         notes.append(
             f"the hypervisor ran others during {stolen * 100:.0f} % of this machine's CPU time: "
-            "what was measured is "
-            "slower than the code, and predictions are less sure; record again when the host is "
-            "quiet"
+            "what was measured is slower than the code, and predictions are less sure; record "
+            "again when the host is quiet"
         )
     versions = dict.fromkeys(process.torch for process in run.processes)
     notes += [sentence for version in versions if (sentence := untried(version)) is not None]

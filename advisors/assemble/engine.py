@@ -22,8 +22,7 @@ SURE_GAIN, LIKELY_GAIN = 1.005, 1.15
 NOT_PREDICTED = "what a change would gain cannot be predicted, so little is advised"
 MORE_THAN_FREE = (
     "That can be more than the headroom: a part of the loop's own time goes too, which gives "
-    "workers' batches back or "
-    "finds caches that long loading has emptied."
+    "workers' batches back or finds caches that long loading has emptied."
 )
 
 

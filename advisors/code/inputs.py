@@ -62,8 +62,8 @@ def _body(leaves: Sequence[Leaf]) -> str:
     if len(leaves) == 1 and tensors and not leaves[0].path:
         return "    return torch.from_numpy(np.stack([np.asarray(sample) for sample in samples]))\n"
     return (
-        "    return [torch.from_numpy(np.stack([np.asarray(value) for value in field])) for "
-        "field in zip(*samples)]\n"
+        "    return [torch.from_numpy(np.stack([np.asarray(value) for value in field])) for field "
+        "in zip(*samples)]\n"
     )
 
 

@@ -117,8 +117,8 @@ def _doing(cpu: float | None, wall: float) -> str:
         return "CPU time not measured"
     share = min(1.0, cpu / wall)
     return (
-        f"{'waiting' if share < WAITING_BELOW else 'computing'} ({share * 100:.0f} % of the "
-        "time on a CPU)"
+        f"{'waiting' if share < WAITING_BELOW else 'computing'} ({share * 100:.0f} % of the time "
+        "on a CPU)"
     )
 
 

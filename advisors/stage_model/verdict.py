@@ -218,10 +218,10 @@ def _too_short(loader: LoaderRun, batches: int, steady: int) -> str:
     if batches < MINIMUM_BATCHES:
         plural = "batch was" if batches == 1 else "batches were"
         return (
-            f"Only {batches} {plural} recorded: let it run for at least {MINIMUM_BATCHES}, "
-            "better some hundred."
+            f"Only {batches} {plural} recorded: let it run for at least {MINIMUM_BATCHES}, better "
+            "some hundred."
         )
     return (
-        f"Only {steady} steady batches were recorded (the first of each epoch is set apart): "
-        "use longer epochs for the measurement."
+        f"Only {steady} steady batches were recorded (the first of each epoch is set apart): use "
+        "longer epochs for the measurement."
     )

@@ -209,8 +209,7 @@ def _result(
         notes = [
             *notes,
             "cold: the files' pages were dropped, but names and inodes stayed in memory, so "
-            "opening "
-            "many files for the first time costs more than this shows",
+            "opening many files for the first time costs more than this shows",
         ]
     return StorageProbe(
         source=data.shown,

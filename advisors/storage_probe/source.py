@@ -113,8 +113,7 @@ def _of_run(run: Run, deadline: float) -> Data:
         if containers:
             raise UsageError(
                 f"run {run.id} reads its samples from {' and '.join(containers)}: they are packed "
-                "already, there are "
-                "no single files to probe"
+                "already, there are no single files to probe"
             )
         raise UsageError(
             f"run {run.id} was not seen to open any files: name the folder of the data instead"

@@ -54,8 +54,7 @@ def _bound(decoder: Decoder, share: float, cold_share: float | None, cold: bool)
     )
     return (
         f"Reading {where} is {percent(share)} of the time a sample takes{beside}, decoding "
-        f"{percent(1 - share)}: no "
-        f"layout that keeps {decoder.things} encoded {most}."
+        f"{percent(1 - share)}: no layout that keeps {decoder.things} encoded {most}."
     )
 
 
@@ -93,14 +92,13 @@ def _best_decoded(
     )
     told = (
         f"Decoded beforehand ({best.label}), samples come {_range(factor)} as fast, but the whole "
-        "data set is then "
-        f"{size(best.whole_bytes)}{beside}; {_cost(best)}."
+        f"data set is then {size(best.whole_bytes)}{beside}; {_cost(best)}."
     )
     if best.fits_memory is False and memory_bytes is not None:
         now = "" if files.fits_memory else ", nor do the files"
         return (
-            f"{told} It does not fit in memory ({size(memory_bytes)} at most{now}), so each "
-            "epoch reads it anew."
+            f"{told} It does not fit in memory ({size(memory_bytes)} at most{now}), so each epoch "
+            "reads it anew."
         )
     return told
 

@@ -88,8 +88,7 @@ class Correction:
         )
         return (
             f"predictions of DataLoader settings are corrected by {self.trials} earlier trials on "
-            "this host "
-            f"(factors {gains}, ranges {self.width:.2f} times as wide)"
+            f"this host (factors {gains}, ranges {self.width:.2f} times as wide)"
         )
 
 

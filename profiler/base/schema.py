@@ -144,8 +144,8 @@ BATCH = Schema(
             "digest",
             "q",
             "63-bit hash: of the batch's indices (map-style), of its contents (iterable data "
-            "sets); equal digests at "
-            "the same place of two epochs, ranks or workers mean the same data",
+            "sets); equal digests at the same place of two epochs, ranks or workers mean the same "
+            "data",
         ),
     ),
 )

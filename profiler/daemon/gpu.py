@@ -191,8 +191,8 @@ class Gpus:
                 sentence = f"GPU {gpu} does not tell it{divided}"
             elif kind.endswith("NoPermission"):
                 sentence = (
-                    f"GPU {gpu} tells it to administrators only: run as root, or ask for "
-                    "access to its counters"
+                    f"GPU {gpu} tells it to administrators only: run as root, or ask for access to "
+                    "its counters"
                 )
             elif isinstance(error, AttributeError):
                 sentence = (

@@ -244,8 +244,8 @@ class Sampler:
         for one, t_ns, owner, kind, usage in rows:
             if self._turns.too_big(usage.rss_bytes):
                 sentence = (
-                    "a process is so large that walking its page tables would slow the "
-                    "training down"
+                    "a process is so large that walking its page tables would slow the training "
+                    "down"
                 )
                 self.reasons.add(sentence, "uss_bytes", "pss_bytes")
             uss, pss = (

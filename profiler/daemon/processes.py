@@ -93,8 +93,8 @@ class LinuxProbe:
             except (OSError, ValueError, IndexError) as error:
                 self._io = self._gone(
                     f"/proc/PID/io cannot be read ({said(error)}): run as the user who trains, and "
-                    "in a container "
-                    "with the capability SYS_PTRACE if the training changes its user",
+                    "in a container with the capability SYS_PTRACE if the training changes its "
+                    "user",
                     "read_disk_bytes",
                     "read_all_bytes",
                 )

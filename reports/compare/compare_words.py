@@ -13,8 +13,8 @@ from .compare_model import Comparison, LoaderComparison, Setting, StageDifferenc
 
 CAVEAT = (
     "The ranges come from the variation within each run. Runs also differ from one to the next (a "
-    "warm page cache, "
-    "other work on the machine): before relying on a small difference, record both twice."
+    "warm page cache, other work on the machine): before relying on a small difference, record "
+    "both twice."
 )
 NO_DIFFERENCE = "no real difference"
 
@@ -38,8 +38,8 @@ def headline(loader: LoaderComparison) -> str:
     if found.factor is None or found.low is None or found.high is None:
         return f"The throughput cannot be compared: {found.reason}."
     spread = (
-        f"{found.factor:.3g} times the throughput ({found.low:.3g} to {found.high:.3g}, 19 "
-        "times in 20)"
+        f"{found.factor:.3g} times the throughput ({found.low:.3g} to {found.high:.3g}, 19 times "
+        "in 20)"
     )
     if not found.real:
         return f"No real difference: {spread}."

@@ -109,8 +109,8 @@ def flame_figure(key: str, code: Code, room: Room) -> Figure | None:
     del made["xaxis"], made["yaxis"], made["legend"]
     summary = (
         "Each box was called by the one above it; its width is the share of the stage’s samples. "
-        f"{'; '.join(told)}. "
-        "Click a box to look into it, the bar above to come back; the table below has the figures."
+        f"{'; '.join(told)}. Click a box to look into it, the bar above to come back; the table "
+        "below has the figures."
     )
     return Figure(
         f"{key}-flame", "Flame graph: what called what", summary, traces, made, switch=tuple(labels)

@@ -203,8 +203,8 @@ def _time_line(key: str, window: Window) -> Iterator[Figure]:
         f"{key}-timeline",
         f"Time line of the newest {len(window.rows)} batches",
         f"Time runs from left to right; rows: {', '.join(rows)}. A batch is fetched and collated "
-        "in a worker, packed, "
-        f"and waited for in the training loop. Drag to zoom, double-click to see all.{note}",
+        "in a worker, packed, and waited for in the training loop. Drag to zoom, double-click to "
+        f"see all.{note}",
         [data[name] for name in order if name in data],
         layout(
             130 + 30 * len(rows),

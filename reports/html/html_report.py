@@ -157,8 +157,8 @@ def tiles_of(loader: LoaderReport) -> list[tuple[str, str, str]]:
         spread = ""
         if basis.stall_share_low is not None and basis.stall_share_high is not None:
             spread = (
-                f"{percent(basis.stall_share_low)} to {percent(basis.stall_share_high)}, 19 "
-                "times in 20"
+                f"{percent(basis.stall_share_low)} to {percent(basis.stall_share_high)}, 19 times "
+                "in 20"
             )
         lost = "lost to loading" if basis.lost == "stall" else "spent waiting for data"
         tiles.append((lost, percent(basis.stall_share), spread))

@@ -54,6 +54,5 @@ def render_accuracy(
 def _learned(row: AccuracyRow) -> Text:
     return Text(
         f"Later predictions on {clean(row.host or UNKNOWN, 60)}: factors to the power of "
-        f"{row.scale:.2f}, "
-        f"ranges {row.width:.2f} times as wide."
+        f"{row.scale:.2f}, ranges {row.width:.2f} times as wide."
     )

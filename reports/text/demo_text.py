@@ -22,6 +22,6 @@ def render_speedup(before: Report, after: Report) -> str:
 
 def _line(loader: LoaderReport) -> str:
     return (
-        f"{rate(loader.samples_per_s)} samples/s, waiting "
-        f"{percent(loader.stages['wait'].share)} of the time"
+        f"{rate(loader.samples_per_s)} samples/s, waiting {percent(loader.stages['wait'].share)} "
+        "of the time"
     )

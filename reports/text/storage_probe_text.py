@@ -68,8 +68,7 @@ def _about(probe: StorageProbe) -> Iterator[RenderableType]:
     yield Text(clean(probe.source, 400), style="bold")
     yield indented(
         f"{kind}: {least}{plural(probe.whole_files, 'file', 'files')}, {size(probe.whole_bytes)}; "
-        "tried on "
-        f"{count(probe.samples)} of them, {size(probe.sample_bytes)}, copied to "
+        f"tried on {count(probe.samples)} of them, {size(probe.sample_bytes)}, copied to "
         f"{clean(probe.file_system or 'an unknown file system', 40)}"
     )
     decoding = (

@@ -185,8 +185,7 @@ def overhead_sentence(overhead: Overhead) -> str:
         )
         first = (
             f"{micros(overhead.per_batch_us)} a batch{share}, timed with warm caches: where the "
-            "loop's own work "
-            "empties them, up to twice that."
+            "loop's own work empties them, up to twice that."
         )
     if overhead.sampler_cpu_share is None:
         return first

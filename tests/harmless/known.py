@@ -36,8 +36,8 @@ WORKERS_BATCH = (
 )
 KEPT_WORKERS = "whether workers are kept between epochs is one of the settings"
 LISTED = (
-    "torch calls functions of ours: for an iterator made, a worker started, a batch looked "
-    "at, a module imported"
+    "torch calls functions of ours: for an iterator made, a worker started, a batch looked at, a "
+    "module imported"
 )
 EXTENSIONS = (
     "what faulthandler says of a fatal error ends with all extension modules, and some are ours"

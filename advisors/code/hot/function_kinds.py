@@ -304,8 +304,7 @@ FUNCTION_KINDS = (
         title="Store the data uncompressed, or compressed for speed",
         why="gzip and zlib decompress some 300 MB/s a core; uncompressed bytes are only copied.",
         caveat="Uncompressed data is larger: on a slow disk, or beyond the page cache, reading it "
-        "may cost more; lz4 "
-        "and zstd lie between.",
+        "may cost more; lz4 and zstd lie between.",
         code=stored_code("arrays"),
     ),
     _once(
@@ -407,8 +406,7 @@ FUNCTION_KINDS = (
         title="Ask the Hugging Face data set for whole columns or batches (with_format)",
         why="Each row is converted from Arrow by itself, value by value where it becomes lists.",
         caveat="Columns of arrays must have one shape. Indices after shuffle() or select() cost "
-        "extra: "
-        "flatten_indices().",
+        "extra: flatten_indices().",
         code=hf_code,
     ),
     _once(
@@ -467,8 +465,7 @@ FUNCTION_KINDS = (
         why="Seeding a generator takes several microseconds, a number drawn from it a fraction of "
         "one.",
         caveat="Samples then depend on the order in which they are asked for: where each must "
-        "always be the same, keep "
-        "it so.",
+        "always be the same, keep it so.",
         code=pasted(
             "readers",
             "generator",
@@ -488,8 +485,7 @@ FUNCTION_KINDS = (
         why="Each read makes a tensor or a NumPy number, which is many times as slow as an element "
         "of a list.",
         caveat="The numbers are the same. Where a loop is left, one operation on the whole row, if "
-        "there is one, is "
-        "faster still.",
+        "there is one, is faster still.",
         code=elements_code,
     ),
     Kind(

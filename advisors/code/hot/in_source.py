@@ -84,15 +84,13 @@ def _no_stacks(case: Case, sample_us: float) -> str:
         samples = "samples of fetch are" if seen > 1 else "sample of fetch is"
         return (
             f"{seen} stack {samples} too few to tell what takes {us(sample_us)} a sample: record "
-            "for longer, or run "
-            "`loaderscope stacks` while it trains"
+            "for longer, or run `loaderscope stacks` while it trains"
         )
     reason = f" ({code.reason})" if code is not None and code.reason else ""
     return (
         f"stacks were not recorded{reason}, so what takes the {us(sample_us)} a sample inside "
-        "fetch is not known: run "
-        "`loaderscope stacks` while it trains, or record a run of a few seconds with "
-        "LOADERSCOPE_STACKS=eager"
+        "fetch is not known: run `loaderscope stacks` while it trains, or record a run of a few "
+        "seconds with LOADERSCOPE_STACKS=eager"
     )
 
 
@@ -110,10 +108,8 @@ def _rows(
         title=kind_of("rows").title,
         why=(
             f"Each sample takes rows out of the DataFrame {name}, each of which makes a new "
-            f"Series: {us(least_us)} "
-            f"to {us(most_us)} of the {us(sample_us)} a sample, with what is done with it. An "
-            "array is "
-            "read in less than a microsecond."
+            f"Series: {us(least_us)} to {us(most_us)} of the {us(sample_us)} a sample, with what "
+            "is done with it. An array is read in less than a microsecond."
         ),
         evidence={**evidence, "rows are taken with": ".iloc or .loc, seen in the source"},
         caveat=kind_of("rows").caveat,

@@ -20,8 +20,7 @@ ONCE = (
 )
 KEPT_CAVEAT = (
     "Random parts of making a sample must stay outside of what is stored. Beyond the page cache, "
-    "reading the stored "
-    "arrays may cost more than making them."
+    "reading the stored arrays may cost more than making them."
 )
 
 Pattern = re.Pattern[str]

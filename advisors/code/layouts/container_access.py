@@ -134,8 +134,8 @@ def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
         title=f"Open the {name} once in each worker, not for each sample",
         why=(
             f"Each sample opens the same {name} again: {us(low)} to {us(high)} of the "
-            f"{us(sample_us)} a sample takes. "
-            "A handle that is opened at first use and kept costs that once."
+            f"{us(sample_us)} a sample takes. A handle that is opened at first use and kept costs "
+            "that once."
         ),
         evidence={**evidence, "fetch a sample": us(sample_us)},
         left=left,
@@ -177,8 +177,7 @@ def _archive(case: Case, storage: StorageSummary) -> Finding | None:
         title="Store the .npz archives as memory-mapped arrays",
         why=(
             "Each sample opens an .npz archive, reads it and decompresses it as a whole. The same "
-            "samples in one .npy "
-            f"file a field ({size(form.nbytes)} in all) are only read."
+            f"samples in one .npy file a field ({size(form.nbytes)} in all) are only read."
         ),
         evidence={**evidence, "used of it": size(used)},
         left=_stored_left(used, sample_us),
@@ -203,16 +202,14 @@ def _chunks(case: Case, storage: StorageSummary) -> Finding | None:
         title="Write the HDF5 file with chunks of what one access reads",
         why=(
             "A chunk is read and decompressed as a whole, whatever is used of it; one larger than "
-            "the chunk cache is "
-            f"read again for the next sample. {times_}"
+            f"the chunk cache is read again for the next sample. {times_}"
         ),
         evidence=evidence,
         left=_over_left(evidence),
         code=code,
         caveat="Chunks of one row make the file larger and reading all of it slower. A larger "
-        "cache "
-        "(h5py.File(path, rdcc_nbytes=…), at least a few chunks) helps where neighbouring rows are "
-        "read together.",
+        "cache (h5py.File(path, rdcc_nbytes=…), at least a few chunks) helps where neighbouring "
+        "rows are read together.",
     )
 
 
@@ -267,8 +264,8 @@ def _readahead(case: Case, storage: StorageSummary) -> Finding | None:
         title="Open the LMDB file without reading ahead",
         why=(
             f"Random reads bring {figure(disk / stored)} times the bytes of a sample from the "
-            "disk: the kernel reads "
-            "ahead what is not asked for, and throws out what would have been."
+            "disk: the kernel reads ahead what is not asked for, and throws out what would have "
+            "been."
         ),
         evidence={
             "from the disk a sample": size(disk),

@@ -74,8 +74,8 @@ def chosen(case: Case, storage: StorageSummary | None, remote: bool) -> Layout:
 
 
 _GAIN = (
-    "It gains at most what reading takes now: little on a local NVMe disk, most on a network "
-    "file system."
+    "It gains at most what reading takes now: little on a local NVMe disk, most on a network file "
+    "system."
 )
 
 
@@ -89,8 +89,8 @@ def _shards(case: Case) -> Layout | None:
         why="They are read in order from a network: tar shards are read as one stream each.",
         code=code,
         caveat="Shards are read from end to end: shuffling is of shards and within a buffer only, "
-        "the number of "
-        f"batches of an epoch may differ by one a worker, and len(loader) is not known. {_TRY}",
+        "the number of batches of an epoch may differ by one a worker, and len(loader) is not "
+        f"known. {_TRY}",
         evidence={"shards": f"{count(shards)} (four or more for each worker and rank)"},
     )
 
@@ -108,8 +108,7 @@ def _lmdb(case: Case, storage: StorageSummary | None) -> Layout | None:
         "trip for its name.",
         code=code,
         caveat="LMDB reserves map_size when the file is written; on NFS it must not be written by "
-        "two machines. "
-        f"{_GAIN} {_TRY}",
+        f"two machines. {_GAIN} {_TRY}",
         evidence={"map_size": f"{size(known)} ({known:,} bytes)"} if known is not None else {},
     )
 

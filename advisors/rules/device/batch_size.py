@@ -87,8 +87,8 @@ def examine(case: Case) -> Iterator[Outcome]:
         title=f"Make batches larger, for example {size * TIMES} instead of {size}",
         why=(
             f"A batch of {size} costs {us(overhead)} beside the {us(fetch)} its samples take, and "
-            "that hardly grows "
-            f"with their number. The factor is in samples a second, for batches of {size * TIMES}."
+            "that hardly grows with their number. The factor is in samples a second, for batches "
+            f"of {size * TIMES}."
         ),
         evidence={
             "fetch a batch": us(fetch),

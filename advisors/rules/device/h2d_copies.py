@@ -83,8 +83,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         yield change.advise(
             title="Pack the batch's small tensors into one copy",
             why=f"A batch goes to the device in {count(copies)} copies of {size(nbytes / copies)}: "
-            "their number costs "
-            "more than their bytes.",
+            "their number costs more than their bytes.",
             evidence=evidence,
             beside_loading=share,
             caveat="Tensors of other types each make one more copy.",
@@ -114,8 +113,7 @@ def _pinned(case: Case, copies: float, share: float, evidence: dict[str, str]) -
         ).advise(
             title="Give the batch class a pin_memory method",
             why="pin_memory=True is set, yet the copies come from ordinary memory: batches of a "
-            "class of your own are "
-            "pinned only by their own method.",
+            "class of your own are pinned only by their own method.",
             evidence={**evidence, "pinned copies": f"{figure(pinned)} of {figure(copies)}"},
             beside_loading=share,
         )
@@ -132,8 +130,7 @@ def _pinned(case: Case, copies: float, share: float, evidence: dict[str, str]) -
         yield case.change(code=_AHEAD, copy_stream=True).advise(
             title="Copy the next batch on a stream of its own while the device computes",
             why="The device copies each batch between two steps, by the stream that computes: "
-            "neither waits for the "
-            "other on a stream of its own.",
+            "neither waits for the other on a stream of its own.",
             evidence=evidence,
             beside_loading=share,
             caveat="Two batches are on the device at once.",

@@ -75,8 +75,8 @@ def examine(case: Case) -> Iterator[Outcome]:
         title="Send pictures as uint8, and make floats of them on the device",
         why=(
             f"The part batch{leaf.path} is float32, but all its values are k/255: {size(nbytes)} a "
-            "batch are sent "
-            f"where {size(nbytes / 4)} would do. Moving batches takes {percent(moved)} of the step."
+            f"batch are sent where {size(nbytes / 4)} would do. Moving batches takes "
+            f"{percent(moved)} of the step."
         ),
         evidence={
             **case.copied_at(),
@@ -88,8 +88,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         caveat=None
         if at_source
         else "Making bytes of floats again in as_bytes costs the workers a little: returning uint8 "
-        "from __getitem__ "
-        "saves that, too.",
+        "from __getitem__ saves that, too.",
     )
 
 

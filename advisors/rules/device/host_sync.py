@@ -52,9 +52,8 @@ def examine(case: Case) -> Iterator[Outcome]:
         title=f"Do not wait for the device in each step ({first.place})",
         why=(
             f"{said[0].upper()}{said[1:]} at {first.place} reads what the device has yet to "
-            "compute: the program waits "
-            f"{us(waited_us)} a step there ({percent(waited_us / step_us)}), instead of loading "
-            "the next batch."
+            f"compute: the program waits {us(waited_us)} a step there "
+            f"({percent(waited_us / step_us)}), instead of loading the next batch."
         ),
         evidence={
             "waiting for the device": f"{us(waited_us)} a step, {percent(waited_us / step_us)} of "

@@ -112,8 +112,7 @@ def _on(case: Case) -> Iterator[Outcome]:
         evidence=_evidence(case),
         beside_loading=(copies or 0.0) if by_copies else 0.0,
         caveat="The thread that pins shares Python's lock with the training loop. Do not write to "
-        "a batch's memory on "
-        "the CPU after a non_blocking copy of it was started.",
+        "a batch's memory on the CPU after a non_blocking copy of it was started.",
     )
 
 
@@ -132,8 +131,7 @@ def _off(case: Case) -> Iterator[Outcome]:
     yield case.change(pin_memory=False, h2d=slower).advise(
         title="Do not pin memory: it costs more than it gains",
         why=f"Pinning takes {us(pin)} a batch and the copies it speeds up {us(copy)}; the loop "
-        "waits for it "
-        f"{percent(waited)} of the time.",
+        f"waits for it {percent(waited)} of the time.",
         evidence=_evidence(case),
         caveat="With workers, batches are then rebuilt inside next() instead of in the pinning "
         "thread.",

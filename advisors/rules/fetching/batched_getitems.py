@@ -167,8 +167,7 @@ def _left(case: Case, form: Batched) -> tuple[dict[str, Any], dict[str, str]]:
         if probe.factor is not None:
             told["the probe"] = (
                 f"{times(probe.factor)} on fetch and collate, {us(probe.forms[GETITEMS])} with "
-                "__getitems__, "
-                f"equal on {count(probe.checked_batches)} batches"
+                f"__getitems__, equal on {count(probe.checked_batches)} batches"
             )
     else:
         cost = batch_cost_us(case, rows, leaves, lists)
@@ -189,15 +188,14 @@ def _advice(case: Case, form: Batched, sample_us: float, share: float) -> Advice
     rows, name = count(_rows(case)), dataset_class(case, "the data set")
     why = (
         f"{name} only looks its samples up in memory, {us(sample_us)} each, but a batch asks for "
-        f"{rows} of them one by "
-        f"one and then stacks {rows} small tensors. One look-up with all {rows} indices gives the "
-        "same batch."
+        f"{rows} of them one by one and then stacks {rows} small tensors. One look-up with all "
+        f"{rows} indices gives the same batch."
     )
     caveat = "The batches are the same, and in the same order for the same seed."
     if "generator=generator" in form.code:
         caveat = (
-            "The batches are the same; with the same generator, those of the first epoch come "
-            "in the same order."
+            "The batches are the same; with the same generator, those of the first epoch come in "
+            "the same order."
         )
     if form.form == "getitems":
         caveat = (
@@ -228,9 +226,8 @@ def _held_or_why_not(case: Case, sample_us: float, share: float, reason: NotArra
     except NotArrays as other:
         return Unmeasured(
             f"a sample of {name} takes only {us(sample_us)}, so fetching whole batches would pay, "
-            "but no code could be "
-            f"written: {reason}, and {other}. Write a __getitem__ that takes a tensor of indices, "
-            "with batch_size=None"
+            f"but no code could be written: {reason}, and {other}. Write a __getitem__ that takes "
+            "a tensor of indices, with batch_size=None"
         )
     return _held_advice(case, kept, sample_us, share, str(reason))
 
@@ -244,10 +241,8 @@ def _held_advice(case: Case, kept: HeldForm, sample_us: float, share: float, rea
         title="Make all samples once, and fetch whole batches of them",
         why=(
             f"A sample of {name} takes only {us(sample_us)}, but is asked for one by one in every "
-            "epoch. All "
-            f"{count(float(length or 0))} take {size(kept.nbytes)}: kept as tensors, a batch is "
-            "one look-up. "
-            f"(Its __getitem__ could not be turned into one: {reason}.)"
+            f"epoch. All {count(float(length or 0))} take {size(kept.nbytes)}: kept as tensors, a "
+            f"batch is one look-up. (Its __getitem__ could not be turned into one: {reason}.)"
         ),
         evidence={
             **_evidence(case, sample_us, share),
@@ -276,9 +271,8 @@ def _hugging_face(case: Case, sample_us: float, share: float) -> Iterator[Outcom
         title="Read each batch as tensors straight from Arrow",
         why=(
             f"Each of a batch's {count(_rows(case))} rows becomes Python objects ({us(sample_us)} "
-            "a row), which are "
-            "then stacked into tensors again. Indexed with a whole batch, the data set makes each "
-            "column at once."
+            "a row), which are then stacked into tensors again. Indexed with a whole batch, the "
+            "data set makes each column at once."
         ),
         evidence=_evidence(case, sample_us, share),
         caveat="Numbers come as torch's default types (float32 where default_collate made "
@@ -307,8 +301,8 @@ def _rejected(case: Case, sample_us: float) -> Iterator[Outcome]:
         title="__getitems__ would not help",
         why=(
             f"A sample takes {us(sample_us)}, of which asking for it one by one is at most "
-            f"{us(CALL_US)}: the rest is "
-            f"{_rest(case)} ({times(change.predicted.mid)} if the call were free)."
+            f"{us(CALL_US)}: the rest is {_rest(case)} ({times(change.predicted.mid)} if the call "
+            "were free)."
         ),
         evidence={
             "fetch a sample": us(sample_us),

@@ -123,8 +123,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
     if best is not None and best.family.waits:
         yield Unmeasured(
             f"{best.family.name} takes {_part(best)} of fetch{_from(best.place)}: that is no work "
-            "to be made faster, "
-            "but time that more workers, or threads inside __getitems__, can overlap"
+            "to be made faster, but time that more workers, or threads inside __getitems__, can "
+            "overlap"
         )
     elif best is not None and (
         best.share >= KNOWN_FROM or other is None or other.share < STANDS_OUT
@@ -137,9 +137,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Iterator[Outcome]:
         line = f", most of it at {other.place}" if other.own else _from(other.place)
         yield Unmeasured(
             f"{other.name} takes {percent(other.share)} of fetch "
-            f"({_range(other.low, other.high)}){line}: no better "
-            "alternative is known for it. If it cost nothing, the loop would run "
-            f"{times(bound.mid)} as fast"
+            f"({_range(other.low, other.high)}){line}: no better alternative is known for it. If "
+            f"it cost nothing, the loop would run {times(bound.mid)} as fast"
         )
     elif other is not None:
         yield Unmeasured(
@@ -212,8 +211,7 @@ def _chained(case: Case, stage: CodeStage) -> Advice | None:
         return change.advise(
             title="Put one fused operator in the place of a chain of them",
             why=f"{chain.operations} element-wise operations take {percent(share)} of fetch: each "
-            "goes through memory, "
-            "and makes a tensor of its own. Fused, they go through it once.",
+            "goes through memory, and makes a tensor of its own. Fused, they go through it once.",
             evidence={
                 "part of fetch": f"{percent(share)} ({_range(low, high)})",
                 "seen in": f"{count(stage.samples)} stack samples of fetch",

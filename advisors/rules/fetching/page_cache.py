@@ -62,8 +62,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         if len(whole_epochs(case.loader)) >= 2:
             yield Unmeasured(
                 f"fetching waits {percent(idle)} of its time, but what it reads from the disk was "
-                "not measured: record "
-                "with the system sampler on"
+                "not measured: record with the system sampler on"
             )
         return
     if len(read) >= 2:
@@ -118,16 +117,14 @@ def _epochs(case: Case, idle: float, first: float, later: float) -> Iterator[Out
             case,
             idle,
             f"Later epochs read {percent(later / first)} of what the first read from the disk: the "
-            "page cache does not "
-            f"hold the data, and fetching waits {percent(idle)} of its time.",
+            f"page cache does not hold the data, and fetching waits {percent(idle)} of its time.",
             evidence,
         )
     elif later < WARM * first:
         yield _only_first(
             case,
             f"Only the first epoch reads from the disk: later ones read {percent(later / first)} "
-            "of its bytes, the "
-            "rest comes from the page cache.",
+            "of its bytes, the rest comes from the page cache.",
             evidence,
         )
 
@@ -151,17 +148,15 @@ def _first(case: Case, idle: float, storage: StorageSummary) -> Iterator[Outcome
             case,
             idle,
             f"The data set takes about {size(total)} and the page cache has {size(memory)}: what "
-            "this epoch reads from "
-            "the disk will be thrown out before the next one asks for it. Fetching waits "
-            f"{percent(idle)} of its time.",
+            "this epoch reads from the disk will be thrown out before the next one asks for it. "
+            f"Fetching waits {percent(idle)} of its time.",
             evidence,
         )
     elif total < FITS * memory:
         yield _only_first(
             case,
             "Only the first epoch reads from the disk: the next ones will not, since the "
-            f"{size(total)} of the data "
-            f"set fit the {size(memory)} that the page cache may use.",
+            f"{size(total)} of the data set fit the {size(memory)} that the page cache may use.",
             evidence,
         )
 

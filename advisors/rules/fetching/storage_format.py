@@ -169,10 +169,8 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
             title="Packing files that are read from memory gains little",
             why=(
                 "All files come from the page cache of this machine: reading is "
-                f"{work.part(work.reading)} {work.of}, "
-                f"but no disk is waited for. One file instead of many can gain at most {most}, and "
-                "on "
-                "local disks 0.92 to 1.03 is reported."
+                f"{work.part(work.reading)} {work.of}, but no disk is waited for. One file instead "
+                f"of many can gain at most {most}, and on local disks 0.92 to 1.03 is reported."
             ),
             evidence=evidence,
         )
@@ -188,8 +186,7 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
         title=layout.title,
         why=(
             f"Each sample opens {figure(storage.opens_per_sample or 0.0)} files, and reading them "
-            "is "
-            f"{work.part(work.reading)}, decoding {work.part(work.decoding)} {work.of}. "
+            f"is {work.part(work.reading)}, decoding {work.part(work.decoding)} {work.of}. "
             f"{layout.why}"
         ),
         evidence={**evidence, **layout.evidence},
@@ -206,8 +203,8 @@ def _by_idle(case: Case, idle: float) -> Iterator[Outcome]:
             title=NO_PACKING,
             why=(
                 f"Packing them can gain at most {times(change.predicted.high)}: fetching is "
-                "computing (decoding) "
-                f"{percent(1 - idle)} of its time, and waits for files at most {percent(idle)}."
+                f"computing (decoding) {percent(1 - idle)} of its time, and waits for files at "
+                f"most {percent(idle)}."
             ),
             evidence=evidence,
         )
@@ -216,8 +213,8 @@ def _by_idle(case: Case, idle: float) -> Iterator[Outcome]:
     if reads is None:
         yield Unmeasured(
             f"storage is not measured: fetching waits {percent(idle)} of its time, for files or "
-            "for something else. "
-            "Record with LOADERSCOPE_LOOKS on, or with the system sampler, to see what is read"
+            "for something else. Record with LOADERSCOPE_LOOKS on, or with the system sampler, to "
+            "see what is read"
         )
     elif idle >= FETCH_WAITS and _really_reads(case, reads.any_bytes):
         storage = case.report.storage
@@ -232,8 +229,7 @@ def _by_idle(case: Case, idle: float) -> Iterator[Outcome]:
             title=layout.title,
             why=(
                 f"Fetching opens a {file_suffix(case) or 'small'} file for each sample and waits "
-                f"{percent(idle)} of "
-                f"its time. {layout.why}"
+                f"{percent(idle)} of its time. {layout.why}"
             ),
             evidence={**evidence, **layout.evidence},
             caveat=layout.caveat,
@@ -244,8 +240,7 @@ def _rejected(case: Case, work: _Work, evidence: dict[str, str]) -> Advice:
     change = case.change(code=_KEEP, fetch=1 - work.reading)
     why = (
         f"Decoding is {work.part(work.decoding)} and reading {work.part(work.reading)} {work.of}: "
-        "packing the files "
-        f"can gain at most {times(change.predicted.high)}."
+        f"packing the files can gain at most {times(change.predicted.high)}."
     )
     if work.other > max(work.decoding, work.reading):
         why += f" What fetching waits for, {work.part(work.other)} of it, is not the files."

@@ -87,20 +87,16 @@ def examine(case: Case) -> Iterator[Outcome]:
         title="Let each rank make its own batches, without Accelerate's dispatcher",
         why=(
             f"Rank 0 makes the batches of all {ranks} ranks, {ranks} for each step, and broadcasts "
-            "them: the other "
-            "ranks only wait for it."
+            "them: the other ranks only wait for it."
             + (" Accelerate chooses that by itself for an iterable data set." if stream else "")
         ),
         evidence=evidence,
         caveat=(
             "The range holds for a stream of which each rank reads only its part, all parts "
-            "equally long: ranks that "
-            "run out early leave the others waiting. With dispatch_batches=False alone, each rank "
-            "reads the whole "
-            "stream and keeps its part."
+            "equally long: ranks that run out early leave the others waiting. With "
+            "dispatch_batches=False alone, each rank reads the whole stream and keeps its part."
             if stream
             else "Each rank then reads the data set itself: its host must reach the data. With "
-            "split_batches=True, "
-            "batch_size stays that of all ranks together."
+            "split_batches=True, batch_size stays that of all ranks together."
         ),
     )

@@ -106,8 +106,7 @@ def _unsharded(case: Case, shuffles: bool) -> Iterator[Outcome]:
         ),
         evidence=evidence,
         caveat="Not where each rank is meant to see everything, as in evaluation, or trains a "
-        "model of its own. Each "
-        "rank's epoch gets shorter.",
+        "model of its own. Each rank's epoch gets shorter.",
     )
 
 

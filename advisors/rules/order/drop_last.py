@@ -79,9 +79,8 @@ def examine(case: Case) -> Iterator[Outcome]:
         title="Leave the short last batch out of training: drop_last=True",
         why=(
             f"The last batch of an epoch has {slow[-1][2]} samples instead of {case.batch_size}, "
-            "and its step takes "
-            f"{figure(typical / normal)} times as long as others: a new shape makes the model "
-            "compile or tune again."
+            f"and its step takes {figure(typical / normal)} times as long as others: a new shape "
+            "makes the model compile or tune again."
         ),
         evidence={
             "step on a short last batch": us(typical / 1e3),

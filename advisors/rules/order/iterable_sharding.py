@@ -79,8 +79,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         title="Share the stream out among the workers",
         why=(
             f"{repeats} workers yield the same samples: an epoch holds everything {repeats} times. "
-            "The factor is in "
-            "different samples a second."
+            "The factor is in different samples a second."
         ),
         evidence=evidence,
         caveat="Epochs get shorter by that factor. With several ranks, share out by rank as well.",

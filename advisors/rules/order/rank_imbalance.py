@@ -81,8 +81,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         title="Deal the costly samples out evenly among the ranks",
         why=(
             f"A batch takes this rank {us(cost)} to make, and the cheapest rank {us(cheapest[0])}. "
-            "The "
-            f"others wait for it inside their steps, {us(more_wait)} each time."
+            f"The others wait for it inside their steps, {us(more_wait)} each time."
         ),
         evidence={
             "making a batch, this rank": us(cost),
@@ -91,8 +90,7 @@ def examine(case: Case) -> Iterator[Outcome]:
             "waiting more than the cheapest": f"{us(more_wait)} a step",
         },
         caveat="Check first that this rank's host is no slower than the others'. `costs` is what "
-        "you know of each "
-        "sample: its length, its size on disk.",
+        "you know of each sample: its length, its size on disk.",
     )
 
 
@@ -101,10 +99,8 @@ def _not_the_samples(case: Case, cost: float, cheapest: float) -> Advice:
         title="Dealing the samples out otherwise: they are not what is slow",
         why=(
             f"A batch takes this rank {us(cost)} to make, and the cheapest rank {us(cheapest)}. "
-            "All draw from the same "
-            "data at random, so its samples cost no more than theirs: its host, the disk it reads "
-            "from, or what its "
-            "code does differently is slower."
+            "All draw from the same data at random, so its samples cost no more than theirs: its "
+            "host, the disk it reads from, or what its code does differently is slower."
         ),
         evidence={"making a batch, this rank": us(cost), "the cheapest rank": us(cheapest)},
     )

@@ -84,8 +84,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     yield case.change(code=_code(case, name), **drawn).advise(
         title="Draw the indices of an epoch at once, as an array",
         why=f"{name} takes {us(mean)} to draw a batch's indices, {percent(share)} of the step. It "
-        "is done in the "
-        "training process, inside next(), where workers cannot help.",
+        "is done in the training process, inside next(), where workers cannot help.",
         evidence=evidence,
         caveat=f"What {name} draws is its own: only you can write it as an array."
         if not form_of(case).whole

@@ -63,20 +63,17 @@ def examine(case: Case) -> Iterator[Outcome]:
         if case.report.verdict != "compute-bound":
             yield change.would_not_help(
                 f"Slow batches do block ready ones, but the workers are busy {percent(busy)} of "
-                "the time, so none of "
-                "them would make more.",
+                "the time, so none of them would make more.",
                 evidence,
             )
         return
     yield change.advise(
         title="Hand batches over as they become ready",
         why=f"{percent(blocked)} of the waiting passed while a later batch lay ready: slow batches "
-        "block those behind "
-        "them.",
+        "block those behind them.",
         evidence=evidence,
         caveat="The order of batches then depends on timing: runs with the same seed differ, and "
-        "slow samples come "
-        "late, which skews what training sees.",
+        "slow samples come late, which skews what training sees.",
     )
 
 

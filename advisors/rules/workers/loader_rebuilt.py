@@ -93,8 +93,7 @@ def _iterators(
     yield case.change(code=code, predicted=_kept(case, a_pass)).advise(
         title="Keep the iterator instead of making one for every step",
         why=f"iter(loader) was called {evidence['iterators']} times for {count(case.loader.count)} "
-        "batches. Each call "
-        f"costs {us(begin_us)}, and begins the data anew: {order}.",
+        f"batches. Each call costs {us(begin_us)}, and begins the data anew: {order}.",
         evidence=evidence,
         caveat="Training sees the data in whole passes then, which is what its results should be "
         "compared with.",
@@ -146,8 +145,7 @@ def _loaders(case: Case, evidence: dict[str, str], begin_us: float) -> Iterator[
     ).advise(
         title="Build the loader once, and keep its workers",
         why=f"The loader was built again for every pass, which costs {us(begin_us)} each time: "
-        f"{percent(starts)} of "
-        "all time. Options that last from one pass to the next cannot work.",
+        f"{percent(starts)} of all time. Options that last from one pass to the next cannot work.",
         evidence={**evidence, "epoch starts after the first": percent(starts)},
         caveat="Changes made to the data set between epochs no longer reach the workers.",
     )

@@ -77,8 +77,7 @@ def examine(case: Case) -> Iterator[Outcome]:
         if not case.num_workers:
             yield Unmeasured(
                 "the data set is iterable and does not seem to share its stream out among workers: "
-                "with more than one "
-                "each would read all of it"
+                "with more than one each would read all of it"
             )
         return
     options = _options(case)
@@ -175,8 +174,7 @@ def _advice(case: Case, pick: int, change: Proposal, making: float) -> Advice:
     if pick:
         caveat = (
             "Each worker holds its own copy of what the data set caches, and has its own stream of "
-            "random numbers: "
-            "random augmentation will differ from the run before."
+            "random numbers: random augmentation will differ from the run before."
         )
     if more:
         caveat = f"{caveat} {KEPT_CAVEAT}"
@@ -197,9 +195,8 @@ def _one_position(shared: tuple[str, ...]) -> str:
     others = f" and {count(len(shared) - 1)} more" if len(shared) > 1 else ""
     return (
         f"{name}{others} stays open in the training process, and fetching moves the position in "
-        "it. Workers forked "
-        "after that share it, and would read the bytes of other samples: the code opens the file "
-        "again in each worker."
+        "it. Workers forked after that share it, and would read the bytes of other samples: the "
+        "code opens the file again in each worker."
     )
 
 
@@ -278,8 +275,7 @@ def _uncertain(case: Case, usual: int, change: Proposal, making: float) -> Advic
     return change.would_not_help(
         title=f"Use {usual} workers",
         why="The gain is not certain enough to recommend it: making batches takes CPU time, and "
-        "this process has "
-        f"{figure(case.cpus or 0)} CPUs{beside}.",
+        f"this process has {figure(case.cpus or 0)} CPUs{beside}.",
         evidence=_evidence(case, making),
     )
 

@@ -72,12 +72,11 @@ def examine(case: Case) -> Iterator[Outcome]:
         yield change.advise(
             title="Keep the workers between epochs",
             why=f"Every epoch starts its workers anew and waits {us(float(startup.mean()) / 1e3)} "
-            "for its first batch: "
-            f"{percent(starts)} of all time.",
+            f"for its first batch: {percent(starts)} of all time.",
             evidence=evidence,
             caveat="Build the loader once, outside the loop over epochs. Changes made to the data "
-            "set between epochs "
-            "no longer reach the workers, and the workers' memory stays in use between epochs.",
+            "set between epochs no longer reach the workers, and the workers' memory stays in use "
+            "between epochs.",
         )
     elif (
         starts < NO_DIFFERENCE
@@ -87,8 +86,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     ):
         yield change.would_not_help(
             f"Starting {case.num_workers} forked workers costs {us(float(startup.mean()) / 1e3)} "
-            "an epoch, "
-            f"{percent(starts)} of all time.",
+            f"an epoch, {percent(starts)} of all time.",
             evidence,
         )
 

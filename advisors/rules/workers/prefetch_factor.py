@@ -57,9 +57,8 @@ def examine(case: Case) -> Iterator[Outcome]:
             yield options[pick].advise(
                 title=f"Let each worker make {pick} batches ahead",
                 why=f"Fetching is uneven: slow batches take {_slow(case)} times as long as the "
-                "middle one. The workers "
-                f"have idle room ({percent(1 - busy)} of the time), so a longer queue rides it "
-                "out.",
+                f"middle one. The workers have idle room ({percent(1 - busy)} of the time), so a "
+                "longer queue rides it out.",
                 evidence=evidence,
                 caveat=_memory(case, pick - now),
             )
@@ -86,8 +85,7 @@ def _fewer(case: Case, now: int, evidence: dict[str, str]) -> Iterator[Advice]:
     yield change.advise(
         title=f"Let each worker make {DEFAULT_PREFETCH} batches ahead instead of {now}",
         why=f"Up to {size(held)} of batches lie in {where} ({percent(held / room)} of its "
-        f"{size(room)}), and training "
-        f"would be as fast with {size(held * DEFAULT_PREFETCH / now)}.",
+        f"{size(room)}), and training would be as fast with {size(held * DEFAULT_PREFETCH / now)}.",
         evidence={**evidence, "batches in flight": size(held)},
         kind="safety",
     )

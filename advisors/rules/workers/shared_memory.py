@@ -99,8 +99,7 @@ def _memory(case: Case) -> Iterator[Outcome]:
     ).advise(
         title="Shared memory is about to run out",
         why=f"{case.num_workers * now} batches of {size(a_batch)} may lie in /dev/shm, which has "
-        f"{size(total)}: a "
-        "worker that finds it full dies with a bus error.",
+        f"{size(total)}: a worker that finds it full dies with a bus error.",
         evidence=evidence,
         caveat="Fewer batches in flight absorb less unevenness; more shared memory costs nothing "
         "in speed.",
@@ -139,10 +138,8 @@ def _kept(case: Case, open_now: int, many: float) -> Advice:
     return case.change(code=_KEEP_COPIES).advise(
         title="Batches are kept, and each holds file descriptors",
         why=f"The training process came to hold {count(grown)} more open files while it looped, "
-        f"{count(open_now)} in "
-        f"all. Each tensor from a worker that is kept (in a list, say) keeps one: {count(many)} a "
-        "batch. "
-        f"{_limit(case)[1]}",
+        f"{count(open_now)} in all. Each tensor from a worker that is kept (in a list, say) keeps "
+        f"one: {count(many)} a batch. {_limit(case)[1]}",
         evidence={
             "open files": count(open_now),
             "of them since the loop began": count(grown),
@@ -170,14 +167,13 @@ def _descriptors(case: Case) -> Iterator[Outcome]:
     yield case.change(code=f"{_SHARING}{loader_code(case)}\n").advise(
         title="File descriptors are about to run out",
         why=f"The training process holds {count(max(open_now))} open files. Each tensor on its way "
-        "from a worker is "
-        f"one: {count(many)} a batch, up to {count(flight)} in flight. {_limit(case)[1]}",
+        f"from a worker is one: {count(many)} a batch, up to {count(flight)} in flight. "
+        f"{_limit(case)[1]}",
         evidence={
             "open files": count(max(open_now)),
             "tensors in flight": f"{count(flight)} ({count(many)} a batch)",
             "limit": f"{count(_limit(case)[0])} files (ulimit -n)",
         },
         caveat="The file_system strategy leaves files in /dev/shm when a run is killed. Packing "
-        "the fields of a batch "
-        "into a few tensors helps speed too.",
+        "the fields of a batch into a few tensors helps speed too.",
     )

@@ -93,9 +93,8 @@ def examine(case: Case) -> Iterator[Outcome]:
     yield case.change(code=code, fetch=(best, worst)).advise(
         title="Give each worker one library thread",
         why=f"A worker has {count(threads)} threads and uses {figure(used.worker)} cores, "
-        f"{figure(extra)} of them "
-        f"not in its own threads, and the {figure(case.cpus)} CPUs are all in use: the threads "
-        "fight for them.",
+        f"{figure(extra)} of them not in its own threads, and the {figure(case.cpus)} CPUs are all "
+        "in use: the threads fight for them.",
         evidence=_evidence(case, used, own, threads),
         caveat=caveat,
     )

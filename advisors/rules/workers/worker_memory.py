@@ -91,8 +91,8 @@ def examine(case: Case) -> Iterator[Outcome]:
         )
     cause = (
         f"The data set keeps {count(lists[0].attribute.length or 0)} Python objects in "
-        f"{lists[0].attribute.name}: each "
-        "worker that reads them copies their memory, by writing reference counts."
+        f"{lists[0].attribute.name}: each worker that reads them copies their memory, by writing "
+        "reference counts."
         if lists
         else "No long Python list was found in the data set: look for a cache in it, or for "
         "tensors that are kept."
@@ -100,8 +100,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     yield case.change(code=_code(case, lists)).advise(
         title="Stop the workers' memory from growing",
         why=f"Memory that only one worker holds grows by {size(found.slope * 60)} a minute in "
-        f"{found.workers} "
-        f"worker{'s' * (found.workers > 1)}. {cause}{ends}",
+        f"{found.workers} worker{'s' * (found.workers > 1)}. {cause}{ends}",
         evidence=evidence,
         caveat="Copies of a list end at its size a worker. If the growth goes on beyond that, it "
         "is a cache or a leak.",

@@ -76,8 +76,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     yield case.change(code=_code(case, heavy), startup=LEFT).advise(
         title="Let the workers share the data set's metadata instead of unpickling it",
         why=f"Each of the {case.num_workers} workers is a new process that gets a pickled copy of "
-        "the data set "
-        f"({names}): {us(mean_us)} until the first batch.",
+        f"the data set ({names}): {us(mean_us)} until the first batch.",
         evidence=evidence,
         caveat="What __getitem__ gets out of a tensor is a tensor: .item() makes a number of it. "
         "Where nothing in the "

@@ -98,8 +98,7 @@ def examine(case: Case) -> Iterator[Outcome]:
     yield case.change(code=code, transfer=cause.left).advise(
         title=cause.title,
         why=f"A batch takes {us(cost)} to hand over from its worker, "
-        f"{percent(cost / (cost + making))} of all that is "
-        f"done for it. {cause.why}",
+        f"{percent(cost / (cost + making))} of all that is done for it. {cause.why}",
         evidence=evidence,
         caveat=cause.caveat,
     )
@@ -140,8 +139,8 @@ def _cause(case: Case) -> _Cause | None:
             ("as_tensor", "collate_tensors"),
             "collate_tensors",
             "Texts and lists still cross as they are: encode them as numbers in the data set. "
-            "torch.from_numpy shares "
-            "memory, so code that expects arrays gets them from tensor.numpy().",
+            "torch.from_numpy shares memory, so code that expects arrays gets them from "
+            "tensor.numpy().",
         )
     wide = _wide_share(case)
     if a_batch is not None and a_batch > BIG_BYTES and wide > WIDE_SHARE:

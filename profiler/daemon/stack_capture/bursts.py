@@ -47,12 +47,12 @@ OFF = (
     "them on demand"
 )
 YOUNG = (
-    "the run was not steady for long enough: stacks are taken after 20 batches and 3 s, of a "
-    "slow loader within 1 s"
+    "the run was not steady for long enough: stacks are taken after 20 batches and 3 s, of a slow "
+    "loader within 1 s"
 )
 COMPUTING = (
-    "loading was not what the loop waited for, so none were taken; `loaderscope stacks` "
-    "takes them on demand"
+    "loading was not what the loop waited for, so none were taken; `loaderscope stacks` takes them "
+    "on demand"
 )
 
 

@@ -216,8 +216,7 @@ def not_permitted(root: Path = Path("/")) -> str:
         )
     return (
         "reading stacks is not permitted here: in a container start it with --cap-add=SYS_PTRACE "
-        "(Kubernetes: "
-        "securityContext.capabilities.add), and as the user who trains"
+        "(Kubernetes: securityContext.capabilities.add), and as the user who trains"
     )
 
 

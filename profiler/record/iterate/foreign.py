@@ -158,6 +158,5 @@ def _name(loader: Any) -> None:
         session.note_reason(
             f"{OTHER_LOADER}{cls.__qualname__}",
             f"this script iterates over {package}'s {cls.__qualname__}, which is an iterator of "
-            "its own: hand "
-            "loaderscope.watch(loader) to the loop to see its waiting",
+            "its own: hand loaderscope.watch(loader) to the loop to see its waiting",
         )

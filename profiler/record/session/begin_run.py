@@ -58,8 +58,8 @@ def begin_run(
             else "",
         )
     return None, (
-        f"nothing is recorded: no run directory can be made in {wanted} ({why}); "
-        "set LOADERSCOPE_DIR to a writable folder"
+        f"nothing is recorded: no run directory can be made in {wanted} ({why}); set "
+        "LOADERSCOPE_DIR to a writable folder"
     )
 
 

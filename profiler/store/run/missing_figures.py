@@ -20,8 +20,7 @@ def missing_figures(run: Run) -> tuple[str, ...]:
                 version = f"torch {process.torch}" if process.torch else "This torch"
                 found[
                     f"{version}: the workers of {loader.name} were not measured ({why}). Missing "
-                    "from these figures: "
-                    f"{listed(INSIDE_WORKERS)} of this loader."
+                    f"from these figures: {listed(INSIDE_WORKERS)} of this loader."
                 ] = None
     return tuple(found)
 

@@ -204,8 +204,8 @@ def starts_programs(watch: Watch) -> None:
     import sys
 
     script = (
-        "import os; print(sorted(os.listdir('/proc/self/fd')), sorted(k for k in os.environ "
-        "if k[:6] != 'LOADER'))"
+        "import os; print(sorted(os.listdir('/proc/self/fd')), sorted(k for k in os.environ if "
+        "k[:6] != 'LOADER'))"
     )
     for _ in watch(DataLoader(Rows(8), batch_size=4)):
         for closed in (True, False):

@@ -195,8 +195,7 @@ def test_a_worker_that_fails_to_measure_stands_in_every_format(
     run = open_now()
     sentence = (
         f"{TODAY}: the workers of data were not measured (OSError: no clock). Missing from these "
-        "figures: "
-        "index, fetch, collate, pack, queued, unpack and pin of this loader."
+        "figures: index, fetch, collate, pack, queued, unpack and pin of this loader."
     )
     assert first_line(run) == sentence
     assert run.loaders[0].reasons["fetch"] == "workers are not measured: OSError: no clock"

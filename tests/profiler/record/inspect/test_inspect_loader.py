@@ -488,8 +488,8 @@ def test_linecache_is_left_as_it_was(tmp_path: Path) -> None:
 
 def test_what_a_notebook_keeps_is_read() -> None:
     text = (
-        "class Cell:\n    def __getitem__(self, i):\n        return i\n    def __len__(self):\n "
-        "       return 1\n"
+        "class Cell:\n    def __getitem__(self, i):\n        return i\n    def __len__(self):\n    "
+        "    return 1\n"
     )
     space: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(text, "<cell 1>", "exec"), space)
