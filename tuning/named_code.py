@@ -8,6 +8,7 @@ name, as far as the code is the user's: an installed package is taken not to cha
 from __future__ import annotations
 
 import dis
+import sys
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -200,9 +201,12 @@ def _of_user(cls: type) -> bool:
         each for each in map(underlying, body.values()) if type(each) is types.FunctionType
     )
     first = next(functions, None)
-    return first is not None and of_user(first.__code__.co_filename)
+    if first is not None:
+        return of_user(first.__code__.co_filename)
+    module = sys.modules.get(vars(type)["__module__"].__get__(cls))  # a class of settings alone
+    return type(module) is types.ModuleType and _users_module(module)
 
 
 def _users_module(module: types.ModuleType) -> bool:
     file = vars(module).get("__file__")
-    return type(file) is str and of_user(file)
+    return module.__name__ == "__main__" or (type(file) is str and of_user(file))

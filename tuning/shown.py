@@ -64,6 +64,7 @@ class Shown:
         self._epoch_draws = 0  # of the last epoch that was drawn to its end
         self._streams = Streams()
         self._looking = False
+        self._own_workers = False
         self._fetch: LookedFetch | None = None
         self._fetches = 0
         self._files: dict[str, Any] | None = (
@@ -137,8 +138,15 @@ class Shown:
         """What has changed since the epoch before; None where nothing has, or this is the first."""
         changed = self._data.changed(full=True) if self._data is not None else None
         if self._data is None or changed is not None:
-            self._data = State({"the data set": loader.dataset, "collate_fn": loader.collate_fn})
-            self._note(loader, self._data, own)
+            if not forks(loader.multiprocessing_context):
+                self.why_not_here = (
+                    "its workers are not forked: what fetching changes cannot be looked at in one "
+                    "first"
+                )
+            if (place := waits_for_any_child()) is not None:
+                self.end(f"the program waits for whichever of its processes ends ({place})")
+            self._own_workers = own.num_workers > 0
+            self._note(State({"the data set": loader.dataset, "collate_fn": loader.collate_fn}))
         left_out = (
             loader.dataset,
             loader.collate_fn,
@@ -223,7 +231,7 @@ class Shown:
             )
         if changed is not None:
             self.changed_in_epoch = True
-            self._data = self._data.again()
+            self._note(self._data.again())
             self.end(f"the loop changes {changed} between batches")
         if self._sampler is not None and (heard := self._sampler.changed(FAR_NS)) is not None:
             self._sampler_hears = True
@@ -236,7 +244,7 @@ class Shown:
         assert self._data is not None
         changed = self._data.changed(FAR_NS)
         if changed is not None:
-            self._data = self._data.again()
+            self._note(self._data.again())
             if self._fetches > WARM:
                 self.end(f"fetching changes {changed}")
         fetch, self._fetch = self._fetch, None
@@ -294,17 +302,13 @@ class Shown:
                 )
         return None
 
-    def _note(self, loader: Any, data: State, own: Settings) -> None:
+    def _note(self, data: State) -> None:
+        """What the data set and the collate function hold now."""
+        self._data, own_workers = data, self._own_workers
         for obstacle in data.obstacles:
             self.end(obstacle)
-        if (
-            own.num_workers and data.writes is not None
-        ):  # of what workers write nothing is seen from here
+        if own_workers and data.writes is not None:  # what workers write is not seen from here
             self.end(data.writes)
-        if not forks(loader.multiprocessing_context):
-            self.why_not_here = (
-                "its workers are not forked: what fetching changes cannot be looked at in one first"
-            )
         if not data.complete:
             self.end("its data set holds more than can be looked at")
         for name in data.large:
@@ -314,11 +318,10 @@ class Shown:
                     f"{where} may write to {name}, which is too large to be compared with each "
                     "batch"
                 )
-                self.why_no_workers = self.why_no_workers or (None if own.num_workers else why)
-                self.why_not_here = self.why_not_here or (why if own.num_workers else None)
-        place = waits_for_any_child()
-        if place is not None:
-            self.end(f"the program waits for whichever of its processes ends ({place})")
+                if own_workers:
+                    self.why_not_here = self.why_not_here or why
+                else:
+                    self.why_no_workers = self.why_no_workers or why
 
 
 class LookedFetch:

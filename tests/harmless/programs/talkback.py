@@ -116,6 +116,22 @@ def class_attribute() -> Any:
     return Classed(), change
 
 
+class Options:  # no method of it tells whose code it is
+    rate = 1
+
+
+class ByOptions(Samples):
+    def read(self, index: int) -> Any:
+        return index * Options.rate
+
+
+def class_of_options() -> Any:
+    def change(step: int) -> None:
+        Options.rate += 1
+
+    return ByOptions(), change
+
+
 RATE = 1
 
 
@@ -337,6 +353,7 @@ PLACES: dict[str, Callable[[], Any]] = {
     "attribute": attribute,
     "transform": transform,
     "class": class_attribute,
+    "options": class_of_options,
     "global": a_global,
     "closure": closure,
     "default": default,
@@ -480,6 +497,18 @@ class Logging(Samples):
         return index
 
 
+class LoggingLater(Samples):
+    """Opens its file at first use; what is written stays in a buffer for a while."""
+
+    file = None
+
+    def read(self, index: int) -> Any:
+        if self.file is None:
+            self.file = open("log", "a")  # noqa: SIM115
+        self.file.write(f"{index}\n")
+        return index
+
+
 class LoggingEach(Samples):
     def read(self, index: int) -> Any:
         with open("log", "a") as file:
@@ -550,7 +579,7 @@ def _written(data: Any) -> None:
     )
     if isinstance(data, Shared):
         say("shared", data.count.value)
-    if isinstance(data, Logging):
+    if isinstance(data, Logging | LoggingLater) and data.file is not None:
         data.file.close()
     if isinstance(data, InSqlite):
         say("base", data.base.execute("select k, times from samples").fetchall())
@@ -577,6 +606,7 @@ FETCHES: dict[str, Callable[[], Any]] = {
     "reading-lines": ReadingLines,
     "stepping": Stepping,
     "logging": Logging,
+    "logging-later": LoggingLater,
     "logging-each": LoggingEach,
     "printing": Printing,
     "in-sqlite": InSqlite,
@@ -587,6 +617,7 @@ FETCHES: dict[str, Callable[[], Any]] = {
 NOT_IN_WORKERS = (
     "in-sqlite",
     "logging",
+    "logging-later",
     "draws-own-torch",
 )  # wrong, or not to be sent, in bare workers too
 
