@@ -139,6 +139,7 @@ class Order:
         torch loses them."""
         while len(self.waiting) > count:
             del self.waiting[next(iter(self.waiting))]
+            self.handed_over += 1  # the loop has had its error instead
 
     # Errors of the sampler.
 

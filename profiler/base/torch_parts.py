@@ -275,6 +275,8 @@ def kill_if_stuck(iterator: Any, error: BaseException) -> None:
 def dismiss(iterator: Any) -> None:
     """Tell the workers of an iterator that has nothing under way to end; `dismissed` says when they
     have."""
+    if iterator._shutdown:  # it came to its end before
+        return
     if hasattr(iterator, "_pin_memory_thread"):
         iterator._pin_memory_thread_done_event.set()
         iterator._worker_result_queue.put((None, None))

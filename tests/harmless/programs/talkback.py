@@ -1194,3 +1194,39 @@ def one_buffer(watch: Watch) -> None:
         kept.append(batch)
         say("batch", digest(kept[-2:]))
     say("buffer", digest(data.buffer))
+
+
+class Failing(Samples):
+    """Some samples cannot be read, which the loop passes over."""
+
+    def read(self, index: int) -> Any:
+        if index % 29 == 3:
+            raise ValueError(f"sample {index} is damaged")
+        return index
+
+
+def passes_over_errors(sampler: Callable[[], Any], workers: int) -> Callable[[Watch], None]:
+    def run(watch: Watch) -> None:
+        loader = watch(DataLoader(Failing(), BATCH, sampler=sampler(), num_workers=workers))
+        for _ in range(EPOCHS):
+            batches = iter(loader)
+            while True:
+                try:
+                    say("batch", digest(next(batches)))
+                except StopIteration:
+                    break
+                except ValueError as error:
+                    say("error", str(error).splitlines()[-1])
+
+    return run
+
+
+SAMPLERS: dict[str, Callable[[], Any]] = {
+    "random": lambda: RandomSampler(range(LENGTH)),
+    "resumable": Resumable,
+}
+for _name, _sampler in SAMPLERS.items():
+    for _workers in (0, 2):
+        program(f"talk/errors-passed-{_name}-{_workers}", watched=(RESTLESS, DECIDES))(
+            passes_over_errors(_sampler, _workers)
+        )
