@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from ...profiler.base.metadata import Scalar
 from ...profiler.store.run.tuning import Three, Tried, Tuned
-from ..rules.fetching.batched_getitems import NAME as BATCHED
 from ..schema.ranges import Range
 from ..schema.report_model import LoaderReport, Recommendation
 from ..schema.tuning_model import SettingsTrial, Tuning, certain
 
+BATCHED = "batched-getitems"
 NO_GAIN = 1.03  # below this, a gain is not worth a change
 
 

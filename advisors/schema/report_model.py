@@ -14,11 +14,12 @@ from typing import Any, Literal
 
 from ...profiler.base.errors import UsageError
 from .codec import dump, load
+from .evidence import Figure
 from .ranges import Range as Range
 from .rank_model import Ranks
 from .tuning_model import Tuning
 
-SCHEMA = 1
+SCHEMA = 2
 
 Scalar = str | int | float | bool | None
 Verdict = Literal["input-bound", "compute-bound", "balanced", "too-short"]
@@ -130,7 +131,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """One piece of advice with its evidence ("value unit") and its predicted effect.
+    """One piece of advice with its evidence and its predicted effect.
 
     `kind` says whether it is about speed, or about training right ("correctness") or surviving
     ("safety"): the last two are made whatever the speed. `measured` is the true factor, tried by
@@ -141,7 +142,7 @@ class Recommendation:
     rule: str
     title: str
     why: str
-    evidence: Mapping[str, str]
+    evidence: Mapping[str, Figure]
     predicted: Range
     measured: float | None
     change: Change

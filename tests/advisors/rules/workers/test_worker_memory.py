@@ -32,9 +32,9 @@ def growing(
 
 def test_fires_for_a_clear_slope(tmp_path: Path) -> None:
     found = advice(NAME, growing(tmp_path))
-    assert found.evidence["growth a worker"] == "240 MB a minute"
-    assert found.evidence["workers that grow"] == "2"
-    assert found.evidence["Files.paths"] == "2,000,000 items (paths)"
+    assert str(found.evidence["growth of a worker"]) == "240 MB per minute"
+    assert str(found.evidence["workers that grow"]) == "2"
+    assert str(found.evidence["Files.paths"]) == "2,000,000 items (paths)"
     assert "8.00 GB of the machine's memory are used up in 17 minutes" in found.why
     assert "dataset.paths = PackedList(dataset.paths)" in found.code
 
