@@ -42,16 +42,12 @@ class Advice:
     effort: Effort | None = None
     asked: Mapping[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "code", with_imports(self.code))
+
     def advise(self, title: str, why: str, evidence: Evidence, **more: Any) -> Advice:
         """The advice to make this change. `more` sets other fields."""
-        return replace(
-            self,
-            title=title,
-            why=why,
-            evidence=measured(evidence),
-            code=with_imports(self.code),
-            **more,
-        )
+        return replace(self, title=title, why=why, evidence=measured(evidence), **more)
 
     def would_not_help(self, why: str, evidence: Evidence, *, title: str | None = None) -> Advice:
         """The statement that this change gains nothing. The default title names its arguments."""

@@ -57,6 +57,7 @@ def _figures_of_schema_1(found: dict[str, Any]) -> dict[str, Any]:
     """In schema 1, the values of evidence were text."""
     evidence = found.get("evidence")
     if isinstance(evidence, dict):
-        texts = {name: {"value": value, "unit": "text"} for name, value in evidence.items()}
-        return {**found, "evidence": texts}
+        for name, value in evidence.items():
+            if isinstance(value, str):
+                evidence[name] = {"value": value, "unit": "text"}
     return found
