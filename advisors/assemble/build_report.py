@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +24,16 @@ from ..schema.report_model import (
     Report,
     RunInfo,
     SystemSummary,
-    Waiting,
 )
 from ..stacks.code_summary import code_of, transforms_of
 from ..stage_model.capacity import capacities
-from ..stage_model.core_wait import core_wait_ratio, waiting_share
+from ..stage_model.core_wait import core_wait_ratio
 from ..stage_model.measured import mean
+from ..stage_model.ranks import Member
 from ..stage_model.stages import stages, step_totals, total
 from ..stage_model.summary import sampler_cost, summarise
 from ..stage_model.verdict import (
     EPOCH_START_NOTED_FROM,
-    Lost,
     headroom,
     iter_ns,
     lost_time,
@@ -43,7 +42,7 @@ from ..stage_model.verdict import (
 from ..stage_model.waiting import waiting
 from ..storage.summary import storage_of
 from .engine import advise
-from .job import Group, groups_of, open_job, with_advice_of_others, with_ranks
+from .job import groups_of, open_job, with_advice_of_others, with_ranks
 from .make_case import case_of
 from .tried import with_trials
 
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from ..case.probe_result import ProbeResult
 
 Place = tuple[str, int]  # name of the process's folder, number of the loader in it
-Section = Callable[[ProcessRun, LoaderRun, Ranks | None], LoaderReport]
 
 # Of all CPU time. Enough to make workers late now and then; quiet shared hosts were seen below
 # 0.01.
@@ -76,35 +74,33 @@ def build_report(
     # Garbage in a lane may be any number: sums that overflow are wrong, but no warning of ours may
     # stop a caller.
     with np.errstate(all="ignore"):
-        system, groups = summarise(run), groups_of(run.processes)
+        system = summarise(run)
 
-        def section(process: ProcessRun, each: LoaderRun, ranks: Ranks | None) -> LoaderReport:
-            coded = each.as_coded()
+        def section(member: Member, ranks: Ranks | None) -> LoaderReport:
+            process, index = member[0], member[1].index
+            loader = next(each for each in process.loaders if each.index == index)
+            coded = loader.as_coded()
             found = loader_report(run, process, coded, system.effective_cpus)
             if ranks is not None:
                 found = with_ranks(found, coded, ranks)
             if advice:
-                probe = tried.get((process.path.name, each.index))
-                case = case_of(run, process, coded, found, system, probe)
+                case = case_of(run, process, coded, found, system, tried.get(_place(member)))
                 found = _with_correction(advise(case), case)
-            return with_trials(found, each.tuning) if each.tuning is not None else found
+            return with_trials(found, loader.tuning) if loader.tuning is not None else found
 
-        if pid is None and loader is None:
-            loaders = [_of_job(group, section, tried) for group in groups]
-        else:
-            ranks = {
-                (process.path.name, summary.index): group.ranks
-                for group in groups
-                for process, summary in group.members
-                if advice
-            }
-            loaders = [
-                section(process, each, ranks.get(place))
-                for process in run.processes
-                for each in process.loaders
-                if pid in (None, process.pid)
-                and loader in (None, place := (process.path.name, each.index))
-            ]
+        loaders: list[LoaderReport] = []
+        for group in groups_of(run.processes):
+            if pid is None and loader is None:
+                # Of the rank that was probed, else the foremost, with what all ranks show.
+                probed = [each for each in group.members if _place(each) in tried][:1]
+                found, *others = [section(each, group.ranks) for each in probed or group.foremost]
+                loaders.append(with_advice_of_others(found, others))
+            else:
+                loaders += [
+                    section(each, group.ranks if advice else None)
+                    for each in group.members
+                    if pid in (None, each[0].pid) and loader in (None, _place(each))
+                ]
         return Report(
             schema=SCHEMA,
             run=_run_info(run),
@@ -116,27 +112,16 @@ def build_report(
         )
 
 
+def _place(member: Member) -> Place:
+    return member[0].path.name, member[1].index
+
+
 def _with_correction(loader: LoaderReport, case: Case) -> LoaderReport:
-    """What predictions learned from earlier trials is said where there are any."""
+    """What predictions learned from earlier trials is said if there are any."""
     correction = case.whatif.workload.correction if case.whatif is not None else None
     if correction is None or not (loader.recommendations or loader.rejected):
         return loader
     return replace(loader, notes=(*loader.notes, str(correction)))
-
-
-def _of_job(group: Group, section: Section, probes: Mapping[Place, ProbeResult]) -> LoaderReport:
-    """The section of one loader of the job: of the rank that was probed, else the foremost, with
-    what all ranks show."""
-    tried = [member for member in group.members if (member[0].path.name, member[1].index) in probes]
-    found, *others = [
-        section(
-            process,
-            next(each for each in process.loaders if each.index == summary.index),
-            group.ranks,
-        )
-        for process, summary in tried[:1] or group.foremost
-    ]
-    return with_advice_of_others(found, others)
 
 
 def report(target: Any = None, *, probe: bool = False) -> Report:
@@ -188,6 +173,7 @@ def loader_report(
     samples = int(total(loader, "samples")) if known else None
     # From `iter()` to the last batch's end, pauses between epochs left out.
     wall_s = (step_totals(loader) + iter_ns(loader, lost)) / 1e9 or None
+    ratio = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
     possible, limit = capacities(run, process, loader, figures, cpus)
     own: dict[str, Any] = {
         **shared(LoaderReport, loader),
@@ -208,7 +194,7 @@ def loader_report(
         basis=basis,
         headroom=headroom(loader, lost) if found != "too-short" else None,
         stages=figures,
-        waiting=_waiting(run, process, loader, lost),
+        waiting=waiting(loader, lost.first, ratio),
         capacities=possible,
         limit=limit,
         code=code_of(run, process, loader),
@@ -239,17 +225,6 @@ def _loader_notes(loader: LoaderRun, starts: float | None, found: str) -> list[s
         ),
         (built > 1, f"the loader was built {built} times"),
     )
-
-
-def _waiting(run: Run, process: ProcessRun, loader: LoaderRun, lost: Lost) -> Waiting | None:
-    found = waiting(loader, lost.first)
-    if found is None or found.fetch_idle_share is None:
-        return found
-    ratio = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
-    idle = waiting_share(found.fetch_idle_share, ratio)
-    if ratio is None or idle is None:
-        return found
-    return replace(found, fetch_core_wait_share=found.fetch_idle_share - idle)
 
 
 def _epochs(loader: LoaderRun) -> int:
@@ -297,11 +272,14 @@ def _wall_ns(process: ProcessRun) -> int:
 def _overhead(run: Run) -> Overhead:
     """Cost per batch = hooks (calibrated) + what batches looked at in detail cost on top, spread
     over all batches."""
-    timed = [(loader, total(loader, "own_ns")) for loader in run.loaders if loader.count]
-    timed = [(loader, own) for loader, own in timed if own or loader.hook_ns is not None]
-    cost_ns = sum((loader.hook_ns or 0.0) * loader.count + own for loader, own in timed)
-    step_ns = sum(step_totals(loader) for loader, _ in timed)
-    batches = sum(loader.count for loader, _ in timed)
+    cost_ns = step_ns = 0.0
+    batches = 0
+    for loader in run.loaders:
+        own = total(loader, "own_ns")
+        if own or loader.hook_ns is not None:
+            batches += loader.count
+            cost_ns += (loader.hook_ns or 0.0) * loader.count + own
+            step_ns += step_totals(loader)
     costs = [sampler_cost(system) for system in run.systems]
     share = max((share for share, _ in costs if share is not None), default=None)
     reasons = {}

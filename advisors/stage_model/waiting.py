@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Cause, Waiting
+from .core_wait import waiting_share
 from .stages import cpu_share
 
 CAUSES = (
@@ -41,9 +42,11 @@ _WORK = {"fetch": "fetch", "collate": "collate", "pack": None}
 _READ = ("t", "wait", "index", "fetch", "collate", "t_fetch", "pack", "queued", "unpack", "pin")
 
 
-def waiting(loader: LoaderRun, first: npt.NDArray[np.bool_]) -> Waiting | None:
+def waiting(
+    loader: LoaderRun, first: npt.NDArray[np.bool_], core_wait: float | None = None
+) -> Waiting | None:
     """The causes of waiting over the batches kept in detail; `first` marks the first batch of each
-    epoch.
+    epoch, `core_wait` is the `core_wait_ratio` of what fetches.
 
     None if no wait was measured. Shape of `first`: one flag per batch.
     """
@@ -71,16 +74,20 @@ def waiting(loader: LoaderRun, first: npt.NDArray[np.bool_]) -> Waiting | None:
         for name, value in total.items()
         if value > 0
     }
-    fetch, collate = (
+    cpu = (
         cpu_share(batches[f"{name}_ns"], batches[f"{name}_cpu_ns"]) for name in ("fetch", "collate")
     )
+    fetch, collate = (1 - share if share is not None else None for share in cpu)
+    for_io = waiting_share(fetch, core_wait)
+    counted = core_wait is not None and fetch is not None
     return Waiting(
         batches=count,
         total_s=seconds,
         causes=causes,
         work=_work(causes, work),
-        fetch_idle_share=1 - fetch if fetch is not None else None,
-        collate_idle_share=1 - collate if collate is not None else None,
+        fetch_idle_share=fetch,
+        collate_idle_share=collate,
+        fetch_core_wait_share=(fetch or 0.0) - (for_io or 0.0) if counted else None,
     )
 
 
