@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from ...profiler.store.inspection import read_inspection
-from ..case.probe_result import GETITEMS, NOW, SAMPLER, SLICES, ProbeResult
+from ..case.probe_result import GETITEMS, NOW, SAMPLER, ProbeResult
 from ..code.batched.batch_access import Access, batch_access
 from ..code.batched.batch_values import NotArrays
 
@@ -78,23 +78,19 @@ class _Trial:
 
         self.dataset, self.size, self.deadline = dataset, size, deadline
         self.batches = access.batches(dataset)
-        self.length = len(dataset)
         self.generator = torch.Generator().manual_seed(0)
         self.checked = 0
 
     def run(self) -> ProbeResult:
         equal, why = self.compare()
-        if not equal:
-            return ProbeResult(equal, why, self.size, self.checked)
-        times = self.measure()
-        forms = {name: median(each) / 1e3 for name, each in times.items()}
-        return ProbeResult(True, None, self.size, self.checked, len(times[NOW]), forms)
+        forms = {name: median(each) / 1e3 for name, each in self.measure().items()} if equal else {}
+        return ProbeResult(equal, why, self.checked, forms)
 
     def rows(self) -> Any:
         """Indices of a random batch."""
         import torch
 
-        return torch.randint(self.length, (self.size,), generator=self.generator)
+        return torch.randint(len(self.dataset), (self.size,), generator=self.generator)
 
     def compare(self) -> tuple[bool | None, str | None]:
         """Whether the batched form gives the same values (None: it cannot be compared), and why."""
@@ -117,15 +113,12 @@ class _Trial:
         """Times of each form in ns, one per round; the forms take turns, so that all see the same
         machine."""
         import torch
-        from torch.utils.data import TensorDataset
 
         forms: dict[str, Callable[[Any, list[int]], Any]] = {
             NOW: lambda rows, indices: fetched(self.dataset, indices),
             GETITEMS: lambda rows, indices: self.batches[torch.as_tensor(indices)],
             SAMPLER: lambda rows, indices: self.batches[rows],
         }
-        if type(self.dataset) is TensorDataset:  # it takes any index, a slice too
-            forms[SLICES] = lambda rows, indices: self.dataset[self.part(indices[0])]
         times: dict[str, list[int]] = {name: [] for name in forms}
         for number in range(ROUNDS[1]):
             late_s = time.monotonic() - self.deadline
@@ -136,14 +129,9 @@ class _Trial:
             for name, form in forms.items():
                 begun = time.perf_counter_ns()
                 form(rows, indices)
-                spent = time.perf_counter_ns() - begun
                 if number >= WARM_UP:
-                    times[name].append(spent)
+                    times[name].append(time.perf_counter_ns() - begun)
         return times
-
-    def part(self, begin: int) -> slice:
-        begin = min(begin, self.length - self.size)
-        return slice(begin, begin + self.size)
 
 
 def fetched(dataset: Any, indices: list[int]) -> Any:
