@@ -228,12 +228,12 @@ def _asked(option: Option) -> dict[str, Any]:
 Tops = tuple[float, float]
 
 
-def headrooms(report: LoaderReport, beside: float) -> Tops | None:
-    """The factor if loading were free, and with it `beside`, a share of a step: the least it is
+def headrooms(report: LoaderReport, besides: float) -> Tops | None:
+    """The factor if loading were free, and with it `besides`, a share of a step: the least it is
     within the interval of what was lost, and as measured. None: not known."""
     if report.headroom is None:
         return None
-    left, basis = 1 / report.headroom - beside, report.basis
+    left, basis = 1 / report.headroom - besides, report.basis
     unsure = max(0.0, (basis.stall_share or 0.0) - (basis.stall_share_low or 0.0))
     return max(1.0, 1 / max(1e-3, left + unsure)), max(1.0, 1 / max(1e-3, left))
 

@@ -192,4 +192,6 @@ NEEDS: Mapping[str, Callable[[Case], bool]] = {
     "device": lambda case: case.has_device,
     "DataLoader": lambda case: case.loader.kind == "dataloader",
     "waiting": lambda case: not case.compute_bound,
+    "map": lambda case: case.config.get("dataset_kind") == "map",  # a map-style data set
+    "stream": lambda case: case.config.get("dataset_kind") == "iterable",
 }

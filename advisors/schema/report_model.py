@@ -1,8 +1,8 @@
 """The `Report`: what a run means, as frozen values with their units in their names. JSON in and
 out.
 
-A figure that was not measured is None, and the `reason` or `reasons` beside it says why. Shares are
-fractions of 1.
+A figure that was not measured is None, and the `reason` or `reasons` next to it says why. Shares
+are fractions of 1.
 """
 
 from __future__ import annotations

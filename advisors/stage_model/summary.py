@@ -103,7 +103,7 @@ def effective_cpus(processes: list[ProcessRun], system: SystemRun | None) -> flo
     """What one rank may compute with: the CPUs of all ranks of this host (affinity, cgroup quota),
     divided by them, and no more than its own; None if neither is known. Without ranks, processes
     that record at the same time divide them."""
-    told = [each.local_world_size for each in processes if each.local_world_size]
+    sizes = [each.local_world_size for each in processes if each.local_world_size]
     ranks = {each.rank for each in processes if each.rank is not None}
     own: list[float] = [each.affinity for each in processes if each.affinity]
     pinned = frozenset().union(*(each.cpus for each in processes))
@@ -118,7 +118,7 @@ def effective_cpus(processes: list[ProcessRun], system: SystemRun | None) -> flo
             shared = [system.cores_logical]
     if not shared:
         return None
-    return float(min([*own, min(shared) / max(1, *told, len(ranks), _at_once(processes))]))
+    return float(min([*own, min(shared) / max(1, *sizes, len(ranks), _at_once(processes))]))
 
 
 def _at_once(processes: list[ProcessRun]) -> int:

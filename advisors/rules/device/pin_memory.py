@@ -40,7 +40,7 @@ PIN_SHARE = 0.05
 # Copies that came from page-locked memory, of all: above it there is nothing to pin.
 PINNED_ALREADY = 0.5
 # What is left of the time of pageable copies when they are pinned: they run two to four times as
-# fast, on links that are slow beside memory somewhat less.
+# fast, a little less on links that are slow compared with memory.
 PINNED_COPY = (0.25, 0.65)
 # Without pinning, a byte takes as much longer: what links do in a µs at most, and buffers of
 # drivers at least. A small copy takes most of its time for being one, page-locked or not.

@@ -55,7 +55,7 @@ from ...schema.evidence import Evidence, count, percent, size, times, us
 
 KIND = "speed"
 EFFORT = "a few lines"
-NEEDS = "DataLoader prediction"
+NEEDS = "DataLoader map prediction"
 
 # docs/causes.md, "Sample by sample from memory".
 SAMPLE_US = 50.0
@@ -121,8 +121,6 @@ def _proven(case: Case) -> bool:
 
 def _fetched_one_by_one(case: Case) -> bool:
     config, dataset = case.config, case.dataset
-    if config.get("dataset_kind") != "map":
-        return False
     if config.get("batch_size") is None and config.get("batch_sampler") is None:
         return False  # the data set is asked for whole batches already
     if is_hugging_face(case):
@@ -156,21 +154,21 @@ def _left(case: Case, form: Batched) -> tuple[dict[str, Any], Evidence]:
         cost = _look_up_us(case, leaves, lists + leaves)  # a row is still an object each
         return {"fetch_us": cost}, _estimated(cost)
     cost = _look_up_us(case, leaves, lists)
-    told = _estimated(cost)
+    figures = _estimated(cost)
     if probe is not None and probe.equal and SAMPLER in probe.forms:
         tried = probe.forms[SAMPLER]
         cost = (tried * PROBE_SPREAD[0], tried * PROBE_SPREAD[1])
-        told = {
+        figures = {
             "a batch at once": us(tried, "(measured by the probe)"),
             "on fetch and collate, by the probe": times(probe.factor),
             "a batch with __getitems__": us(probe.forms[GETITEMS]),
             "equal batches": count(probe.checked_batches),
         }
-    return {"fetch_us": cost, "collate_us": COLLATED_US, "index_us": INDEX_US}, told
+    return {"fetch_us": cost, "collate_us": COLLATED_US, "index_us": INDEX_US}, figures
 
 
 def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> Advice:
-    left, told = _left(case, form)
+    left, figures = _left(case, form)
     rows, name = count(_rows(case)), dataset_class(case, "the data set")
     why = (
         f"{name} only looks its samples up in memory, {us(sample_us)} each, but a batch asks for "
@@ -198,7 +196,7 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
     return case.change(code=form.code, **form.params, **left).advise(
         "Fetch each batch with one look-up, not sample by sample",
         why,
-        {**evidence, **told},
+        {**evidence, **figures},
         caveat=caveat,
     )
 

@@ -96,8 +96,17 @@ _PADS = re.compile(r"\bpad_sequence\(|\bpad\(|\bnp\.pad\(|pad_token|padding", re
 
 
 def examine(case: Case) -> Outcomes:
-    collate, making, told = case.mean_us("collate"), case.making_us, case.config.get("collate_fn")
-    if collate is None or not making or not isinstance(told, str) or is_default_collate(told):
+    collate, making, function_name = (
+        case.mean_us("collate"),
+        case.making_us,
+        case.config.get("collate_fn"),
+    )
+    if (
+        collate is None
+        or not making
+        or not isinstance(function_name, str)
+        or is_default_collate(function_name)
+    ):
         return
     share, waited = collate / making, waited_on(case, "collate")
     if share < MAKING_SHARE or waited < WAITING_SHARE:

@@ -29,8 +29,6 @@ When not to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.fetching import (
@@ -104,54 +102,34 @@ def _many_files(case: Case, storage: StorageSummary | None) -> bool:
     return file_suffix(case) is not None
 
 
-@dataclass(frozen=True)
-class _Work:
-    """Shares of what fetching does while it has a core: waiting for one is no work, and grows and
-    shrinks with it. The text gives them as parts of all of fetch, like every figure of the report.
-    """
-
-    reading: float
-    decoding: float
-    other: float
-    core: float  # share of fetch that waits for a core
-
-    def part(self, share: float) -> str:
-        """One of them as a part of all of fetch."""
-        return f"{percent(share * (1 - self.core))}"
-
-    @property
-    def of(self) -> str:
-        """What the parts are of."""
-        if self.core < TOLD_CORE_WAIT:
-            return "of fetch"
-        return f"of fetch, which waits for a core {percent(self.core)} of its time"
-
-
-def _work(case: Case, storage: StorageSummary, reading: float) -> _Work:
-    other = storage.other_share or 0.0
-    core = min(core_wait_share(case), other)
-    scale = 1 / max(0.05, 1 - core)
-    return _Work(
-        min(1.0, reading * scale),
-        (storage.decoding_share or 0.0) * scale,
-        (other - core) * scale,
-        core,
-    )
-
-
 def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
     """What was seen of reading decides: the files themselves were looked at."""
-    evidence, work = _evidence(case, storage), _work(case, storage, reading)
+    evidence, decoding = _evidence(case, storage), storage.decoding_share or 0.0
+    # Waiting for a core is no work, and grows and shrinks with it: shares count of the rest.
+    core = min(core_wait_share(case), storage.other_share or 0.0)
+    worked = max(0.05, 1 - core)
+    part = min(1.0, reading / worked)
+    of = "of fetch"
+    if core >= TOLD_CORE_WAIT:
+        of += f", which waits for a core {percent(core)} of its time"
     remote = any(mount.kind in ("network", "fuse") for mount in storage.mounts)
     disk, read = storage.disk_bytes_per_sample, storage.read_bytes_per_sample or 0.0
-    if work.reading < LEAST_READING:
-        return _rejected(case, work, evidence)
-    reading_part, decoding_part = work.part(work.reading), work.part(work.decoding)
+    if part < LEAST_READING:
+        change = case.change(code=_KEEP, fetch=1 - part)
+        other, why = (storage.other_share or 0.0) - core, ""
+        if other > max(decoding, reading):
+            why = f" What fetching waits for, {percent(other)} of it, is not the files."
+        return change.would_not_help(
+            f"Decoding is {percent(decoding)} and reading {percent(reading)} {of}: packing the "
+            f"files can gain at most {times(change.predicted.high)}.{why}",
+            evidence,
+            title=NO_PACKING,
+        )
     if not remote and disk is not None and disk < WARM * read:
-        change = case.change(code="# keep the files as they are\n", fetch=1 - work.reading)
+        change = case.change(code="# keep the files as they are\n", fetch=1 - part)
         return change.would_not_help(
             "All files come from the page cache of this machine: reading is "
-            f"{reading_part} {work.of}, but no disk is waited for. One file instead of many can "
+            f"{percent(reading)} {of}, but no disk is waited for. One file instead of many can "
             f"gain at most {times(change.predicted.high)}, and on local disks 0.92 to 1.03 is "
             "reported.",
             evidence,
@@ -159,12 +137,12 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
         )
     low, high = REMOTE_STAYS if remote else LOCAL_STAYS
     layout = chosen(case, storage, remote)
-    least, most = (layout.decoded * work.decoding * part for part in DECODED_SAVES)
-    left = (1 - work.reading * (1 - low) - most, 1 - work.reading * (1 - high) - least)
+    least, saved = (layout.decoded * decoding / worked * each for each in DECODED_SAVES)
+    left = (1 - part * (1 - low) - saved, 1 - part * (1 - high) - least)
     return case.change(code=layout.code, fetch=left).advise(
         layout.title,
         f"Each sample opens {figure(storage.opens_per_sample or 0.0)} files. Reading them is "
-        f"{reading_part}, decoding {decoding_part} {work.of}. {layout.why}",
+        f"{percent(reading)}, decoding {percent(decoding)} {of}. {layout.why}",
         {**evidence, **layout.evidence},
         caveat=layout.caveat,
     )
@@ -204,17 +182,6 @@ def _by_idle(case: Case, idle: float) -> Outcomes:
             },
             caveat=layout.caveat,
         )
-
-
-def _rejected(case: Case, work: _Work, evidence: Evidence) -> Advice:
-    change = case.change(code=_KEEP, fetch=1 - work.reading)
-    why = (
-        f"Decoding is {work.part(work.decoding)} and reading {work.part(work.reading)} {work.of}: "
-        f"packing the files can gain at most {times(change.predicted.high)}."
-    )
-    if work.other > max(work.decoding, work.reading):
-        why += f" What fetching waits for, {work.part(work.other)} of it, is not the files."
-    return change.would_not_help(why, evidence, title=NO_PACKING)
 
 
 def _evidence(case: Case, storage: StorageSummary) -> Evidence:

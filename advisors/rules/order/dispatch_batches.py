@@ -39,13 +39,13 @@ LEAST_CPUS = 1.0
 _ACCELERATE = """\
 from accelerate import Accelerator, DataLoaderConfiguration
 
-# beside the arguments you give it today
+# together with the arguments you give it today
 accelerator = Accelerator(dataloader_config=DataLoaderConfiguration(dispatch_batches=False))
 """
 _TRAINER = """\
 from transformers import TrainingArguments
 
-# beside the arguments you give it today
+# together with the arguments you give it today
 args = TrainingArguments(accelerator_config={"dispatch_batches": False})
 """
 _STREAM = """
@@ -62,7 +62,7 @@ def examine(case: Case) -> Outcomes:
     ranks = case.process.world_size or 1
     if not case.config.get("dispatched") or ranks < 2:
         return
-    stream = case.config.get("dataset_kind") == "iterable"
+    stream = case.meets("stream")
     # At best each rank makes one batch per step, where rank 0 made one for each; ranks of a host
     # share its CPUs and disks.
     best = 1 / ranks

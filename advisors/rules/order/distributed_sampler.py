@@ -35,7 +35,7 @@ from ...schema.report_model import Range
 
 KIND = "correctness"
 EFFORT = "a few lines"
-NEEDS = "DataLoader"
+NEEDS = "DataLoader map"
 
 # Samples a rank draws in an epoch, of the data set: with sharding it is 1 / ranks.
 WHOLE = 0.9
@@ -46,7 +46,7 @@ LEAST_BATCHES = 4
 
 
 def examine(case: Case) -> Outcomes:
-    if case.config.get("dataset_kind") != "map" or case.config.get("dispatched"):
+    if case.config.get("dispatched"):
         return
     names = _sampler_names(case)
     distributed = any("Distributed" in name or "Shard" in name for name in names)

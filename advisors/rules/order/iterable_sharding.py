@@ -37,7 +37,7 @@ from ...schema.report_model import Range
 
 KIND = "correctness"
 EFFORT = "a few lines"
-NEEDS = "DataLoader"
+NEEDS = "DataLoader stream"
 
 # Batches of each worker and epoch that carry a digest of their contents.
 COMPARED = 2
@@ -47,18 +47,18 @@ _LISTS = ("paths", "texts", "list", "numbers")
 
 def examine(case: Case) -> Outcomes:
     workers = repeats = case.num_workers
-    if case.config.get("dataset_kind") != "iterable" or workers < 2:
+    if workers < 2:
         return
     alike = _alike(case)
     evidence: Evidence = {"workers": count(workers)}
     if alike:
         repeats = min(alike)
-        told = count(repeats, f"of {workers}, in {len(alike)} epochs")
-        evidence = {**evidence, "workers with the same first batches": told}
+        repeated = count(repeats, f"of {workers}, in {len(alike)} epochs")
+        evidence = {**evidence, "workers with the same first batches": repeated}
     else:
         length = _repeated_length(case)
-        told = count(length and length * workers, f"= {workers} × {length}")
-        evidence = {**evidence, "samples per epoch": told}
+        repeated = count(length and length * workers, f"= {workers} × {length}")
+        evidence = {**evidence, "samples per epoch": repeated}
         repeats = workers if length else 0
     if repeats < 2:
         return

@@ -58,7 +58,7 @@ _STRAIGHT = "np.arange(len(dataset))"
 
 def examine(case: Case) -> Outcomes:
     share, mean, first = case.share("index"), case.mean_us("index"), first_share(case)
-    if case.config.get("dataset_kind") == "iterable" or share is None or mean is None:
+    if case.meets("stream") or share is None or mean is None:
         return
     long = (case.dataset_len or 0) >= MANY_SAMPLES and (first or 0.0) >= FIRST_SHARE
     if share < INDEX_SHARE and not long:
@@ -88,11 +88,11 @@ def examine(case: Case) -> Outcomes:
 def _sampler(case: Case) -> tuple[str, bool]:
     """(the name of what draws the indices, whether it is the user's own)."""
     batches, single = case.config.get("batch_sampler"), case.config.get("sampler")
-    told = single if last_part(str(batches)) == "BatchSampler" or batches is None else batches
-    if not isinstance(told, str):
+    qualified = single if last_part(str(batches)) == "BatchSampler" or batches is None else batches
+    if not isinstance(qualified, str):
         return "the sampler", True
-    name = last_part(told)
-    return name, not (told.startswith("torch.utils.data.") and name in _TORCH)
+    name = last_part(qualified)
+    return name, not (qualified.startswith("torch.utils.data.") and name in _TORCH)
 
 
 def first_share(case: Case) -> float | None:

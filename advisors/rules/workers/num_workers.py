@@ -69,7 +69,7 @@ def examine(case: Case) -> Outcomes:
         )
         return
     shards = case.dataset is not None and SHARDS & set(case.dataset.names)
-    if case.config.get("dataset_kind") == "iterable" and not shards:
+    if case.meets("stream") and not shards:
         if not case.num_workers:
             yield Unmeasured(
                 "the data set is iterable and does not seem to divide its stream among workers: "

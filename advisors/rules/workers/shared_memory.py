@@ -110,7 +110,7 @@ def _descriptors(case: Case) -> Outcomes:
     if many is None or open_now <= FULL * limit:
         return
     flight, grown = case.num_workers * case.loader.prefetch_factor * many, _grown(case)
-    told = f"{'It may hold' if own > 0 else 'The usual limit is'} {count(limit)}."
+    allowed = f"{'It may hold' if own > 0 else 'The usual limit is'} {count(limit)}."
     evidence = {
         "open files": count(open_now),
         "tensors per batch": count(many),
@@ -121,7 +121,7 @@ def _descriptors(case: Case) -> Outcomes:
         yield case.change(code=code).advise(
             "File descriptors are about to run out",
             f"The training process holds {count(open_now)} open files. Each tensor on its way from "
-            f"a worker is one: {count(many)} per batch, up to {count(flight)} in flight. {told}",
+            f"a worker is one: {count(many)} per batch, up to {count(flight)} in flight. {allowed}",
             {**evidence, "tensors in flight": count(flight)},
             caveat=f"{_LEFT_BEHIND} Packing the fields of a batch into a few tensors helps speed "
             "too.",
@@ -131,7 +131,7 @@ def _descriptors(case: Case) -> Outcomes:
             "Batches are kept, and each holds file descriptors",
             f"The training process opened {count(grown)} more files while it looped, and holds "
             f"{count(open_now)}. Each tensor that is kept (in a list, say) keeps one: "
-            f"{count(many)} per batch. {told}",
+            f"{count(many)} per batch. {allowed}",
             {**evidence, "of them since the loop began": count(grown)},
             caveat=_LEFT_BEHIND,
         )

@@ -34,6 +34,7 @@ from ...code.inputs import heavy_attributes
 from ...code.loader_code import loader_code
 from ...code.template import code_from
 from ...schema.evidence import Evidence, count, size
+from ...schema.figures import duration
 
 KIND = "safety"
 EFFORT = "a few lines"
@@ -78,18 +79,18 @@ def examine(case: Case) -> Outcomes:
             "worker that reads them copies their memory, by writing reference counts."
         )
     if room:
-        left = _duration(room / (found.slope * found.workers))
+        left = duration(room / (found.slope * found.workers))
         cause += f" At this rate {size(room)} of {where} are used up in {left}."
     evidence: Evidence = {
         "growth of a worker": size(found.slope * 60, "per minute"),
-        "grown": size(found.grown, f"in {_duration(found.seconds)}"),
+        "grown": size(found.grown, f"in {duration(found.seconds)}"),
         "a worker now": size(found.last),
         "workers that grow": count(found.workers),
         **({where: size(room)} if room else {}),
     }
     for held in lists:
-        told = count(held.attribute.length or 0, f"items ({held.attribute.kind})")
-        evidence = {**evidence, f"{held.owner}.{held.attribute.name}": told}
+        items = count(held.attribute.length or 0, f"items ({held.attribute.kind})")
+        evidence = {**evidence, f"{held.owner}.{held.attribute.name}": items}
     lines = [f"{held.code} = PackedList({held.code})" for held in lists] or [
         "# for each long list of Python objects that the data set holds: dataset.items = "
         "PackedList(dataset.items)"
@@ -162,10 +163,3 @@ def _room(case: Case) -> tuple[float, str]:
     if limit and peak is not None and (left is None or limit - peak < left):
         return max(1.0, float(limit - peak)), "the container's memory"
     return float(left or 0), "the machine's memory"
-
-
-def _duration(seconds: float) -> str:
-    for limit, scale, unit in ((90, 1, "seconds"), (5400, 60, "minutes"), (172800, 3600, "hours")):
-        if seconds < limit:
-            return f"{count(seconds / scale)} {unit}"
-    return f"{count(seconds / 86400)} days"
