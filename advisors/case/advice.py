@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ..schema.evidence import Evidence, measured
+from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import Change, Effort, Range, Recommendation, Scalar
 from .code_text import with_imports
 
@@ -44,6 +45,11 @@ class Advice:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "code", with_imports(self.code))
+
+    @property
+    def gains(self) -> bool:
+        """Whether the middle of the range is a gain."""
+        return self.predicted.mid >= LEAST_GAIN
 
     def advise(self, title: str, why: str, evidence: Evidence, **more: Any) -> Advice:
         """The advice to make this change. `more` sets other fields."""

@@ -27,7 +27,6 @@ from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.workers import ALWAYS_BUSY, fetch_times, slow_batches, workers_busy
 from ...schema.evidence import percent
-from ...schema.gains import LEAST_GAIN
 from ...stage_model.shares import blocked_share
 
 KIND = "speed"
@@ -50,7 +49,7 @@ def examine(case: Case) -> Outcomes:
         return
     evidence = {"waiting while a later batch was ready": percent(blocked), **fetch_times(case)}
     change = case.change(in_order=False)
-    if busy < ALWAYS_BUSY or change.predicted.mid >= LEAST_GAIN:
+    if busy < ALWAYS_BUSY or change.gains:
         yield change.advise(
             "Hand batches over as they become ready",
             f"A later batch was ready during {percent(blocked)} of the wait: slow batches block "

@@ -24,7 +24,6 @@ from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.workers import batches_a_pass, rebuilt, start_method
 from ...schema.evidence import count, percent, us
-from ...schema.gains import LEAST_GAIN
 from ...stage_model.measured import mean
 from ...stage_model.stages import startup_ns
 from ...stage_model.verdict import first_of_epoch
@@ -77,7 +76,7 @@ def examine(case: Case) -> Outcomes:
         starts < NO_DIFFERENCE
         and method == "fork"
         and case.report.verdict == "input-bound"
-        and change.predicted.mid < LEAST_GAIN
+        and not change.gains
     ):
         yield change.would_not_help(
             f"Starting {case.num_workers} forked workers costs {start} per epoch, "

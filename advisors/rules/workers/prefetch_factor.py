@@ -68,7 +68,7 @@ def examine(case: Case) -> Outcomes:
     if busy >= ALWAYS_BUSY and case.report.verdict == "input-bound":
         usual = max(2 * now, 4)
         change = case.change(prefetch_factor=usual)
-        if change.predicted.mid < LEAST_GAIN:
+        if not change.gains:
             yield change.would_not_help(
                 f"The workers are busy {percent(busy)} of the time, so a longer queue stays empty. "
                 f"{_memory(case, usual - now) or ''}".rstrip(),
