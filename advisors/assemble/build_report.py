@@ -174,7 +174,7 @@ def loader_report(
     # From `iter()` to the last batch's end, pauses between epochs left out.
     wall_s = (step_totals(loader) + iter_ns(loader, lost)) / 1e9 or None
     ratio = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
-    possible, limit = capacities(run, process, loader, figures, cpus)
+    possible, limit = capacities(loader, figures, cpus)
     own: dict[str, Any] = {
         **shared(LoaderReport, loader),
         "config": dict(loader.config),

@@ -52,10 +52,11 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
             if isinstance(outcome, Unmeasured):
                 unmeasured[rule.name] = outcome.reason
                 continue
-            recommended: list[Recommendation] = []
-            found = outcome.recommendation(rule.name, rule.kind, rule.effort)
-            place(found, outcome, case, recommended, rejected)
-            options += [Option(each, outcome.asked, _beside(case, outcome)) for each in recommended]
+            found = judged(outcome.recommendation(rule.name, rule.kind, rule.effort), outcome, case)
+            if found is not None and found[1]:
+                options.append(Option(found[0], outcome.asked, _besides(case, outcome)))
+            elif found is not None:
+                rejected.append(found[0])
     ordered, plan = plan_of(case, options)
     return replace(
         case.report,
@@ -67,47 +68,40 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
     )
 
 
-def place(
-    found: Recommendation,
-    advice: Advice,
-    case: Case,
-    recommended: list[Recommendation],
-    rejected: list[Recommendation],
-) -> None:
-    """Recommended, rejected, or neither: advice about speed needs a verdict, a gain (predicted, or
-    proven by a trial), and never promises more than free loading would give, or free loading and
-    copying."""
+def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommendation, bool] | None:
+    """What the advice may say, and whether it is recommended or else rejected; None: neither.
+
+    Advice about speed needs a verdict and a gain (predicted, or proven by a trial). It never
+    promises more than free loading would give, or free loading and copying.
+    """
     if not advice.rejected:
         found = replace(found, change=replace(found.change, code=told_by_hand(found.change.code)))
     if found.kind != "speed":
-        (rejected if advice.rejected else recommended).append(found)
-        return
+        return found, not advice.rejected
     if case.report.verdict == "too-short":
-        return
+        return None
     predicted, why, headroom = found.predicted, found.why, case.report.headroom
     if case.whatif is not None:
         predicted = case.whatif.stretched(predicted, found.rule)
-    predicted = capped(predicted, headrooms(case.report, _beside(case, advice)))
+    predicted = capped(predicted, headrooms(case.report, _besides(case, advice)))
     if headroom is not None and predicted.high > headroom and not advice.beside_loading:
         why = f"{why} {MORE_THAN_FREE}"
     found = replace(found, predicted=predicted, why=why)
     trial, against = trial_for(found, case.loader.tuning), why_not(found, case.loader.tuning)
-    least = LEAST_GAIN if predicted.mid < LIKELY_GAIN else SURE_GAIN
     if advice.rejected:
-        rejected.append(found)
-    elif against is not None:
-        rejected.append(replace(found, why=f"{against} {why}"))
-    elif trial is not None and trial.outcome == "proven":
-        recommended.append(found)
-    elif case.compute_bound and not advice.beside_loading:
-        return  # the verdict says it all: loading is not what limits training
-    elif predicted.low > least:
-        recommended.append(found)
-    elif predicted.mid > LEAST_GAIN:
-        rejected.append(replace(found, why=f"{UNSURE} {why}"))
+        return found, False
+    if against is not None:
+        return replace(found, why=f"{against} {why}"), False
+    if trial is not None and trial.outcome == "proven":
+        return found, True
+    if case.compute_bound and not advice.beside_loading:
+        return None  # the verdict says it all: loading is not what limits training
+    if predicted.low > (LEAST_GAIN if predicted.mid < LIKELY_GAIN else SURE_GAIN):
+        return found, True
+    return (replace(found, why=f"{UNSURE} {why}"), False) if predicted.mid > LEAST_GAIN else None
 
 
-def _beside(case: Case, advice: Advice) -> float:
+def _besides(case: Case, advice: Advice) -> float:
     """The share of a step that the advice is about besides loading. It includes what the loop
     computes only because batches come from workers, if these go, or because long loading comes
     before it."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from ..case.advice import SAME
 from ..case.case import Case
@@ -36,7 +36,7 @@ COMPUTES = 0.8
 # More than this of the time is said to be all of it.
 NEARLY_ALL = 0.975
 
-EFFORTS: tuple[Effort, ...] = ("one argument", "a few lines", "a conversion")
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
 @dataclass(frozen=True)

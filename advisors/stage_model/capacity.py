@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Capacity, Stage
 from .stages import cpu_share
 
@@ -17,11 +17,7 @@ _NONE = Stage(0, None, None, None, None, None, None)
 
 
 def capacities(
-    run: Run,
-    process: ProcessRun,
-    loader: LoaderRun,
-    stages: Mapping[str, Stage],
-    cpus: float | None,
+    loader: LoaderRun, stages: Mapping[str, Stage], cpus: float | None
 ) -> tuple[dict[str, Capacity], str | None]:
     """Batches per second by stage, in the order of the pipeline, and the name of the stage with the
     least.

@@ -57,12 +57,13 @@ def waiting(
         chunk = {name: batches[f"{name}_ns"][rows].astype(np.float64) for name in _READ}
         known, from_worker = chunk["wait"] >= 0, chunk["t_fetch"] >= 0
         count += int(known.sum())
-        for mine, parts_of in (
-            (known & from_worker, _with_workers),
-            (known & ~from_worker, _without_workers),
-        ):
-            own = {name: values[mine] for name, values in chunk.items()}
-            for name, values in parts_of(own, first[rows][mine]).items():
+        made, own = (
+            {name: values[mine] for name, values in chunk.items()}
+            for mine in (known & from_worker, known & ~from_worker)
+        )
+        head = first[rows][known & from_worker]
+        for parts in (_with_workers(made, head), _without_workers(own)):
+            for name, values in parts.items():
                 total[name] += float(values.sum())
         for name in work:
             work[name] += float(chunk[name][known].clip(0).sum())
@@ -91,7 +92,7 @@ def waiting(
     )
 
 
-def _without_workers(c: dict[str, Floats], head: npt.NDArray[np.bool_]) -> dict[str, Floats]:
+def _without_workers(c: dict[str, Floats]) -> dict[str, Floats]:
     left = c["wait"]
     parts = {}
     seen = np.zeros(len(left), dtype=np.bool_)

@@ -66,8 +66,7 @@ def examine(case: Case) -> Outcomes:
     evidence: Evidence = {
         **case.copied_at(),
         "copies per batch": figure(copies),
-        "copying a batch": us(case.mean_us("h2d")),
-        "of the step": percent(share),
+        "copying": us(case.mean_us("h2d"), f"per batch, {percent(share)} of the step"),
         "a copy": size(a_copy),
     }
     if copies > MANY and nbytes is not None and a_copy is not None and a_copy < SMALL_BYTES:

@@ -137,10 +137,8 @@ def _evidence(case: Case) -> Evidence:
         ("pin", "pinning"),
         ("unpack", "rebuilding a batch"),
     ):
-        found |= {
-            f"{name}, per batch": us(case.mean_us(stage)),
-            f"{name}, of the step": percent(case.share(stage)),
-        }
+        note = f"per batch, {percent(case.share(stage))} of the step"
+        found[name] = us(case.mean_us(stage), note)
     speed = _ratio(case, "h2d_bytes", "h2d_ns")
     return {
         **found,

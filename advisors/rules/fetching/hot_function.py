@@ -150,21 +150,18 @@ def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> A
         code=kind.code(case, hot) if form is None else form.code,
         fetch=hot.left(sample_us) if form is None else form.left(sample_us),
     )
+    takes, caveat = "stands in the source of fetch", f"{NOT_MEASURED} {kind.caveat}"
+    part: Evidence = {"part of fetch": "not measured: called in the source of the data set"}
+    if stage is not None:
+        takes, caveat = f"takes {percent(hot.share)} of fetch{_from(hot.place)}", kind.caveat
+        part = _sampled(stage, hot.share, hot.low, hot.high)
     evidence: Evidence = {
         "fetch a sample": us(sample_us),
         "share of waiting": percent(fetch_share(case)),
-        "part of fetch": "not measured: called in the source of the data set",
-    }
-    takes, caveat = "stands in the source of fetch", f"{NOT_MEASURED} {kind.caveat}"
-    if stage is not None:
-        takes = f"takes {percent(hot.share)} of fetch{_from(hot.place)}"
-        caveat = kind.caveat
-        evidence = {**evidence, **_sampled(stage, hot.share, hot.low, hot.high)}
-    evidence = {
-        **evidence,
-        "function": hot.function,
-        "its time per sample": us(hot.share * sample_us if hot.function is not None else None),
+        **part,
+        "function": hot.function and f"{hot.function}, {us(hot.share * sample_us)} per sample",
         "called from": f"line {hot.place}" if hot.place is not None else None,
+        "stored samples take": size(form.nbytes if form is not None else None),
     }
     why = f"{_capital(kind.name)} {takes}. "
     if change.predicted.high < LEAST_GAIN:
@@ -177,7 +174,7 @@ def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> A
     return change.advise(
         kind.title,
         why + kind.why,
-        {**evidence, "stored samples take": size(form.nbytes if form is not None else None)},
+        evidence,
         caveat=caveat,
         effort=kind.effort,
     )

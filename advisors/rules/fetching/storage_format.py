@@ -195,12 +195,12 @@ def _evidence(case: Case, storage: StorageSummary) -> Evidence:
         "decoding": percent(storage.decoding_share),
         "waiting for other things": percent(other if other >= 0.01 else None),
         "files": count(listed(case.loader) or None, kind.suffix if kind is not None else ""),
-        "mean size of a file": size(kind.mean_bytes if kind is not None else None),
         "opened per sample": figure(storage.opens_per_sample),
         "file system": f"{mount.kind} ({mount.type})" if mount is not None else None,
         "read from the disk": percent(
             min(1.0, disk / read) if disk is not None and read else None, "of the bytes"
         ),
+        "mean size of a file": size(kind.mean_bytes if kind is not None else None),
         "waited for a file, at most": us(wait_us if wait_us >= 1.0 else None),
     }
 

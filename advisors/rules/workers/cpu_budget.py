@@ -60,10 +60,10 @@ def examine(case: Case) -> Outcomes:
         why,
         {
             "workers per rank": count(case.num_workers),
-            "ranks on this host": count(case.process.local_world_size or 1),
-            **making_figures(case),
             "CPU used": in_cores(used.workers + used.main) if used is not None else None,
             "throttled": percent(throttled, "of the time"),
+            **making_figures(case),
+            "ranks on this host": count(case.process.local_world_size or 1),
         },
         caveat="Workers of other loaders and of other jobs in the same container share these CPUs "
         "too.",
