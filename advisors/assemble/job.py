@@ -1,5 +1,5 @@
-"""A job of several ranks as one report: a section a loader, of the rank that says most, with what
-all ranks show."""
+"""A job of several ranks as one report: one section per loader, of one rank, with what all ranks
+show."""
 
 from __future__ import annotations
 
@@ -29,17 +29,16 @@ _METHODS = ("__call__", "forward")  # what a transform's stack shows of it
 
 @dataclass(frozen=True)
 class Group:
-    """One loader of a job, in each rank once. `ranks` is None for a loader of no rank, or of one
-    alone."""
+    """One loader of a job, once per rank. `ranks` is None for a loader of one rank or none."""
 
     members: tuple[Member, ...]
     ranks: Ranks | None
 
     @property
     def foremost(self) -> tuple[Member, ...]:
-        """The rank its section is of, then the others that are looked at: the one that waits least
-        for its data, and the first. The slowest rank is what a job loses; without one, ranks are
-        alike and the first will do."""
+        """The rank of its section, then the others that matter: the one that waits least for its
+        data, and the first. The slowest rank costs the job most; without one, ranks are alike and
+        the first will do."""
         if self.ranks is None:
             return self.members
         slowest, wait = self.ranks.slowest, self.ranks.spread.get("wait")
@@ -50,8 +49,8 @@ class Group:
 
 
 def open_job(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
-    """As `open_run`, for a report: of a job of many ranks, only those are read whole that it speaks
-    of."""
+    """As `open_run`, for a report: of a job of many ranks, only those that the report needs are
+    read whole."""
     return read_run(find_run(name, runs), Liveness(), choose=_spoken_of)
 
 
@@ -60,8 +59,8 @@ def _spoken_of(processes: Iterable[ProcessRun]) -> set[Path]:
 
 
 def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
-    """The loaders of a run in the order of their first use, those that are one in several ranks
-    together."""
+    """The loaders of a run in the order of their first use, the same loader of several ranks as one
+    group."""
     found: dict[tuple[object, ...], list[Member]] = {}
     for process in processes:
         seen: Counter[tuple[Scalar, ...]] = Counter()
@@ -85,13 +84,12 @@ def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
 
 
 def summaries_of(process: ProcessRun) -> tuple[LoaderSummary, ...]:
-    """Of every loader of this process: those it left, or else made now."""
+    """Of every loader of this process: those it wrote when it ended, or else made now."""
     return process.summaries or tuple(summary_of(loader) for loader in process.loaders)
 
 
 def with_ranks(section: LoaderReport, loader: LoaderRun, ranks: Ranks) -> LoaderReport:
-    """The section of one rank with what all show; the slowest named with the code that its cause
-    lies in."""
+    """The section of one rank with what all show, and for the slowest the code behind its cause."""
     slowest = ranks.slowest
     if slowest is not None and slowest.rank == section.rank and slowest.cause is not None:
         ranks = replace(ranks, slowest=_with_code(slowest, slowest.cause, section, loader))
@@ -99,8 +97,8 @@ def with_ranks(section: LoaderReport, loader: LoaderRun, ranks: Ranks) -> Loader
 
 
 def with_advice_of_others(section: LoaderReport, others: Sequence[LoaderReport]) -> LoaderReport:
-    """What is wrong or dangerous in another rank is reported too, once; how to be faster is said
-    for the slowest."""
+    """What is wrong or dangerous in another rank is reported too, once. Advice about speed is for
+    the slowest rank only."""
     more: dict[str, Recommendation] = {}
     own = {each.rule for each in section.recommendations}
     for other in others:

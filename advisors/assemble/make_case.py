@@ -1,4 +1,4 @@
-"""Makes the case of one loader: all that the rules may look at."""
+"""Makes the case of one loader: everything the rules may look at."""
 
 from __future__ import annotations
 

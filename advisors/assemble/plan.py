@@ -1,5 +1,5 @@
-"""From a list of advice to a plan: what to do first, what steps come to together, what is left out,
-where to stop."""
+"""From a list of advice to a plan: what to do first, what the steps gain together, what is left
+out, where to stop."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 @dataclass(frozen=True)
 class Option:
-    """A recommendation with what the model was asked for it: None where it was predicted in another
-    way."""
+    """A recommendation, and what the model was asked for it: None if it was predicted otherwise."""
 
     advice: Recommendation
     changes: Mapping[str, Any] | None
@@ -92,7 +91,7 @@ def with_more(report: LoaderReport, more: Sequence[Recommendation]) -> LoaderRep
 
 
 class _Maker:
-    """The steps about speed taken so far, each with what is reached by then, and what is left
+    """Makes the plan: steps about speed, each with the gain reached by then, and what is left
     out."""
 
     def __init__(self, case: Case, options: Sequence[Option], before: int) -> None:

@@ -1,9 +1,8 @@
-"""Tries the batched form of a loader that is at hand: does it give the same batches, and how much
-faster?
+"""Tries the batched form of a live loader: does it give the same batches, and how much faster?
 
 The data set's own code runs, as the loader would run it, and so does the code that advice gives for
 it, written from the live class: never what a run directory holds. Nothing is written anywhere, the
-random state is what it was, and nothing raises.
+random state does not change, and nothing raises.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ CHECKED_BATCHES = 6
 ROUNDS = (5, 400)
 # Warm-up rounds that do not count: first touches of memory, torch's own caches.
 WARM_UP = 2
-# A slow data set may take this much longer than asked for to get as far as its first counted
-# rounds.
+# A slow data set may take this much longer than asked for to reach its first counted rounds.
 GRACE_S = 3.0
 
 

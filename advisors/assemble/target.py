@@ -1,5 +1,5 @@
 """`package.module:make_loader`: a DataLoader made by the user's own function, for commands that
-need one at hand."""
+need a live one."""
 
 from __future__ import annotations
 

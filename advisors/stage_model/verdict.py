@@ -21,16 +21,15 @@ COMPUTE_BOUND_BELOW = 0.05
 INPUT_BOUND_FROM = 0.10
 # An epoch start worth a note of its own: docs/causes.md, "Workers started anew".
 EPOCH_START_NOTED_FROM = 0.05
-# Of a loop that free loading would make this much faster at most, it is said how little that is.
+# Below this gain from free loading, the verdict says that faster loading would gain little.
 LITTLE_TO_GAIN = 1.2
 # Of what is not lost to loading, the most that recording can have taken.
 MOST_RECORDING = 0.9
-# Fewer steady batches make no verdict: the run was too short.
+# With fewer steady batches there is no verdict: the run was too short.
 MINIMUM_BATCHES = 20
 # Below this many steady batches a verdict is never called "high" confidence (five batches a block).
 HIGH_CONFIDENCE_BATCHES = 100
-# So many batches may be waiting for the device at once; of more than these it is not timed any
-# more.
+# At most so many batches may be waiting for the device; beyond these it is no longer timed.
 MOST_AHEAD = 360
 
 
