@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...profiler.store.inspection import Inspection, Part
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..schema.evidence import Figure, figure
-from ..schema.report_model import LoaderReport, Range, Scalar, SystemSummary, Waiting
+from ..schema.report_model import CodeStage, LoaderReport, Range, Scalar, SystemSummary, Waiting
 from ..whatif.changes import ARGUMENTS, NAMES
 from .advice import SAME, Advice
 from .code_text import Source
@@ -179,6 +179,10 @@ class Case:
             f"copied at {each.place}": each.line or figure(each.a_step, "per step")
             for each in lines[:MOST_LINES]
         }
+
+    def code_stage(self, name: str) -> CodeStage | None:
+        """What stack samples show of a stage; None without samples."""
+        return self.report.code.stages.get(name) if self.report.code is not None else None
 
     def waited_for(self, *causes: str) -> float:
         """Share of all waiting with these causes (see stage_model.waiting.CAUSES), 0 if unknown."""

@@ -1,7 +1,7 @@
 """The rules, one file each, in rooms by where the cause lies. A rule module holds
 
-    KIND = "speed"             or "correctness", "safety": those speak whatever the verdict
     EFFORT = "one argument"    or "a few lines", "a conversion": what it takes to follow the advice
+    KIND = "correctness"       or "safety", if not about speed: those speak whatever the verdict
     NEEDS = "prediction"       what it cannot do without, if anything (words of case.NEEDS)
     def examine(case: Case) -> Outcomes
 
@@ -79,8 +79,10 @@ class Rule:
 def rule(name: str) -> Rule:
     """The rule of this public id. KeyError for an unknown one."""
     module = importlib.import_module(f".{_ROOMS[name]}.{name.replace('-', '_')}", __name__)
-    doc, needs = inspect.cleandoc(module.__doc__ or ""), getattr(module, "NEEDS", "")
-    return Rule(name, module.KIND, module.EFFORT, doc, module.examine, needs)
+    kind, needs = getattr(module, "KIND", "speed"), getattr(module, "NEEDS", "")
+    return Rule(
+        name, kind, module.EFFORT, inspect.cleandoc(module.__doc__ or ""), module.examine, needs
+    )
 
 
 def all_rules() -> tuple[Rule, ...]:

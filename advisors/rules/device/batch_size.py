@@ -28,7 +28,6 @@ from ...case.case import Case
 from ...schema.evidence import Evidence, percent, us
 from ...schema.report_model import Range
 
-KIND = "speed"
 EFFORT = "a few lines"  # the learning rate has to follow
 
 # Above it the fixed cost is small next to that of the samples.

@@ -34,7 +34,6 @@ from ...code.loader_code import loader_code
 from ...code.template import code_from
 from ...schema.evidence import Evidence, count, figure, percent, size, us
 
-KIND = "speed"
 EFFORT = "a few lines"
 NEEDS = "device prediction"
 

@@ -26,7 +26,6 @@ from ...case.advice import Outcomes
 from ...case.case import Case
 from ...schema.evidence import percent, us
 
-KIND = "speed"
 EFFORT = "a few lines"
 NEEDS = "prediction"
 

@@ -30,7 +30,6 @@ from ...case.case import Case
 from ...case.workers import per_batch
 from ...schema.evidence import Evidence, percent, size, us
 
-KIND = "speed"
 EFFORT = "one argument"
 
 # Copies below this part of a step are not worth a change (docs/causes.md, "Pageable copies").

@@ -39,7 +39,6 @@ from ...code.loader_form import collate_name, drawing_sampler, is_default_collat
 from ...code.template import code_from
 from ...schema.evidence import percent, us
 
-KIND = "speed"
 EFFORT = "a few lines"
 NEEDS = "DataLoader prediction"
 
@@ -184,7 +183,7 @@ def _one_statement(source: Sequence[str]) -> bool:
 
 def _hottest(case: Case) -> str:
     """Where its time goes, if stacks show it."""
-    stage = case.report.code.stages.get("collate") if case.report.code is not None else None
+    stage = case.code_stage("collate")
     found = unknown(stage) if stage is not None else None
     if found is None:
         return "profile it alone"

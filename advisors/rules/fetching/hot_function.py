@@ -48,7 +48,6 @@ from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage
 from ...stacks.code_summary import wilson
 
-KIND = "speed"
 EFFORT = "a few lines"
 NEEDS = "prediction waiting"
 
@@ -68,7 +67,7 @@ def examine(case: Case) -> Outcomes:
     sample_us, part = sample_time_us(case), fetch_share(case)
     if sample_us is None:
         return
-    stage = case.report.code.stages.get("fetch") if case.report.code is not None else None
+    stage = case.code_stage("fetch")
     samples = stage.samples if stage is not None else 0
     seen = (
         list(_seen(case, stage, sample_us))

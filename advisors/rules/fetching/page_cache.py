@@ -41,7 +41,6 @@ from ...schema.report_model import StorageSummary
 from ...storage.disk_reads import loader_reads, whole_epochs
 from ...storage.files import length_of
 
-KIND = "speed"
 EFFORT = "a conversion"
 NEEDS = "prediction"
 

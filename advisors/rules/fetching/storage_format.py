@@ -48,7 +48,6 @@ from ...schema.report_model import StorageSummary
 from ...storage.disk_reads import loader_reads
 from ...storage.files import few_files, listed
 
-KIND = "speed"
 EFFORT = "a conversion"
 NEEDS = "prediction waiting"
 

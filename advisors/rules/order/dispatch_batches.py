@@ -29,7 +29,6 @@ from ...case.case import Case
 from ...code.loader_form import framework_of
 from ...schema.evidence import count, us
 
-KIND = "speed"
 EFFORT = "one argument"
 NEEDS = "prediction"
 

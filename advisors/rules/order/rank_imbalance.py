@@ -30,7 +30,6 @@ from ...code.template import code_from
 from ...schema.evidence import Evidence, figure, us
 from ...schema.rank_model import RankFigures
 
-KIND = "speed"
 EFFORT = "a few lines"
 NEEDS = "prediction"
 

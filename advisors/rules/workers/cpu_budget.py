@@ -30,7 +30,6 @@ from ...case.workers import THROTTLED, cores, making_figures, over_budget
 from ...schema.evidence import count, figure, in_cores, percent
 from ...schema.gains import LEAST_GAIN
 
-KIND = "speed"
 EFFORT = "one argument"
 NEEDS = "prediction"
 

@@ -29,7 +29,6 @@ from ...case.workers import ALWAYS_BUSY, fetch_times, slow_batches, workers_busy
 from ...schema.evidence import percent
 from ...stage_model.shares import blocked_share
 
-KIND = "speed"
 EFFORT = "one argument"
 NEEDS = "prediction workers"
 

@@ -48,7 +48,6 @@ from ...code.template import whole
 from ...schema.evidence import Evidence, count, figure, in_cores, us
 from ...schema.gains import LEAST_GAIN
 
-KIND = "speed"
 EFFORT = "one argument"
 NEEDS = "DataLoader prediction"
 

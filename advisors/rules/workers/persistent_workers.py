@@ -28,7 +28,6 @@ from ...stage_model.measured import mean
 from ...stage_model.stages import startup_ns
 from ...stage_model.verdict import first_of_epoch
 
-KIND = "speed"
 EFFORT = "one argument"
 NEEDS = "prediction workers"
 

@@ -28,7 +28,6 @@ from ...case.workers import ALWAYS_BUSY, fetch_times, slow_batches, workers_busy
 from ...schema.evidence import Evidence, count, figure, percent, size
 from ...schema.gains import LEAST_GAIN
 
-KIND = "speed"
 EFFORT = "one argument"
 NEEDS = "prediction workers"
 

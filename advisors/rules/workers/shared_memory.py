@@ -30,6 +30,7 @@ from ...case.case import Case
 from ...case.workers import per_batch
 from ...code.loader_code import loader_code
 from ...schema.evidence import count, percent, size
+from ...stage_model.measured import measured
 
 KIND = "safety"
 EFFORT = "one argument"
@@ -141,7 +142,7 @@ def _grown(case: Case) -> int:
     """How many more files the training process held open at its most than when the loop began."""
     if case.host is None or not case.loader.batches.rows:
         return 0
-    process = case.host.process
-    mine = (process["pid"] == case.process.pid) & (process["fds"] >= 0)
-    fds = process["fds"][mine & (process["t_ns"] >= int(case.loader.batches["t_ns"][0]))]
+    process, began = case.host.process, int(case.loader.batches["t_ns"][0])
+    mine = (process["pid"] == case.process.pid) & (process["t_ns"] >= began)
+    fds = measured(process["fds"][mine])
     return int(fds.max()) - int(fds[0]) if len(fds) else 0

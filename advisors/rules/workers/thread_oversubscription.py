@@ -38,7 +38,6 @@ from ...code.loader_form import arguments_of, form_of
 from ...code.template import whole
 from ...schema.evidence import count, figure, in_cores, percent
 
-KIND = "speed"
 EFFORT = "a few lines"
 NEEDS = "prediction workers"
 
