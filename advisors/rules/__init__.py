@@ -16,6 +16,7 @@ import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ..case.advice import Kind, Outcomes
 from ..case.case import Case
@@ -79,10 +80,9 @@ class Rule:
 def rule(name: str) -> Rule:
     """The rule of this public id. KeyError for an unknown one."""
     module = importlib.import_module(f".{_ROOMS[name]}.{name.replace('-', '_')}", __name__)
-    kind, needs = getattr(module, "KIND", "speed"), getattr(module, "NEEDS", "")
-    return Rule(
-        name, kind, module.EFFORT, inspect.cleandoc(module.__doc__ or ""), module.examine, needs
-    )
+    said: dict[str, Any] = {"KIND": "speed", "NEEDS": "", **vars(module)}
+    doc = inspect.cleandoc(module.__doc__ or "")
+    return Rule(name, said["KIND"], said["EFFORT"], doc, said["examine"], said["NEEDS"])
 
 
 def all_rules() -> tuple[Rule, ...]:
