@@ -202,7 +202,7 @@ def described(advice: Recommendation | None) -> dict[str, Any] | None:
         "rule": advice.rule,
         "title": advice.title,
         "why": advice.why,
-        "evidence": dict(advice.evidence),
+        "evidence": {name: str(figure) for name, figure in advice.evidence.items()},
         "predicted": asdict(advice.predicted),
         "params": dict(advice.change.params),
         "code": advice.change.code,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...profiler.base.errors import RunNotFound, UsageError
 from ...profiler.base.torch_parts import untried
@@ -25,25 +24,25 @@ from ..schema.report_model import (
     Report,
     RunInfo,
     SystemSummary,
-    Waiting,
 )
 from ..stacks.code_summary import code_of, transforms_of
 from ..stage_model.capacity import capacities
-from ..stage_model.core_wait import core_wait_ratio, waiting_share
+from ..stage_model.core_wait import core_wait_ratio
 from ..stage_model.measured import mean
-from ..stage_model.stages import stage, stages, step_totals
+from ..stage_model.ranks import Member
+from ..stage_model.stages import stages, step_totals, total
 from ..stage_model.summary import sampler_cost, summarise
 from ..stage_model.verdict import (
     EPOCH_START_NOTED_FROM,
-    first_of_epoch,
     headroom,
+    iter_ns,
     lost_time,
     verdict,
 )
 from ..stage_model.waiting import waiting
 from ..storage.summary import storage_of
 from .engine import advise
-from .job import Group, groups_of, open_job, with_advice_of_others, with_ranks
+from .job import groups_of, open_job, with_advice_of_others, with_ranks
 from .make_case import case_of
 from .tried import with_trials
 
@@ -55,8 +54,6 @@ Place = tuple[str, int]  # name of the process's folder, number of the loader in
 # Of all CPU time. Enough to make workers late now and then; quiet shared hosts were seen below
 # 0.01.
 STOLEN_NOTED_FROM = 0.05
-
-_NS = 1e-9
 
 
 def build_report(
@@ -73,35 +70,37 @@ def build_report(
     Without `advice`, only what was measured. `probes` holds what was tried on loaders at hand, by
     their place.
     """
+    tried = probes or {}
     # Garbage in a lane may be any number: sums that overflow are wrong, but no warning of ours may
     # stop a caller.
     with np.errstate(all="ignore"):
         system = summarise(run)
 
-        def section(
-            process: ProcessRun, each: LoaderRun, ranks: Ranks | None = None
-        ) -> LoaderReport:
-            coded = each.as_coded()
+        def section(member: Member, ranks: Ranks | None) -> LoaderReport:
+            process, index = member[0], member[1].index
+            loader = next(each for each in process.loaders if each.index == index)
+            coded = loader.as_coded()
             found = loader_report(run, process, coded, system.effective_cpus)
             if ranks is not None:
                 found = with_ranks(found, coded, ranks)
             if advice:
-                probe = probes.get((process.path.name, each.index)) if probes else None
-                case = case_of(run, process, coded, found, system, probe)
+                case = case_of(run, process, coded, found, system, tried.get(_place(member)))
                 found = _with_correction(advise(case), case)
-            return with_trials(found, each.tuning) if each.tuning is not None else found
+            return with_trials(found, loader.tuning) if loader.tuning is not None else found
 
-        if pid is None and loader is None:
-            loaders = [_of_job(group, section, probes or {}) for group in groups_of(run.processes)]
-        else:
-            told = _ranks_by_place(run) if advice else {}
-            loaders = [
-                section(process, each, told.get((process.path.name, each.index)))
-                for process in run.processes
-                if pid in (None, process.pid)
-                for each in process.loaders
-                if loader in (None, (process.path.name, each.index))
-            ]
+        loaders: list[LoaderReport] = []
+        for group in groups_of(run.processes):
+            if pid is None and loader is None:
+                # Of the rank that was probed, else the foremost, with what all ranks show.
+                probed = [each for each in group.members if _place(each) in tried][:1]
+                found, *others = [section(each, group.ranks) for each in probed or group.foremost]
+                loaders.append(with_advice_of_others(found, others))
+            else:
+                loaders += [
+                    section(each, group.ranks if advice else None)
+                    for each in group.members
+                    if pid in (None, each[0].pid) and loader in (None, _place(each))
+                ]
         return Report(
             schema=SCHEMA,
             run=_run_info(run),
@@ -113,37 +112,16 @@ def build_report(
         )
 
 
+def _place(member: Member) -> Place:
+    return member[0].path.name, member[1].index
+
+
 def _with_correction(loader: LoaderReport, case: Case) -> LoaderReport:
-    """What predictions learned from earlier trials is said where there are any."""
+    """What predictions learned from earlier trials is said if there are any."""
     correction = case.whatif.workload.correction if case.whatif is not None else None
     if correction is None or not (loader.recommendations or loader.rejected):
         return loader
     return replace(loader, notes=(*loader.notes, str(correction)))
-
-
-def _ranks_by_place(run: Run) -> dict[Place, Ranks]:
-    return {
-        (process.path.name, summary.index): group.ranks
-        for group in groups_of(run.processes)
-        if group.ranks is not None
-        for process, summary in group.members
-    }
-
-
-def _of_job(
-    group: Group,
-    section: Callable[[ProcessRun, LoaderRun, Ranks | None], LoaderReport],
-    probes: Mapping[Place, ProbeResult],
-) -> LoaderReport:
-    """The section of one loader of the job: of the rank tried on or else the foremost, with what
-    all ranks show."""
-    tried = [member for member in group.members if (member[0].path.name, member[1].index) in probes]
-    (process, loader), *others = [
-        (process, next(each for each in process.loaders if each.index == summary.index))
-        for process, summary in tried[:1] or group.foremost
-    ]
-    found = section(process, loader, group.ranks)
-    return with_advice_of_others(found, [section(*other, group.ranks) for other in others])
 
 
 def report(target: Any = None, *, probe: bool = False) -> Report:
@@ -152,7 +130,7 @@ def report(target: Any = None, *, probe: bool = False) -> Report:
     With no argument: all loaders of this process. With a watched loader: that one. With a `Run`, or
     what `open_run` takes (an id, "latest", a path): that run. With `probe`, faster ways to fetch
     are tried on the loaders at hand for a few seconds each, compared with the slow way sample by
-    sample, and timed. Raises RunNotFound where nothing has been recorded, UsageError for a loader
+    sample, and timed. Raises RunNotFound if nothing has been recorded, UsageError for a loader
     that is not watched, or to probe a run whose loaders are not at hand.
     """
     if isinstance(target, Run | str | os.PathLike):
@@ -179,208 +157,174 @@ def report(target: Any = None, *, probe: bool = False) -> Report:
     return build_report(open_run(directory), os.getpid(), only, probes=probes)
 
 
+def shared(cls: type[Any], source: object) -> dict[str, Any]:
+    """The fields of a dataclass that another object has by the same names."""
+    names = (each.name for each in fields(cls) if hasattr(source, each.name))
+    return {name: getattr(source, name) for name in names}
+
+
 def loader_report(
     run: Run, process: ProcessRun, loader: LoaderRun, cpus: float | None
 ) -> LoaderReport:
     """One loader's part of the report, without advice. `cpus`: effective CPUs."""
-    lost = lost_time(loader)
+    lost, figures = lost_time(loader), stages(loader, process.device)
     found, basis = verdict(loader, lost)
-    samples = _total(loader, "samples")
-    wall_s = _wall_s(loader)
-    notes = list(loader.notes)
-    if loader.folded.records:
-        notes.append(
-            f"{loader.folded.records:,} older batches are kept as totals only: causes of waiting "
-            f"and the verdict rest on the newest {loader.batches.rows:,}"
-        )
-    starts = basis.epoch_start_share
-    if found != "too-short" and starts is not None and starts >= EPOCH_START_NOTED_FROM:
-        notes.append(
-            f"waiting for the first batch of each epoch after the first costs {starts * 100:.0f} % "
-            "of the time"
-        )
-    instances = loader.epochs["instance"]
-    if len(instances) and instances.max() > 0:
-        notes.append(f"the loader was built {int(instances.max()) + 1} times")
-    figures = stages(loader, process.device)
-    possible, limit = capacities(run, process, loader, figures, cpus)
+    known = loader.batches.measured("samples") or "samples" in loader.folded.columns
+    samples = int(total(loader, "samples")) if known else None
+    # From `iter()` to the last batch's end, pauses between epochs left out.
+    wall_s = (step_totals(loader) + iter_ns(loader, lost)) / 1e9 or None
+    ratio = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
+    possible, limit = capacities(loader, figures, cpus)
+    own: dict[str, Any] = {
+        **shared(LoaderReport, loader),
+        "config": dict(loader.config),
+        "batches": loader.count,
+        "samples": samples,
+        "epochs": _epochs(loader),
+        "folded_batches": loader.folded.records,
+        "wall_s": wall_s,
+        "batches_per_s": loader.count / wall_s if wall_s else None,
+        "samples_per_s": samples / wall_s if wall_s and samples is not None else None,
+        "bytes_per_batch": mean(loader.batches["bytes"]),
+        "notes": (*loader.notes, *_loader_notes(loader, basis.epoch_start_share, found)),
+        "tuning": None,
+    }
     return LoaderReport(
-        name=loader.name,
-        index=loader.index,
-        pid=loader.pid,
-        rank=loader.rank,
-        kind=loader.kind,
-        config=dict(loader.config),
-        batches=loader.count,
-        samples=samples,
-        epochs=_epochs(loader),
-        folded_batches=loader.folded.records,
-        wall_s=wall_s,
-        batches_per_s=loader.count / wall_s if wall_s else None,
-        samples_per_s=samples / wall_s if wall_s and samples is not None else None,
-        bytes_per_batch=mean(loader.batches["bytes"]),
         verdict=found,
         basis=basis,
         headroom=headroom(loader, lost) if found != "too-short" else None,
         stages=figures,
-        waiting=_waiting(run, process, loader, lost.first),
-        notes=tuple(notes),
+        waiting=waiting(loader, lost.first, ratio),
         capacities=possible,
         limit=limit,
         code=code_of(run, process, loader),
         transforms=transforms_of(loader, figures),
         storage=storage_of(run, process, loader, figures),
+        **own,
     )
 
 
-def _waiting(
-    run: Run, process: ProcessRun, loader: LoaderRun, first: npt.NDArray[np.bool_]
-) -> Waiting | None:
-    found = waiting(loader, first)
-    if found is None or found.fetch_idle_share is None:
-        return found
-    ratio = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
-    idle = waiting_share(found.fetch_idle_share, ratio)
-    if ratio is None or idle is None:
-        return found
-    return replace(found, fetch_core_wait_share=found.fetch_idle_share - idle)
+def _said(*sentences: tuple[object, str]) -> list[str]:
+    """The sentences that hold."""
+    return [sentence for holds, sentence in sentences if holds]
+
+
+def _loader_notes(loader: LoaderRun, starts: float | None, found: str) -> list[str]:
+    built = int(loader.epochs["instance"].max(initial=0)) + 1
+    noted = found != "too-short" and (starts or 0.0) >= EPOCH_START_NOTED_FROM
+    return _said(
+        (
+            loader.folded.records,
+            f"{loader.folded.records:,} older batches are kept as totals only: causes of waiting "
+            f"and the verdict rest on the newest {loader.batches.rows:,}",
+        ),
+        (
+            noted,
+            f"waiting for the first batch of each epoch after the first costs "
+            f"{(starts or 0.0) * 100:.0f} % of the time",
+        ),
+        (built > 1, f"the loader was built {built} times"),
+    )
 
 
 def _epochs(loader: LoaderRun) -> int:
     """Iterations begun; of a loader that repeats its sampler without end, passes over the data."""
     expected = batches_an_epoch(loader.config)
-    if (
-        "_RepeatSampler" in str(loader.config.get("sampler_wrappers"))
-        and expected is not None
-        and expected[1]
-    ):
+    endless = "_RepeatSampler" in str(loader.config.get("sampler_wrappers"))
+    if endless and expected is not None and expected[1]:
         return -(-loader.count // expected[1])
     return max(loader.epochs.rows, 1 if loader.count else 0)
 
 
-def _total(loader: LoaderRun, column: str) -> int | None:
-    values = loader.batches[column]
-    fold = loader.folded.columns.get(column)
-    known = values >= 0
-    if not known.any() and fold is None:
-        return None
-    return int(values.sum(where=known, dtype=np.float64)) + (
-        int(fold.total) if fold is not None else 0
-    )
-
-
-def _wall_s(loader: LoaderRun) -> float | None:
-    """Time spent inside epochs: from `iter()` to the last batch's end, pauses between epochs left
-    out."""
-    step_ns = step_totals(loader)
-    startup = loader.epochs
-    begun = np.where(
-        startup["t_first_ns"] >= startup["t_iter_ns"],
-        startup["t_first_ns"] - startup["t_iter_ns"],
-        0,
-    )
-    if loader.folded.records:
-        return step_ns * _NS or None
-    first = loader.batches["wait_ns"][first_of_epoch(loader.batches["epoch"])].clip(0)
-    extra = max(
-        0.0, float(begun.clip(0).sum(dtype=np.float64)) - float(first.sum(dtype=np.float64))
-    )
-    return (step_ns + extra) * _NS or None
-
-
 def _run_info(run: Run) -> RunInfo:
-    worlds = [p.world_size for p in run.processes if p.world_size]
+    known: dict[str, Any] = {
+        **shared(RunInfo, run),
+        # JSON has no place for other bytes.
+        "path": os.fsencode(run.path).decode(errors="replace"),
+        "state": run.outcome,
+        "processes": len(run.processes),
+    }
     return RunInfo(
-        id=run.id,
-        path=os.fsencode(run.path).decode(errors="replace"),  # JSON has no place for other bytes
-        state=run.outcome,
-        created_unix_ns=run.created_unix_ns,
-        wall_s=_run_wall_s(run),
-        argv=run.argv,
-        host=run.host,
-        platform=run.platform,
-        python=run.python,
-        torch=next((p.torch for p in run.processes if p.torch), None),
-        loaderscope=run.loaderscope,
-        processes=len(run.processes),
-        world_size=max(worlds) if worlds else None,
-        devices=tuple(dict.fromkeys(p.device for p in run.processes if p.device)),
+        wall_s=max(map(_wall_ns, run.processes), default=0) / 1e9 or None,
+        torch=next((each.torch for each in run.processes if each.torch), None),
+        world_size=max((each.world_size or 0 for each in run.processes), default=0) or None,
+        devices=tuple(dict.fromkeys(each.device for each in run.processes if each.device)),
+        **known,
     )
 
 
-def _run_wall_s(run: Run) -> float | None:
-    """The longest any process recorded; clocks of different hosts are never mixed."""
-    longest = 0
-    for process in run.processes:
-        begun = [
-            int(t) for loader in process.loaders for t in loader.epochs["t_iter_ns"][:1] if t >= 0
-        ]
-        last = []
-        for loader in process.loaders:
-            begun += [int(t) for t in loader.batches["t_ns"][:1]]
-            for column in ("t_first_ns", "t_end_ns"):
-                last += [int(t) for t in loader.epochs[column][-1:]]
-            rows = loader.batches
-            if rows.rows:
-                last.append(
-                    sum(max(0, int(rows[name][-1])) for name in ("t_ns", "wait_ns", "compute_ns"))
-                )
-        if begun and last:
-            longest = max(longest, max(last) - min(begun))
-    return longest * _NS if longest > 0 else None
+def _wall_ns(process: ProcessRun) -> int:
+    """How long a process recorded: clocks of different hosts are never mixed."""
+    moments: list[int] = []
+    for loader in process.loaders:
+        rows, epochs = loader.batches, loader.epochs
+        for times in (epochs["t_iter_ns"][:1], rows["t_ns"][:1]):
+            moments += times.tolist()
+        for name in ("t_first_ns", "t_end_ns"):
+            moments += epochs[name][-1:].tolist()
+        if rows.rows:
+            last = (int(rows[name][-1]) for name in ("t_ns", "wait_ns", "compute_ns"))
+            moments.append(sum(max(0, each) for each in last))
+    known = [each for each in moments if each >= 0]
+    return max(known, default=0) - min(known, default=0)
 
 
 def _overhead(run: Run) -> Overhead:
-    """Cost a batch = hooks (calibrated) + what batches looked at in detail cost on top, spread over
-    all batches."""
+    """Cost per batch = hooks (calibrated) + what batches looked at in detail cost on top, spread
+    over all batches."""
     cost_ns = step_ns = 0.0
     batches = 0
     for loader in run.loaders:
-        own = stage(loader.batches["own_ns"], loader.folded.columns.get("own_ns"), 0.0)
-        if not loader.count or (not own.count and loader.hook_ns is None):
-            continue
-        a_batch = (loader.hook_ns or 0.0) + (own.total_s or 0.0) / _NS / loader.count
-        cost_ns += a_batch * loader.count
-        step_ns += step_totals(loader)
-        batches += loader.count
+        own = total(loader, "own_ns")
+        if own or loader.hook_ns is not None:
+            batches += loader.count
+            cost_ns += (loader.hook_ns or 0.0) * loader.count + own
+            step_ns += step_totals(loader)
     costs = [sampler_cost(system) for system in run.systems]
-    shares = [share for share, _ in costs if share is not None]
-    sizes = [size for _, size in costs if size is not None]
+    share = max((share for share, _ in costs if share is not None), default=None)
     reasons = {}
     if not batches:
         reasons["per_batch_us"] = "no batch was timed for it"
-    if not shares:
+    if share is None:
         reasons["sampler_cpu_share"] = "the system sampler took fewer than two samples"
     return Overhead(
         per_batch_us=cost_ns / batches / 1e3 if batches else None,
         share_of_step=cost_ns / step_ns if step_ns > 0 else None,
-        sampler_cpu_share=max(shares) if shares else None,
-        sampler_rss_bytes=max(sizes) if sizes else None,
+        sampler_cpu_share=share,
+        sampler_rss_bytes=max((size for _, size in costs if size is not None), default=None),
         reasons=reasons,
     )
 
 
 def _notes(run: Run, system: SystemSummary, so_far: bool) -> tuple[str, ...]:
-    told = {f"{loader.name}: {note}" for loader in run.loaders for note in loader.notes}
-    notes = [note for note in run.notes if note not in told]  # the loaders tell theirs
-    if run.state == "crashed":
-        notes.append(
-            "the run ended without saying so (killed or crashed): everything recorded until then "
-            "is here"
-        )
-    elif run.state == "live" and so_far:
-        notes.append("the run is still going on: these are the figures so far")
-    stolen = system.cpu_stolen_mean_share
-    if stolen is not None and stolen >= STOLEN_NOTED_FROM:
-        notes.append(
-            f"the hypervisor ran others during {stolen * 100:.0f} % of this machine's CPU time: "
-            "what was measured is slower than the code, and predictions are less sure; record "
-            "again when the host is quiet"
-        )
+    of_loaders = {f"{loader.name}: {note}" for loader in run.loaders for note in loader.notes}
+    stolen = system.cpu_stolen_mean_share or 0.0
     versions = dict.fromkeys(process.torch for process in run.processes)
-    notes += [sentence for version in versions if (sentence := untried(version)) is not None]
-    if not run.loaders:
-        notes.append("no loader was recorded")
-    if len({system.host for system in run.systems}) > 1:
-        notes.append("several hosts were recorded: the system summary is that of the first")
-    return tuple(notes)
+    return (
+        *(note for note in run.notes if note not in of_loaders),
+        *_said(
+            (
+                run.state == "crashed",
+                "the run ended without saying so (killed or crashed): everything recorded until "
+                "then is here",
+            ),
+            (
+                run.state == "live" and so_far,
+                "the run is still going on: these are the figures so far",
+            ),
+            (
+                stolen >= STOLEN_NOTED_FROM,
+                f"the hypervisor ran others during {stolen * 100:.0f} % of this machine's CPU "
+                "time: what was measured is slower than the code, and predictions are less sure; "
+                "record again when the host is quiet",
+            ),
+        ),
+        *(sentence for version in versions if (sentence := untried(version)) is not None),
+        *_said(
+            (not run.loaders, "no loader was recorded"),
+            (
+                len({each.host for each in run.systems}) > 1,
+                "several hosts were recorded: the system summary is that of the first",
+            ),
+        ),
+    )

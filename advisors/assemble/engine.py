@@ -14,16 +14,17 @@ from ..schema.report_model import LoaderReport, Recommendation
 from .plan import Option, capped, headrooms, plan_of
 from .tried import trial_for, why_not
 
-# What of the loop's own time goes with loading counts from this part of what free loading would
-# leave on.
+# The part of the loop's own time that goes with loading counts from this part of what free loading
+# would leave on.
 RELEASED_FROM = 0.05
-# A gain whose lower end is below LEAST_GAIN, but is one, is recommended if it is likely this much.
+# A gain whose lower end is below LEAST_GAIN, but above 1, is recommended if it is likely this much.
 SURE_GAIN, LIKELY_GAIN = 1.005, 1.15
 NOT_PREDICTED = "what a change would gain cannot be predicted, so little is advised"
 MORE_THAN_FREE = (
     "That can be more than the headroom: a part of the loop's own time goes too, which gives "
     "workers' batches back or finds caches that long loading has emptied."
 )
+UNSURE = "The gain is not certain enough to recommend it: it may be nothing."
 
 
 def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
@@ -36,11 +37,8 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
     rejected: list[Recommendation] = []
     unmeasured: dict[str, str] = {}
     notes = list(case.report.notes)
-    if (
-        case.whatif_reason is not None
-        and case.loader.kind == "dataloader"
-        and case.report.verdict != "too-short"
-    ):
+    long_enough = case.report.verdict != "too-short"
+    if case.whatif_reason is not None and case.meets("DataLoader") and long_enough:
         notes.append(f"{NOT_PREDICTED}: {case.whatif_reason}")
     for rule in all_rules() if rules is None else rules:
         try:
@@ -53,74 +51,64 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
         for outcome in outcomes:
             if isinstance(outcome, Unmeasured):
                 unmeasured[rule.name] = outcome.reason
-            else:
-                recommended: list[Recommendation] = []
-                found = outcome.recommendation(rule.name, rule.kind, rule.effort)
-                place(found, outcome, case, recommended, rejected)
-                options += [
-                    Option(each, outcome.asked, _beside(case, outcome)) for each in recommended
-                ]
+                continue
+            found = judged(outcome.recommendation(rule.name, rule.kind, rule.effort), outcome, case)
+            if found is not None and found[1]:
+                options.append(Option(found[0], outcome.asked, _besides(case, outcome)))
+            elif found is not None:
+                rejected.append(found[0])
     ordered, plan = plan_of(case, options)
-    rejected.sort(key=lambda item: item.predicted.mid)
     return replace(
         case.report,
         recommendations=ordered,
-        rejected=tuple(rejected),
+        rejected=tuple(sorted(rejected, key=lambda item: item.predicted.mid)),
         unmeasured=unmeasured,
         notes=tuple(notes),
         plan=plan,
     )
 
 
-def place(
-    found: Recommendation,
-    advice: Advice,
-    case: Case,
-    recommended: list[Recommendation],
-    rejected: list[Recommendation],
-) -> None:
-    """Recommended, rejected, or neither: advice about speed needs a verdict, a gain (predicted, or
-    proven by a trial), and never promises more than free loading would give, or free loading and
-    copying."""
+def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommendation, bool] | None:
+    """What the advice may say, and whether it is recommended or else rejected; None: neither.
+
+    Advice about speed needs a verdict and a gain (predicted, or proven by a trial). It never
+    promises more than free loading would give, or free loading and copying.
+    """
     if not advice.rejected:
         found = replace(found, change=replace(found.change, code=told_by_hand(found.change.code)))
     if found.kind != "speed":
-        (rejected if advice.rejected else recommended).append(found)
-        return
+        return found, not advice.rejected
     if case.report.verdict == "too-short":
-        return
+        return None
+    predicted, why, headroom = found.predicted, found.why, case.report.headroom
     if case.whatif is not None:
-        found = replace(found, predicted=case.whatif.stretched(found.predicted, found.rule))
-    found = replace(
-        found, predicted=capped(found.predicted, headrooms(case.report, _beside(case, advice)))
-    )
-    headroom = case.report.headroom
-    if headroom is not None and found.predicted.high > headroom and not advice.beside_loading:
-        found = replace(found, why=f"{found.why} {MORE_THAN_FREE}")
+        predicted = case.whatif.stretched(predicted, found.rule)
+    predicted = capped(predicted, headrooms(case.report, _besides(case, advice)))
+    if headroom is not None and predicted.high > headroom and not advice.beside_loading:
+        why = f"{why} {MORE_THAN_FREE}"
+    found = replace(found, predicted=predicted, why=why)
     trial, against = trial_for(found, case.loader.tuning), why_not(found, case.loader.tuning)
     if advice.rejected:
-        rejected.append(found)
-    elif against is not None:
-        rejected.append(replace(found, why=f"{against} {found.why}"))
-    elif trial is not None and trial.outcome == "proven":
-        recommended.append(found)
-    elif case.report.verdict == "compute-bound" and not advice.beside_loading:
-        return  # the verdict says it all: loading is not what limits training
-    elif found.predicted.low > (LEAST_GAIN if found.predicted.mid < LIKELY_GAIN else SURE_GAIN):
-        recommended.append(found)
-    elif found.predicted.mid > LEAST_GAIN:
-        why = "The gain is not certain enough to recommend it: it may be nothing. " + found.why
-        rejected.append(replace(found, why=why))
+        return found, False
+    if against is not None:
+        return replace(found, why=f"{against} {why}"), False
+    if trial is not None and trial.outcome == "proven":
+        return found, True
+    if case.compute_bound and not advice.beside_loading:
+        return None  # the verdict says it all: loading is not what limits training
+    if predicted.low > (LEAST_GAIN if predicted.mid < LIKELY_GAIN else SURE_GAIN):
+        return found, True
+    return (replace(found, why=f"{UNSURE} {why}"), False) if predicted.mid > LEAST_GAIN else None
 
 
-def _beside(case: Case, advice: Advice) -> float:
-    """The share of a step that the advice is about, beside loading: what the loop computes only
-    because batches come from workers, where these go, or because long loading comes before it, is a
-    part of it."""
+def _besides(case: Case, advice: Advice) -> float:
+    """The share of a step that the advice is about besides loading. It includes what the loop
+    computes only because batches come from workers, if these go, or because long loading comes
+    before it."""
     if case.whatif is None:
         return advice.beside_loading
     without_workers = (advice.asked or {}).get("num_workers") == 0
-    passing = case.whatif.cold_share + (case.whatif.released_share if without_workers else 0.0)
+    passing = case.whatif.cold_share + without_workers * case.whatif.released_share
     # Of a loop that hardly computes, a small share of a step is most of what free loading would
     # leave.
     left = 1 / case.report.headroom if case.report.headroom else 1.0

@@ -1,10 +1,10 @@
-"""A job of several ranks as one report: a section a loader, of the rank that says most, with what
-all ranks show."""
+"""A job of several ranks as one report: one section per loader, of one rank, with what all ranks
+show."""
 
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,17 +29,16 @@ _METHODS = ("__call__", "forward")  # what a transform's stack shows of it
 
 @dataclass(frozen=True)
 class Group:
-    """One loader of a job, in each rank once. `ranks` is None for a loader of no rank, or of one
-    alone."""
+    """One loader of a job, once per rank. `ranks` is None for a loader of one rank or none."""
 
     members: tuple[Member, ...]
     ranks: Ranks | None
 
     @property
     def foremost(self) -> tuple[Member, ...]:
-        """The rank its section is of, then the others that are looked at: the one that waits least
-        for its data, and the first. The slowest rank is what a job loses; without one, ranks are
-        alike and the first will do."""
+        """The rank of its section, then the others that matter: the one that waits least for its
+        data, and the first. The slowest rank costs the job most; without one, ranks are alike and
+        the first will do."""
         if self.ranks is None:
             return self.members
         slowest, wait = self.ranks.slowest, self.ranks.spread.get("wait")
@@ -50,8 +49,8 @@ class Group:
 
 
 def open_job(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
-    """As `open_run`, for a report: of a job of many ranks, only those are read whole that it speaks
-    of."""
+    """As `open_run`, for a report: of a job of many ranks, only those that the report needs are
+    read whole."""
     return read_run(find_run(name, runs), Liveness(), choose=_spoken_of)
 
 
@@ -60,37 +59,37 @@ def _spoken_of(processes: Iterable[ProcessRun]) -> set[Path]:
 
 
 def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
-    """The loaders of a run in the order of their first use, those that are one in several ranks
-    together."""
-    found: dict[tuple[object, ...], list[Member]] = defaultdict(list)
+    """The loaders of a run in the order of their first use, the same loader of several ranks as one
+    group."""
+    found: dict[tuple[object, ...], list[Member]] = {}
     for process in processes:
-        seen: dict[tuple[Scalar, ...], int] = defaultdict(int)
+        seen: Counter[tuple[Scalar, ...]] = Counter()
         for loader in summaries_of(process):
-            number = seen[loader.identity]
+            key: tuple[object, ...] = (
+                process.world_size,
+                loader.identity,
+                seen[loader.identity],
+            )
             seen[loader.identity] += 1
-            key: tuple[object, ...] = (process.world_size, loader.identity, number)
-            if process.rank is None:
+            # No rank, or a rank that was started anew, or a child of it: a group of its own.
+            ranks = [other.rank for other, _ in found.get(key, ())]
+            if process.rank is None or process.rank in ranks:
                 key = (process.path.name, *key)
-            elif any(other.rank == process.rank for other, _ in found[key]):
-                key = (process.path.name, *key)  # a rank that was started anew, or a child of it
-            found[key].append((process, loader))
+            found.setdefault(key, []).append((process, loader))
     groups = []
     for members in found.values():
-        if not members:
-            continue
         members.sort(key=lambda member: member[0].rank or 0)
         groups.append(Group(tuple(members), ranks_of(members) if len(members) > 1 else None))
     return groups
 
 
 def summaries_of(process: ProcessRun) -> tuple[LoaderSummary, ...]:
-    """Of every loader of this process: those it left, or else made now."""
+    """Of every loader of this process: those it wrote when it ended, or else made now."""
     return process.summaries or tuple(summary_of(loader) for loader in process.loaders)
 
 
 def with_ranks(section: LoaderReport, loader: LoaderRun, ranks: Ranks) -> LoaderReport:
-    """The section of one rank with what all show; the slowest named with the code that its cause
-    lies in."""
+    """The section of one rank with what all show, and for the slowest the code behind its cause."""
     slowest = ranks.slowest
     if slowest is not None and slowest.rank == section.rank and slowest.cause is not None:
         ranks = replace(ranks, slowest=_with_code(slowest, slowest.cause, section, loader))
@@ -98,33 +97,32 @@ def with_ranks(section: LoaderReport, loader: LoaderRun, ranks: Ranks) -> Loader
 
 
 def with_advice_of_others(section: LoaderReport, others: Sequence[LoaderReport]) -> LoaderReport:
-    """What is wrong or dangerous in another rank is told too, once; how to be faster is said for
-    the slowest."""
-    told = {each.rule for each in section.recommendations}
-    more: list[Recommendation] = []
+    """What is wrong or dangerous in another rank is reported too, once. Advice about speed is for
+    the slowest rank only."""
+    more: dict[str, Recommendation] = {}
+    own = {each.rule for each in section.recommendations}
     for other in others:
         for each in other.recommendations:
-            if each.kind != "speed" and each.rule not in told:
-                told.add(each.rule)
-                more.append(replace(each, why=f"In rank {other.rank}: {each.why}"))
-    return with_more(section, more)
+            if each.kind != "speed" and each.rule not in own:
+                why = f"In rank {other.rank}: {each.why}"
+                more.setdefault(each.rule, replace(each, why=why))
+    return with_more(section, list(more.values()))
 
 
 def _with_code(
     slowest: SlowestRank, cause: str, section: LoaderReport, loader: LoaderRun
 ) -> SlowestRank:
-    spot = (
-        _innermost(section.code.stages[cause].lines)
-        if section.code and cause in section.code.stages
-        else None
-    )
-    transform = next((each.name for each in section.transforms if (each.share or 0) >= MOST), None)
+    stage = section.code.stages.get(cause) if section.code is not None else None
+    spot = _innermost(stage.lines) if stage is not None else None
+    transform = None
+    if cause == "fetch":
+        timed = (each.name for each in section.transforms if (each.share or 0) >= MOST)
+        transform = next(timed, None)
     if spot is None:
-        return replace(slowest, function=transform if cause == "fetch" else None)
-    if spot.function in _METHODS and transform is not None and cause == "fetch":
+        return replace(slowest, function=transform)
+    name = next(_qualified(spot, loader.inspection.parts), spot.function)
+    if spot.function in _METHODS and transform is not None:
         name = f"{transform}.{spot.function}"
-    else:
-        name = next(_qualified(spot, loader.inspection.parts), spot.function)
     return replace(slowest, function=name, file=spot.file, line=spot.line)
 
 
@@ -137,13 +135,9 @@ def _innermost(lines: Iterable[HotSpot]) -> HotSpot | None:
 
 
 def _qualified(spot: HotSpot, parts: Iterable[Part]) -> Iterator[str]:
-    """With the class, where the line is known to be one of its source."""
+    """With the class, if the line is known to be one of its source."""
     for part in parts:
         source = part.getitem or part.getitems or part.iter or part.call
-        if (
-            part.file == spot.file
-            and part.line
-            and spot.line
-            and 0 <= spot.line - part.line < len(source)
-        ):
+        after = (spot.line or 0) - (part.line or 0)
+        if part.file == spot.file and part.line and spot.line and 0 <= after < len(source):
             yield f"{part.name}.{spot.function}"

@@ -1,4 +1,4 @@
-"""Makes the case of one loader: all that the rules may look at."""
+"""Makes the case of one loader: everything the rules may look at."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def case_of(
         whatif = WhatIf(workload_of(run, process, loader))
     except TooLittle as error:
         reason = str(error)
+    # The same number in the other ranks' processes, over the same kind of data set.
+    peers = (
+        (other, each)
+        for other in run.processes
+        for each in other.loaders
+        if None not in (loader.rank, other.rank) and other.rank != process.rank
+        if each.index == loader.index and each.config.get("dataset") == loader.config.get("dataset")
+    )
     return Case(
         run=run,
         process=process,
@@ -38,20 +46,6 @@ def case_of(
         write=loader_code,
         whatif=whatif,
         whatif_reason=reason,
-        peers=tuple(_peers(run, process, loader)),
+        peers=tuple(peers),
         probe=probe,
     )
-
-
-def _peers(run: Run, process: ProcessRun, loader: LoaderRun) -> list[tuple[ProcessRun, LoaderRun]]:
-    """The same loader in the other ranks: the same number in its process, over the same kind of
-    data set."""
-    if loader.rank is None:
-        return []
-    return [
-        (other, each)
-        for other in run.processes
-        if other.rank is not None and other.rank != process.rank
-        for each in other.loaders
-        if each.index == loader.index and each.config.get("dataset") == loader.config.get("dataset")
-    ]

@@ -1,12 +1,12 @@
-"""From a list of advice to a plan: what to do first, what steps come to together, what is left out,
-where to stop."""
+"""From a list of advice to a plan: what to do first, what the steps gain together, what is left
+out, where to stop."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from ..case.advice import SAME
 from ..case.case import Case
@@ -20,7 +20,6 @@ from ..schema.report_model import (
     PlanStep,
     Range,
     Recommendation,
-    Scalar,
 )
 from ..whatif.accuracy import less_sure
 from ..whatif.together import Excluded, together
@@ -28,7 +27,7 @@ from ..whatif.together import Excluded, together
 # A smaller effort is preferred to a greater one where it gains at least this part of what that does
 # (of its logarithm).
 NEARLY = 0.8
-# One that is needed beside the greater comes first if it gains this part of it: nobody tunes what
+# One that is needed besides the greater comes first if it gains this part of it: nobody tunes what
 # is to be replaced.
 HALF = 0.5
 # A loop that computes for this part of its time is left alone: at most a quarter is still to be
@@ -37,13 +36,12 @@ COMPUTES = 0.8
 # More than this of the time is said to be all of it.
 NEARLY_ALL = 0.975
 
-EFFORTS: tuple[Effort, ...] = ("one argument", "a few lines", "a conversion")
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
 @dataclass(frozen=True)
 class Option:
-    """A recommendation with what the model was asked for it: None where it was predicted in another
-    way."""
+    """A recommendation, and what the model was asked for it: None if it was predicted otherwise."""
 
     advice: Recommendation
     changes: Mapping[str, Any] | None
@@ -66,10 +64,9 @@ def plan_of(
         return (), None
     due = [each for each in options if each.advice.kind != "speed"]
     maker = _Maker(case, [each for each in options if each.advice.kind == "speed"], len(due))
-    maker.make()
     steps = [PlanStep(n, SAME, None) for n in range(len(due))]
-    for n, (_, reached) in enumerate(maker.taken, len(due)):
-        steps.append(PlanStep(n, reached, maker.computing(n - len(due) + 1)))
+    for taken, (_, reached) in enumerate(maker.taken, 1):
+        steps.append(PlanStep(len(steps), reached, maker.computing(taken)))
     ordered = [*due, *(each for each, _ in maker.taken), *(each for each, _ in maker.left)]
     left = tuple(replace(why, advice=n) for n, (_, why) in enumerate(maker.left, len(steps)))
     return tuple(each.advice for each in ordered), Plan(tuple(steps), left, maker.stop())
@@ -80,21 +77,21 @@ def with_more(report: LoaderReport, more: Sequence[Recommendation]) -> LoaderRep
     if not more:
         return report
     old, by = report.plan or Plan((), (), None), len(more)
-    steps = [PlanStep(n, SAME, None) for n in range(by)] + [
-        replace(s, advice=s.advice + by) for s in old.steps
-    ]
-    left = tuple(
-        replace(each, advice=each.advice + by, step=each.step + by) for each in old.left_out
+    plan = replace(
+        old,
+        steps=(
+            *(PlanStep(n, SAME, None) for n in range(by)),
+            *(replace(each, advice=each.advice + by) for each in old.steps),
+        ),
+        left_out=tuple(
+            replace(each, advice=each.advice + by, step=each.step + by) for each in old.left_out
+        ),
     )
-    return replace(
-        report,
-        recommendations=(*more, *report.recommendations),
-        plan=replace(old, steps=tuple(steps), left_out=left),
-    )
+    return replace(report, recommendations=(*more, *report.recommendations), plan=plan)
 
 
 class _Maker:
-    """The steps about speed taken so far, each with what is reached by then, and what is left
+    """Makes the plan: steps about speed, each with the gain reached by then, and what is left
     out."""
 
     def __init__(self, case: Case, options: Sequence[Option], before: int) -> None:
@@ -104,81 +101,71 @@ class _Maker:
         self._known: dict[tuple[int, ...], Range] = {}
         self.taken: list[tuple[Option, Range]] = []
         self.left: list[tuple[Option, LeftOut]] = []
-
-    @property
-    def _done(self) -> list[Option]:
-        return [each for each, _ in self.taken]
-
-    @property
-    def _reached(self) -> float:
-        return self.taken[-1][1].mid if self.taken else 1.0
-
-    def make(self) -> None:
-        while self._open:
+        while True:
             self._leave_out()
             if not self._open:
                 return
             chosen = self._choice()
             self._open.remove(chosen)
-            self.taken.append((chosen, self._predicted([*self._done, chosen])))
+            self.taken.append((chosen, self._with(chosen)))
+
+    @property
+    def _reached(self) -> float:
+        return self.taken[-1][1].mid if self.taken else 1.0
 
     def _leave_out(self) -> None:
         """What the steps made so far exclude, or what is not worth making after them."""
-        kept = []
-        share = self.computing(len(self.taken))
-        last = self._before + len(self.taken) - 1
+        if not self.taken:
+            return
+        still_open = []
+        share, last = self.computing(len(self.taken)), self._before + len(self.taken) - 1
         for each in self._open:
-            rival = self._rival(each)
-            if rival is not None:
-                self.left.append((each, rival))
-            elif (
-                self.taken and self._predicted([*self._done, each]).mid < LEAST_GAIN * self._reached
-            ):
-                self.left.append((each, LeftOut(0, last, False, "it brings nothing more")))
-            elif self.taken and share is not None and share >= COMPUTES and each.effort:
-                self.left.append(
-                    (each, LeftOut(0, last, False, f"the loop then {_computes(share)}"))
-                )
+            rivals = (
+                LeftOut(0, place, True, why)
+                for place, (step, _) in enumerate(self.taken, self._before)
+                if (why := excludes(step, each)) is not None
+            )
+            left_out = next(rivals, None)
+            if left_out is None and self._with(each).mid < LEAST_GAIN * self._reached:
+                left_out = LeftOut(0, last, False, "it brings nothing more")
+            if left_out is None and share is not None and share >= COMPUTES and each.effort:
+                left_out = LeftOut(0, last, False, f"the loop then {_computes(share)}")
+            if left_out is None:
+                still_open.append(each)
             else:
-                kept.append(each)
-        self._open = kept
-
-    def _rival(self, option: Option) -> LeftOut | None:
-        """Which step excludes this one."""
-        for place, each in enumerate(self._done, self._before):
-            why = excludes(each, option)
-            if why is not None:
-                return LeftOut(0, place, True, why)
-        return None
+                self.left.append((each, left_out))
+        self._open = still_open
 
     def _choice(self) -> Option:
         """The next step: what gains most, or what takes less effort and is needed anyway, or gains
         nearly as much."""
-        best = max(self._open, key=lambda each: self._predicted([*self._done, each]).mid)
-        most = self._gain([best])
-        for each in sorted(self._open, key=lambda each: (each.effort, -self._gain([each]))):
+        best = max(self._open, key=lambda each: self._with(each).mid)
+        most = self._gain(best)
+        for each in sorted(self._open, key=lambda each: (each.effort, -self._gain(each))):
             if each.effort >= best.effort:
                 break
-            own = self._gain([each])
+            own = self._gain(each)
             if own >= NEARLY * most or (
                 own >= HALF * most
                 and excludes(each, best) is None
-                and self._gain([best, each]) >= most + math.log(LEAST_GAIN)
+                and self._gain(best, each) >= most + math.log(LEAST_GAIN)
             ):
                 return each
         return best
 
-    def _gain(self, more: list[Option]) -> float:
+    def _gain(self, *more: Option) -> float:
         """The logarithm of what these add to the steps made so far."""
-        return math.log(max(1e-9, self._predicted([*self._done, *more]).mid / self._reached))
+        return math.log(max(1e-9, self._with(*more).mid / self._reached))
 
-    def _predicted(self, options: list[Option]) -> Range:
+    def _with(self, *more: Option) -> Range:
+        """What the steps made so far and these come to together."""
+        options = [*(each for each, _ in self.taken), *more]
         key = tuple(sorted(map(id, options)))
         if key not in self._known:
-            self._known[key] = self._made(options)
+            self._known[key] = self._predicted(options)
         return self._known[key]
 
-    def _made(self, options: list[Option]) -> Range:
+    def _predicted(self, options: list[Option]) -> Range:
         if len(options) == 1:
             return options[0].advice.predicted
         asked: dict[str, Any] = {}
@@ -193,18 +180,13 @@ class _Maker:
 
     def _tops(self, options: Sequence[Option]) -> Tops | None:
         # What goes with loading goes once, whatever makes that shorter.
-        whatif = self._case.whatif
-        again = (
-            whatif.cold_share * max(0, sum(each.beside_loading > 0 for each in options) - 1)
-            if whatif
-            else 0.0
-        )
-        return headrooms(self._case.report, sum(each.beside_loading for each in options) - again)
+        besides = [each.beside_loading for each in options if each.beside_loading > 0]
+        cold = self._case.whatif.cold_share if self._case.whatif else 0.0
+        return headrooms(self._case.report, sum(besides) - cold * max(0, len(besides) - 1))
 
     def computing(self, steps: int) -> float | None:
-        """The part of the time the loop computes after so many steps; None where that is not
-        known."""
-        tops = self._tops(self._done[:steps])
+        """The part of the time the loop computes after so many steps; None if that is not known."""
+        tops = self._tops([each for each, _ in self.taken[:steps]])
         reached = self.taken[steps - 1][1].mid if steps else 1.0
         return min(1.0, reached / tops[1]) if tops is not None else None
 
@@ -218,17 +200,14 @@ class _Maker:
 
 
 def _computes(share: float) -> str:
-    return (
-        "computes nearly all of the time"
-        if share >= NEARLY_ALL
-        else f"computes {percent(share)} of the time"
-    )
+    part = "nearly all" if share >= NEARLY_ALL else percent(share)
+    return f"computes {part} of the time"
 
 
 def excludes(one: Option, other: Option) -> str | None:
-    """Why both cannot be made, in words; None where they can."""
+    """Why both cannot be made, in words; None if they can."""
     for name, value in other.advice.change.params.items():
-        if name in one.advice.change.params and one.advice.change.params[name] != value:
+        if one.advice.change.params.get(name, value) != value:
             return f"both set {name}"
     if one.advice.effort == other.advice.effort == "a conversion":
         return "both store the data anew"
@@ -240,28 +219,22 @@ def excludes(one: Option, other: Option) -> str | None:
 
 
 def _asked(option: Option) -> dict[str, Any]:
-    params: Mapping[str, Scalar] = option.advice.change.params
-    workers = (
-        {"num_workers": params["num_workers"]} if isinstance(params.get("num_workers"), int) else {}
-    )
-    return {**workers, **(option.changes or {})}
+    workers = option.advice.change.params.get("num_workers")
+    set_workers = {"num_workers": workers} if isinstance(workers, int) else {}
+    return {**set_workers, **(option.changes or {})}
 
 
 Tops = tuple[float, float]
 
 
-def headrooms(report: LoaderReport, beside: float) -> Tops | None:
-    """The factor if loading were free, and with it `beside`, a share of a step: the least it is
+def headrooms(report: LoaderReport, besides: float) -> Tops | None:
+    """The factor if loading were free, and with it `besides`, a share of a step: the least it is
     within the interval of what was lost, and as measured. None: not known."""
     if report.headroom is None:
         return None
-    left, basis = 1 / report.headroom - beside, report.basis
-    unsure = (
-        (basis.stall_share or 0.0) - (basis.stall_share_low or 0.0)
-        if basis.stall_share is not None
-        else 0.0
-    )
-    return max(1.0, 1 / max(1e-3, left + max(0.0, unsure))), max(1.0, 1 / max(1e-3, left))
+    left, basis = 1 / report.headroom - besides, report.basis
+    unsure = max(0.0, (basis.stall_share or 0.0) - (basis.stall_share_low or 0.0))
+    return max(1.0, 1 / max(1e-3, left + unsure)), max(1.0, 1 / max(1e-3, left))
 
 
 def capped(predicted: Range, tops: Tops | None) -> Range:

@@ -1,9 +1,8 @@
-"""Tries the batched form of a loader that is at hand: does it give the same batches, and how much
-faster?
+"""Tries the batched form of a live loader: does it give the same batches, and how much faster?
 
 The data set's own code runs, as the loader would run it, and so does the code that advice gives for
 it, written from the live class: never what a run directory holds. Nothing is written anywhere, the
-random state is what it was, and nothing raises.
+random state does not change, and nothing raises.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from ...profiler.store.inspection import read_inspection
-from ..case.probe_result import GETITEMS, NOW, SAMPLER, SLICES, ProbeResult
+from ..case.probe_result import GETITEMS, NOW, SAMPLER, ProbeResult
 from ..code.batched.batch_access import Access, batch_access
 from ..code.batched.batch_values import NotArrays
 
@@ -26,8 +25,7 @@ CHECKED_BATCHES = 6
 ROUNDS = (5, 400)
 # Warm-up rounds that do not count: first touches of memory, torch's own caches.
 WARM_UP = 2
-# A slow data set may take this much longer than asked for to get as far as its first counted
-# rounds.
+# A slow data set may take this much longer than asked for to reach its first counted rounds.
 GRACE_S = 3.0
 
 
@@ -39,36 +37,35 @@ def probe_loader(loader: Any, seconds: float = 2.0) -> ProbeResult:
     """
     try:
         with _same_random_state():
-            return _probe(loader, seconds)
+            trial = _trial(loader, seconds)
+            return ProbeResult(None, trial) if isinstance(trial, str) else trial.run()
     except NotArrays as error:
         return ProbeResult(None, f"there is no batched form of this data set: {error}")
     except Exception as error:
         return ProbeResult(None, f"trying it failed: {type(error).__name__}: {error}")
 
 
-def _probe(loader: Any, seconds: float) -> ProbeResult:
+def _trial(loader: Any, seconds: float) -> _Trial | str:
+    """The trial of this loader, or why there can be none."""
     from torch.utils.data import DataLoader, IterableDataset, default_collate
 
     from ...profiler.record.inspect.inspect_loader import inspect_loader
     from ...profiler.record.inspect.samplers import own_of, sampling_of
 
     if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset):
-        return ProbeResult(None, "only a DataLoader over a map-style data set can be probed")
+        return "only a DataLoader over a map-style data set can be probed"
     if loader.batch_sampler is None:
-        return ProbeResult(None, "the data set is already asked for whole batches")
+        return "the data set is already asked for whole batches"
     if loader.collate_fn is not default_collate:
-        return ProbeResult(
-            None, "the loader has a collate function of its own: its batches cannot be predicted"
-        )
+        return "the loader has a collate function of its own: its batches cannot be predicted"
     part = read_inspection({"inspection": inspect_loader(loader)}).dataset
     if part is None:
-        return ProbeResult(None, "the data set could not be looked at")
+        return "the data set could not be looked at"
     dataset: Any = loader.dataset
-    told = sampling_of(own_of(loader)).batch_size
-    size = min(told if told is not None and told > 0 else 1, len(dataset))
+    size = min(max(1, sampling_of(own_of(loader)).batch_size or 1), len(dataset))
     if not size:
-        return ProbeResult(None, "the data set is empty")
-    return _Trial(dataset, batch_access(part), size, time.monotonic() + seconds).run()
+        return "the data set is empty"
+    return _Trial(dataset, batch_access(part), size, time.monotonic() + seconds)
 
 
 class _Trial:
@@ -79,82 +76,60 @@ class _Trial:
 
         self.dataset, self.size, self.deadline = dataset, size, deadline
         self.batches = access.batches(dataset)
-        self.length = len(dataset)
         self.generator = torch.Generator().manual_seed(0)
         self.checked = 0
 
     def run(self) -> ProbeResult:
-        result = self.compare()
-        if result is not None:
-            return result
-        times = self.measure()
-        forms = {name: median(each) / 1e3 for name, each in times.items()}
-        return ProbeResult(True, None, self.size, self.checked, len(times[NOW]), forms)
+        equal, why = self.compare()
+        forms = {name: median(each) / 1e3 for name, each in self.measure().items()} if equal else {}
+        return ProbeResult(equal, why, self.checked, forms)
 
     def rows(self) -> Any:
         """Indices of a random batch."""
         import torch
 
-        return torch.randint(self.length, (self.size,), generator=self.generator)
+        return torch.randint(len(self.dataset), (self.size,), generator=self.generator)
 
-    def one_by_one(self, indices: list[int]) -> Any:
-        return fetched(self.dataset, indices)
-
-    def at_once(self, rows: Any) -> Any:
-        return self.batches[rows]
-
-    def compare(self) -> ProbeResult | None:
-        """What is wrong with the batched form; None where every value was the same."""
+    def compare(self) -> tuple[bool | None, str | None]:
+        """Whether the batched form gives the same values (None: it cannot be compared), and why."""
         while self.checked < CHECKED_BATCHES and (
             not self.checked or time.monotonic() < self.deadline
         ):
             rows = self.rows()
-            expected = self.one_by_one(rows.tolist())
-            if not same_batch(expected, self.at_once(rows)):
-                if same_batch(expected, self.one_by_one(rows.tolist())):
-                    return ProbeResult(
-                        False, "the batched form gave other values", self.size, self.checked
-                    )
-                why = (
+            expected = fetched(self.dataset, rows.tolist())
+            if not same_batch(expected, self.batches[rows]):
+                if same_batch(expected, fetched(self.dataset, rows.tolist())):
+                    return False, "the batched form gave other values"
+                return None, (
                     "the data set gives other values each time it is asked: the forms cannot be "
                     "compared"
                 )
-                return ProbeResult(None, why, self.size, self.checked)
             self.checked += 1
-        return None
+        return True, None
 
     def measure(self) -> dict[str, list[int]]:
-        """Times of each form in ns, one a round; the forms take turns, so that all see the same
+        """Times of each form in ns, one per round; the forms take turns, so that all see the same
         machine."""
         import torch
-        from torch.utils.data import TensorDataset
 
         forms: dict[str, Callable[[Any, list[int]], Any]] = {
-            NOW: lambda rows, indices: self.one_by_one(indices),
-            GETITEMS: lambda rows, indices: self.at_once(torch.as_tensor(indices)),
-            SAMPLER: lambda rows, indices: self.at_once(rows),
+            NOW: lambda rows, indices: fetched(self.dataset, indices),
+            GETITEMS: lambda rows, indices: self.batches[torch.as_tensor(indices)],
+            SAMPLER: lambda rows, indices: self.batches[rows],
         }
-        if type(self.dataset) is TensorDataset:  # it takes any index, a slice too
-            forms[SLICES] = lambda rows, indices: self.dataset[self.part(indices[0])]
         times: dict[str, list[int]] = {name: [] for name in forms}
         for number in range(ROUNDS[1]):
-            if number >= ROUNDS[0] and time.monotonic() > self.deadline:
+            late_s = time.monotonic() - self.deadline
+            if late_s > (0.0 if number >= ROUNDS[0] else GRACE_S) and number > WARM_UP:
                 break
             rows = self.rows()
             indices = rows.tolist()
             for name, form in forms.items():
                 begun = time.perf_counter_ns()
                 form(rows, indices)
-                spent = time.perf_counter_ns() - begun
                 if number >= WARM_UP:
-                    times[name].append(spent)
-            if number >= WARM_UP and time.monotonic() > self.deadline + GRACE_S:
-                break
+                    times[name].append(time.perf_counter_ns() - begun)
         return times
-
-    def part(self, begin: int) -> slice:
-        begin = min(begin, self.length - self.size)
-        return slice(begin, begin + self.size)
 
 
 def fetched(dataset: Any, indices: list[int]) -> Any:
@@ -175,8 +150,7 @@ def same_batch(a: Any, b: Any) -> bool:
     if isinstance(a, torch.Tensor):
         if a.dtype != b.dtype or a.shape != b.shape or a.device != b.device:
             return False
-        same = (a == b) | (a != a) & (b != b)  # NaN differs from itself
-        return bool(same.all())
+        return bool(((a == b) | (a != a) & (b != b)).all())  # NaN differs from itself
     if isinstance(a, Mapping):
         return list(a) == list(b) and all(same_batch(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple):
@@ -187,19 +161,17 @@ def same_batch(a: Any, b: Any) -> bool:
 @contextmanager
 def _same_random_state() -> Iterator[None]:
     """Random states after the block are those before it: Python's, NumPy's, torch's, and CUDA's
-    where it is in use."""
+    if it is in use."""
     import torch
 
     numpy = sys.modules.get("numpy")
-    python_state, torch_state = random.getstate(), torch.get_rng_state()
+    python_state = random.getstate()
     numpy_state = numpy.random.get_state() if numpy is not None else None
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
-    try:
-        yield
-    finally:
-        random.setstate(python_state)
-        torch.set_rng_state(torch_state)
-        if numpy is not None and numpy_state is not None:
-            numpy.random.set_state(numpy_state)
-        if cuda is not None:
-            torch.cuda.set_rng_state_all(cuda)
+    devices = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
+    with torch.random.fork_rng(devices):
+        try:
+            yield
+        finally:
+            random.setstate(python_state)
+            if numpy is not None:
+                numpy.random.set_state(numpy_state)

@@ -1,5 +1,5 @@
 """`package.module:make_loader`: a DataLoader made by the user's own function, for commands that
-need one at hand."""
+need a live one."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def load_target(target: str) -> Any:
     """The DataLoader that `module:name` stands for: the object itself, or what the function of that
     name returns.
 
-    The current folder is searched too, as `python -m` does. Raises UsageError where there is none,
-    and where importing or calling it fails: with the error's own words and the user's line.
+    The current folder is searched too, as `python -m` does. Raises UsageError if there is none,
+    and if importing or calling it fails: with the error's own words and the user's line.
     """
     module_name, colon, name = target.partition(":")
     if not colon or not module_name or not name:
@@ -32,16 +32,14 @@ def load_target(target: str) -> Any:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module_name + ".").startswith(error.name + "."):
-            raise UsageError(f"importing {module_name} failed: {error}") from error
-        raise UsageError(
-            f"there is no module {module_name} here: start in its folder, {_EXAMPLE}"
-        ) from error
+        found: Any = importlib.import_module(module_name)
     except Exception as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and f"{module_name}.".startswith(f"{missing}."):
+            raise UsageError(
+                f"there is no module {module_name} here: start in its folder, {_EXAMPLE}"
+            ) from error
         raise UsageError(f"importing {module_name} failed: {_told(error)}") from error
-    found: Any = module
     for part in name.split("."):
         found = getattr(found, part, None)
         if found is None:
@@ -60,7 +58,7 @@ def load_target(target: str) -> Any:
 
 def place_of(run: Run, loader: Any) -> tuple[str, int]:
     """Which recorded loader this one is like: (name of the process's folder, its number): the same
-    data set class, and of several the one with the same batch size. Raises UsageError where none
+    data set class, and of several the one with the same batch size. Raises UsageError if none
     is."""
     from ...profiler.record.inspect.inspect_loader import inspect_loader
     from ...profiler.record.inspect.samplers import own_of, sampling_of
@@ -68,54 +66,38 @@ def place_of(run: Run, loader: Any) -> tuple[str, int]:
     live = read_inspection({"inspection": inspect_loader(loader)}).dataset
     size = sampling_of(own_of(loader)).batch_size
     alike = [
-        (process.path.name, each)
+        (each.config.get("batch_size") == size, each.count, process.path.name, each.index)
         for process in run.processes
         for each in process.loaders
-        if _alike(run, each, live)
+        if live is not None and _alike(run, each, live)
     ]
     if not alike:
         name = live.type if live is not None else "its data set"
-        told = (
-            ", ".join(sorted({clean(each.config.get("dataset"), 80) for each in run.loaders}))
-            or "none"
-        )
-        raise UsageError(f"this run recorded no loader over {clean(name, 80)}: it has {told}")
-    folder, found = max(
-        alike, key=lambda pair: (pair[1].config.get("batch_size") == size, pair[1].count)
-    )
-    return folder, found.index
+        recorded = {clean(each.config.get("dataset"), 80) for each in run.loaders}
+        has = ", ".join(sorted(recorded)) or "none"
+        raise UsageError(f"this run recorded no loader over {clean(name, 80)}: it has {has}")
+    _, _, folder, index = max(alike, key=lambda found: found[:2])
+    return folder, index
 
 
-def _alike(run: Run, recorded: LoaderRun, live: Part | None) -> bool:
+def _alike(run: Run, recorded: LoaderRun, live: Part) -> bool:
     """Whether both data sets are of one class: defined in the same file under the same qualified
     name, since a script that is run calls its module `__main__` and one that is imported does
     not."""
-    if live is None:
-        return False
-    seen, told = recorded.inspection.dataset, recorded.config.get("dataset")
-    if told == live.type:
+    seen, name = recorded.inspection.dataset, recorded.config.get("dataset")
+    if name == live.type:
         return True
     if live.qualname is None or live.module_file is None:
         return False
     if seen is not None and seen.module_file is not None:
-        return seen.qualname == live.qualname and _same_file(seen.module_file, live.module_file)
+        same_file = os.path.realpath(seen.module_file) == os.path.realpath(live.module_file)
+        return seen.qualname == live.qualname and same_file
     # Data sets were not looked at (LOADERSCOPE_INSPECT=0): a class without a module is the script's
-    # own.
-    return told == live.qualname and Path(live.module_file).name in {
-        Path(each).name for each in _script(run)
-    }
-
-
-def _script(run: Run) -> tuple[str, ...]:
-    """The file that was run, as far as the command line tells: `train.py`, or that of `-m
-    package.train`."""
+    # own. The script is `train.py`, or that of `-m package.train`.
+    script = run.argv
     if run.argv[:1] == ("-m",) and len(run.argv) > 1:
-        return (f"{run.argv[1].rpartition('.')[2]}.py",)
-    return run.argv
-
-
-def _same_file(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
+        script = (f"{run.argv[1].rpartition('.')[2]}.py",)
+    return name == live.qualname and Path(live.module_file).name in {Path(s).name for s in script}
 
 
 def _told(error: Exception) -> str:

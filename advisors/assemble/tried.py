@@ -1,4 +1,4 @@
-"""What tuning measured, beside what was predicted."""
+"""What tuning measured, next to what was predicted."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...profiler.base.metadata import Scalar
-from ...profiler.store.run.tuning import Three, Tried, Tuned
-from ..rules.fetching.batched_getitems import NAME as BATCHED
+from ...profiler.store.run.tuning import Three, Tried, Tuned, changed
+from ..schema.gains import LEAST_GAIN
 from ..schema.ranges import Range
 from ..schema.report_model import LoaderReport, Recommendation
 from ..schema.tuning_model import SettingsTrial, Tuning, certain
-
-NO_GAIN = 1.03  # below this, a gain is not worth a change
 
 
 def with_trials(loader: LoaderReport, tuned: Tuned) -> LoaderReport:
@@ -49,13 +47,13 @@ def tuning_of(tuned: Tuned) -> Tuning:
 
 
 def trial_for(advice: Recommendation, tuned: Tuned | None) -> Tried | None:
-    """The trial of what this advice changes, where it was measured."""
+    """The trial of what this advice changes, if it was measured."""
     changes = _changes(advice)
     return tuned.trial_of(changes) if tuned is not None and changes else None
 
 
 def why_not(advice: Recommendation, tuned: Tuned | None) -> str | None:
-    """Why what trials measured speaks against this advice; None where it does not."""
+    """Why what trials measured speaks against this advice; None if it does not."""
     if tuned is None or advice.kind != "speed":
         return None
     trial = trial_for(advice, tuned)
@@ -63,24 +61,20 @@ def why_not(advice: Recommendation, tuned: Tuned | None) -> str | None:
         _, middle, high = trial.measured
         if middle < 1:
             return "It was slower when it was tried."
-        if high < NO_GAIN:
+        if high < LEAST_GAIN:
             return "It was no faster when it was tried."
     best = tuning_of(tuned).proven
-    if best is not None:
-        proven = {
-            name: value for name, value in best.settings.items() if tuned.own.get(name) != value
-        }
-        other = any(
-            name in proven and proven[name] != value for name, value in _changes(advice).items()
-        )
-        if other and best.measured is not None and advice.predicted.low <= best.measured.mid:
-            return "Other settings were proven, and no more is certain of these."
+    if best is None or best.measured is None or advice.predicted.low > best.measured.mid:
+        return None
+    proven = changed(tuned.own, best.settings)
+    if any(proven.get(name, value) != value for name, value in _changes(advice).items()):
+        return "Other settings were proven, and no more is certain of these."
     return None
 
 
 def _changes(advice: Recommendation) -> Mapping[str, Scalar]:
-    changes: Mapping[str, Scalar] = advice.change.params
-    if advice.rule == BATCHED and "batch_size" in changes:
+    changes = advice.change.params
+    if advice.rule == "batched-getitems" and "batch_size" in changes:
         return {"num_workers": 0, "batched": True}
     return changes
 
@@ -89,13 +83,11 @@ def _tried(advice: Recommendation, tuned: Tuned) -> Recommendation:
     """With what its trial came to. What was tried for too short a time is shown, and is no
     measurement."""
     trial = trial_for(advice, tuned)
-    found = _range(trial.measured) if trial is not None else None
-    if trial is None or found is None:
+    if trial is None or (found := _range(trial.measured)) is None:
         return advice
-    measured = found.mid if certain(trial.outcome, found) else None
     return replace(
         advice,
-        measured=measured,
+        measured=found.mid if certain(trial.outcome, found) else None,
         measured_range=found,
         measured_s=trial.seconds,
         tried=trial.outcome or "undecided",

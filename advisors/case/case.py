@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...profiler.store.inspection import Inspection, Part
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
-from ..schema.figures import figure
-from ..schema.report_model import LoaderReport, Range, Scalar, SystemSummary
+from ..schema.evidence import Figure, figure
+from ..schema.report_model import CodeStage, LoaderReport, Range, Scalar, SystemSummary, Waiting
 from ..whatif.changes import ARGUMENTS, NAMES
-from .advice import SAME, Proposal
+from .advice import SAME, Advice
 from .code_text import Source
 
 if TYPE_CHECKING:
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 # Of the program's lines that copy, so many are named.
 MOST_LINES = 2
+_NO_WAITING = Waiting(0, 0.0, {}, {}, None, None)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One loader of one process, with the run around it. `report` is complete but for the
-    advice."""
+    """One loader of one process, with the run around it. `report` is complete but for advice.
+
+    Where several stages are named, their times add up. The sum is None if the first of them was
+    not measured.
+    """
 
     run: Run
     process: ProcessRun
@@ -34,9 +38,7 @@ class Case:
     system: SystemSummary
     host: SystemRun | None  # the columns behind `system`, None where no sampler ran
     write: Callable[..., str]  # `loader_code`: the call of this loader with changes
-    whatif: (
-        WhatIf | None
-    )  # None where too little was measured to predict anything: see `whatif_reason`
+    whatif: WhatIf | None  # None where too little was measured, see `whatif_reason`
     whatif_reason: str | None = None
     peers: tuple[tuple[ProcessRun, LoaderRun], ...] = ()  # the same loader in the run's other ranks
     probe: ProbeResult | None = None
@@ -64,17 +66,34 @@ class Case:
 
     @property
     def batch_size(self) -> int | None:
-        """The configured batch size; without one, None."""
+        """The configured batch size; None if there is none."""
         value = self.config.get("batch_size")
         return value if isinstance(value, int) and value > 0 else None
+
+    @property
+    def dataset_len(self) -> int | None:
+        value = self.config.get("dataset_len")
+        return value if isinstance(value, int) else None
 
     @property
     def has_device(self) -> bool:
         return self.process.device is not None
 
+    @property
+    def compute_bound(self) -> bool:
+        return self.report.verdict == "compute-bound"
+
+    @property
+    def waiting(self) -> Waiting:
+        """What was waited for; without any cause if that is not known."""
+        return self.report.waiting or _NO_WAITING
+
+    def meets(self, needs: str) -> bool:
+        """Whether the case has all of these (words of NEEDS): what a rule cannot do without."""
+        return all(NEEDS[need](self) for need in needs.split())
+
     def predict(self, **changes: Any) -> Range:
-        """What changes would do to the loop (see `WhatIf.predict`); only where enough was measured,
-        see `whatif`."""
+        """What changes would do to the loop (see `WhatIf.predict`). Needs `whatif`."""
         assert self.whatif is not None
         return self.whatif.predict(**changes)
 
@@ -85,14 +104,13 @@ class Case:
         then: str = "",
         predicted: Range | None = None,
         **changes: Any,
-    ) -> Proposal:
-        """A change: what it does to the loop, the code that makes it, and the arguments it sets.
+    ) -> Advice:
+        """A change, not yet in words: its effect, its code, and the arguments it sets.
 
         `changes` are arguments of the loader (`num_workers=4`) and what else happens to the loop
         (`fetch=0.5`, see `WhatIf.predict`). The code is the call of the loader with these
         arguments, and `then` after it, unless `code` is given. `predicted` is for what the model
-        cannot be asked. A change of which nothing can be predicted leaves the loop as fast as it
-        is.
+        cannot be asked. Without a prediction, the loop stays as fast as it is.
         """
         arguments = {
             name: value for name, value in changes.items() if name in ARGUMENTS or name not in NAMES
@@ -102,7 +120,10 @@ class Case:
             asked = {}
         elif asked:
             predicted = self.predict(**asked)
-        return Proposal(
+        return Advice(
+            title="",
+            why="",
+            evidence={},
             predicted=predicted or SAME,
             code=self.write(self, **arguments) + then if code is None else code,
             params={
@@ -111,45 +132,70 @@ class Case:
             asked=asked or None,
         )
 
-    def mean_us(self, stage: str) -> float | None:
-        """Mean time of a stage a batch in µs, None where it was not measured."""
-        found = self.report.stages.get(stage)
-        return found.mean_us if found is not None else None
+    def _total(self, figure: str, stages: tuple[str, ...]) -> float | None:
+        found = [getattr(self.report.stages.get(stage), figure, None) for stage in stages]
+        return None if found[0] is None else sum(each or 0.0 for each in found)
 
-    def median_us(self, stage: str) -> float | None:
-        """Median time of a stage a batch in µs, which the first batches of workers do not move."""
-        found = self.report.stages.get(stage)
-        return found.p50_us if found is not None else None
+    def mean_us(self, *stages: str) -> float | None:
+        """Mean time of stages per batch in µs."""
+        return self._total("mean_us", stages)
 
-    def share(self, stage: str) -> float | None:
-        """A stage's total over the total of all steps; stages in parallel may exceed 1."""
-        found = self.report.stages.get(stage)
-        return found.share if found is not None else None
+    def median_us(self, *stages: str) -> float | None:
+        """Median time of stages per batch in µs, which the first batches of workers do not move."""
+        return self._total("p50_us", stages)
+
+    def share(self, *stages: str) -> float | None:
+        """Time of stages over the time of all steps; may exceed 1 for stages in parallel."""
+        return self._total("share", stages)
+
+    @property
+    def making_us(self) -> float | None:
+        """Fetch and collate, mean wall time per batch in µs."""
+        return self.mean_us("fetch", "collate")
+
+    @property
+    def hand_over_us(self) -> float | None:
+        """What a worker's batch costs on top of being made: pack and unpack, mean µs per batch."""
+        return self.mean_us("pack", "unpack")
 
     @property
     def copying_share(self) -> float | None:
-        """Of a step of a batch whose copies were timed (of many small ones, few are): its copies,
-        on the device or in the calls that make them, whichever is longer. None where none were
-        timed."""
-        copying = [us for us in (self.mean_us("h2d"), self.mean_us("h2d_host")) if us is not None]
+        """Of a step of a batch whose copies were timed: its copies, on the device or in the calls
+        that make them, whichever takes longer. None if none were timed."""
+        copied = self.mean_us("h2d")
         # The program may run ahead of the device.
-        by_whom = (("wait", "compute"), ("stall", "compute_device"))
-        step_us = max(sum(self.mean_us(part) or 0.0 for part in parts) for parts in by_whom)
-        return max(copying) / step_us if self.mean_us("h2d") is not None and step_us else None
+        step_us = max(
+            self.mean_us("wait", "compute") or 0.0, self.mean_us("stall", "compute_device") or 0.0
+        )
+        if copied is None or not step_us:
+            return None
+        return max(copied, self.mean_us("h2d_host") or 0.0) / step_us
 
-    def copied_at(self) -> dict[str, str]:
+    def copied_at(self) -> dict[str, Figure | str | None]:
         """As evidence: the program's lines that copy batches to the device, most copies first."""
         steps = self.loader.device_steps
         lines = sorted(steps.copies if steps is not None else (), key=lambda each: -each.a_step)
         return {
-            f"copied at {each.place}": each.line or f"{figure(each.a_step)} a step"
+            f"copied at {each.place}": each.line or figure(each.a_step, "per step")
             for each in lines[:MOST_LINES]
         }
 
+    def code_stage(self, name: str) -> CodeStage | None:
+        """What stack samples show of a stage; None without samples."""
+        return self.report.code.stages.get(name) if self.report.code is not None else None
+
     def waited_for(self, *causes: str) -> float:
-        """Share of all waiting with these causes (see advisors.stage_model.waiting.CAUSES and
-        `work`), 0 if unknown."""
-        waiting = self.report.waiting
-        if waiting is None:
-            return 0.0
-        return sum(waiting.causes[cause].share for cause in causes if cause in waiting.causes)
+        """Share of all waiting with these causes (see stage_model.waiting.CAUSES), 0 if unknown."""
+        known = self.waiting.causes
+        return sum(known[cause].share for cause in causes if cause in known)
+
+
+NEEDS: Mapping[str, Callable[[Case], bool]] = {
+    "prediction": lambda case: case.whatif is not None,
+    "workers": lambda case: case.num_workers > 0,
+    "device": lambda case: case.has_device,
+    "DataLoader": lambda case: case.loader.kind == "dataloader",
+    "waiting": lambda case: not case.compute_bound,
+    "map": lambda case: case.config.get("dataset_kind") == "map",  # a map-style data set
+    "stream": lambda case: case.config.get("dataset_kind") == "iterable",
+}

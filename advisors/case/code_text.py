@@ -8,29 +8,23 @@ import keyword
 from collections.abc import Sequence
 from typing import Any
 
-_UTILS = "torch.utils.data"
-_TORCHDATA = "torchdata.stateful_dataloader"
-# Where the names that our code uses come from; any other is defined in it, or the user's.
-_FROM = {
-    **dict.fromkeys(
-        (
-            "BatchSampler",
-            "DataLoader",
-            "Dataset",
-            "DistributedSampler",
-            "IterableDataset",
-            "RandomSampler",
-            "Sampler",
-            "SequentialSampler",
-            "default_collate",
-            "default_convert",
-            "get_worker_info",
-        ),
-        _UTILS,
-    ),
-    "StatefulDataLoader": _TORCHDATA,
+# Module → the names in it that our code uses; any other name is defined in the code, or the user's.
+_MODULES = {
+    "torch.utils.data": {
+        "BatchSampler",
+        "DataLoader",
+        "Dataset",
+        "DistributedSampler",
+        "IterableDataset",
+        "RandomSampler",
+        "Sampler",
+        "SequentialSampler",
+        "default_collate",
+        "default_convert",
+        "get_worker_info",
+    },
+    "torchdata.stateful_dataloader": {"StatefulDataLoader"},
 }
-
 
 # What defines, or waits for something that is to be done first.
 _DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.If, ast.Try)
@@ -41,11 +35,13 @@ MAX_CHARACTERS = 20_000
 
 
 def parsed(lines: Sequence[str]) -> ast.Module | None:
-    """Recorded source; None where it is too long or no Python: it is data from someone else."""
-    if sum(map(len, lines)) > MAX_CHARACTERS:
-        return None
+    """Recorded source; None if it is too long or no Python: it is data from someone else."""
+    return None if sum(map(len, lines)) > MAX_CHARACTERS else _tree("\n".join(lines))
+
+
+def _tree(code: str) -> ast.Module | None:
     try:
-        return ast.parse("\n".join(lines))
+        return ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -89,19 +85,13 @@ def literal(value: Any) -> str:
 def told_by_hand(code: str) -> str:
     """Code that changes nothing by running, as it only defines what is then to be used, says so in
     its first line."""
-    try:
-        nodes = ast.parse(code).body
-    except (SyntaxError, ValueError, RecursionError):
+    tree = _tree(code)
+    if tree is None or not code.strip() or "by hand" in code.lower():
         return code
-    if (
-        not code.strip()
-        or "by hand" in code.lower()
-        or not all(isinstance(node, _DEFINES) for node in nodes)
-    ):
+    if not all(isinstance(node, _DEFINES) for node in tree.body):
         return code
     return (
-        "# By hand: running this changes nothing yet; what to use where is said in its "
-        f"comments.\n{code}"
+        "# By hand: running this changes nothing yet; its comments say what to use where.\n" + code
     )
 
 
@@ -125,52 +115,29 @@ def free_names(tree: ast.Module) -> set[str]:
 
 def with_imports(code: str) -> str:
     """The same code, importing each name of torch's loaders that it uses, and no other."""
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = _tree(code)
+    if tree is None:
         return code
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    lines = code.splitlines(keepends=True)
-    held: dict[str, ast.ImportFrom] = {}
-    for node in tree.body:
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.module in (_UTILS, _TORCHDATA)
-            and node.end_lineno == node.lineno
-        ):
-            held.setdefault(node.module, node)
-    missing = {name for name in free_names(tree) if name in _FROM}
-    added = ""
-    for module in (_UTILS, _TORCHDATA):
-        names = {name for name in missing if _FROM[name] == module}
-        old = held.get(module)
-        if old is not None:
-            kept = {a.name for a in old.names if a.asname or a.name in used}
-            line = _import(module, names | kept) if names | kept else ""
-            if {a.name for a in old.names} != names | kept and not any(a.asname for a in old.names):
-                lines[old.lineno - 1] = line
-        elif names:
-            added += _import(module, names)
-    return "".join(_inserted(lines, tree, added))
+    used = {
+        node.id: node.lineno for node in reversed([*ast.walk(tree)]) if isinstance(node, ast.Name)
+    }
+    missing, lines, added = free_names(tree), code.splitlines(keepends=True), ""
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    for module, names in _MODULES.items():
+        wanted = missing & names
+        held = next((node for node in imports if getattr(node, "module", "") == module), None)
+        if held is None:
+            added += _import(module, wanted)
+        elif held.end_lineno == held.lineno and not any(alias.asname for alias in held.names):
+            wanted |= {alias.name for alias in held.names if alias.name in used}
+            lines[held.lineno - 1] = _import(module, wanted)
+    if not added:
+        return "".join(lines)
+    # After the last of the imports before they are used, or first of all.
+    first = min(used[name] for names in _MODULES.values() for name in missing & names)
+    last = max((node.end_lineno or 0 for node in imports if node.lineno < first), default=0)
+    return "".join([*lines[:last], added, *([] if last else ["\n"]), *lines[last:]])
 
 
 def _import(module: str, names: set[str]) -> str:
-    return f"from {module} import {', '.join(sorted(names, key=str.lower))}\n"
-
-
-def _inserted(lines: list[str], tree: ast.Module, added: str) -> list[str]:
-    """The lines with the imports after the last of those before they are used, or as the first."""
-    if not added:
-        return lines
-    last = 0
-    used = [
-        node.lineno for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in _FROM
-    ]
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom) and node.lineno < min(used, default=0):
-            last = node.end_lineno or node.lineno
-    if not last:
-        return [added, "\n", *lines]
-    if not lines[last - 1].endswith("\n"):
-        lines[last - 1] += "\n"
-    return [*lines[:last], added, *lines[last:]]
+    return f"from {module} import {', '.join(sorted(names, key=str.lower))}\n" if names else ""

@@ -4,6 +4,7 @@ share."""
 from __future__ import annotations
 
 from ...profiler.store.inspection import Attribute, Part
+from ..schema.evidence import Evidence, percent, us
 from .case import Case
 
 # Above this part of its wall time spent waiting, fetching is said to wait; below FETCH_COMPUTES, to
@@ -15,52 +16,58 @@ MAIN_PART = 0.5
 
 
 def sample_time_us(case: Case) -> float | None:
-    """Fetching, µs a sample; None where it was not measured."""
+    """Fetching, µs per sample."""
     fetch = case.mean_us("fetch")
-    samples, batches = case.report.samples, case.report.batches
-    if fetch is None or not samples or not batches:
-        return None
-    return fetch * batches / samples
+    return _per_sample(case, fetch) if case.report.batches else None
 
 
 def sample_bytes(case: Case) -> float | None:
-    """What a sample takes as it reaches the batch; None where it was not measured."""
-    batch, samples = case.report.bytes_per_batch, case.report.samples
-    return batch * case.report.batches / samples if batch is not None and samples else None
+    """Bytes of a sample as it reaches the batch."""
+    return _per_sample(case, case.report.bytes_per_batch)
+
+
+def _per_sample(case: Case, per_batch: float | None) -> float | None:
+    samples = case.report.samples
+    return per_batch * case.report.batches / samples if per_batch is not None and samples else None
 
 
 def fetch_idle_share(case: Case) -> float | None:
-    """Of fetch's wall time, spent waiting for files, locks and the like: for a core, too, only
-    where that was not counted."""
-    waiting = case.report.waiting
-    if waiting is None or waiting.fetch_idle_share is None:
-        return None
-    return max(0.0, waiting.fetch_idle_share - (waiting.fetch_core_wait_share or 0.0))
+    """Of fetch's wall time, spent waiting for files, locks and the like; for a core only if that
+    was not counted."""
+    idle = case.waiting.fetch_idle_share
+    return None if idle is None else max(0.0, idle - core_wait_share(case))
+
+
+def core_wait_share(case: Case) -> float:
+    """Of fetch's wall time, spent waiting for a core; 0 if that was not counted."""
+    return case.waiting.fetch_core_wait_share or 0.0
 
 
 def making_share(case: Case) -> float:
     """Share of all waiting that goes into making batches; with workers, into handing them over
     too."""
-    waiting = case.report.waiting
-    if waiting is None:
-        return 0.0
     if not case.num_workers:
         return case.waited_for("fetch", "collate")
-    busy = sum(waiting.work.values())
+    busy = sum(case.waiting.work.values())
     return min(1.0, busy + case.waited_for("hand-over", "queue", "unpack", "pin"))
 
 
 def waited_on(case: Case, stage: str) -> float:
     """Share of all waiting that is fetching or collating, in main or in workers."""
-    if not case.num_workers:
-        return case.waited_for(stage)
-    waiting = case.report.waiting
-    return waiting.work.get(stage, 0.0) if waiting is not None else 0.0
+    return case.waiting.work.get(stage, 0.0) if case.num_workers else case.waited_for(stage)
 
 
 def fetch_share(case: Case) -> float:
     """Share of all waiting that is fetching, in main or in workers."""
     return waited_on(case, "fetch")
+
+
+def fetch_figures(case: Case) -> Evidence:
+    """As evidence: what a batch takes to fetch, and how much of that waits."""
+    return {
+        "fetch a batch": us(case.mean_us("fetch")),
+        "fetching waits": percent(fetch_idle_share(case)),
+    }
 
 
 def names_used(case: Case) -> frozenset[str]:
@@ -70,14 +77,11 @@ def names_used(case: Case) -> frozenset[str]:
 
 def held(case: Case, *kinds: str) -> tuple[Part, Attribute] | None:
     """The first attribute of these kinds, and the data set that holds it."""
-    for part in case.inspection.parts:
-        for attribute in part.attributes:
-            if attribute.kind in kinds:
-                return part, attribute
-    return None
+    found = ((part, each) for part in case.inspection.parts for each in part.attributes)
+    return next(((part, each) for part, each in found if each.kind in kinds), None)
 
 
 def file_suffix(case: Case) -> str | None:
-    """The commonest suffix of the files it lists, lower case ('.png'); None where it lists none."""
+    """The most common suffix of the files it lists, lower case ('.png'); None if it lists none."""
     found = held(case, "paths")
     return (found[1].suffix or "").lower() if found is not None else None

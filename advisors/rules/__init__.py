@@ -1,12 +1,12 @@
 """The rules, one file each, in rooms by where the cause lies. A rule module holds
 
-    NAME = "num-workers"            its public id
-    KIND = "speed"                  or "correctness", "safety": then it speaks whatever the verdict
-    EFFORT = "one argument"         or "a few lines", "a conversion": what following its advice
-    takes def examine(case: Case) -> Iterator[Advice | Unmeasured]
+    EFFORT = "one argument"    or "a few lines", "a conversion": what it takes to follow the advice
+    KIND = "correctness"       or "safety", if not about speed: those speak whatever the verdict
+    NEEDS = "prediction"       what it cannot do without, if anything (words of case.NEEDS)
+    def examine(case: Case) -> Outcomes
 
 and a docstring that `loaderscope rules NAME` prints: what it looks for, why it matters, what to
-change, when not to. `examine` is a pure function of the case. It yields nothing where the rule has
+change, when not to. `examine` is a pure function of the case. It yields nothing if the rule has
 nothing to say.
 """
 
@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
-from ..case.advice import Kind, Outcome
+from ..case.advice import Kind, Outcomes
 from ..case.case import Case
 from ..schema.report_model import Effort
 
-# Rule → the room it lies in. In the order in which rules of equal gain are listed.
+# Rule → its room. In the order in which rules of equal gain are listed.
 _ROOMS = {
     "iterable-sharding": "order",
     "distributed-sampler": "order",
@@ -55,39 +55,36 @@ _ROOMS = {
 NAMES = tuple(_ROOMS)
 
 
-class _Examine(Protocol):
-    def __call__(self, case: Case) -> Iterator[Outcome]: ...
-
-
 @dataclass(frozen=True)
 class Rule:
-    """One rule: its public id, its kind, what following it takes, its documentation, and what
-    applies it."""
+    """One rule: its public id, its kind, what it takes to follow it, and its documentation."""
 
     name: str
     kind: Kind
     effort: Effort
     doc: str
-    examine: _Examine
+    judge: Callable[[Case], Outcomes]
+    needs: str = ""
 
     @property
     def summary(self) -> str:
         """The first line of its documentation."""
         return self.doc.partition("\n")[0]
 
+    def examine(self, case: Case) -> Outcomes:
+        """What it says of this case; nothing where that lacks what the rule needs."""
+        if case.meets(self.needs):
+            yield from self.judge(case)
+
 
 def rule(name: str) -> Rule:
     """The rule of this public id. KeyError for an unknown one."""
-    if name not in NAMES:
-        raise KeyError(name)
     module = importlib.import_module(f".{_ROOMS[name]}.{name.replace('-', '_')}", __name__)
-    if name != module.NAME:
-        raise AssertionError(f"{module.__name__} calls itself {module.NAME}")
-    return Rule(
-        name, module.KIND, module.EFFORT, inspect.cleandoc(module.__doc__ or ""), module.examine
-    )
+    said: dict[str, Any] = {"KIND": "speed", "NEEDS": "", **vars(module)}
+    doc = inspect.cleandoc(module.__doc__ or "")
+    return Rule(name, said["KIND"], said["EFFORT"], doc, said["examine"], said["NEEDS"])
 
 
 def all_rules() -> tuple[Rule, ...]:
     """Every rule, in the order of NAMES."""
-    return tuple(rule(name) for name in NAMES)
+    return tuple(map(rule, NAMES))

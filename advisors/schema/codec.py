@@ -13,20 +13,20 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class _Version:
-    """What every version of a report says first of all."""
+    """The first thing that every version of a report says."""
 
     schema: int
 
 
 def dump(value: Any, indent: int | None) -> str:
-    """JSON text of a dataclass. NaN and infinity have no place in it: such a figure must be
-    None."""
+    """JSON text of a dataclass. NaN and infinity cannot be written: such a figure must be None."""
     # Not by msgspec, which writes NaN as null, as if it had not been measured.
     return json.dumps(dataclasses.asdict(value), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
 def load(cls: type[T], text: str, schema: int) -> T:
-    """The `cls` in a JSON text. Keys it does not know are ignored. Raises UsageError."""
+    """The `cls` in a JSON text, of this schema or an older one. Unknown keys are ignored. Raises
+    UsageError."""
     import msgspec
 
     try:
@@ -39,12 +39,25 @@ def load(cls: type[T], text: str, schema: int) -> T:
         raise UsageError(
             f"this report has schema {version}, written by a newer Loaderscope: upgrade to read it"
         )
-    if version != schema:
+    if version < 1:
         raise UsageError(f"this report has the unknown schema {version}")
     try:
-        return msgspec.json.decode(text, type=cls)
+        if version == schema:
+            return msgspec.json.decode(text, type=cls)
+        data = json.loads(text, object_hook=_figures_of_schema_1)
+        return msgspec.convert({**data, "schema": schema}, type=cls)
     except msgspec.ValidationError as error:
-        told = str(error).replace("`$", "`report")
+        problem = str(error).replace("`$", "`report")
         raise UsageError(
-            f"this is not a Loaderscope report: {told[:1].lower()}{told[1:]}"
+            f"this is not a Loaderscope report: {problem[:1].lower()}{problem[1:]}"
         ) from error
+
+
+def _figures_of_schema_1(found: dict[str, Any]) -> dict[str, Any]:
+    """In schema 1, the values of evidence were text."""
+    evidence = found.get("evidence")
+    if isinstance(evidence, dict):
+        for name, value in evidence.items():
+            if isinstance(value, str):
+                evidence[name] = {"value": value, "unit": "text"}
+    return found

@@ -1,4 +1,4 @@
-"""Figures as people read them: three significant digits, a unit, thousands apart."""
+"""Figures as people read them: three significant digits, a unit, thousands separated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A figure that is not known exactly."""
+"""A figure with its range."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Range:
-    """A factor on batches per second: the true value should lie in [low, high] four times in
-    five."""
+    """A factor on batches per second: [low, high] is the 80 % range of the true value."""
 
     low: float
     mid: float

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RankFigures:
-    """One rank's part of a loader. `mean_us` holds mean times a steady batch by stage, those that
-    were measured."""
+    """One rank's part of a loader. `mean_us` holds the measured mean times per steady batch, by
+    stage."""
 
     rank: int
     host: str | None
@@ -23,8 +23,7 @@ class RankFigures:
 
 @dataclass(frozen=True)
 class Spread:
-    """One figure over the ranks: the least and the greatest with the rank that has it, and the one
-    in the middle."""
+    """One figure over the ranks: the lowest and the highest, each with its rank, and the median."""
 
     low: float
     low_rank: int
@@ -35,14 +34,13 @@ class Spread:
 
 @dataclass(frozen=True)
 class SlowestRank:
-    """The rank that waits for its data so much longer than the others that it holds them up, or
-    would.
+    """The rank that waits for its data so much longer than the others that it holds them up.
 
-    `lost_us` is what it waits for data a step, `others_lost_us` the median of the others; `step_us`
-    its step. `cause` is the stage of its loader that takes longer than the others', in `cause_us`
-    against `others_cause_us`; None where none does that accounts for it. `function`, `file` and
-    `line` are the user's own code that takes that stage's time in this rank, as far as it was seen.
-    `held_up` says whether all ranks step at one pace, so that each waits for it.
+    `lost_us` is its waiting for data per step, `others_lost_us` the median of the others, `step_us`
+    its step. `cause` is the stage of its loader that takes longer than the others' (`cause_us`
+    against `others_cause_us`); None if no stage explains the waiting. `function`, `file` and `line`
+    are the user's own code that takes that stage's time in this rank, if it was seen. `held_up`
+    says whether all ranks step at one pace, so that each waits for it.
     """
 
     rank: int
@@ -60,11 +58,11 @@ class SlowestRank:
 
 @dataclass(frozen=True)
 class Ranks:
-    """A loader over the ranks of a job. `spread` is by stage, in µs a batch, as
+    """A loader over the ranks of a job. `spread` is by stage, in µs per batch, as in
     `RankFigures.mean_us`.
 
-    `each` has every rank that recorded this loader, by rank. `world_size` is that of the job, where
-    it is known: ranks may be missing.
+    `each` has every rank that recorded this loader, by rank. `world_size` is that of the job, if
+    known: ranks may be missing.
     """
 
     world_size: int | None

@@ -1,8 +1,8 @@
 """The `Report`: what a run means, as frozen values with their units in their names. JSON in and
 out.
 
-A figure that was not measured is None, and the `reason` or `reasons` beside it says why. Shares are
-fractions of 1.
+A figure that was not measured is None, and the `reason` or `reasons` next to it says why. Shares
+are fractions of 1.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Any, Literal
 
 from ...profiler.base.errors import UsageError
 from .codec import dump, load
+from .evidence import Figure
 from .ranges import Range as Range
 from .rank_model import Ranks
 from .tuning_model import Tuning
 
-SCHEMA = 1
+SCHEMA = 2
 
 Scalar = str | int | float | bool | None
 Verdict = Literal["input-bound", "compute-bound", "balanced", "too-short"]
@@ -32,9 +33,7 @@ class RunInfo:
 
     id: str
     path: str
-    state: Literal[
-        "live", "finished", "interrupted", "crashed", "unknown"
-    ]  # interrupted: by Ctrl-C
+    state: Literal["live", "finished", "interrupted", "crashed", "unknown"]  # interrupted: Ctrl-C
     created_unix_ns: int | None
     wall_s: float | None
     argv: tuple[str, ...]
@@ -50,12 +49,12 @@ class RunInfo:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage's times a batch, in microseconds.
+    """One stage's times per batch, in microseconds.
 
     `share` is the stage's total over the total of all steps. Stages that run in parallel (fetch in
-    four workers) may exceed 1. `count` is the number of batches it was measured on: 0 means not
-    measured, and `reason` says why; a reason beside figures says how they are to be read.
-    Percentiles over folded detail are within 4.5 %.
+    four workers) may exceed 1. `count` is the number of batches it was measured on. 0 means not
+    measured, and `reason` says why; a reason next to figures says how to read them. Percentiles
+    over folded detail are within 4.5 %.
     """
 
     count: int
@@ -96,7 +95,7 @@ class Waiting:
     work: Mapping[str, float]
     fetch_idle_share: (
         float | None
-    )  # of fetch's wall time, spent not computing: I/O, locks, other processes
+    )  # of fetch's wall time, not computing: I/O, locks, other processes
     collate_idle_share: float | None
     fetch_core_wait_share: float | None = None
 
@@ -106,8 +105,8 @@ class Basis:
     """What the verdict rests on.
 
     `stall_share` is the part of the steady steps that loading cost (the first batch of each epoch
-    is left out), with the range in which the true share should lie nineteen times in twenty;
-    `epoch_start_share` is the part of all time lost to epoch starts after the first.
+    is left out), with its 95 % range; `epoch_start_share` is the part of all time lost to epoch
+    starts after the first.
     """
 
     sentence: str
@@ -130,18 +129,18 @@ class Change:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """One piece of advice with its evidence ("value unit") and its predicted effect.
+    """One piece of advice with its evidence and its predicted effect.
 
-    `kind` says whether it is about speed, or about training right ("correctness") or surviving
-    ("safety"): the last two are made whatever the speed. `measured` is the true factor, tried by
-    `loaderscope tune`: it lies in `measured_range` as certainly as in `predicted`; None with a
-    range is a trial that was too short to tell.
+    `kind` says whether it is about speed, about correct training ("correctness") or about not
+    crashing ("safety"): the last two are given at any speed. `measured` is the true factor, tried
+    by `loaderscope tune`, with `measured_range` as its range; None with a range is a trial that was
+    too short to tell.
     """
 
     rule: str
     title: str
     why: str
-    evidence: Mapping[str, str]
+    evidence: Mapping[str, Figure]
     predicted: Range
     measured: float | None
     change: Change
@@ -151,7 +150,7 @@ class Recommendation:
     measured_range: Range | None = None
     measured_s: float | None = None  # how long it was tried
     effort: Effort | None = None  # None in reports written before there were plans
-    tried: str | None = None  # what the trial came to: proven, not faster, undecided
+    tried: str | None = None  # the outcome of the trial: proven, not faster, undecided
 
 
 @dataclass(frozen=True)
@@ -169,8 +168,8 @@ class PlanStep:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A recommendation that the plan does without: `why`, and because of which step (the place of
-    its recommendation).
+    """A recommendation that the plan leaves out: why, and because of which step (the place of its
+    recommendation).
 
     `excluded`: both cannot be made; else it is not worth making after that step.
     """
@@ -193,7 +192,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Batches a second a stage could sustain if it alone were the limit, None if unknown; `how`
+    """Batches per second a stage could sustain if it alone were the limit, None if unknown; `how`
     says on what terms."""
 
     batches_per_s: float | None
@@ -205,10 +204,10 @@ class HotSpot:
     """A function, and the part of its stage's samples it was in. Shares are of the stage's samples.
 
     `share` counts the samples in which it was the innermost frame, `total_share` those in which it
-    or anything it called was running; `[low, high]` holds the true `total_share` nineteen times in
-    twenty (Wilson's interval). `library` is the distribution or package the code belongs to ("PIL",
+    or anything it called was running; `[low, high]` is the 95 % range of `total_share` (Wilson's
+    interval). `library` is the distribution or package the code belongs to ("PIL",
     "numpy"), None for the user's own code, which `own` marks. `called_from` is the innermost line
-    of the user's own that led there ("patches.py:41"), the commonest. `text` is the source of an
+    of the user's own that led there most often ("patches.py:41"). `text` is the source of an
     own line, where it could be had. An own line's `share` includes the compiled code that it calls,
     whether frames of that were seen or not.
     """
@@ -251,7 +250,7 @@ class CodeStage:
     hot: tuple[HotSpot, ...]  # by `share`, innermost frames
     lines: tuple[
         HotSpot, ...
-    ]  # the user's own lines, by `total_share`: `function` and `line` are those of the call
+    ]  # the user's own, by `total_share`; `function` and `line`: the call's
     libraries: Mapping[str, float]  # library → share by innermost frame; "" is the user's own code
     flame: tuple[FlameNode, ...]
 
@@ -333,7 +332,7 @@ class EpochReads:
 
 @dataclass(frozen=True)
 class StorageSummary:
-    """What fetching reads, from the batches looked at in detail. None: not measured, see `reasons`.
+    """What fetching reads, from the batches seen in detail. None: not measured, see `reasons`.
 
     `reading_share`, `decoding_share` and `other_share` divide fetch and add up to 1: waiting for
     files and copying their bytes, computing, and the rest (waiting for a core, locks).
@@ -346,9 +345,7 @@ class StorageSummary:
     disk_bytes_per_sample: float | None
     read_calls_per_sample: float | None
     wait_us_per_open: float | None  # waiting for I/O, an upper bound of the latency of one file
-    sequential_share: (
-        float | None
-    )  # of the opens, those that follow the one before in the order of paths
+    sequential_share: float | None  # of the opens, those next after the one before, by path
     directories: int | None
     kinds: tuple[FileKind, ...]
     mounts: tuple[Mount, ...]
@@ -364,8 +361,7 @@ class StorageSummary:
 
 @dataclass(frozen=True)
 class LoaderReport:
-    """One loader of one process; with `ranks`, of a job, and then all else is of the rank that is
-    named here.
+    """One loader of one process; with `ranks`, of a job: all else is then of the rank named here.
 
     `headroom` is the end-to-end speed-up if loading were free, None if unknown.
     """
@@ -399,15 +395,12 @@ class LoaderReport:
     transforms: tuple[TransformTime, ...] = ()
     storage: StorageSummary | None = None
     ranks: Ranks | None = None  # None where one rank alone had it, or none
-    plan: Plan | None = (
-        None  # None where nothing is recommended, and in reports written before there were plans
-    )
+    plan: Plan | None = None  # None: nothing is recommended, or the report is older than plans
     tuning: Tuning | None = None  # None where its settings were not tried
 
     @property
     def lost_share(self) -> float:
-        """The part of the loop's time that free loading would save; 1 where without loading nothing
-        is left."""
+        """The part of the loop's time that free loading would save; 1 if nothing else is left."""
         return 1 - 1 / max(1.0, self.headroom) if self.headroom is not None else 1.0
 
     @property
@@ -446,9 +439,7 @@ class ProcessSummary:
     fds_max: int | None
     major_faults: int | None
     read_disk_bytes: int | None
-    read_all_bytes: (
-        int | None
-    )  # by system calls: what exceeds read_disk_bytes came from the page cache
+    read_all_bytes: int | None  # by system calls: beyond read_disk_bytes, from the page cache
 
 
 @dataclass(frozen=True)
@@ -460,9 +451,7 @@ class SystemSummary:
     samples: int
     seconds: float | None
     cores_logical: int | None
-    effective_cpus: (
-        float | None
-    )  # a rank: CPUs of the ranks on this host (affinity, cgroup quota) / ranks
+    effective_cpus: float | None  # per rank: CPUs of the host's ranks (affinity, quota) / ranks
     cpu_busy_mean_share: float | None  # 1.0 = all cores
     cpu_busy_max_share: float | None
     cpu_iowait_mean_share: float | None
@@ -484,9 +473,7 @@ class SystemSummary:
     processes: tuple[ProcessSummary, ...]
     gpus: tuple[GpuSummary, ...]
     reasons: Mapping[str, str]
-    cpu_stolen_mean_share: float | None = (
-        None  # steal of proc(5): the hypervisor gave it to other machines
-    )
+    cpu_stolen_mean_share: float | None = None  # steal of proc(5): taken by the hypervisor
 
 
 @dataclass(frozen=True)
@@ -501,8 +488,8 @@ class Overhead:
 
 
 def _shown(module: str, render: str, report: Report) -> Any:
-    """By a renderer of the reports. They stand above what they show, so it is found by name, once
-    it is needed."""
+    """By a renderer of the reports. They lie above this room, so it is found by name when it is
+    needed."""
     return getattr(import_module(f"...reports.{module}", __package__), render)(report)
 
 
@@ -516,9 +503,7 @@ class Report:
     system: SystemSummary
     overhead: Overhead
     notes: tuple[str, ...] = ()
-    missing: tuple[
-        str, ...
-    ] = ()  # what this torch kept from being measured: to be read before any figure
+    missing: tuple[str, ...] = ()  # what this torch does not let us measure: read it first
 
     @property
     def costliest(self) -> tuple[LoaderReport, ...]:
@@ -527,8 +512,7 @@ class Report:
 
     @property
     def plan(self) -> Plan | None:
-        """What to do first of all: the plan of the loader that costs most, of those that have
-        one."""
+        """What to do first: the plan of the loader that costs most, of those that have one."""
         return next((each.plan for each in self.costliest if each.plan is not None), None)
 
     def to_json(self, indent: int | None = 2) -> str:

@@ -1,4 +1,4 @@
-"""What a report says of settings that were tried while the training went on."""
+"""What a report says of settings that were tried during training."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from math import log
 from ...profiler.base.metadata import Scalar
 from .ranges import Range
 
-UNSURE = 0.25  # an interval as wide as this, in logarithm on each side, says little
+UNSURE = 0.25  # an interval this wide, in logarithm on each side, says little
 
 
 def certain(outcome: str | None, measured: Range | None) -> bool:
-    """Whether a trial tells how fast its settings are: it proved a gain, or found none and knows
+    """Whether a trial shows how fast its settings are: it proved a gain, or found none and knows
     the factor well."""
     if outcome == "proven":
         return True
@@ -42,8 +42,8 @@ class SettingsTrial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Of one loader: the settings of its code, those in use at the end, how it came to that, and
-    all that was tried."""
+    """Of one loader: the settings of its code, those in use at the end, how they were chosen, and
+    all trials."""
 
     own: Mapping[str, Scalar]
     chosen: Mapping[str, Scalar]
@@ -53,13 +53,13 @@ class Tuning:
 
     @property
     def best(self) -> SettingsTrial | None:
-        """What was proven, or kept by hand: the settings to write into the code."""
+        """The settings to write into the code: proven, or kept by hand."""
         kept = [each for each in self.trials if each.settings == self.chosen and self.decided]
         proven = [each for each in self.trials if each.outcome == "proven"]
         return next(reversed(kept or proven), None)
 
     @property
     def proven(self) -> SettingsTrial | None:
-        """What was proven and not found slower later."""
+        """The trial that was proven and not found slower later."""
         best = self.best
         return best if best is not None and best.outcome == "proven" else None

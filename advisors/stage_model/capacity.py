@@ -5,143 +5,93 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Capacity, Stage
 from .stages import cpu_share
 
-# Below this share of CPU in its wall time, a stage is told as waiting rather than computing
+# Below this share of CPU in its wall time, a stage is said to wait rather than to compute
 # (docs/causes.md).
 WAITING_BELOW = 0.3
 
+_NONE = Stage(0, None, None, None, None, None, None)
+
 
 def capacities(
-    run: Run,
-    process: ProcessRun,
-    loader: LoaderRun,
-    stages: Mapping[str, Stage],
-    cpus: float | None,
+    loader: LoaderRun, stages: Mapping[str, Stage], cpus: float | None
 ) -> tuple[dict[str, Capacity], str | None]:
-    """Batches a second by stage, in the order of the pipeline, and the name of the stage with the
+    """Batches per second by stage, in the order of the pipeline, and the name of the stage with the
     least.
 
-    Fetching and collating is "workers" where there are workers (all of them together), else
+    Fetching and collating is "workers" if there are workers (all of them together), else
     "fetch+collate". `cpus` is effective cores, None if unknown. A stage that was not measured has
-    no figure, and `how` says why; the name is None where no stage has one.
+    no figure, and `how` says why; the name is None if no stage has one.
     """
-    workers = loader.num_workers
-    background = (
-        "by the pin thread"
-        if workers and _mean_us(stages, "pin") is not None
-        else "in the training process"
-    )
-    found = {
-        "index": _one_by_one(stages, "index", "in the training process, one batch after another")
-    }
+    in_main, workers = "in the training process", loader.num_workers
+    one_by_one = f"{in_main}, one batch after another"
+    pinning = workers and stages.get("pin", _NONE).count
+    background = "by the pin thread" if pinning else in_main
+    found = {"index": _one_by_one(stages, "index", one_by_one)}
     if workers:
-        found["workers"] = _workers(loader, stages, workers, cpus)
-        how = f"by {_count(workers)}, each beside its next batch"
-        found["pack"] = _times(_one_by_one(stages, "pack", how), workers)
+        many = "1 worker" if workers == 1 else f"{workers} workers"
+        found["workers"] = _making(loader, stages, f"fetch and collate by {many}", cpus)
+        how = f"by {many}, each in parallel with its next batch"
+        found["pack"] = _one_by_one(stages, "pack", how, workers)
         found["unpack"] = _one_by_one(stages, "unpack", background)
     else:
-        found["fetch+collate"] = _in_main(loader, stages)
+        found["fetch+collate"] = _making(loader, stages, one_by_one, None)
     found["pin"] = _one_by_one(stages, "pin", background)
     found["h2d"] = _one_by_one(stages, "h2d", "copies to the device, one after another")
     found["compute"] = _compute(loader, stages)
     known = {name: c.batches_per_s for name, c in found.items() if c.batches_per_s is not None}
-    return found, min(known, key=lambda name: known[name]) if known else None
+    return found, min(known, key=lambda name: known[name], default=None)
 
 
-def _mean_us(stages: Mapping[str, Stage], name: str) -> float | None:
-    stage = stages.get(name)
-    return stage.mean_us if stage is not None else None
+def _one_by_one(stages: Mapping[str, Stage], name: str, how: str, at_once: int = 1) -> Capacity:
+    stage = stages.get(name, _NONE)
+    if stage.mean_us is None:
+        return Capacity(None, stage.reason or "not measured")
+    return _capacity(stage.mean_us, how, at_once)
 
 
-def _one_by_one(stages: Mapping[str, Stage], name: str, how: str) -> Capacity:
-    mean = _mean_us(stages, name)
-    if mean is None:
-        stage = stages.get(name)
-        return Capacity(None, (stage.reason if stage is not None else None) or "not measured")
-    return Capacity(1e6 / mean, how) if mean > 0 else Capacity(None, "takes no measurable time")
-
-
-def _times(one: Capacity, workers: int) -> Capacity:
-    return one if one.batches_per_s is None else Capacity(one.batches_per_s * workers, one.how)
-
-
-def _work(stages: Mapping[str, Stage]) -> float | None:
-    """Fetch and collate together, µs a batch."""
-    fetch = _mean_us(stages, "fetch")
-    return None if fetch is None else fetch + (_mean_us(stages, "collate") or 0.0)
-
-
-def _work_cpu(loader: LoaderRun, stages: Mapping[str, Stage]) -> float | None:
-    """The CPU time of fetch and collate, µs a batch."""
-    share = cpu_share(loader.batches["fetch_ns"], loader.batches["fetch_cpu_ns"])
-    fetch = _mean_us(stages, "fetch")
-    if share is None or fetch is None:
-        return None
-    collate = cpu_share(loader.batches["collate_ns"], loader.batches["collate_cpu_ns"])
-    return fetch * share + (_mean_us(stages, "collate") or 0.0) * (
-        1.0 if collate is None else collate
-    )
-
-
-def _workers(
-    loader: LoaderRun, stages: Mapping[str, Stage], workers: int, cpus: float | None
+def _capacity(
+    us: float, how: str, at_once: float = 1, nothing: str = "takes no measurable time"
 ) -> Capacity:
-    wall, cpu = _work(stages), _work_cpu(loader, stages)
-    if wall is None:
-        return _one_by_one(stages, "fetch", "")
-    if wall <= 0:
-        return Capacity(None, "takes no measurable time")
-    by_workers = workers * 1e6 / wall
-    if cpu and cpus and cpus * 1e6 / cpu < by_workers:
-        return Capacity(
-            cpus * 1e6 / cpu, f"fetch and collate by {_count(workers)}, limited by {cpus:g} CPUs"
-        )
-    return Capacity(by_workers, f"fetch and collate by {_count(workers)}, {_doing(cpu, wall)}")
+    return Capacity(at_once * 1e6 / us, how) if us > 0 else Capacity(None, nothing)
 
 
-def _in_main(loader: LoaderRun, stages: Mapping[str, Stage]) -> Capacity:
-    wall = _work(stages)
-    if wall is None:
-        return _one_by_one(stages, "fetch", "")
-    if wall <= 0:
-        return Capacity(None, "takes no measurable time")
-    doing = _doing(_work_cpu(loader, stages), wall)
-    return Capacity(1e6 / wall, f"in the training process, one batch after another, {doing}")
-
-
-def _doing(cpu: float | None, wall: float) -> str:
-    if cpu is None:
-        return "CPU time not measured"
-    share = min(1.0, cpu / wall)
-    return (
-        f"{'waiting' if share < WAITING_BELOW else 'computing'} ({share * 100:.0f} % of the time "
-        "on a CPU)"
-    )
-
-
-def _count(workers: int) -> str:
-    return "1 worker" if workers == 1 else f"{workers} workers"
+def _making(
+    loader: LoaderRun, stages: Mapping[str, Stage], how: str, cpus: float | None
+) -> Capacity:
+    """Fetching and collating, by all workers or in main; CPU time limits them where CPUs do."""
+    fetch, collate = (stages.get(name, _NONE).mean_us for name in ("fetch", "collate"))
+    if fetch is None:
+        return _one_by_one(stages, "fetch", how)
+    wall, cpu = fetch + (collate or 0.0), None
+    shares = [
+        cpu_share(loader.batches[f"{name}_ns"], loader.batches[f"{name}_cpu_ns"])
+        for name in ("fetch", "collate")
+    ]
+    if shares[0] is not None:
+        cpu = fetch * shares[0] + (collate or 0.0) * (1.0 if shares[1] is None else shares[1])
+    workers = max(1, loader.num_workers)
+    if cpu and cpus and cpus / cpu < workers / max(wall, 1e-9):
+        return _capacity(cpu, f"{how}, limited by {cpus:g} CPUs", cpus)
+    doing = "CPU time not measured"
+    if cpu is not None and wall > 0:
+        share = min(1.0, cpu / wall)
+        kind = "waiting" if share < WAITING_BELOW else "computing"
+        doing = f"{kind} ({share * 100:.0f} % of the time on a CPU)"
+    return _capacity(wall, f"{how}, {doing}", workers)
 
 
 def _compute(loader: LoaderRun, stages: Mapping[str, Stage]) -> Capacity:
     """The loop without waiting: on a device, what of `wait` it did not feel belongs to its
     computing."""
-    host = _mean_us(stages, "compute")
+    host = stages.get("compute", _NONE).mean_us
     if host is None:
         return _one_by_one(stages, "compute", "")
-    if not bool((loader.batches["stall_ns"] >= 0).any()):
-        return (
-            Capacity(1e6 / host, "the loop without loading")
-            if host > 0
-            else Capacity(None, "the loop does nothing")
-        )
-    wait, stall = _mean_us(stages, "wait") or 0.0, _mean_us(stages, "stall") or 0.0
-    busy = host + max(0.0, wait - stall)
-    return (
-        Capacity(1e6 / busy, "the device without stalls")
-        if busy > 0
-        else Capacity(None, "the loop does nothing")
-    )
+    how = "the loop without loading"
+    if loader.batches.measured("stall_ns"):
+        wait, stall = (stages.get(name, _NONE).mean_us or 0.0 for name in ("wait", "stall"))
+        host, how = host + max(0.0, wait - stall), "the device without stalls"
+    return _capacity(host, how, nothing="the loop does nothing")

@@ -7,16 +7,13 @@ process, which is the one that fetches and collates.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
-from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
+from .process_rows import grown, process_rows
 
 # With less CPU time than this between two samples, the ratio is the clock ticks' noise.
 LEAST_CPU_NS = 50e6
-# A ratio beyond this would multiply measured CPU time twentyfold: nothing is known then but that it
-# is much.
+# A ratio beyond this would multiply measured CPU time twentyfold: all that is known then is that it
+# is large.
 MOST = 0.95
 
 
@@ -26,7 +23,7 @@ def core_wait_ratio(
     """Waiting for a core ÷ (that + CPU time), of the training process (`in_main`) or of this
     loader's workers.
 
-    Work that took `cpu` seconds of CPU time took cpu / (1 - ratio) on the wall clock, beside any
+    Work that took `cpu` seconds of CPU time took cpu / (1 - ratio) on the wall clock, besides any
     I/O. None without samples, or on a system that does not count it.
     """
     system = run.host_of(process)
@@ -34,26 +31,13 @@ def core_wait_ratio(
         return None
     lane = system.process
     begin, end = loop_span_ns(loader)
-    known = (
-        (lane["run_delay_ns"] >= 0)
-        & (lane["cpu_user_ns"] >= 0)
-        & (lane["t_ns"] >= begin)
-        & (lane["t_ns"] <= end)
-    )
-    if in_main:
-        mine = known & (lane["pid"] == process.pid) & (lane["role"] == 0)
-    else:
-        mine = known & (lane["owner_pid"] == process.pid) & (lane["role"] == 1)
-        mine &= (lane["loader"] == loader.index) | (lane["loader"] < 0)
-    rows = np.flatnonzero(mine)
+    known = (lane["run_delay_ns"] >= 0) & (lane["cpu_user_ns"] >= 0)
+    known &= (lane["t_ns"] >= begin) & (lane["t_ns"] <= end)
     delay = cpu = 0.0
-    for pid in np.unique(lane["pid"][rows]):
-        own = rows[lane["pid"][rows] == pid]
-        delay += _grown(lane, "run_delay_ns", own)
-        cpu += _grown(lane, "cpu_user_ns", own) + _grown(lane, "cpu_system_ns", own)
-    if cpu < LEAST_CPU_NS:
-        return None
-    return min(MOST, delay / (delay + cpu))
+    for rows in process_rows(lane, process, loader, in_main=in_main):
+        delay += grown(lane, rows[known[rows]], "run_delay_ns")
+        cpu += grown(lane, rows[known[rows]], "cpu_user_ns", "cpu_system_ns")
+    return min(MOST, delay / (delay + cpu)) if cpu >= LEAST_CPU_NS else None
 
 
 def loop_span_ns(loader: LoaderRun) -> tuple[int, int]:
@@ -71,9 +55,3 @@ def waiting_share(idle: float | None, ratio: float | None) -> float | None:
     if idle is None or ratio is None:
         return idle
     return min(idle, max(0.0, 1 - (1 - idle) / (1 - ratio)))
-
-
-def _grown(lane: Columns, name: str, rows: npt.NDArray[np.intp]) -> float:
-    return (
-        max(0.0, float(lane[name][rows[-1]]) - float(lane[name][rows[0]])) if len(rows) > 1 else 0.0
-    )

@@ -14,18 +14,16 @@ def measured(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def mean(values: npt.NDArray[Any]) -> float | None:
-    """Of those that were measured; None where none was."""
+    """Of those that were measured; None if none was."""
     known = measured(values)
     return float(known.mean(dtype=np.float64)) if len(known) else None
 
 
 def low(values: npt.NDArray[Any]) -> int | None:
-    """The smallest; None where none was measured."""
-    known = measured(values)
-    return int(known.min()) if len(known) else None
+    """The smallest; None if none was measured."""
+    return min(measured(values).tolist(), default=None)
 
 
 def peak(values: npt.NDArray[Any]) -> int | None:
-    """The largest; None where none was measured."""
-    known = measured(values)
-    return int(known.max()) if len(known) else None
+    """The largest; None if none was measured."""
+    return max(measured(values).tolist(), default=None)

@@ -19,21 +19,22 @@ LEAST_NS = 0.5e9
 
 def others_share(run: Run, process: ProcessRun, loader: LoaderRun) -> float | None:
     """Of the CPUs that this process may use, the share (0 to 1) that was busy with what this run
-    did not record, while this loader gave batches. Of CPUs beyond a quota others may use as much as
-    they like, and time that the hypervisor took is nobody's. None without samples, where they span
-    less than LEAST_NS, and where other ranks of the host, which have CPUs of their own, are not in
-    this run."""
+    did not record, while this loader gave batches.
+
+    Others may use CPUs beyond a quota as much as they like. Time that the hypervisor took belongs
+    to nobody. None without samples, if they span less than LEAST_NS, and if other ranks of the
+    host, which have CPUs of their own, are not in this run.
+    """
     system = run.host_of(process)
     here = sum(each.host == process.host for each in run.processes)
-    if (process.local_world_size or 1) > here:
-        return None
     if system is None or not loader.batches.rows or not system.cores_logical:
         return None
-    machine = system.machine
-    begin, end = loop_span_ns(loader)
+    if (process.local_world_size or 1) > here:
+        return None
+    t_ns, (begin, end) = system.machine["t_ns"], loop_span_ns(loader)
     cores, busy = _busy_cores(system, process)
-    rows = np.flatnonzero((machine["t_ns"] >= begin) & (machine["t_ns"] <= end) & np.isfinite(busy))
-    times = machine["t_ns"][rows].astype(np.float64)
+    rows = np.flatnonzero((t_ns >= begin) & (t_ns <= end) & np.isfinite(busy))
+    times = t_ns[rows].astype(np.float64)
     if not len(rows) or times[-1] - times[0] < LEAST_NS:
         return None
     # A sample's shares are of the time since the one before.
@@ -44,41 +45,33 @@ def others_share(run: Run, process: ProcessRun, loader: LoaderRun) -> float | No
 
 
 def _busy_cores(system: SystemRun, process: ProcessRun) -> tuple[float, Values]:
-    """(Cores this process may run on, how many of those were busy: a value a sample of the machine,
-    NaN: not known)."""
+    """(Cores this process may run on, how many of those were busy at each sample; NaN: unknown)."""
     machine, core = system.machine, system.core
     every = float(system.cores_logical or 1)
     if not process.cpus or len(process.cpus) >= every:
-        return every, (
-            machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
-        ) / 100 * every
+        shares = machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
+        return every, shares / 100 * every
     cores, found = float(len(process.cpus)), np.full(machine.rows, np.nan)
-    if not core.rows:
-        return cores, found
-    shares = core["busy_pct"].reshape(core.rows, -1)
-    mine = [cpu for cpu in sorted(process.cpus) if cpu < shares.shape[1]]
-    _, here, there = np.intersect1d(machine["t_ns"], core["t_ns"], return_indices=True)
-    found[here] = shares[there][:, mine].sum(axis=1) / 100 - stolen(machine)[here] * cores
+    if core.rows:
+        shares = core["busy_pct"].reshape(core.rows, -1)
+        mine = [cpu for cpu in sorted(process.cpus) if cpu < shares.shape[1]]
+        _, here, there = np.intersect1d(machine["t_ns"], core["t_ns"], return_indices=True)
+        found[here] = shares[there][:, mine].sum(axis=1) / 100 - stolen(machine)[here] * cores
     return cores, found
 
 
 def _used_ns(system: SystemRun, begin: float, end: float) -> float:
     """CPU time that the processes of this run, and the sampler, took from `begin` to `end`."""
-    lane = system.process
-    told = np.flatnonzero((lane["cpu_user_ns"] >= 0) & (lane["cpu_system_ns"] >= 0))
-    found = _between(
-        system.machine,
-        np.flatnonzero(system.machine["sampler_cpu_ns"] >= 0),
-        begin,
-        end,
-        "sampler_cpu_ns",
-    )
-    for pid in np.unique(lane["pid"][told]):
-        rows = told[lane["pid"][told] == pid]
-        found += sum(
-            _between(lane, rows, begin, end, name) for name in ("cpu_user_ns", "cpu_system_ns")
-        )
-    return found
+    lane, machine = system.process, system.machine
+    sampled = np.flatnonzero(machine["sampler_cpu_ns"] >= 0)
+    known = np.flatnonzero((lane["cpu_user_ns"] >= 0) & (lane["cpu_system_ns"] >= 0))
+    pids = lane["pid"][known]
+    counters = [(machine, sampled, "sampler_cpu_ns")] + [
+        (lane, known[pids == pid], name)
+        for pid in np.unique(pids)
+        for name in ("cpu_user_ns", "cpu_system_ns")
+    ]
+    return sum(_between(columns, rows, begin, end, name) for columns, rows, name in counters)
 
 
 def _between(

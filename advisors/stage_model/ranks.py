@@ -17,25 +17,23 @@ from ...profiler.store.run.run import ProcessRun
 from ..schema.rank_model import RankFigures, Ranks, SlowestRank, Spread
 
 STAGES = {
-    "wait": "wait_ns",
-    "stall": "stall_ns",
-    "compute": "compute_ns",
-    "index": "index_ns",
-    "fetch": "fetch_ns",
-    "collate": "collate_ns",
-    "pack": "pack_ns",
-    "unpack": "unpack_ns",
-    "pin": "pin_ns",
+    name: f"{name}_ns"
+    for name in (
+        "wait",
+        "stall",
+        "compute",
+        "index",
+        "fetch",
+        "collate",
+        "pack",
+        "unpack",
+        "pin",
+    )
 }
-# What a loader's waiting may come from, and whether workers do it side by side.
-_MAKING = {
-    "index": False,
-    "fetch": True,
-    "collate": True,
-    "pack": True,
-    "unpack": False,
-    "pin": False,
-}
+# What a loader's waiting may come from, and whether workers do it in parallel.
+_MAKING = dict.fromkeys(("index", "unpack", "pin"), False) | dict.fromkeys(
+    ("fetch", "collate", "pack"), True
+)
 
 LEAST_STEADY = 10  # batches, to be compared
 # Of a step, what a rank must wait longer than the others: as the verdict's "compute-bound".
@@ -70,7 +68,7 @@ def ranks_of(members: Sequence[Member]) -> Ranks:
 def _figures(process: ProcessRun, loader: LoaderSummary) -> RankFigures:
     assert process.rank is not None
     workers = loader.facts.get("num_workers")
-    means = ((stage, loader.mean(column)) for stage, column in STAGES.items())
+    means = {stage: loader.mean(column) for stage, column in STAGES.items()}
     return RankFigures(
         rank=process.rank,
         host=process.host,
@@ -78,7 +76,7 @@ def _figures(process: ProcessRun, loader: LoaderSummary) -> RankFigures:
         batches=loader.batches,
         steady_batches=loader.steady,
         workers=workers if isinstance(workers, int) else None,
-        mean_us={stage: mean / 1e3 for stage, mean in means if mean is not None},
+        mean_us={stage: mean / 1e3 for stage, mean in means.items() if mean is not None},
         finished=process.state != "crashed",
     )
 
@@ -86,12 +84,10 @@ def _figures(process: ProcessRun, loader: LoaderSummary) -> RankFigures:
 def _spreads(each: Iterable[RankFigures]) -> dict[str, Spread]:
     found = {}
     for stage in STAGES:
-        known = [(one.mean_us[stage], one.rank) for one in each if stage in one.mean_us]
+        known = sorted((one.mean_us[stage], one.rank) for one in each if stage in one.mean_us)
         if known:
-            low, high = min(known), max(known, key=lambda pair: (pair[0], -pair[1]))
-            found[stage] = Spread(
-                low[0], low[1], median(value for value, _ in known), high[0], high[1]
-            )
+            high = max(known, key=lambda pair: (pair[0], -pair[1]))
+            found[stage] = Spread(*known[0], median(value for value, _ in known), *high)
     return found
 
 
@@ -110,16 +106,12 @@ def slowest_of(
     lost = "stall" if all("stall" in one.mean_us for one in known) else "wait"
     slow = max(known, key=lambda one: (one.mean_us[lost], -one.rank))
     others = [one for one in known if one is not slow]
-    others_lost = median(one.mean_us[lost] for one in others)
-    step = _step(slow)
+    others_lost, step = median(one.mean_us[lost] for one in others), _step(slow)
     longer = slow.mean_us[lost] - others_lost
     chance = CHANCE * _error_us(loaders[slow.rank].columns[STAGES[lost]])
     if step <= 0 or longer < max(LEAST_LONGER * step, chance):
         return None
     cause = _cause(slow, others, longer)
-    own, theirs = (
-        (slow.mean_us[cause], _median(others, cause)) if cause is not None else (None, None)
-    )
     return SlowestRank(
         rank=slow.rank,
         lost_us=slow.mean_us[lost],
@@ -127,30 +119,25 @@ def slowest_of(
         step_us=step,
         held_up=_at_one_pace(slow, others, loaders),
         cause=cause,
-        cause_us=own,
-        others_cause_us=theirs,
+        cause_us=slow.mean_us.get(cause or ""),
+        others_cause_us=_median(others, cause or ""),
     )
 
 
 def _at_one_pace(
     slow: RankFigures, others: Sequence[RankFigures], loaders: Mapping[int, LoaderSummary]
 ) -> bool:
-    """By their mean step, or by their usual one: a loader that looks a batch ahead, as
-    Accelerate's, asks for an epoch's second batch at once, and a fast rank then waits two steps in
-    one, of which the first is no steady one."""
+    """By their mean step, or by their usual one. A loader that looks a batch ahead, as
+    Accelerate's, asks for an epoch's second batch at once; a fast rank then waits two steps in one,
+    of which the first is no steady one."""
 
-    def alike(own: float, theirs: Iterable[float]) -> bool:
-        return abs(median(theirs) - own) <= SAME_PACE * own
+    def usual(one: RankFigures) -> float:
+        columns = loaders[one.rank].columns
+        return sum(columns[STAGES[part]].quantiles(0.5)[0] for part in ("wait", "compute"))
 
-    usual = {
-        one.rank: sum(
-            loaders[one.rank].columns[STAGES[part]].quantiles(0.5)[0]
-            for part in ("wait", "compute")
-        )
-        for one in (slow, *others)
-    }
-    return alike(_step(slow), map(_step, others)) or alike(
-        usual[slow.rank], (usual[one.rank] for one in others)
+    return any(
+        abs(median(map(step, others)) - step(slow)) <= SAME_PACE * step(slow)
+        for step in (_step, usual)
     )
 
 
@@ -175,11 +162,10 @@ def _median(others: Iterable[RankFigures], stage: str) -> float | None:
 
 def _cause(slow: RankFigures, others: Sequence[RankFigures], longer: float) -> str | None:
     """The stage that adds most to what this rank waits more than the others."""
-    found: Mapping[str, float] = {}
+    found = {}
     for stage, in_workers in _MAKING.items():
         own, theirs = slow.mean_us.get(stage), _median(others, stage)
         if own is not None and theirs is not None and own >= CAUSE_FACTOR * theirs:
-            more = (own - theirs) / (max(1, slow.workers or 1) if in_workers else 1)
-            if more >= CAUSE_PART * longer:
-                found = {**found, stage: more}
-    return max(found, key=lambda stage: found[stage]) if found else None
+            found[stage] = (own - theirs) / (max(1, slow.workers or 1) if in_workers else 1)
+    most = max(found, key=lambda stage: found[stage], default=None)
+    return most if most is not None and found[most] >= CAUSE_PART * longer else None

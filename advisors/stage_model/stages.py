@@ -17,27 +17,29 @@ import numpy.typing as npt
 from ...profiler.store.lanes.compacted import Totals
 from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Stage
+from .measured import measured
 
 # Stage name → column. `startup` comes from the epochs, `stall` from stall_ns or wait_ns.
-COLUMNS: dict[str, str] = {
-    "index": "index_ns",
-    "fetch": "fetch_ns",
-    "collate": "collate_ns",
-    "fetch_cpu": "fetch_cpu_ns",
-    "collate_cpu": "collate_cpu_ns",
-    "pack": "pack_ns",
-    "queued": "queued_ns",
-    "unpack": "unpack_ns",
-    "pin": "pin_ns",
-    "wait": "wait_ns",
-    "h2d": "h2d_ns",
-    "h2d_host": "h2d_host_ns",
-    "compute": "compute_ns",
-    "compute_device": "compute_device_ns",
-    "stall": "stall_ns",
+COLUMNS = {
+    name: f"{name}_ns"
+    for name in (
+        "index",
+        "fetch",
+        "collate",
+        "fetch_cpu",
+        "collate_cpu",
+        "pack",
+        "queued",
+        "unpack",
+        "pin",
+        "wait",
+        "h2d",
+        "h2d_host",
+        "compute",
+        "compute_device",
+        "stall",
+    )
 }
-
-NAMES = (*COLUMNS, "startup")
 
 # CPU time is measured on some batches only, and not on a fair sample of them (slow ones always, and
 # the first): its share is the share of the whole, times CPU over wall on the batches that have
@@ -51,56 +53,49 @@ QUANTILES = (0.50, 0.95, 0.99)
 
 _WORKER_STAGES = frozenset({"pack", "queued", "unpack"})
 _DEVICE_STAGES = frozenset({"h2d", "h2d_host", "compute_device"})
+_OF_ITERABLES = frozenset({"wait", "compute", "stall", "startup"})
 
 
 def stages(loader: LoaderRun, device: str | None) -> dict[str, Stage]:
     """Every stage by name, in the order of the pipeline. `device` is the training device, None
-    where there is none."""
-    batches, fold = loader.batches, loader.folded.columns
-    columns: dict[str, tuple[npt.NDArray[Any], Totals | None]] = {
-        name: (batches[column], fold.get(column)) for name, column in COLUMNS.items()
-    }
-    notes: dict[str, str] = {}
-    if not measured(*columns["stall"]) and measured(*columns["wait"]):
-        columns["stall"] = columns["wait"]
-        notes["stall"] = (
-            "no device: equals wait"
-            if device is None
-            else "device events not measured: equals wait"
-        )
-    columns["startup"] = (startup_ns(loader), None)
+    if there is none."""
     step_total_ns = step_totals(loader)
-    found = {}
-    for name in NAMES:
-        values, folded = columns[name]
-        reason = notes.get(name) or why_not(name, loader, device)
-        found[name] = stage(values, folded, step_total_ns, reason, name in notes)
-        if name in SAMPLED:
-            whole = found[SAMPLED[name]].share
-            ratio = cpu_share(columns[SAMPLED[name]][0], values)
-            share = whole * ratio if whole is not None and ratio is not None else None
-            found[name] = replace(found[name], share=share)
-        if name in COPYING:
-            found[name] = _of_all(loader, found[name], step_total_ns)
+    found = {
+        name: stage(
+            loader.batches[column],
+            loader.folded.columns.get(column),
+            step_total_ns,
+            why_not(name, loader, device),
+        )
+        for name, column in COLUMNS.items()
+    }
+    if not found["stall"].count and found["wait"].count:
+        events = "no device" if device is None else "device events not measured"
+        found["stall"] = replace(found["wait"], reason=f"{events}: equals wait")
+    found["startup"] = stage(
+        startup_ns(loader), None, step_total_ns, why_not("startup", loader, device)
+    )
+    for name, of in SAMPLED.items():
+        whole = found[of].share
+        ratio = cpu_share(loader.batches[COLUMNS[of]], loader.batches[COLUMNS[name]])
+        share = whole * ratio if whole is not None and ratio is not None else None
+        found[name] = replace(found[name], share=share)
+    for name in COPYING:
+        found[name] = _of_all(loader, found[name], step_total_ns)
     return found
 
 
 def _of_all(loader: LoaderRun, copying: Stage, step_total_ns: float) -> Stage:
     """Total and share of all batches, of which some were looked at."""
-    copies = loader.batches["h2d_copies"]
-    looked = int(np.count_nonzero(copies >= 0))
-    if copying.mean_us is None or not looked or step_total_ns <= 0:
+    copies = measured(loader.batches["h2d_copies"])
+    if copying.mean_us is None or not len(copies) or step_total_ns <= 0:
         return copying
-    total_ns = copying.mean_us * 1e3 * loader.count * np.count_nonzero(copies > 0) / looked
-    return replace(copying, share=float(total_ns / step_total_ns), total_s=float(total_ns / 1e9))
-
-
-def measured(values: npt.NDArray[Any], folded: Totals | None) -> bool:
-    return bool((folded is not None and folded.count) or np.any(values >= 0))
+    total_ns = float(copying.mean_us * 1e3 * loader.count * np.mean(copies > 0))
+    return replace(copying, share=total_ns / step_total_ns, total_s=total_ns / 1e9)
 
 
 def startup_ns(loader: LoaderRun) -> npt.NDArray[np.int64]:
-    """From `iter()` to the first batch, a value an epoch; -1 where no batch came."""
+    """From `iter()` to the first batch, a value per epoch; -1 if no batch came."""
     began, first = loader.epochs["t_iter_ns"], loader.epochs["t_first_ns"]
     return np.where((began >= 0) & (first >= began), first - began, -1)
 
@@ -108,22 +103,26 @@ def startup_ns(loader: LoaderRun) -> npt.NDArray[np.int64]:
 def cpu_share(wall: npt.NDArray[Any], cpu: npt.NDArray[Any]) -> float | None:
     """CPU over wall time, on the batches on which both were measured; 1 - it is time spent waiting.
     None if none."""
-    both = np.flatnonzero(cpu >= 0)
-    both = both[wall[both] >= 0]
+    both = np.flatnonzero((cpu >= 0) & (wall >= 0))
     total = float(wall[both].sum(dtype=np.float64))
     return min(1.0, float(cpu[both].sum(dtype=np.float64)) / total) if total else None
 
 
+def total(loader: LoaderRun, *columns: str) -> float:
+    """Σ of these columns over all batches, folded ones included; 0 if nothing was measured."""
+    known = [measured(loader.batches[name]).sum(dtype=np.float64) for name in columns]
+    return float(sum(known)) + sum(folded(loader, name) for name in columns)
+
+
+def folded(loader: LoaderRun, column: str) -> float:
+    """Σ of this column over the batches of which only totals are left."""
+    found = loader.folded.columns.get(column)
+    return found.total if found is not None else 0.0
+
+
 def step_totals(loader: LoaderRun) -> float:
     """Time of all steps, ns. A step whose end is not known counts with its wait alone."""
-    batches, fold = loader.batches, loader.folded.columns
-    total = 0.0
-    for column in ("wait_ns", "compute_ns"):
-        values = batches[column]
-        total += float(values.sum(where=values >= 0, dtype=np.float64))
-        if column in fold:
-            total += fold[column].total
-    return total
+    return total(loader, "wait_ns", "compute_ns")
 
 
 def stage(
@@ -131,18 +130,10 @@ def stage(
     folded: Totals | None,
     step_total_ns: float,
     reason: str | None = None,
-    keep_reason: bool = False,
 ) -> Stage:
-    """One stage's statistics; `share` is of `step_total_ns`.
-
-    `reason` is kept where nothing was measured, or always with `keep_reason`.
-    """
-    if values.dtype.kind == "f":
-        values = values[values >= 0]
-    elif len(values) and not values.strides[0]:  # one value for all rows
-        values = values if values[0] >= 0 else values[:0]
-    elif not len(values) or values.min() < 0:
-        values = values[values >= 0]
+    """One stage's statistics; `share` is of `step_total_ns`. `reason` is why nothing was
+    measured."""
+    values = measured(values)
     count = len(values) + (folded.count if folded is not None else 0)
     if not count:
         return Stage(0, None, None, None, None, None, None, reason or "not measured")
@@ -156,7 +147,6 @@ def stage(
         p99_us=p99 / 1e3,
         share=total / step_total_ns if step_total_ns > 0 else None,
         total_s=total / 1e9,
-        reason=reason if keep_reason else None,
     )
 
 
@@ -167,32 +157,31 @@ def quantiles(values: npt.NDArray[Any], folded: Totals | None = None) -> tuple[f
         both = Totals(folded.count, folded.total, folded.low, folded.high, dict(folded.bins))
         both.add(values)
         return both.quantiles(*QUANTILES)
-    places = [q * (len(values) - 1) for q in QUANTILES]
-    below = [int(place) for place in places]
-    above = [min(place + 1, len(values) - 1) for place in below]
-    ordered = np.partition(values, sorted({*below, *above}))
-    return tuple(
-        float(ordered[i]) + (float(ordered[j]) - float(ordered[i])) * (place - i)
-        for place, i, j in zip(places, below, above, strict=True)
-    )
+    return tuple(np.quantile(values, QUANTILES).tolist())
 
 
 def why_not(name: str, loader: LoaderRun, device: str | None) -> str:
     """Why a stage has no figures, as far as recording has not said so itself."""
     reasons: Mapping[str, str] = loader.reasons
-    for key in (name, COLUMNS.get(name, ""), "h2d" if name in _DEVICE_STAGES else ""):
+    on_device = name in _DEVICE_STAGES
+    for key in (name, COLUMNS.get(name, ""), "h2d" if on_device else ""):
         if key in reasons:
             return reasons[key]
-    if loader.count == 0:
-        return "no batches"
-    if name in _DEVICE_STAGES and device is None:
-        return "no device"
-    if loader.kind == "iterable" and name not in ("wait", "compute", "stall", "startup"):
-        return "not a DataLoader: only waiting and computing are seen"
-    if name in _WORKER_STAGES and not loader.num_workers:
-        return "no workers"
-    if name == "pin" and not loader.config.get("pin_memory"):
-        return "pin_memory is off"
-    if name in ("index", "collate", "collate_cpu") and loader.config.get("batch_size", 0) is None:
-        return "batch_size=None: the data set makes the batches"
+    whole = loader.config.get("batch_size", 0) is None
+    for applies, reason in (
+        (loader.count == 0, "no batches"),
+        (on_device and device is None, "no device"),
+        (
+            loader.kind == "iterable" and name not in _OF_ITERABLES,
+            "not a DataLoader: only waiting and computing are seen",
+        ),
+        (name in _WORKER_STAGES and not loader.num_workers, "no workers"),
+        (name == "pin" and not loader.config.get("pin_memory"), "pin_memory is off"),
+        (
+            name in ("index", "collate", "collate_cpu") and whole,
+            "batch_size=None: the data set makes the batches",
+        ),
+    ):
+        if applies:
+            return reason
     return "not measured"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import fields
-from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,29 @@ MAX_PROCESSES = 64
 MAX_GPUS = 256
 
 _NO_SYSTEM = "the system sampler recorded nothing"
-_ONE_SAMPLE = "the run was too short for two samples"
+
+# Figure → the counter whose growth per second it is, and the figure's unit in the counter's.
+_RATES = {
+    "throttled_share": ("cgroup_throttled_ns", 1e-9),
+    "disk_read_bytes_s": ("disk_read_bytes", 1.0),
+    "disk_write_bytes_s": ("disk_write_bytes", 1.0),
+    "net_recv_bytes_s": ("net_recv_bytes", 1.0),
+}
+# Figure → the column whose largest value it is: of the machine, of a process.
+_MACHINE_PEAKS = {
+    "mem_total_bytes": "mem_total_bytes",
+    "cgroup_mem_limit_bytes": "cgroup_mem_limit_bytes",
+    "cgroup_mem_peak_bytes": "cgroup_mem_bytes",
+    "shm_total_bytes": "shm_total_bytes",
+    "shm_used_peak_bytes": "shm_used_bytes",
+}
+_PROCESS_PEAKS = {
+    "rss_peak_bytes": "rss_bytes",
+    "uss_peak_bytes": "uss_bytes",
+    "pss_peak_bytes": "pss_bytes",
+    "threads_max": "threads",
+    "fds_max": "fds",
+}
 
 Values = npt.NDArray[np.float64]
 
@@ -27,73 +49,66 @@ Values = npt.NDArray[np.float64]
 def summarise(run: Run) -> SystemSummary:
     """The summary of the first host that was sampled; every None has its reason."""
     system = run.first_host
-    local = [p for p in run.processes if system is None or system.ran(p)]
+    local = [each for each in run.processes if system is None or system.ran(each)]
     if system is None:
         return _nothing(run, local)
-    machine = system.machine
-    seconds = _seconds(machine)
-    busy, iowait = _busy(machine), _share(machine, "cpu_iowait_pct")
-    processes = _processes(system.process)
-    workers = [p for p in processes if p.role == "worker"]
-    mains = [p for p in processes if p.role == "main"]
+    machine, t_ns = system.machine, system.machine["t_ns"]
+    processes = [_process(own) for _, own in _groups(system.process, "pid")]
+    cores = {
+        role: _over([each.cpu_mean_cores for each in processes if each.role == role])
+        for role in ("main", "worker")
+    }
+    workers = sum(each.role == "worker" for each in processes)
+    busy = _busy(machine)
+    linux = (run.platform or "").startswith("Linux")
     known: dict[str, Any] = {
         "effective_cpus": effective_cpus(local, system),
-        "cpu_busy_mean_share": _mean(busy),
-        "cpu_busy_max_share": _max(busy),
-        "cpu_iowait_mean_share": _mean(iowait),
-        # Elsewhere steal is not told, and the shares recorded leave nothing.
-        "cpu_stolen_mean_share": _mean(stolen(machine))
-        if (run.platform or "").startswith("Linux")
-        else None,
-        "throttled_share": _rate(machine, "cgroup_throttled_ns", 1e-9),
-        "disk_read_bytes_s": _rate(machine, "disk_read_bytes"),
-        "disk_write_bytes_s": _rate(machine, "disk_write_bytes"),
-        "net_recv_bytes_s": _rate(machine, "net_recv_bytes"),
-        "main_cpu_cores": _average([p.cpu_mean_cores for p in mains]),
-        "worker_cpu_mean_cores": _average([p.cpu_mean_cores for p in workers]),
-    }
-    whole: dict[str, Any] = {
-        "mem_total_bytes": peak(machine["mem_total_bytes"]) or system.mem_total_bytes,
+        "cpu_busy_mean_share": _over(busy),
+        "cpu_busy_max_share": _over(busy, np.max),
+        "cpu_iowait_mean_share": _over(machine.floats("cpu_iowait_pct").clip(0, 100) / 100),
+        # Only Linux counts steal. Elsewhere the recorded shares leave nothing.
+        "cpu_stolen_mean_share": _over(stolen(machine)) if linux else None,
+        "main_cpu_cores": cores["main"],
+        "worker_cpu_mean_cores": cores["worker"],
         "mem_available_min_bytes": low(machine["mem_available_bytes"]),
-        "cgroup_mem_limit_bytes": peak(machine["cgroup_mem_limit_bytes"])
-        or system.cgroup_mem_limit_bytes,
-        "cgroup_mem_peak_bytes": peak(machine["cgroup_mem_bytes"]),
-        "shm_total_bytes": peak(machine["shm_total_bytes"]) or system.shm_total_bytes,
-        "shm_used_peak_bytes": peak(machine["shm_used_bytes"]),
-        "read_disk_bytes": _sum([p.read_disk_bytes for p in processes]),
-        "read_all_bytes": _sum([p.read_all_bytes for p in processes]),
+        **{name: _rate(machine, *counter) for name, counter in _RATES.items()},
+        **{
+            name: peak(machine[column]) or getattr(system, name, None)
+            for name, column in _MACHINE_PEAKS.items()
+        },
     }
+    for name in ("read_disk_bytes", "read_all_bytes"):
+        total = _over([getattr(each, name) for each in processes], np.sum)
+        known[name] = int(total) if total is not None else None
     reasons = dict(system.reasons)
-    for name, value in {**known, **whole, "gpus": system.gpu.rows or None}.items():
+    for name, value in {**known, "gpus": system.gpu.rows or None}.items():
         if value is None:
             reasons.setdefault(name, _reason(name, system, workers))
     return SystemSummary(
         host=system.host,
         samples=machine.rows,
-        seconds=seconds,
+        seconds=float(t_ns[-1] - t_ns[0]) / 1e9 if len(t_ns) and t_ns[-1] > t_ns[0] else None,
         cores_logical=system.cores_logical,
-        workers=len(workers),
+        workers=workers,
         processes=tuple(
-            sorted(processes, key=lambda p: (p.role, p.worker or 0, p.pid))[:MAX_PROCESSES]
-        ),
+            sorted(processes, key=lambda each: (each.role, each.worker or 0, each.pid))
+        )[:MAX_PROCESSES],
         gpus=_gpus(system),
         reasons=reasons,
         **known,
-        **whole,
     )
 
 
 def effective_cpus(processes: list[ProcessRun], system: SystemRun | None) -> float | None:
     """What one rank may compute with: the CPUs of all ranks of this host (affinity, cgroup quota),
-    divided by them, and no more than its own; None where neither is known. Without ranks, recording
-    at the same time makes a share."""
-    told = [p.local_world_size for p in processes if p.local_world_size]
-    ranks = max(
-        [*told, len({p.rank for p in processes if p.rank is not None}), _at_once(processes)]
-    )
-    own: list[float] = [p.affinity for p in processes if p.affinity]
-    pinned = frozenset().union(*(p.cpus for p in processes))
-    shared: list[float] = [len(pinned)] if pinned and all(p.cpus for p in processes) else [*own]
+    divided by them, and no more than its own; None if neither is known. Without ranks, processes
+    that record at the same time divide them."""
+    sizes = [each.local_world_size for each in processes if each.local_world_size]
+    ranks = {each.rank for each in processes if each.rank is not None}
+    own: list[float] = [each.affinity for each in processes if each.affinity]
+    pinned = frozenset().union(*(each.cpus for each in processes))
+    whole = pinned and all(each.cpus for each in processes)
+    shared: list[float] = [len(pinned)] if whole else [*own]
     if system is not None:
         if not pinned and system.affinity:  # the sampler's own is that of the rank that started it
             shared.append(system.affinity)
@@ -101,7 +116,9 @@ def effective_cpus(processes: list[ProcessRun], system: SystemRun | None) -> flo
             shared.append(system.cgroup_cpu_quota)
         if not shared and system.cores_logical:
             shared = [system.cores_logical]
-    return float(min([*own, min(shared) / max(1, ranks)])) if shared else None
+    if not shared:
+        return None
+    return float(min([*own, min(shared) / max(1, *sizes, len(ranks), _at_once(processes))]))
 
 
 def _at_once(processes: list[ProcessRun]) -> int:
@@ -111,16 +128,12 @@ def _at_once(processes: list[ProcessRun]) -> int:
         times = [loader.batches["t_ns"] for loader in process.loaders if loader.batches.rows]
         if times:
             moments += [(min(int(t[0]) for t in times), 1), (max(int(t[-1]) for t in times), -1)]
-    most = now = 0
-    for _, change in sorted(moments):
-        now += change
-        most = max(most, now)
-    return most
+    return max(np.cumsum([change for _, change in sorted(moments)]), default=0)
 
 
 def stolen(machine: Columns) -> Values:
     """Of all cores' time before each sample, the share in which the hypervisor ran others though
-    this machine had work (steal in proc(5)): what the shares recorded leave of the whole. NaN where
+    this machine had work (steal in proc(5)): what the recorded shares leave of the whole. NaN if
     not known."""
     shares = [machine.floats(f"cpu_{name}_pct") for name in ("user", "system", "idle")]
     left = 100 - sum(shares) - np.nan_to_num(machine.floats("cpu_iowait_pct"))
@@ -134,18 +147,19 @@ def sampler_cost(system: SystemRun) -> tuple[float | None, int | None]:
 
 
 def _nothing(run: Run, local: list[ProcessRun]) -> SystemSummary:
-    host = next((p.host for p in local if p.host), run.host)
-    said = next((p.reasons["system"] for p in run.processes if "system" in p.reasons), _NO_SYSTEM)
+    reasons = [each.reasons["system"] for each in run.processes if "system" in each.reasons]
     known: dict[str, Any] = {
-        "host": host,
+        **dict.fromkeys(each.name for each in fields(SystemSummary)),
+        "host": next((each.host for each in local if each.host), run.host),
         "effective_cpus": effective_cpus(local, None),
-        "reasons": {"system": said},
+        "reasons": {"system": next(iter(reasons), _NO_SYSTEM)},
+        **dict.fromkeys(("samples", "workers"), 0),
+        **dict.fromkeys(("processes", "gpus"), ()),
     }
-    known.update(samples=0, workers=0, processes=(), gpus=())
-    return SystemSummary(**{**dict.fromkeys(each.name for each in fields(SystemSummary)), **known})
+    return SystemSummary(**known)
 
 
-def _reason(name: str, system: SystemRun, workers: list[ProcessSummary]) -> str:
+def _reason(name: str, system: SystemRun, workers: int) -> str:
     if not system.machine.rows:
         return _NO_SYSTEM
     if name.startswith("cgroup") or name == "throttled_share":
@@ -156,12 +170,9 @@ def _reason(name: str, system: SystemRun, workers: list[ProcessSummary]) -> str:
         return "no worker was running when a sample was taken"
     if name.startswith("shm"):
         return "no /dev/shm"
-    return _ONE_SAMPLE if system.machine.rows < 2 else "not measured on this platform"
-
-
-def _seconds(columns: Columns) -> float | None:
-    t = columns["t_ns"]
-    return float(t[-1] - t[0]) / 1e9 if len(t) > 1 and t[-1] > t[0] else None
+    if system.machine.rows < 2:
+        return "the run was too short for two samples"
+    return "not measured on this platform"
 
 
 def _busy(machine: Columns) -> Values:
@@ -171,97 +182,70 @@ def _busy(machine: Columns) -> Values:
     return np.clip(np.where(np.isnan(idle), used, by_idle), 0, 100) / 100
 
 
-def _share(machine: Columns, name: str) -> Values:
-    return np.clip(machine.floats(name), 0, 100) / 100
-
-
-def _mean(values: Values) -> float | None:
-    values = values[np.isfinite(values)]
-    return float(values.mean()) if len(values) else None
-
-
-def _max(values: Values) -> float | None:
-    values = values[np.isfinite(values)]
-    return float(values.max()) if len(values) else None
+def _over(values: Values | list[Any], how: Callable[[Values], Any] = np.mean) -> float | None:
+    """Their mean, or another sum of them, without those that are not known (None or NaN)."""
+    known = np.array(values, np.float64)
+    known = known[np.isfinite(known)]
+    return float(how(known)) if len(known) else None
 
 
 def _rate(columns: Columns, name: str, scale: float = 1.0) -> float | None:
-    """Growth of a counter a second, over the samples that measured it."""
-    where = np.flatnonzero(columns[name] >= 0)
-    if len(where) < 2:
+    """Growth of a counter per second, over the samples that measured it."""
+    known = np.flatnonzero(columns[name] >= 0)
+    if len(known) < 2:
         return None
-    first, last = where[0], where[-1]
+    first, last = known[0], known[-1]
     seconds = float(columns["t_ns"][last] - columns["t_ns"][first]) / 1e9
-    if seconds <= 0:
-        return None
-    return max(0.0, float(columns[name][last]) - float(columns[name][first])) * scale / seconds
+    growth = float(columns[name][last]) - float(columns[name][first])
+    return max(0.0, growth) * scale / seconds if seconds > 0 else None
 
 
-def _average(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+def _groups(columns: Columns, key: str) -> Iterator[tuple[int, Columns]]:
+    """The rows of each value of this column, in order of time."""
+    order = np.argsort(columns[key], kind="stable")
+    found, begins = np.unique(columns[key][order], return_index=True)
+    for value, rows in zip(found.tolist(), np.split(order, begins[1:]), strict=False):
+        yield value, Columns({name: columns[name][rows] for name in columns}, len(rows))
 
 
-def _sum(values: list[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def _processes(process: Columns) -> list[ProcessSummary]:
-    if not process.rows:
-        return []
-    order = np.argsort(process["pid"], kind="stable")
-    pid = process["pid"][order]
-    edges = [0, *(np.flatnonzero(pid[1:] != pid[:-1]) + 1).tolist(), len(pid)]
-    return [_process(process, order[begin:end]) for begin, end in pairwise(edges)]
-
-
-def _process(process: Columns, rows: npt.NDArray[np.intp]) -> ProcessSummary:
-    own = Columns({name: process[name][rows] for name in process}, len(rows))
-    role: Literal["main", "worker"] = "worker" if own["role"][0] == 1 else "main"
-    user, kernel = _rate(own, "cpu_user_ns", 1e-9), _rate(own, "cpu_system_ns", 1e-9)
-    worker = int(own["worker"][0])
+def _process(own: Columns) -> ProcessSummary:
+    is_worker, worker = own["role"][0] == 1, int(own["worker"][0])
+    user, kernel = (_rate(own, f"cpu_{name}_ns", 1e-9) for name in ("user", "system"))
+    known: dict[str, Any] = {
+        **{name: peak(own[column]) for name, column in _PROCESS_PEAKS.items()},
+        **{
+            name: _grown(own[name], is_worker)
+            for name in ("major_faults", "read_disk_bytes", "read_all_bytes")
+        },
+    }
     return ProcessSummary(
         pid=int(own["pid"][0]),
-        role=role,
-        worker=worker if role == "worker" and worker >= 0 else None,
+        role="worker" if is_worker else "main",
+        worker=worker if is_worker and worker >= 0 else None,
         cpu_mean_cores=user + kernel if user is not None and kernel is not None else None,
-        rss_peak_bytes=peak(own["rss_bytes"]),
-        uss_peak_bytes=peak(own["uss_bytes"]),
-        pss_peak_bytes=peak(own["pss_bytes"]),
-        threads_max=peak(own["threads"]),
-        fds_max=peak(own["fds"]),
-        major_faults=_grown(own, "major_faults", role),
-        read_disk_bytes=_grown(own, "read_disk_bytes", role),
-        read_all_bytes=_grown(own, "read_all_bytes", role),
+        **known,
     )
 
 
-def _grown(own: Columns, name: str, role: str) -> int | None:
+def _grown(counter: npt.NDArray[Any], from_zero: bool) -> int | None:
     """Growth of a counter. A worker lives inside the run: all it counted is the run's."""
-    values = measured(own[name])
+    values = measured(counter)
     if not len(values):
         return None
-    return int(values[-1]) if role == "worker" else max(0, int(values[-1]) - int(values[0]))
+    return int(values[-1]) if from_zero else max(0, int(values[-1]) - int(values[0]))
 
 
 def _gpus(system: SystemRun) -> tuple[GpuSummary, ...]:
-    gpu = system.gpu
     names = {info.index: info.name for info in system.gpus}
-    found = []
-    for index in np.unique(gpu["gpu"]).tolist()[:MAX_GPUS]:
-        rows = np.flatnonzero(gpu["gpu"] == index)
-        own = Columns({name: gpu[name][rows] for name in gpu}, len(rows))
-        util, power = _mean(own.floats("util_pct")), _mean(own.floats("power_mw"))
-        found.append(
-            GpuSummary(
-                index=index,
-                name=names.get(index),
-                util_mean_share=util / 100 if util is not None else None,
-                mem_peak_bytes=peak(own["mem_used_bytes"]),
-                mem_total_bytes=peak(own["mem_total_bytes"]),
-                power_mean_w=power / 1000 if power is not None else None,
-                pcie_rx_mean_bytes_s=_mean(own.floats("pcie_rx_bytes_s")),
-            )
+    return tuple(
+        GpuSummary(
+            index=index,
+            name=names.get(index),
+            util_mean_share=_over(own.floats("util_pct") / 100),
+            mem_peak_bytes=peak(own["mem_used_bytes"]),
+            mem_total_bytes=peak(own["mem_total_bytes"]),
+            power_mean_w=_over(own.floats("power_mw") / 1000),
+            pcie_rx_mean_bytes_s=_over(own.floats("pcie_rx_bytes_s")),
         )
-    return tuple(found)
+        for index, own in [*_groups(system.gpu, "gpu")][:MAX_GPUS]
+    )

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Basis, Confidence, Verdict
 from .block_error import Floats, block_sums, ratio
-from .stages import startup_ns
+from .shares import waiting_share
+from .stages import folded, startup_ns, total
 
 # docs/causes.md, "First of all"; Kineto's TensorBoard plugin and XProf call 5 % moderate.
 COMPUTE_BOUND_BELOW = 0.05
@@ -20,22 +21,21 @@ COMPUTE_BOUND_BELOW = 0.05
 INPUT_BOUND_FROM = 0.10
 # An epoch start worth a note of its own: docs/causes.md, "Workers started anew".
 EPOCH_START_NOTED_FROM = 0.05
-# Of a loop that free loading would make this much faster at most, it is said how little that is.
+# Below this gain from free loading, the verdict says that faster loading would gain little.
 LITTLE_TO_GAIN = 1.2
 # Of what is not lost to loading, the most that recording can have taken.
 MOST_RECORDING = 0.9
-# Fewer steady batches make no verdict: the run was too short.
+# With fewer steady batches there is no verdict: the run was too short.
 MINIMUM_BATCHES = 20
 # Below this many steady batches a verdict is never called "high" confidence (five batches a block).
 HIGH_CONFIDENCE_BATCHES = 100
-# So many batches may be waiting for the device at once; of more than these it is not timed any
-# more.
+# At most so many batches may be waiting for the device; beyond these it is no longer timed.
 MOST_AHEAD = 360
 
 
 @dataclass(frozen=True)
 class Lost:
-    """Per batch kept in detail, in ns (0 where unknown): what was `lost` to loading, of which
+    """Per batch kept in detail, in ns (0 if unknown): what was `lost` to loading, of which
     `step`."""
 
     lost: Floats
@@ -46,92 +46,67 @@ class Lost:
 
 
 def lost_time(loader: LoaderRun) -> Lost:
-    """What loading cost each batch: stall where device events were measured, else wait. The last
+    """What loading cost each batch: stall if device events were measured, else wait. The last
     batches, which the device has yet to reach, do not count."""
     batches = loader.batches
     wait, compute, stall = batches["wait_ns"], batches["compute_ns"], batches["stall_ns"]
-    by_device = bool(np.any(stall >= 0))
-    lost = np.where(stall >= 0, np.minimum(stall, wait), wait) if by_device else wait
+    timed = np.flatnonzero(stall >= 0)
     reached = np.ones(len(stall), np.bool_)
-    if by_device:
-        last = int(np.flatnonzero(stall >= 0)[-1])
-        reached[last + 1 :] = len(stall) - last > MOST_AHEAD
+    if len(timed):
+        reached[timed[-1] + 1 :] = len(stall) - timed[-1] > MOST_AHEAD
+    lost = np.where(stall >= 0, np.minimum(stall, wait), wait)
     return Lost(
         lost=np.where(reached, lost.clip(0), 0).astype(np.float64),
         step=np.where(reached, wait.clip(0) + compute.clip(0), 0).astype(np.float64),
         known=(wait >= 0) & (compute >= 0) & reached,
         first=first_of_epoch(batches["epoch"]),
-        kind="stall" if by_device else "wait",
+        kind="stall" if len(timed) else "wait",
     )
 
 
 def first_of_epoch(epoch: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """A flag a batch: nothing of its epoch came before it. Epochs may interleave."""
+    """A flag per batch: nothing of its epoch came before it. Epochs may interleave."""
     first = np.zeros(len(epoch), dtype=np.bool_)
-    if not len(epoch):
-        return first
-    first[0] = True
-    changed = epoch[1:] != epoch[:-1]
-    if np.all(epoch[1:] >= epoch[:-1]):
-        first[1:] = changed
-    else:
-        first[:] = False
-        first[np.unique(epoch, return_index=True)[1]] = True
+    first[np.unique(epoch, return_index=True)[1]] = True
     return first
 
 
 def headroom(loader: LoaderRun, lost: Lost) -> float | None:
-    """Speed-up of the whole loop if loading were free: Σ step / (Σ step - Σ lost); None where
-    nothing is known.
+    """Speed-up of the whole loop if loading were free: Σ step / (Σ step - Σ lost); None if nothing
+    is known.
 
     Time inside `iter()` (starting workers) is lost to loading too and counts in both sums: this is
     the upper bound for all advice. Folded batches count in full.
     """
-    step, gone = float(lost.step.sum()), float(lost.lost.sum())
-    fold = loader.folded.columns
-    folded_wait = fold["wait_ns"].total if "wait_ns" in fold else 0
-    folded_stall = fold["stall_ns"].total if "stall_ns" in fold else folded_wait
-    folded_compute = fold["compute_ns"].total if "compute_ns" in fold else 0
     before = iter_ns(loader, lost)
-    step += folded_wait + folded_compute + before
-    gone += folded_stall + before
+    stalled = "stall_ns" if "stall_ns" in loader.folded.columns else "wait_ns"
+    gone = float(lost.lost.sum()) + folded(loader, stalled) + before
+    step = float(lost.step.sum()) + before
+    step += folded(loader, "wait_ns") + folded(loader, "compute_ns")
     # What recording cost comes between a batch's hand-over and the loop's own work, and is no part
-    # of the loop. (It was timed with some noise: a loop that does nothing else is left a part of
-    # it.)
-    own = loader.batches["own_ns"]
-    recording = float(own.sum(where=own > 0, dtype=np.float64)) + (
-        fold["own_ns"].total if "own_ns" in fold else 0
-    )
-    step -= min(recording, MOST_RECORDING * (step - gone))
+    # of the loop. It was timed with some noise: a loop that does nothing else is left a part of it.
+    step -= min(total(loader, "own_ns"), MOST_RECORDING * (step - gone))
     left = step - gone
     return step / left if left > 0 and step > 0 else None
 
 
-def iter_ns(loader: LoaderRun, lost: Lost) -> float:
-    """Time inside `iter()`, all epochs: startup less the first batch's wait (unknown, so not
-    subtracted, if folded)."""
-    total = float(startup_ns(loader).clip(0).sum(dtype=np.float64))
-    waited = float(loader.batches["wait_ns"][lost.first].clip(0).sum(dtype=np.float64))
-    return max(0.0, total - waited) if not loader.folded.records else 0.0
+def iter_ns(loader: LoaderRun, lost: Lost, since: int = 0) -> float:
+    """Time inside `iter()` of the epochs from `since` on: startup less the first batch's wait
+    (unknown, so 0, if batches were folded)."""
+    starts = np.flatnonzero(lost.first)[since:]
+    spent = startup_ns(loader)[since:].clip(0).sum(dtype=np.float64)
+    waited = loader.batches["wait_ns"][starts].clip(0).sum(dtype=np.float64)
+    return 0.0 if loader.folded.records else max(0.0, float(spent - waited))
 
 
 def epoch_start_share(loader: LoaderRun, lost: Lost) -> float | None:
     """Part of all time lost at the starts of epochs after the first, which training repeats; None
     with one epoch."""
-    starts = np.flatnonzero(lost.first)
-    total = float(lost.step.sum())
-    if len(starts) < 2 or total <= 0:
+    starts, step = np.flatnonzero(lost.first), float(lost.step.sum())
+    if len(starts) < 2 or step <= 0:
         return None
-    startup = startup_ns(loader)
-    gone = float(lost.lost[starts[1:]].sum())
-    if len(startup) > 1:
-        in_iter = float(startup[1:].clip(0).sum(dtype=np.float64)) - float(
-            loader.batches["wait_ns"][starts[1:]].clip(0).sum(dtype=np.float64)
-        )
-        if in_iter > 0 and not loader.folded.records:
-            gone += in_iter
-            total += in_iter
-    return min(1.0, gone / total)
+    in_iter = iter_ns(loader, lost, since=1)
+    return min(1.0, (float(lost.lost[starts[1:]].sum()) + in_iter) / (step + in_iter))
 
 
 def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
@@ -139,31 +114,31 @@ def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
     steady = lost.known & ~lost.first
     starts = epoch_start_share(loader, lost)
     count = int(np.count_nonzero(steady))
-    batches = loader.count
-    if batches < MINIMUM_BATCHES or count < MINIMUM_BATCHES // 2:
-        return "too-short", Basis(
-            _too_short(loader, batches, count), "low", count, None, None, None, starts, lost.kind
-        )
-    gone, step = lost.lost[steady], lost.step[steady]
-    share, low, high = share_with_range(gone, step)
-    found = _place(share)
-    by_starts = found != "input-bound" and starts is not None and starts >= INPUT_BOUND_FROM
-    if by_starts:
-        found = "input-bound"
-    confidence = _confidence(count, _place(low) == _place(high))
+    if loader.count < MINIMUM_BATCHES or count < MINIMUM_BATCHES // 2:
+        sentence = _too_short(loader.count, count)
+        return "too-short", Basis(sentence, "low", count, None, None, None, starts, lost.kind)
+    share, low, high = share_with_range(lost.lost[steady], lost.step[steady])
+    found, clear = _place(share), _place(low) == _place(high)
+    confidence: Confidence = "high" if count >= HIGH_CONFIDENCE_BATCHES else "medium"
     little = (headroom(loader, lost) or math.inf) < LITTLE_TO_GAIN
-    sentence = _sentence(found, share, starts if by_starts else None, lost.kind, little)
-    return found, Basis(sentence, confidence, count, share, low, high, starts, lost.kind)
+    sentence = _sentence(found, share, lost.kind, little)
+    if found != "input-bound" and starts is not None and starts >= INPUT_BOUND_FROM:
+        found = "input-bound"
+        sentence = (
+            f"Epoch starts cost {starts * 100:.0f} % of the time: each begins with a long wait for "
+            "its first batch."
+        )
+    return found, Basis(
+        sentence, confidence if clear else "low", count, share, low, high, starts, lost.kind
+    )
 
 
 def share_with_range(gone: Floats, step: Floats) -> tuple[float, float, float]:
     """Σ gone / Σ step, and a 95 % range from the spread between blocks of consecutive batches
     (ratio estimator)."""
-    if float(step.sum()) <= 0:
-        return 0.0, 0.0, 0.0
     top, below = block_sums(gone), block_sums(step)
-    if len(top) < 2:
-        return float(gone.sum()) / float(step.sum()), 0.0, 1.0
+    if len(top) < 2 or float(below.sum()) <= 0:
+        return waiting_share(gone, step), 0.0, float(step.sum() > 0)
     share, error = ratio(top, below)
     return share, max(0.0, share - 2 * error), min(1.0, share + 2 * error)
 
@@ -174,45 +149,22 @@ def _place(share: float) -> Verdict:
     return "compute-bound" if share <= COMPUTE_BOUND_BELOW else "balanced"
 
 
-def _confidence(count: int, clear: bool) -> Confidence:
-    if not clear:
-        return "low"
-    return "high" if count >= HIGH_CONFIDENCE_BATCHES else "medium"
-
-
-def _sentence(
-    found: Verdict, share: float, starts: float | None, kind: Literal["stall", "wait"], little: bool
-) -> str:
-    who = (
+def _sentence(found: Verdict, share: float, kind: Literal["stall", "wait"], little: bool) -> str:
+    waits = (
         "The device stood idle, waiting for data,"
         if kind == "stall"
         else "The training loop waited for data"
     )
-    if starts is not None:
-        return (
-            f"Epoch starts cost {starts * 100:.0f} % of the time: each begins with a long wait "
-            "for its first batch."
-        )
-    if found == "input-bound":
-        gain = (
-            "faster loading would gain little."
-            if little
-            else "faster loading would speed up training."
-        )
-        return f"{who} {share * 100:.0f} % of the time: {gain}"
+    percent = f"{share * 100:.{0 if found != 'compute-bound' or share >= 0.0095 else 1}f} %"
     if found == "compute-bound":
-        return f"{who} only {_small(share)} of the time: loading is not what limits training."
-    return (
-        f"{who} {share * 100:.0f} % of the time: loading costs a little, and there is little to "
-        "gain."
-    )
+        return f"{waits} only {percent} of the time: loading is not what limits training."
+    end = "loading costs a little, and there is little to gain."
+    if found == "input-bound":
+        end = f"faster loading would {'gain little' if little else 'speed up training'}."
+    return f"{waits} {percent} of the time: {end}"
 
 
-def _small(share: float) -> str:
-    return f"{share * 100:.0f} %" if share >= 0.0095 else f"{share * 100:.1f} %"
-
-
-def _too_short(loader: LoaderRun, batches: int, steady: int) -> str:
+def _too_short(batches: int, steady: int) -> str:
     if not batches:
         return "No batches were recorded: iterate over the watched loader, then ask again."
     if batches < MINIMUM_BATCHES:
@@ -222,6 +174,6 @@ def _too_short(loader: LoaderRun, batches: int, steady: int) -> str:
             "some hundred."
         )
     return (
-        f"Only {steady} steady batches were recorded (the first of each epoch is set apart): use "
+        f"Only {steady} steady batches were recorded (the first of each epoch does not count): use "
         "longer epochs for the measurement."
     )

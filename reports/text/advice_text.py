@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...advisors.schema.evidence import Figure
 from ...advisors.schema.report_model import LoaderReport, Recommendation, Report
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
@@ -15,6 +16,7 @@ from ..words.advice_words import effect_text
 from ..words.plan_words import PlanRow, plan_rows, plan_summary
 from ..words.reasons import by_reason
 from ..words.sentences import nothing_to_change
+from ..words.units import figure
 from .layout import hanging, heading, indented
 from .terminal import fitting_width, printed
 
@@ -121,9 +123,9 @@ def _rejected(advice: Recommendation) -> Text:
     return line.append(f": {clean(advice.why)}")
 
 
-def _evidence(evidence: Mapping[str, str]) -> str:
+def _evidence(evidence: Mapping[str, Figure]) -> str:
     shown = [
-        f"{clean(name, 60)} {clean(value, 60)}"
+        f"{clean(name, 60)} {figure(value)[:60]}"
         for name, value in list(evidence.items())[:EVIDENCE_SHOWN]
     ]
     return " · ".join(shown)

@@ -11,7 +11,7 @@ from .advice_words import effect_text
 from .glosses import CAUSES, GLOSSES, GROUPS
 from .ranks import who
 from .sentences import CAPACITIES
-from .units import UNKNOWN, duration, micros, percent, plural, rate
+from .units import UNKNOWN, duration, figure, micros, percent, plural, rate
 from .uses import use_of
 
 MAX_CODE = 20_000
@@ -142,7 +142,7 @@ def advice_row(advice: Recommendation) -> AdviceRow:
         title=clean(advice.title, 200),
         effect=effect_text(advice),
         why=clean(advice.why),
-        evidence=[(clean(name, 100), clean(value, 200)) for name, value in advice.evidence.items()],
+        evidence=[(clean(name, 100), figure(value)) for name, value in advice.evidence.items()],
         params=[
             (clean(name, 60), clean(value, 200)) for name, value in advice.change.params.items()
         ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ...advisors.schema import figures
+from ...advisors.schema.evidence import Figure
+from ...profiler.base.metadata import clean
 
 UNKNOWN = "–"
 
@@ -51,6 +53,11 @@ def rate(number: float | None) -> str:
 def factor(number: float | None) -> str:
     """'×0.21', '×1.8', '×24'."""
     return UNKNOWN if number is None else figures.times(number)
+
+
+def figure(found: Figure) -> str:
+    """A figure of advice with its unit, as all formats show it."""
+    return clean(str(found), 200)
 
 
 def bar(share: float | None, width: int) -> str:

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 
 import inside_samples
 from builders import MS, T0, RunBuilder, epoch_row, loop
+from loaderscope.advisors.schema.evidence import measured
 from loaderscope.advisors.schema.report_model import Change, Range, Recommendation
 from loaderscope.profiler.store.run.follow import Follower, Place
 from loaderscope.profiler.store.run.run import Run
@@ -30,7 +31,7 @@ def recommendation(
 ) -> Recommendation:
     given: dict[str, Any] = {
         "rule": rule, "title": title, "why": "Every worker was busy while the loop waited.",
-        "evidence": {"waiting": "37 %", "workers busy": "93 %"}, "predicted": Range(low, mid, high), "measured": None,
+        "evidence": measured({"waiting": "37 %", "workers busy": "93 %"}), "predicted": Range(low, mid, high), "measured": None,
         "change": Change({}, CODE), "caveat": "Each worker holds a copy of what the data set "
         "caches.", "doc": None,
     }  # fmt: skip

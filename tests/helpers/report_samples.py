@@ -19,6 +19,7 @@ from inside_samples import (
     hostile_transforms,
 )
 from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.advisors.schema.evidence import in_cores, measured, us
 from loaderscope.advisors.schema.report_model import Capacity, Change, Range, Recommendation, Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
@@ -115,7 +116,7 @@ def advice(title: str = "Use 8 workers", **changed: Any) -> Recommendation:
             title=title,
             why="Fetching takes 160 ms a batch and four workers make 24 batches/s; the loop could "
             "use 33.",
-            evidence={"fetch": "160 ms a batch", "effective CPUs": "16 cores"},
+            evidence=measured({"fetch": us(160_000, "a batch"), "effective CPUs": in_cores(16)}),
             predicted=Range(1.22, 1.35, 1.41),
             measured=None,
             change=Change(
@@ -153,7 +154,7 @@ def full_report(run: Run) -> Report:
 
 def hostile_report(report: Report) -> Report:
     """Every text that may come from elsewhere made of markup."""
-    bad = advice(EVIL, rule=EVIL, why=EVIL, evidence={EVIL: EVIL}, caveat=EVIL, doc=EVIL,
+    bad = advice(EVIL, rule=EVIL, why=EVIL, evidence=measured({EVIL: EVIL}), caveat=EVIL, doc=EVIL,
                  change=Change({EVIL: EVIL}, EVIL_CODE))  # fmt: skip
     loaders = tuple(
         replace(

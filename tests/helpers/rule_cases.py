@@ -14,6 +14,7 @@ from loaderscope.advisors.case.advice import Advice, Outcome, Unmeasured
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.code.loader_code import loader_code
 from loaderscope.advisors.rules import rule
+from loaderscope.advisors.schema.evidence import Figure
 from loaderscope.advisors.schema.report_model import LoaderReport, Range
 from loaderscope.advisors.stage_model.summary import summarise
 from loaderscope.profiler.record.inspect.describe import describe_loader
@@ -93,27 +94,18 @@ def workers_config(workers: int = 2, **more: Any) -> dict[str, Any]:
 
 
 def outcomes(name: str, case: Case) -> list[Outcome]:
-    """All that the rule says of this case. Whatever that is, its code parses and its evidence has
-    units."""
+    """All that the rule says of this case. Whatever that is, its code parses, and its evidence is
+    typed figures."""
     found = list(rule(name).examine(case))
     for outcome in found:
         if isinstance(outcome, Advice):
             compile(outcome.code, "advice", "exec")
-            assert outcome.title and outcome.why.rstrip(")").endswith(".") and outcome.evidence, (
-                outcome
-            )
-            assert all(what and _is_figure(value) for what, value in outcome.evidence.items()), (
-                outcome.evidence
-            )
+            assert outcome.title and outcome.why.rstrip(")").endswith("."), outcome
+            assert outcome.evidence and all(
+                what and isinstance(value, Figure) and str(value)
+                for what, value in outcome.evidence.items()
+            ), outcome.evidence
     return found
-
-
-def _is_figure(value: str) -> bool:
-    """A number, with a word or sign behind it unless it counts what its name says; or what
-    something is called."""
-    is_count = value.replace(",", "").isdigit()
-    has_unit = any(c.isdigit() for c in value) and not value.replace(".", "").isdigit()
-    return is_count or has_unit or " " in value.strip() or value.isidentifier()
 
 
 def advice(name: str, case: Case) -> Advice:

@@ -87,7 +87,7 @@ def test_progress_is_for_terminals_only(
     assert main(["report", SLOW, "--format", "json"]) == 0
     captured = capsys.readouterr()
     assert "reading the run" in captured.err
-    assert json.loads(captured.out)["schema"] == 1
+    assert json.loads(captured.out)["schema"] == 2
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
     main(["report", SLOW, "--format", "json"])
     assert capsys.readouterr().err == ""

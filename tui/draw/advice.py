@@ -8,7 +8,7 @@ from textual.content import Content
 from ...advisors.schema.report_model import Recommendation
 from ...reports.words.advice_words import effect_text
 from ...reports.words.plan_words import PlanRow
-from ...reports.words.units import bar, factor
+from ...reports.words.units import bar, factor, figure
 from ..snapshot import AdviceView
 from .marks import BAD, DIM, FAIR, GOOD, SECOND, line, lines, text
 from .overview import gain_of
@@ -88,7 +88,7 @@ def _detail(r: Recommendation, rejected: bool, width: int, row: PlanRow | None) 
         rows += [line(""), line(("Evidence", "bold underline"))]
         wide = max(len(text(name, 40)) for name in r.evidence)
         rows += [
-            line((f"  {text(name, 40):<{wide}}  ", DIM), text(value))
+            line((f"  {text(name, 40):<{wide}}  ", DIM), text(figure(value)))
             for name, value in r.evidence.items()
         ]
     if r.change.code:

@@ -11,7 +11,7 @@ from ...case.advice import Advice, Outcome, Unmeasured
 from ...case.case import Case
 from ...case.code_text import identifier
 from ...case.fetching import fetch_idle_share, fetch_share, file_suffix, held, names_used
-from ...schema.figures import percent, us
+from ...schema.evidence import Evidence, percent, us
 from .element_code import elements_code, elements_of
 from .element_reads import ElementReads
 from .frame_rows import rows_code
@@ -63,7 +63,10 @@ def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:
     """Without stacks: what the source proves to be slow, and no more."""
     idle = fetch_idle_share(case)
     names = names_used(case)
-    evidence = {"fetch a sample": us(sample_us), "share of waiting": percent(fetch_share(case))}
+    evidence: Evidence = {
+        "fetch a sample": us(sample_us),
+        "share of waiting": percent(fetch_share(case)),
+    }
     found = held(case, "dataframe")
     elements = elements_of(case)
     # What lies in memory is not waited for: time without computing is then time without a core.
@@ -94,9 +97,7 @@ def _no_stacks(case: Case, sample_us: float) -> str:
     )
 
 
-def _rows(
-    case: Case, part: Part, attribute: str, sample_us: float, evidence: dict[str, str]
-) -> Advice:
+def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: Evidence) -> Advice:
     name = identifier(attribute, "frame")
     rows = max(1, sum(len(_ROWS.findall(line.partition("#")[0])) for line in part.getitem))
     least_us = min(rows * ROW_US[0], (1 - 3 * ROWS_LEFT) * sample_us)
@@ -117,7 +118,7 @@ def _rows(
 
 
 def _elements(
-    case: Case, part: Part, reads: ElementReads, sample_us: float, evidence: dict[str, str]
+    case: Case, part: Part, reads: ElementReads, sample_us: float, evidence: Evidence
 ) -> Advice:
     tensor = reads.attribute.kind == "tensor"
     low, high = ELEMENTS if tensor else ARRAY_ELEMENTS

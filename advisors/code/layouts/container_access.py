@@ -9,12 +9,12 @@ row groups, a plain file 6 to 12 µs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...case.case import Case
 from ...case.fetching import names_used, sample_bytes, sample_time_us
-from ...schema.figures import figure, percent, size, us
+from ...schema.evidence import Evidence, Figure, figure, percent, size, us
 from ...schema.report_model import StorageSummary
 from ...storage.files import SUFFIXES, few_files, length_of, main_suffix
 from .containers import readahead_code, readahead_hint, rechunk_code, regroup_code
@@ -67,7 +67,7 @@ class Finding:
 
     title: str
     why: str
-    evidence: Mapping[str, str]
+    evidence: Evidence
     left: tuple[float, float]
     code: str
     caveat: str
@@ -92,7 +92,7 @@ def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
     parts = case.inspection.parts
     opener: Opener | None = None
     kind: str | None = None
-    evidence: dict[str, str] = {}
+    evidence: dict[str, Figure | str | None] = {}
     if few_files(case.loader) and (storage.opens_per_sample or 0.0) >= LEAST_OPENS:
         kind = SUFFIXES.get(main_suffix(case.loader.looks) or "", None)
         kind = "file" if kind in (None, "lines", "records", "npy", "npz", "arrow") else kind
@@ -103,7 +103,7 @@ def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
             return (
                 None  # few files in a data set that repeats them, opened in a way that is not known
             )
-        evidence["opened a sample"] = f"{figure(storage.opens_per_sample or 0.0)} files"
+        evidence["opened a sample"] = figure(storage.opens_per_sample or 0.0, "files")
         evidence["of them opened before"] = percent(storage.reopened_share or 0.0)
     else:
         opener = next((o for part in parts if (o := opener_of(part)) is not None), None)
@@ -170,9 +170,11 @@ def _archive(case: Case, storage: StorageSummary) -> Finding | None:
     if isinstance(form, str) or sample_us is None or few_files(case.loader):
         return None
     used = sample_bytes(case) or 0.0
-    evidence = {"fetch a sample": us(sample_us), "decoding": percent(storage.decoding_share or 0.0)}
-    if storage.read_bytes_per_sample is not None:
-        evidence["read a sample"] = size(storage.read_bytes_per_sample)
+    evidence: Evidence = {
+        "fetch a sample": us(sample_us),
+        "decoding": percent(storage.decoding_share or 0.0),
+        "read a sample": size(storage.read_bytes_per_sample),
+    }
     return Finding(
         title="Store the .npz archives as memory-mapped arrays",
         why=(
@@ -278,13 +280,13 @@ def _readahead(case: Case, storage: StorageSummary) -> Finding | None:
     )
 
 
-def _over_read(case: Case, storage: StorageSummary, kind: str) -> tuple[str, dict[str, str]] | None:
+def _over_read(case: Case, storage: StorageSummary, kind: str) -> tuple[str, Evidence] | None:
     """Whether far more of containers of this kind is read or decoded than a sample uses: (sentence,
     evidence)."""
     used, sample_us, read = sample_bytes(case), sample_time_us(case), storage.read_bytes_per_sample
     if not any(c.kind == kind for c in storage.containers) or not used or sample_us is None:
         return None
-    evidence = {"used a sample": size(used), "fetch a sample": us(sample_us)}
+    evidence: Evidence = {"used a sample": size(used), "fetch a sample": us(sample_us)}
     if read is not None and read >= OVER_READ * used and read >= LEAST_OVER_READ_BYTES:
         evidence = {"read a sample": size(read), **evidence, "read ÷ used": figure(read / used)}
         return f"{size(read)} are read for {size(used)} that are used.", evidence
@@ -312,7 +314,7 @@ def _library_share(case: Case, library: str) -> float | None:
     return fetch.libraries.get(library, 0.0)
 
 
-def _over_left(evidence: Mapping[str, str]) -> tuple[float, float]:
+def _over_left(evidence: Evidence) -> tuple[float, float]:
     return (0.04, 0.6) if "read ÷ used" in evidence else (0.05, 0.8)
 
 

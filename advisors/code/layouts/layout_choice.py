@@ -3,12 +3,11 @@ what they hold."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...case.case import Case
 from ...case.fetching import file_suffix
-from ...schema.figures import count, size
+from ...schema.evidence import Evidence, count, size
 from ...schema.report_model import StorageSummary
 from ...storage.files import length_of, listed, main_suffix
 from ..batched.held_code import decoded_bytes
@@ -39,7 +38,7 @@ class Layout:
     why: str
     code: str
     caveat: str
-    evidence: Mapping[str, str] = field(default_factory=dict)
+    evidence: Evidence = field(default_factory=dict)
     decoded: bool = False  # saves decoding as well as reading
 
 
@@ -91,7 +90,7 @@ def _shards(case: Case) -> Layout | None:
         caveat="Shards are read from end to end: shuffling is of shards and within a buffer only, "
         "the number of batches of an epoch may differ by one a worker, and len(loader) is not "
         f"known. {_TRY}",
-        evidence={"shards": f"{count(shards)} (four or more for each worker and rank)"},
+        evidence={"shards": count(shards, "(four or more for each worker and rank)")},
     )
 
 
@@ -109,7 +108,7 @@ def _lmdb(case: Case, storage: StorageSummary | None) -> Layout | None:
         code=code,
         caveat="LMDB reserves map_size when the file is written; on NFS it must not be written by "
         f"two machines. {_GAIN} {_TRY}",
-        evidence={"map_size": f"{size(known)} ({known:,} bytes)"} if known is not None else {},
+        evidence={"map_size": size(known, f"({known:,} bytes)")} if known is not None else {},
     )
 
 

@@ -1,40 +1,36 @@
 """Batches so small that the cost of each outweighs the work on its samples.
 
 What it looks for
-    A batch size of at most 4 (TINY) where drawing indices, collating, handing over and torch's own
-    lines around them cost more a batch than fetching its samples (medians: what the first batch of
-    a new worker costs is another matter), and where loading holds training up, or a device
-    computes.
+    A batch size of at most 4 (TINY) at which drawing indices, collating, handing over and torch's
+    own lines around them cost more per batch than fetching its samples (medians, which leave out
+    the first batch of a new worker), if loading holds training up or a device computes.
 
 Why it matters
     Each batch costs a fixed time, however few samples are in it: a turn of the loop, a collate
     call, a hand-over from a worker. With few samples that time is most of what a sample costs.
 
 What to change
-    A batch eight times as large (TIMES). Where memory or the training itself forbids it, fetch
-    large batches and split them in the loop.
+    A batch eight times as large (TIMES). If memory or the training itself forbids it, fetch large
+    batches and split them in the loop.
 
 When not to
-    A larger batch changes training: the learning rate has to follow, and there are fewer steps an
-    epoch. It needs more memory on the device. Where fetching is the work, a larger batch takes just
-    as much longer.
+    A larger batch changes training: the learning rate has to follow, and there are fewer steps per
+    epoch. It needs more memory on the device. If fetching is the work, a larger batch takes just as
+    much longer.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from ...case.advice import Outcome, Unmeasured
+from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
-from ...schema.figures import percent, us
+from ...schema.evidence import Evidence, percent, us
 from ...schema.report_model import Range
 
-NAME = "batch-size"
-KIND = "speed"
 EFFORT = "a few lines"  # the learning rate has to follow
 
-# Above it the fixed cost is spread over enough samples to be small beside them.
+# Above it the fixed cost is small next to that of the samples.
 TINY = 4
 TIMES = 8
 # Of a stage's time at so small a batch, the part that grows with the samples: (low, high). Measured
@@ -51,15 +47,15 @@ GROWS = {
 ON_DEVICE = {"compute": (0.02, 0.5), "h2d": (0.02, 0.5)}
 SHORT_US = 500.0  # some kernels and a copy, each of which takes microseconds however little it does
 SIZES = (2, 4, 8, 16)  # times as large, in the table
-# Of fetching, a fixed time a batch: the calls and the list around the samples (in the same loops it
-# grew by 0.44).
+# Of fetching, a fixed time per batch: the calls and the list around the samples (in the same loops
+# it grew by 0.44).
 FETCH_FIXED_US = (1.0, 5.0)
 LEAST_GROWTH = 0.3
 
 
-def examine(case: Case) -> Iterator[Outcome]:
-    size, fetch = case.batch_size, case.median_us("fetch")
-    if case.has_device and case.mean_us("compute_device") is None:
+def examine(case: Case) -> Outcomes:
+    size, fetch, device = case.batch_size, case.median_us("fetch"), case.mean_us("compute_device")
+    if case.has_device and device is None:
         yield Unmeasured(
             "how well the device is used at this batch size is not known: no device events were "
             "recorded"
@@ -70,40 +66,39 @@ def examine(case: Case) -> Iterator[Outcome]:
     parts = {
         "drawing indices": case.median_us("index") or 0.0,
         "collate": case.median_us("collate") or 0.0,
-        "hand-over": (case.median_us("pack") or 0.0) + (case.median_us("unpack") or 0.0),
+        "hand-over": case.median_us("pack", "unpack") or 0.0,
     }
     if not case.num_workers:
-        parts["torch's own lines"] = max(
-            0.0, (case.median_us("wait") or 0.0) - fetch - sum(parts.values())
-        )
-    if case.has_device and (case.median_us("compute_device") or 0.0) < SHORT_US:
-        parts["the device's step"] = case.median_us("compute_device") or 0.0
+        inside = (case.median_us("wait") or 0.0) - fetch - sum(parts.values())
+        parts["torch's own lines"] = max(0.0, inside)
+    step = case.median_us("compute_device") or 0.0
+    if case.has_device and step < SHORT_US:
+        parts["the device's step"] = step
     overhead = sum(parts.values())
-    if overhead <= fetch or (case.report.verdict == "compute-bound" and not case.has_device):
+    if overhead <= fetch or (case.compute_bound and not case.has_device):
         return
     yield case.change(
         batch_size=size * TIMES, then="\n", predicted=_in_samples(case, fetch, TIMES)
     ).advise(
-        title=f"Make batches larger, for example {size * TIMES} instead of {size}",
-        why=(
-            f"A batch of {size} costs {us(overhead)} beside the {us(fetch)} its samples take, and "
-            "that hardly grows with their number. The factor is in samples a second, for batches "
-            f"of {size * TIMES}."
-        ),
-        evidence={
+        f"Make batches larger, for example {size * TIMES} instead of {size}",
+        f"A batch of {size} costs {us(overhead)} besides the {us(fetch)} its samples take, and "
+        "that hardly grows with their number. The factor is in samples per second, for batches "
+        f"of {size * TIMES}.",
+        {
             "fetch a batch": us(fetch),
-            **{name: us(value) for name, value in parts.items() if value > 0},
-            **(_table(case, size, fetch) if case.has_device else {}),
+            **{name: us(value or None) for name, value in parts.items()},
+            **(_table(case, size, fetch, device) if device is not None else {}),
         },
-        beside_loading=1.0 if case.has_device else 0.0,  # fewer launches and copies, too
-        caveat="This changes training: scale the learning rate, and see that the loss still falls "
-        "as it did.",
+        beside_loading=float(case.has_device),  # fewer launches and copies, too
+        caveat="This changes training: scale the learning rate, and check that the loss still "
+        "falls as it did.",
     )
 
 
 def _in_samples(case: Case, fetch_us: float, times: int) -> Range:
-    """Factor on samples a second: of batches a second, times how many more samples each has."""
-    grows = {**GROWS, "fetch": _fetch_grows(fetch_us), **(ON_DEVICE if case.has_device else {})}
+    """Factor on samples per second: of batches per second, times how many more samples each has."""
+    fixed = [max(LEAST_GROWTH, 1 - each / max(each, fetch_us)) for each in reversed(FETCH_FIXED_US)]
+    grows = {**GROWS, "fetch": (fixed[0], fixed[1]), **(ON_DEVICE if case.has_device else {})}
     if not case.num_workers:
         del grows["transfer"]
     changes = {
@@ -113,29 +108,16 @@ def _in_samples(case: Case, fetch_us: float, times: int) -> Range:
     return Range(found.low * times, found.mid * times, found.high * times)
 
 
-def _table(case: Case, size: int, fetch_us: float) -> dict[str, str]:
-    """Batch size against time an epoch and use of the device, by the what-if model."""
-    length, device = case.config.get("dataset_len"), case.mean_us("compute_device")
-    if not isinstance(length, int) or device is None or case.whatif is None:
+def _table(case: Case, size: int, fetch_us: float, device_us: float) -> Evidence:
+    """Batch size against time per epoch and use of the device, by the what-if model."""
+    if case.dataset_len is None or case.whatif is None or not case.has_device:
         return {}
     step_us = 1e6 / case.whatif.baseline_batches_per_s
-    now_s = length / size * step_us / 1e6
-    found = {}
+    found: dict[str, str] = {}
     for times in (1, *SIZES):
         faster = _in_samples(case, fetch_us, times).mid if times > 1 else 1.0
-        grown = (
-            1 + (times - 1) * ON_DEVICE["compute"][0],
-            1 + (times - 1) * ON_DEVICE["compute"][1],
-        )
-        busy = min(1.0, device * math.sqrt(grown[0] * grown[1]) / times * faster / step_us)
-        found[f"batches of {size * times}"] = (
-            f"{us(now_s / faster * 1e6)} an epoch, device at work {percent(busy)}"
-        )
+        low, high = (1 + (times - 1) * part for part in ON_DEVICE["compute"])
+        busy = min(1.0, device_us * math.sqrt(low * high) / times * faster / step_us)
+        epoch = us(case.dataset_len / size * step_us / faster, "per epoch")
+        found[f"batches of {size * times}"] = f"{epoch}, device at work {percent(busy)}"
     return found
-
-
-def _fetch_grows(fetch_us: float) -> tuple[float, float]:
-    least, most = FETCH_FIXED_US
-    return max(LEAST_GROWTH, 1 - most / max(most, fetch_us)), max(
-        LEAST_GROWTH, 1 - least / max(least, fetch_us)
-    )

@@ -1,5 +1,4 @@
-"""Copies to the device that are many and small, that wait, that are in the way, or whose pinning
-came to nothing.
+"""Copies to the device that are small and many, that block, or that are not pinned.
 
 What it looks for
     On a device, copies that take at least 5 % of the step (COPY_SHARE; the time of the calls in the
@@ -12,8 +11,8 @@ Why it matters
     Each copy costs a call and a start-up on the bus of some ten microseconds, however small it is.
     A blocking copy makes the training process wait for it, though the device could compute
     meanwhile. Batches of a class of your own are not pinned unless the class has a pin_memory
-    method: the option is then silently without effect. A stream does one thing after another: a
-    copy on it makes the next kernel wait, though link and kernels could work side by side.
+    method: the option then silently has no effect. A stream does one thing after another: a copy on
+    it makes the next kernel wait, though copying and computing could overlap.
 
 What to change
     Pack small tensors into one and split it on the device (or use a TensorDict); copy with
@@ -21,25 +20,22 @@ What to change
     its own while the device computes.
 
 When not to
-    A "CUDA prefetcher" (the last of these) gains about nothing where copies are below 5 % of the
+    A "CUDA prefetcher" (the last of these) gains about nothing if copies are below 5 % of the
     step. Blocking copies out of ordinary memory stay blocking whatever the flag says: pin first
     (see pin-memory).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from ...case.advice import Outcome, Unmeasured
+from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
+from ...case.workers import per_batch
 from ...code.loader_code import loader_code
 from ...code.template import code_from
-from ...schema.figures import count, figure, percent, size, us
-from ...stage_model.measured import mean
+from ...schema.evidence import Evidence, count, figure, percent, size, us
 
-NAME = "h2d-copies"
-KIND = "speed"
 EFFORT = "a few lines"
+NEEDS = "device prediction"
 
 # docs/causes.md, "Pageable copies", and "Where the usual advice is wrong", 4.
 COPY_SHARE = 0.05
@@ -47,44 +43,40 @@ MANY = 8.0
 SMALL_BYTES = 256e3
 # Parts of all copies from which they are called blocking, or not pinned.
 MOST = 0.5
-# Packing, on the host: µs a tensor, bytes a µs, and what the one copy that is left takes of all the
-# copies before (this many of them). Together some ten times less than small copies take, on a
-# machine that copies them fast half.
+# Packing, on the host: µs per tensor, bytes per µs, and what the one copy that is left takes of all
+# the copies before (this many of them). Together some ten times less than small copies take; half
+# as much on a machine that copies them fast.
 PACK_TENSOR_US, PACK_BYTES_A_US, LEFT_COPIES = (0.5, 5.0), (20e3, 2e3), (0.5, 2.0)
 # Factor on the copies' time from page-locked memory.
 PINNED = (0.3, 0.8)
 
 
-def examine(case: Case) -> Iterator[Outcome]:
-    if not case.has_device or case.whatif is None:
-        return
-    batches = case.loader.batches
-    share = case.copying_share
-    if not batches.measured("h2d_copies") or share is None:
+def examine(case: Case) -> Outcomes:
+    share, copies = case.copying_share, per_batch(case, "h2d_copies")
+    nbytes = per_batch(case, "h2d_bytes")
+    if copies is None or share is None:
         yield Unmeasured(
             "the copies to the device were not timed: device events were not available"
         )
         return
-    copies = mean(case.loader.batches["h2d_copies"])
     if share < COPY_SHARE or not copies:
         return
-    nbytes = mean(case.loader.batches["h2d_bytes"])
-    evidence = {
+    a_copy = nbytes / copies if nbytes is not None else None
+    evidence: Evidence = {
         **case.copied_at(),
-        "copies a batch": figure(copies),
-        "copying": f"{us(case.mean_us('h2d') or 0.0)} a batch, {percent(share)} of the step",
+        "copies per batch": figure(copies),
+        "copying": us(case.mean_us("h2d"), f"per batch, {percent(share)} of the step"),
+        "a copy": size(a_copy),
     }
-    if nbytes is not None:
-        evidence["a copy"] = size(nbytes / copies)
-    if copies > MANY and nbytes is not None and nbytes / copies < SMALL_BYTES:
+    if copies > MANY and nbytes is not None and a_copy is not None and a_copy < SMALL_BYTES:
         change = case.change(
             code=code_from("crossing", "to_device"), h2d=_packed(case, copies, nbytes)
         )
         yield change.advise(
-            title="Pack the batch's small tensors into one copy",
-            why=f"A batch goes to the device in {count(copies)} copies of {size(nbytes / copies)}: "
-            "their number costs more than their bytes.",
-            evidence=evidence,
+            "Pack the batch's small tensors into one copy",
+            f"A batch goes to the device in {count(copies)} copies of {size(a_copy)}: their number "
+            "costs more than their bytes.",
+            evidence,
             beside_loading=share,
             caveat="Tensors of other types each make one more copy.",
         )
@@ -102,44 +94,37 @@ def _packed(case: Case, copies: float, nbytes: float) -> tuple[float, float]:
     return low, high
 
 
-def _pinned(case: Case, copies: float, share: float, evidence: dict[str, str]) -> Iterator[Outcome]:
-    pinned, blocking = (
-        mean(case.loader.batches["h2d_pinned"]),
-        mean(case.loader.batches["h2d_blocking"]),
-    )
+def _pinned(case: Case, copies: float, share: float, evidence: Evidence) -> Outcomes:
+    pinned, blocking = (per_batch(case, name) for name in ("h2d_pinned", "h2d_blocking"))
+    steps = case.loader.device_steps
+    aside = steps.aside_share if steps is not None else None
     if pinned is not None and pinned < (1 - MOST) * copies:
-        yield case.change(
-            code=_PIN_METHOD + loader_code(case, pin_memory=True) + "\n", h2d=PINNED
-        ).advise(
-            title="Give the batch class a pin_memory method",
-            why="pin_memory=True is set, yet the copies come from ordinary memory: batches of a "
-            "class of your own are pinned only by their own method.",
-            evidence={**evidence, "pinned copies": f"{figure(pinned)} of {figure(copies)}"},
+        code = f"{_PIN_METHOD}{loader_code(case, pin_memory=True)}\n"
+        yield case.change(code=code, h2d=PINNED).advise(
+            "Give the batch class a pin_memory method",
+            "pin_memory=True is set, yet the copies come from ordinary memory: batches of a class "
+            "of your own are pinned only by their own method.",
+            {**evidence, "pinned copies": figure(pinned, f"of {figure(copies)}")},
             beside_loading=share,
         )
     elif blocking is not None and blocking > MOST * copies:
         yield case.change(code=_NON_BLOCKING, non_blocking=True).advise(
-            title="Copy with non_blocking=True",
-            why="The batch lies in page-locked memory, but each copy makes the training process "
-            "wait for its end.",
-            evidence={**evidence, "blocking copies": f"{figure(blocking)} of {figure(copies)}"},
+            "Copy with non_blocking=True",
+            "The batch lies in page-locked memory, but each copy makes the training process wait "
+            "for its end.",
+            {**evidence, "blocking copies": figure(blocking, f"of {figure(copies)}")},
             beside_loading=share,
             caveat="Do not write to the batch's memory on the CPU before the copy is done.",
         )
-    elif _on_the_computing_stream(case):
+    elif aside is not None and aside < MOST:
         yield case.change(code=_AHEAD, copy_stream=True).advise(
-            title="Copy the next batch on a stream of its own while the device computes",
-            why="The device copies each batch between two steps, by the stream that computes: "
-            "neither waits for the other on a stream of its own.",
-            evidence=evidence,
+            "Copy the next batch on a stream of its own while the device computes",
+            "The device copies each batch between two steps, on the stream that computes. On a "
+            "stream of its own, neither waits for the other.",
+            evidence,
             beside_loading=share,
             caveat="Two batches are on the device at once.",
         )
-
-
-def _on_the_computing_stream(case: Case) -> bool:
-    steps = case.loader.device_steps
-    return steps is not None and steps.aside_share is not None and steps.aside_share < MOST
 
 
 _NON_BLOCKING = "# in the loop, for each tensor of the batch\nx = x.to(device, non_blocking=True)\n"

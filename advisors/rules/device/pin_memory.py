@@ -3,8 +3,8 @@
 What it looks for
     On: copies to the device out of ordinary memory that take more than 5 % of the step
     (COPY_SHARE), or workers whose batches are rebuilt inside next() (unpacking above 10 % of the
-    waiting, UNPACK_SHARE), which pin_memory moves to a thread. Off: pinning that the loop waits
-    for, longer than the copies it speeds up. Without a device, the option does nothing.
+    waiting, UNPACK_SHARE), which pin_memory moves to a thread. Off: pinning that the loop waits for
+    longer than the copies it speeds up. Without a device, the option does nothing.
 
 Why it matters
     Copies from page-locked memory run two to four times as fast and can overlap with computing. But
@@ -23,16 +23,13 @@ When not to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from ...case.advice import SAME, Advice, Outcome, Unmeasured
+from ...case.advice import SAME, Outcomes, Unmeasured
 from ...case.case import Case
-from ...schema.figures import figure, percent, size, us
-from ...stage_model.measured import mean
+from ...case.workers import per_batch
+from ...schema.evidence import Evidence, percent, size, us
 
-NAME = "pin-memory"
-KIND = "speed"
 EFFORT = "one argument"
 
 # Copies below this part of a step are not worth a change (docs/causes.md, "Pageable copies").
@@ -42,7 +39,7 @@ PIN_SHARE = 0.05
 # Copies that came from page-locked memory, of all: above it there is nothing to pin.
 PINNED_ALREADY = 0.5
 # What is left of the time of pageable copies when they are pinned: they run two to four times as
-# fast, on links that are slow beside memory somewhat less.
+# fast, a little less on links that are slow compared with memory.
 PINNED_COPY = (0.25, 0.65)
 # Without pinning, a byte takes as much longer: what links do in a µs at most, and buffers of
 # drivers at least. A small copy takes most of its time for being one, page-locked or not.
@@ -51,120 +48,100 @@ MORE_BYTES_A_US = (12e3, 1e3)
 # copies").
 SMALL_BYTES = 64_000
 
+_COPY = (
+    "\n# in the loop, for each tensor of the batch:\n#     x = x.to(device, non_blocking=True)\n"
+)
 
-def examine(case: Case) -> Iterator[Outcome]:
+
+def examine(case: Case) -> Outcomes:
     on = case.config.get("pin_memory") is True
-    if not case.has_device:
-        if on:
-            yield _without_device(case)
-        return
-    if case.whatif is None:
-        return
-    if on:
-        yield from _off(case)
-    else:
-        yield from _on(case)
+    if on and not case.has_device:
+        yield case.change(pin_memory=False, predicted=SAME).would_not_help(
+            "No device is in use, and memory is pinned for copies to a device only.",
+            {"device": "none was seen"},
+            title="pin_memory=True has no effect here",
+        )
+    elif case.meets("device prediction"):
+        yield from _off(case) if on else _on(case)
 
 
-def _without_device(case: Case) -> Advice:
-    return case.change(pin_memory=False, predicted=SAME).would_not_help(
-        title="pin_memory=True has no effect here",
-        why="No device is in use, and memory is pinned for copies to a device only.",
-        evidence={"device": "none was seen"},
-    )
-
-
-def _on(case: Case) -> Iterator[Outcome]:
-    a_batch = case.report.bytes_per_batch
-    copies, unpacking = case.share("h2d"), case.waited_for("unpack") if case.num_workers else 0.0
+def _on(case: Case) -> Outcomes:
+    copies, pinned = case.share("h2d"), _pinned_share(case) or 0.0
+    unpacking = case.waited_for("unpack") if case.num_workers else 0.0
     by_unpacking = unpacking >= UNPACK_SHARE
     if copies is None and not by_unpacking:
         yield Unmeasured(
             "the copies to the device were not timed, so what pinning would save is not known"
         )
         return
-    pinned = _pinned_share(case)
-    by_copies = (
-        copies is not None
-        and copies > COPY_SHARE
-        and (pinned is None or pinned < PINNED_ALREADY)
-        and (
-            a_batch is None
-            or a_batch >= SMALL_BYTES * max(1.0, mean(case.loader.batches["h2d_copies"]) or 0.0)
-        )
-    )
-    if not (by_copies or by_unpacking):
-        return
-    changes: dict[str, Any] = {"h2d": PINNED_COPY, "non_blocking": True} if by_copies else {}
+    a_batch, number = case.report.bytes_per_batch, per_batch(case, "h2d_copies") or 0.0
+    large = a_batch is None or a_batch >= SMALL_BYTES * max(1.0, number)
+    copied = copies or 0.0
+    by_copies = copied > COPY_SHARE and pinned < PINNED_ALREADY and large
+    changes: dict[str, Any] = {}
     reasons = []
     if by_copies:
+        changes = {"h2d": PINNED_COPY, "non_blocking": True}
         reasons.append(
-            f"Copies to the device take {percent(copies or 0)} of the step, out of ordinary memory."
+            f"Copies to the device take {percent(copied)} of the step, out of ordinary memory."
         )
     if by_unpacking:
         reasons.append(
             f"{percent(unpacking)} of the waiting is rebuilding batches in the loop, which a "
             "thread can do."
         )
+    if not reasons:
+        return
     yield case.change(pin_memory=True, then=_COPY, **changes).advise(
-        title="Pin the batches' memory, and copy with non_blocking=True",
-        why=" ".join(reasons),
-        evidence=_evidence(case),
-        beside_loading=(copies or 0.0) if by_copies else 0.0,
+        "Pin the batches' memory, and copy with non_blocking=True",
+        " ".join(reasons),
+        _evidence(case),
+        beside_loading=copied if by_copies else 0.0,
         caveat="The thread that pins shares Python's lock with the training loop. Do not write to "
         "a batch's memory on the CPU after a non_blocking copy of it was started.",
     )
 
 
-_COPY = (
-    "\n# in the loop, for each tensor of the batch:\n#     x = x.to(device, non_blocking=True)\n"
-)
-
-
-def _off(case: Case) -> Iterator[Outcome]:
+def _off(case: Case) -> Outcomes:
     pin, copy = case.mean_us("pin"), case.mean_us("h2d")
     waited = case.waited_for("pin") * (case.share("wait") or 0.0)
     if pin is None or copy is None or waited < PIN_SHARE or pin <= copy:
         return
-    extra = [(case.report.bytes_per_batch or 0.0) / rate for rate in MORE_BYTES_A_US]
-    slower = (1 + extra[0] / copy, 1 + extra[1] / copy)
-    yield case.change(pin_memory=False, h2d=slower).advise(
-        title="Do not pin memory: it costs more than it gains",
-        why=f"Pinning takes {us(pin)} a batch and the copies it speeds up {us(copy)}; the loop "
-        f"waits for it {percent(waited)} of the time.",
-        evidence=_evidence(case),
+    low, high = (1 + (case.report.bytes_per_batch or 0.0) / rate / copy for rate in MORE_BYTES_A_US)
+    yield case.change(pin_memory=False, h2d=(low, high)).advise(
+        "Do not pin memory: it costs more than it gains",
+        f"Pinning takes {us(pin)} per batch and the copies it speeds up {us(copy)}; the loop waits "
+        f"for it {percent(waited)} of the time.",
+        _evidence(case),
         caveat="With workers, batches are then rebuilt inside next() instead of in the pinning "
         "thread.",
     )
 
 
+def _ratio(case: Case, top: str, below: str) -> float | None:
+    """Σ top / Σ below, over the batches that have both."""
+    upper, lower = case.loader.column(top), case.loader.column(below)
+    both = (upper >= 0) & (lower > 0)
+    return float(upper[both].sum() / lower[both].sum()) if both.any() else None
+
+
 def _pinned_share(case: Case) -> float | None:
-    batches = case.loader.batches
-    copies, pinned = batches["h2d_copies"], batches["h2d_pinned"]
-    both = (copies > 0) & (pinned >= 0)
-    total = float(copies[both].sum())
-    return float(pinned[both].sum()) / total if total else None
+    return _ratio(case, "h2d_pinned", "h2d_copies")
 
 
-def _evidence(case: Case) -> dict[str, str]:
-    found = case.copied_at()
+def _evidence(case: Case) -> Evidence:
+    found: dict[str, Any] = case.copied_at()
     for stage, name in (
         ("h2d", "copies to the device"),
         ("pin", "pinning"),
         ("unpack", "rebuilding a batch"),
     ):
-        mean, share = case.mean_us(stage), case.share(stage)
-        if mean is not None and share is not None:
-            found[name] = f"{us(mean)} a batch, {percent(share)} of the step"
-    copied, seconds = case.loader.column("h2d_bytes"), case.loader.column("h2d_ns")
-    both = (copied > 0) & (seconds > 0)
-    if both.any():
-        found["speed of the copies"] = (
-            f"{figure(float(copied[both].sum() / seconds[both].sum()))} GB/s"
-        )
-    if case.report.bytes_per_batch is not None:
-        found["a batch"] = size(case.report.bytes_per_batch)
-    pinned = _pinned_share(case)
-    if pinned is not None:
-        found["copies from pinned memory"] = percent(pinned)
-    return found
+        note = f"per batch, {percent(case.share(stage))} of the step"
+        found[name] = us(case.mean_us(stage), note)
+    speed = _ratio(case, "h2d_bytes", "h2d_ns")
+    return {
+        **found,
+        "copies per second": size(speed * 1e9 if speed is not None else None),
+        "a batch": size(case.report.bytes_per_batch),
+        "copies from pinned memory": percent(_pinned_share(case)),
+    }

@@ -7,7 +7,7 @@ What it looks for
 
 Why it matters
     torch.tensor([array, array, …]) looks at every number by itself: torch warns of it, and stacking
-    first was measured 7 to 30 times as fast. A Python loop over values costs some 50 ns a value,
+    first was measured 7 to 30 times as fast. A Python loop over values costs some 50 ns per value,
     copying less than 1 ns. Padding costs twice: in collating, and in computing on fillers.
 
 What to change
@@ -15,22 +15,21 @@ What to change
     whole-array operations; put samples of like length into the same batch.
 
 When not to
-    Where collating is a small part of making a batch. Buckets by length make the order of samples
-    less random and give the batches more shapes.
+    If collating is a small part of making a batch. Buckets by length make the order of samples less
+    random and give the batches more shapes.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...case.advice import Outcome, Unmeasured
+from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.code_text import Source, parsed
-from ...case.evidence import making_us
 from ...case.fetching import waited_on
 from ...code.hot.functions import unknown
 from ...code.hot.operation_chains import operation_chain
@@ -38,11 +37,10 @@ from ...code.inputs import stacking_collate
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import collate_name, drawing_sampler, is_default_collate
 from ...code.template import code_from
-from ...schema.figures import percent, us
+from ...schema.evidence import percent, us
 
-NAME = "collate"
-KIND = "speed"
 EFFORT = "a few lines"
+NEEDS = "DataLoader prediction"
 
 MAKING_SHARE = 0.20
 WAITING_SHARE = 0.15
@@ -51,8 +49,7 @@ PADDING_SHARE = 0.20  # docs/causes.md, "Padding"
 
 @dataclass(frozen=True)
 class _Cause:
-    """Why a collate function is slow; `left` is what remains of its time after the fix, at best and
-    at worst."""
+    """Why a collate function is slow; `left` is what remains of its time (best, worst)."""
 
     title: str
     why: str
@@ -65,11 +62,11 @@ _FROM_LIST = _Cause(
     "It makes tensors out of lists, value by value; np.stack copies each array at once.",
     (0.03, 0.2),
 )
-# np.stack and torch.from_numpy, µs an array and a byte, at best and at worst: 12 arrays of 4 kB
+# np.stack and torch.from_numpy, µs per array and per byte, at best and at worst: 12 arrays of 4 kB
 # took 7 µs, 64 of 0.8 kB 23 and of 16 kB 440 (two cores of a shared AMD server, torch 2.13); a loop
 # finds less of them in the caches.
 STACKED_US = ((0.4, 0.00005), (1.0, 0.0004))
-# A loop's body costs ~50 ns a value where an array operation costs ~1; the rest of the function
+# A loop's body costs ~50 ns per value where an array operation costs ~1; the rest of the function
 # stays.
 _LOOP = _Cause(
     "Take the Python loops out of collate_fn",
@@ -82,7 +79,6 @@ _PADDING = _Cause(
     "It pads every sample to the longest of its batch.",
     (0.5, 0.9),
 )
-
 _CHAIN = _Cause(
     "Put one fused operator in the place of a chain of them",
     "It goes through the batch once for each of its element-wise operations, and makes a tensor "
@@ -98,15 +94,21 @@ _LOOP_LINE = re.compile(r"\.tolist\(\)|\.item\(\)|\.append\(|\]\s*[-+*/]?=[^=]|\
 _PADS = re.compile(r"\bpad_sequence\(|\bpad\(|\bnp\.pad\(|pad_token|padding", re.IGNORECASE)
 
 
-def examine(case: Case) -> Iterator[Outcome]:
-    if case.loader.kind != "dataloader" or case.whatif is None:
+def examine(case: Case) -> Outcomes:
+    collate, making, function_name = (
+        case.mean_us("collate"),
+        case.making_us,
+        case.config.get("collate_fn"),
+    )
+    if (
+        collate is None
+        or not making
+        or not isinstance(function_name, str)
+        or is_default_collate(function_name)
+    ):
         return
-    collate, making = case.mean_us("collate"), making_us(case)
-    told = case.config.get("collate_fn")
-    if collate is None or not making or not isinstance(told, str) or is_default_collate(told):
-        return
-    waited = waited_on(case, "collate")
-    if collate < MAKING_SHARE * making or waited < WAITING_SHARE:
+    share, waited = collate / making, waited_on(case, "collate")
+    if share < MAKING_SHARE or waited < WAITING_SHARE:
         return
     part = case.inspection.collate
     if part is None or not part.call:
@@ -114,39 +116,34 @@ def examine(case: Case) -> Iterator[Outcome]:
             "collate_fn is slow, but its source was not recorded, so what to change is not known"
         )
         return
-    padding = _padding(case)
+    padding, name = _padding(case), collate_name(case)
     cause = _cause("\n".join(part.call), padding)
     chain = operation_chain(part.call) if cause is None else None
+    caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
     if chain is not None:
-        cause = replace(_CHAIN, left=chain.left)
-    if cause is None:
+        cause, code = replace(_CHAIN, left=chain.left), chain.code(name)
+    elif cause is None:
         yield Unmeasured(
-            f"collate_fn takes {us(collate)} a batch, and nothing in its source is known to be "
+            f"collate_fn takes {us(collate)} per batch, and nothing in its source is known to be "
             f"slow: {_hottest(case)}"
         )
         return
-    evidence = {
-        "collating": f"{us(collate)} a batch, {percent(collate / making)} of making it",
-        "waiting for it": f"{percent(waited)} of all waiting",
-    }
-    if padding is not None:
-        evidence["padding"] = f"{percent(padding)} of the batch's values"
-    name = collate_name(case)
-    code = (
-        chain.code(name)
-        if chain is not None
-        else _buckets(case)
-        if cause is _PADDING
-        else _stacking(case, name)
-    )
+    elif cause is _PADDING:
+        code = _buckets(case)
+        caveat = "Batches will have more shapes, and the order of samples is less random."
+    else:
+        loader = loader_code(case, collate_fn=Source("stack_samples"))
+        code = f"{stacking_collate(case.inspection, name)}\n\n{loader}\n"
     yield case.change(code=code, **_left(case, cause, collate, part.call)).advise(
-        title=cause.title,
-        why=f"{name} takes {percent(collate / making)} of the time of making a batch. {cause.why}",
-        evidence=evidence,
-        caveat="Batches will have more shapes, and the order of samples is less random."
-        if cause is _PADDING
-        else f"Compare its batches with those of {name} once: whatever else {name} does has to be "
-        "kept.",
+        cause.title,
+        f"{name} takes {percent(share)} of the time of making a batch. {cause.why}",
+        {
+            "collating a batch": us(collate),
+            "of making it": percent(share),
+            "waiting for it": percent(waited, "of all waiting"),
+            "padding": percent(padding, "of the batch's values"),
+        },
+        caveat=caveat,
     )
 
 
@@ -155,7 +152,7 @@ def _cause(source: str, padding: float | None) -> _Cause | None:
         return _FROM_LIST
     if re.search(r"\b(?:for|while)\b", source) and _LOOP_LINE.search(source):
         return _LOOP
-    if padding is not None and padding > PADDING_SHARE and _PADS.search(source):
+    if (padding or 0.0) > PADDING_SHARE and _PADS.search(source):
         return _PADDING
     return None
 
@@ -176,22 +173,17 @@ def _left(case: Case, cause: _Cause, collate_us: float, source: Sequence[str]) -
 
 def _one_statement(source: Sequence[str]) -> bool:
     """Whether the function does nothing else than return what one expression makes."""
-    tree = parsed(source)
-    if tree is None:
-        return False
-    function = next(
-        (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)), None
-    )
-    return isinstance(function, ast.Lambda) or (
-        function is not None
-        and len(function.body) == 1
-        and isinstance(function.body[0], ast.Return)
-    )
+    nodes = ast.walk(parsed(source) or ast.Module([], []))
+    kinds = ast.FunctionDef | ast.Lambda
+    function = next((node for node in nodes if isinstance(node, kinds)), None)
+    if isinstance(function, ast.FunctionDef):
+        return len(function.body) == 1 and isinstance(function.body[0], ast.Return)
+    return function is not None
 
 
 def _hottest(case: Case) -> str:
     """Where its time goes, if stacks show it."""
-    stage = case.report.code.stages.get("collate") if case.report.code is not None else None
+    stage = case.code_stage("collate")
     found = unknown(stage) if stage is not None else None
     if found is None:
         return "profile it alone"
@@ -210,23 +202,18 @@ def _padding(case: Case) -> float | None:
     return sum(share * size for share, size in known) / weight if weight else None
 
 
-def _stacking(case: Case, name: str) -> str:
-    loader = loader_code(case, collate_fn=Source("stack_samples"))
-    return f"{stacking_collate(case.inspection, name)}\n\n{loader}\n"
-
-
 def _buckets(case: Case) -> str:
-    size, last = case.batch_size or 32, case.config.get("drop_last") is True
-    drop = ", drop_last=True" if last else ""
+    drop = ", drop_last=True" if case.config.get("drop_last") is True else ""
+    size = f"batch_size={case.batch_size or 32}{drop}"
     sampler = drawing_sampler(case)
     if sampler is None:
-        then = (
-            "# By hand: what your loader draws its samples with is not known well enough. Hand it\n"
-            f"#     batch_sampler=LengthBuckets(lengths, sampler, batch_size={size}{drop})\n"
-            "# with one length a sample, and a sampler that draws single samples as now.\n"
-        )
+        then = f"""\
+# By hand: what draws your loader's samples is not known well enough. Hand it
+#     batch_sampler=LengthBuckets(lengths, sampler, {size})
+# with one length per sample, and a sampler that draws single samples as now.
+"""
     else:
-        batches = Source(f"LengthBuckets(lengths, {sampler}, batch_size={size}{drop})")
+        batches = Source(f"LengthBuckets(lengths, {sampler}, {size})")
         call = loader_code(case, batch_size=DROP, batch_sampler=batches)
         then = f"lengths = [length_of(dataset[i]) for i in range(len(dataset))]\n{call}\n"
     return code_from("samplers", "LengthBuckets", "length_of", then=then)

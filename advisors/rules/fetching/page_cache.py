@@ -3,15 +3,15 @@
 What it looks for
     Epochs after the first that read at least 70 % (AGAIN) of what the first read from the storage,
     at least 64 MB (LEAST_BYTES), while fetching waits for more than 30 % of its time (LEAST_IDLE)
-    and is a main cause of waiting. In the first epoch, a data set larger than the memory that the
-    page cache may use (the container's limit counted, what the processes hold taken off), of which
-    nearly all bytes come from the disk.
+    and is a main cause of waiting. In the first epoch: a data set larger than the memory that the
+    page cache may use (within the container's limit, less what the processes hold), if nearly all
+    its bytes come from the disk.
 
 Why it matters
     What was read once stays in memory as long as there is room: a data set that fits is read from
-    the disk only in the first epoch. One that does not fit is read from the disk in each, and since
-    epochs go through it from end to end, even a part that would fit is thrown out before it is
-    asked for again. Reported gains of caching reach five times.
+    the disk only in the first epoch. One that does not fit is read from the disk in each. Since
+    epochs go through it from end to end, even a part that would fit is evicted before it is asked
+    for again. Reported gains of caching reach five times.
 
 What to change
     Make it smaller (8-bit instead of 32-bit values, a smaller picture size, a better encoding),
@@ -19,26 +19,30 @@ What to change
     counts against its limit.
 
 When not to
-    One cold epoch proves nothing where the data set fits memory: then this is said, and nothing
-    advised. Faster reading does not help where decoding is what takes the time.
+    One cold epoch proves nothing if the data set fits memory: the report then says so, and advises
+    nothing. Faster reading does not help if decoding takes the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from statistics import median
 
-from ...case.advice import Advice, Outcome, Unmeasured
+from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
-from ...case.fetching import MAIN_PART, fetch_idle_share, fetch_share
-from ...schema.figures import percent, size, us
+from ...case.fetching import (
+    MAIN_PART,
+    core_wait_share,
+    fetch_figures,
+    fetch_idle_share,
+    fetch_share,
+)
+from ...schema.evidence import Evidence, percent, size
 from ...schema.report_model import StorageSummary
 from ...storage.disk_reads import loader_reads, whole_epochs
 from ...storage.files import length_of
 
-NAME = "page-cache"
-KIND = "speed"
 EFFORT = "a conversion"
+NEEDS = "prediction"
 
 # docs/causes.md, "A data set larger than the page cache".
 AGAIN = 0.7
@@ -52,10 +56,22 @@ FITS = 0.8
 # Later epochs that read less than this of the first from the disk come from memory.
 WARM = 0.2
 
+_CODE = """\
+# one of these, the first that is possible:
+# 1. store smaller values, once:  np.save("data.npy", (images * 255).round().astype(np.uint8))
+#    and divide by 255 on the device, after the copy
+# 2. copy the data to a disk inside this machine before training, and read it from there
+# 3. give the container more memory: the page cache counts against its limit
+"""
 
-def examine(case: Case) -> Iterator[Outcome]:
-    idle = _waiting_share(case)
-    if case.whatif is None or idle is None or idle < LEAST_IDLE or fetch_share(case) < MAIN_PART:
+
+def examine(case: Case) -> Outcomes:
+    idle = fetch_idle_share(case)
+    if idle is None or fetch_share(case) < MAIN_PART:
+        return
+    # Of what fetching does while it has a core, the part that waits for files and the like.
+    idle = min(1.0, idle / max(0.05, 1 - core_wait_share(case)))
+    if idle < LEAST_IDLE:
         return
     read = _disk_bytes(case)
     if read is None:
@@ -64,96 +80,76 @@ def examine(case: Case) -> Iterator[Outcome]:
                 f"fetching waits {percent(idle)} of its time, but what it reads from the disk was "
                 "not measured: record with the system sampler on"
             )
-        return
-    if len(read) >= 2:
+    elif len(read) >= 2:
         yield from _epochs(case, idle, read[0], median(read[1:]))
     elif case.report.storage is not None:
         yield from _first(case, idle, case.report.storage)
-
-
-def _waiting_share(case: Case) -> float | None:
-    """Of what fetching does while it has a core, the part that waits for files and the like."""
-    idle, waiting = fetch_idle_share(case), case.report.waiting
-    if idle is None or waiting is None:
-        return idle
-    return min(1.0, idle / max(0.05, 1 - (waiting.fetch_core_wait_share or 0.0)))
 
 
 def _disk_bytes(case: Case) -> list[float] | None:
     """What each whole epoch read from the disk: by the sampler's counters, else by the looks; None:
     not measured."""
     whole = whole_epochs(case.loader)
-    storage = case.report.storage
     if case.host is not None and case.host.process.measured("read_disk_bytes"):
         reads = [loader_reads(case, begin, end) for _, begin, end in whole]
         return [found.disk_bytes or 0.0 if found is not None else 0.0 for found in reads]
-    length = length_of(case.loader)
-    if (
-        storage is None
-        or length is None
-        or not any(e.disk_bytes is not None for e in storage.epochs)
-    ):
+    length, storage = length_of(case.loader), case.report.storage
+    known = {
+        each.epoch: each.disk_bytes
+        for each in (storage.epochs if storage is not None else ())
+        if each.disk_bytes is not None
+    }
+    if length is None or not known:
         return None
     ended = {number for number, _, _ in whole}
-    return [
-        e.disk_bytes * length
-        for e in storage.epochs
-        if e.disk_bytes is not None and e.epoch in ended
-    ]
+    return [nbytes * length for epoch, nbytes in known.items() if epoch in ended]
 
 
-def _epochs(case: Case, idle: float, first: float, later: float) -> Iterator[Outcome]:
-    if first < LEAST_BYTES:
-        return
-    evidence = {
+def _epochs(case: Case, idle: float, first: float, later: float) -> Outcomes:
+    evidence: Evidence = {
         "read from the disk in the first epoch": size(first),
         "in later epochs": size(later),
-        "fetching waits": percent(idle),
-        "fetch a batch": us(case.mean_us("fetch") or 0.0),
-        **_sizes(case),
+        **_figures(case, idle),
     }
+    if first < LEAST_BYTES:
+        return
+    part = percent(later / first)
     if later >= AGAIN * first:
-        yield _advice(
+        yield from _advice(
             case,
             idle,
-            f"Later epochs read {percent(later / first)} of what the first read from the disk: the "
-            f"page cache does not hold the data, and fetching waits {percent(idle)} of its time.",
+            f"Later epochs read {part} of what the first read from the disk: the page cache does "
+            "not hold the data.",
             evidence,
         )
     elif later < WARM * first:
-        yield _only_first(
+        yield from _only_first(
             case,
-            f"Only the first epoch reads from the disk: later ones read {percent(later / first)} "
-            "of its bytes, the rest comes from the page cache.",
+            f"Only the first epoch reads from the disk: later ones read {part} of its bytes, the "
+            "rest comes from the page cache.",
             evidence,
         )
 
 
-def _first(case: Case, idle: float, storage: StorageSummary) -> Iterator[Outcome]:
-    """Before a second epoch has ended: what it will be is told by sizes."""
+def _first(case: Case, idle: float, storage: StorageSummary) -> Outcomes:
+    """Before a second epoch has ended, sizes tell what it will be."""
     total, memory, disk = storage.dataset_bytes, storage.memory_bytes, storage.disk_bytes_per_sample
     length = length_of(case.loader)
     if total is None or memory is None or disk is None or not length or total < LEAST_BYTES:
         return
     if disk < AGAIN * total / length:
         return  # much of it comes from memory already
-    evidence = {
-        "read from the disk a sample": size(disk),
-        "fetching waits": percent(idle),
-        "fetch a batch": us(case.mean_us("fetch") or 0.0),
-        **_sizes(case),
-    }
+    evidence: Evidence = {"read from the disk per sample": size(disk), **_figures(case, idle)}
     if total > memory:
-        yield _advice(
+        yield from _advice(
             case,
             idle,
             f"The data set takes about {size(total)} and the page cache has {size(memory)}: what "
-            "this epoch reads from the disk will be thrown out before the next one asks for it. "
-            f"Fetching waits {percent(idle)} of its time.",
+            "this epoch reads from the disk will be evicted before the next one asks for it.",
             evidence,
         )
     elif total < FITS * memory:
-        yield _only_first(
+        yield from _only_first(
             case,
             "Only the first epoch reads from the disk: the next ones will not, since the "
             f"{size(total)} of the data set fit the {size(memory)} that the page cache may use.",
@@ -161,41 +157,31 @@ def _first(case: Case, idle: float, storage: StorageSummary) -> Iterator[Outcome
         )
 
 
-def _advice(case: Case, idle: float, why: str, evidence: dict[str, str]) -> Advice:
-    return case.change(code=_CODE, fetch=(1 - idle, 1 - idle * (1 - STILL_WAITS))).advise(
-        title="Keep the data where it can be read again without the disk",
-        why=why,
-        evidence=evidence,
+def _advice(case: Case, idle: float, why: str, evidence: Evidence) -> Outcomes:
+    yield case.change(code=_CODE, fetch=(1 - idle, 1 - idle * (1 - STILL_WAITS))).advise(
+        "Keep the data where it can be read again without the disk",
+        f"{why} Fetching waits {percent(idle)} of its time.",
+        evidence,
         caveat="A range for data that fits in memory afterwards; a faster disk lies below it.",
     )
 
 
-def _only_first(case: Case, why: str, evidence: dict[str, str]) -> Advice:
-    return case.change(code="# nothing to change: the data set stays in memory\n").would_not_help(
-        title="Nothing needs to be done about the page cache",
-        why=why,
-        evidence=evidence,
-    )
+def _only_first(case: Case, why: str, evidence: Evidence) -> Outcomes:
+    change = case.change(code="# nothing to change: the data set stays in memory\n")
+    title = "Nothing needs to be done about the page cache"
+    yield change.would_not_help(why, evidence, title=title)
 
 
-def _sizes(case: Case) -> dict[str, str]:
+def _figures(case: Case, idle: float) -> Evidence:
     storage = case.report.storage
-    found = {}
-    if storage is not None and storage.dataset_bytes is not None:
-        found["the data set"] = f"about {size(storage.dataset_bytes)}"
-    if storage is not None and storage.memory_bytes is not None:
-        found["memory for the page cache"] = size(storage.memory_bytes)
-    else:
-        limit = case.system.cgroup_mem_limit_bytes or case.system.mem_total_bytes
-        if limit is not None:
-            found["memory"] = size(limit)
-    return found
-
-
-_CODE = """\
-# one of these, the first that is possible:
-# 1. store smaller values, once:  np.save("data.npy", (images * 255).round().astype(np.uint8))
-#    and divide by 255 on the device, after the copy
-# 2. copy the data to a disk inside this machine before training, and read it from there
-# 3. give the container more memory: the page cache counts against its limit
-"""
+    total, memory = (
+        (storage.dataset_bytes, storage.memory_bytes) if storage is not None else (None, None)
+    )
+    limit = case.system.cgroup_mem_limit_bytes or case.system.mem_total_bytes
+    return {
+        **fetch_figures(case),
+        "fetching waits": percent(idle),
+        "the data set, about": size(total),
+        "memory for the page cache": size(memory),
+        "memory": size(limit) if memory is None else None,
+    }

@@ -1,178 +1,152 @@
-"""Every worker yields the whole stream: an iterable data set that does not share it out.
+"""Every worker yields the whole stream: an iterable data set that is not divided.
 
 What it looks for
     An iterable data set with 2 workers or more whose first two batches are the same in different
-    workers, in every epoch that shows them. Where they could not be compared: a source without
+    workers, in every epoch that shows them. If they cannot be compared: a source without
     get_worker_info whose epochs give exactly as many samples as workers times the length of what it
     iterates over.
 
 Why it matters
     Each worker holds a copy of the data set and iterates over all of it, so every sample is seen
-    once for each worker: epochs are N times as long, and samples of the same batch are repeated N
-    times in a row.
+    once per worker. Epochs are N times as long, and each batch is repeated N times in a row.
 
 What to change
     Let each worker take its own part, by torch.utils.data.get_worker_info(): part of the files or
-    items where there is a list of them, else every N-th sample.
+    items if there is a list of them, else every N-th sample.
 
 When not to
-    Streams that are random without end (each worker draws its own): these never give equal batches,
-    and this rule is silent. Several ranks need sharing out as well.
+    Endless random streams, of which each worker draws its own, never give equal batches: this rule
+    is then silent. Several ranks need dividing as well.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
 
 import numpy as np
 
 from ....profiler.store.inspection import Attribute
-from ...case.advice import Outcome
+from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source, identifier
 from ...case.fetching import names_used
 from ...code.batched.drawn import samples_an_epoch
 from ...code.loader_code import dataset_class, loader_code
-from ...schema.figures import count
+from ...schema.evidence import Evidence, count
 from ...schema.report_model import Range
 
-NAME = "iterable-sharding"
 KIND = "correctness"
 EFFORT = "a few lines"
+NEEDS = "DataLoader stream"
 
 # Batches of each worker and epoch that carry a digest of their contents.
 COMPARED = 2
-_SHARDS = ("get_worker_info", "worker_info", "split_dataset_by_node", "split_by_worker")
+_SHARDS = frozenset({"get_worker_info", "worker_info", "split_dataset_by_node", "split_by_worker"})
 _LISTS = ("paths", "texts", "list", "numbers")
 
 
-def examine(case: Case) -> Iterator[Outcome]:
-    workers = case.num_workers
-    if (
-        case.loader.kind != "dataloader"
-        or case.config.get("dataset_kind") != "iterable"
-        or workers < 2
-    ):
+def examine(case: Case) -> Outcomes:
+    workers = repeats = case.num_workers
+    if workers < 2:
         return
-    alike, epochs, told = _alike(case)
-    repeats = alike
-    evidence = {"workers": str(workers)}
-    if alike >= 2:
-        evidence["workers with the same first batches"] = (
-            f"{alike} of {workers}, in {epochs} epochs"
-        )
-    elif not told:
-        length = _repeated_length(case)
-        if length is None:
-            return
-        repeats = workers
-        evidence["samples an epoch"] = f"{count(length * workers)}, {workers} times {count(length)}"
+    alike = _alike(case)
+    evidence: Evidence = {"workers": count(workers)}
+    if alike:
+        repeats = min(alike)
+        repeated = count(repeats, f"of {workers}, in {len(alike)} epochs")
+        evidence = {**evidence, "workers with the same first batches": repeated}
     else:
+        length = _repeated_length(case)
+        repeated = count(length and length * workers, f"= {workers} × {length}")
+        evidence = {**evidence, "samples per epoch": repeated}
+        repeats = workers if length else 0
+    if repeats < 2:
         return
-    lists = _shared_list(case)
-    factor = float(repeats)
-    # Where only every N-th sample is kept, each worker still makes all: as slow as now, but each
+    shared, factor = _shared_list(case), float(repeats)
+    # If only every N-th sample is kept, each worker still makes all: as slow as now, but each
     # sample once.
-    predicted = Range(factor if lists is not None else 1.0, factor, factor)
-    yield case.change(code=_code(case, lists), predicted=predicted).advise(
-        title="Share the stream out among the workers",
-        why=(
-            f"{repeats} workers yield the same samples: an epoch holds everything {repeats} times. "
-            "The factor is in different samples a second."
-        ),
-        evidence=evidence,
-        caveat="Epochs get shorter by that factor. With several ranks, share out by rank as well.",
+    predicted = Range(factor if shared is not None else 1.0, factor, factor)
+    yield case.change(code=_code(case, shared), predicted=predicted).advise(
+        "Divide the stream among the workers",
+        f"{repeats} workers yield the same samples: an epoch holds everything {repeats} times. The "
+        "factor is in different samples per second.",
+        evidence,
+        caveat="Epochs get shorter by that factor. With several ranks, divide by rank as well.",
     )
 
 
-def _alike(case: Case) -> tuple[int, int, bool]:
-    """(workers whose first batches are the same in all epochs that can be compared, those epochs,
-    could it be told)."""
+def _alike(case: Case) -> list[int]:
+    """By epoch that can be compared: how many workers have the same first batches."""
     batches = case.loader.batches
     rows = np.flatnonzero((batches["digest"] >= 0) & (batches["worker"] >= 0))
     first: dict[int, dict[int, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows.tolist():
-        own = first[int(batches["epoch"][row])][int(batches["worker"][row])]
-        own.append((int(batches["task"][row]), int(batches["digest"][row])))
+    for epoch, worker, task, digest in zip(
+        *(batches[name][rows].tolist() for name in ("epoch", "worker", "task", "digest")),
+        strict=True,
+    ):
+        first[epoch][worker].append((task, digest))
     counts = []
     for workers in first.values():
-        groups: dict[tuple[int, ...], int] = defaultdict(int)
-        complete = 0
-        for found in workers.values():
-            digests = tuple(digest for _, digest in sorted(found)[:COMPARED])
-            # A stream that repeats itself would look alike in every worker, shared out or not.
-            if len(digests) == COMPARED and len(set(digests)) == COMPARED:
-                groups[digests] += 1
-                complete += 1
-        if complete >= 2:
-            counts.append(max(groups.values()))
-    return (min(counts), len(counts), True) if counts else (0, 0, False)
+        begun = [tuple(digest for _, digest in sorted(own)[:COMPARED]) for own in workers.values()]
+        # A stream that repeats itself would look alike in every worker, divided or not.
+        complete = [digests for digests in begun if len(set(digests)) == COMPARED]
+        if len(complete) >= 2:
+            counts.append(max(Counter(complete).values()))
+    return counts
 
 
 def _repeated_length(case: Case) -> int | None:
-    """The length of a list the data set holds, if an epoch gives each of its items once a
-    worker."""
-    names = names_used(case)
-    drawn = samples_an_epoch(case)
-    if not names or names & set(_SHARDS) or drawn is None:
+    """The length of a list the data set holds, if an epoch gives each item once per worker."""
+    names, drawn = names_used(case), samples_an_epoch(case)
+    if not names or names & _SHARDS or drawn is None:
         return None
     for part in case.inspection.parts:
-        for attribute in part.attributes:
-            length = (
-                attribute.length
-                if attribute.length is not None
-                else (attribute.shape or (None,))[0]
-            )
-            if (
-                length
-                and length > 1
-                and attribute.name in part.names
-                and drawn == length * case.num_workers
-            ):
+        for each in part.attributes:
+            length = each.length if each.length is not None else (each.shape or (0,))[0]
+            if length > 1 and each.name in part.names and drawn == length * case.num_workers:
                 return length
     return None
 
 
 def _shared_list(case: Case) -> Attribute | None:
-    """The one list its `__iter__` goes through; None where there is none, or more than one."""
+    """The one list its `__iter__` goes through; None if there is none, or more than one."""
     part = case.dataset
-    if part is None:
-        return None
     found = [
-        a
-        for a in part.attributes
-        if a.kind in _LISTS and a.name in part.names and a.name.isidentifier()
+        each
+        for each in (part.attributes if part is not None else ())
+        if part is not None and each.kind in _LISTS and each.name in part.names
     ]
-    return found[0] if len(found) == 1 and identifier(found[0].name, "") else None
+    return found[0] if len(found) == 1 and identifier(found[0].name, "") == found[0].name else None
 
 
 def _code(case: Case, shared: Attribute | None) -> str:
     name = f"Sharded{dataset_class(case, 'Stream')}"
-    lines = ["import copy"] if shared is not None else ["from itertools import islice"]
-    lines += [
-        "",
-        "from torch.utils.data import DataLoader, IterableDataset, get_worker_info",
-        "",
-        "",
-        f"class {name}(IterableDataset):",
-        '    """The same stream, of which each worker yields its own part."""',
-        "",
-        "    def __init__(self, source):",
-        "        self.source = source",
-        "",
-        "    def __iter__(self):",
-        "        worker = get_worker_info()",
-        "        if worker is None:",
-        "            return iter(self.source)",
-    ]
+    imported = "from itertools import islice"
+    mine = "        return islice(self.source, worker.id, None, worker.num_workers)"
     if shared is not None:
-        lines += [
-            "        mine = copy.copy(self.source)",
-            f"        mine.{shared.name} = self.source.{shared.name}[worker.id :: "
-            "worker.num_workers]",
-            "        return iter(mine)",
-        ]
-    else:
-        lines.append("        return islice(self.source, worker.id, None, worker.num_workers)")
-    return "\n".join([*lines, "", "", loader_code(case, dataset=Source(f"{name}(dataset)"))]) + "\n"
+        imported = "import copy"
+        mine = f"""\
+        mine = copy.copy(self.source)
+        mine.{shared.name} = self.source.{shared.name}[worker.id :: worker.num_workers]
+        return iter(mine)"""
+    return f'''\
+{imported}
+
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+
+class {name}(IterableDataset):
+    """The same stream, of which each worker yields its own part."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def __iter__(self):
+        worker = get_worker_info()
+        if worker is None:
+            return iter(self.source)
+{mine}
+
+
+{loader_code(case, dataset=Source(f"{name}(dataset)"))}
+'''

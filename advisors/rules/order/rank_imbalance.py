@@ -3,8 +3,8 @@
 What it looks for
     The same loader in several ranks whose batches cost 1.3 times as much to make in one rank as in
     the cheapest (SPREAD), where that rank waits for data and the others, at the same pace, spend
-    that time inside their steps: waiting for it in a collective operation. Only the slowest rank is
-    told.
+    that time inside their steps: waiting for it in a collective operation. Only the slowest rank
+    gets this advice.
 
 Why it matters
     Ranks exchange gradients in each step, so all run at the pace of the slowest. In the others it
@@ -15,26 +15,25 @@ What to change
     or make shards of equal size and equal kind.
 
 When not to
-    Where the slow rank's host is busy with something else, or its disk is slower: the data is not
-    the cause then. Where a sampler shares the same data out at random, no rank's samples cost more
-    than another's: that is said instead.
+    If the slow rank's host is busy with something else, or its disk is slower, the data is not the
+    cause. If a sampler deals out the same data at random, no rank's samples cost more than
+    another's: the report then says so instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
-from ...case.advice import Advice, Outcome
+from ...case.advice import Outcomes
 from ...case.case import Case
 from ...code.template import code_from
-from ...schema.figures import figure, us
+from ...schema.evidence import Evidence, figure, us
 from ...schema.rank_model import RankFigures
 
-NAME = "rank-imbalance"
-KIND = "speed"
 EFFORT = "a few lines"
+NEEDS = "prediction"
 
-# Between the ranks' cost a batch: docs/causes.md, "Ranks of unlike cost".
+# Between the ranks' cost per batch: docs/causes.md, "Ranks of unlike cost".
 SPREAD = 1.3
 # Of the slow rank's additional waiting, what the cheapest rank must spend more inside its step.
 SEEN_IN_STEP = 0.5
@@ -44,77 +43,70 @@ LEAST_WAIT = 0.05
 SAME_PACE = 0.1
 LEAST_BATCHES = 20
 
+_USE = """\
+# sampler = EvenCosts([len(text) for text in dataset.texts], rank, world_size)
+# shuffle groups of batches, the same way in each rank, to keep training random
+"""
 
-def examine(case: Case) -> Iterator[Outcome]:
+
+class _Means(NamedTuple):
+    """Of one rank: mean µs of making, waiting and computing per steady batch."""
+
+    cost: float
+    wait: float
+    compute: float
+
+
+def examine(case: Case) -> Outcomes:
     ranks = case.report.ranks
-    if case.whatif is None or ranks is None:
+    if ranks is None:
         return
-    own = next(
-        (found for each in ranks.each if each.rank == case.loader.rank and (found := _means(each))),
-        None,
-    )
-    others = [
-        found
-        for each in ranks.each
-        if each.rank != case.loader.rank and (found := _means(each)) is not None
-    ]
-    if own is None or not others:
+    means: dict[int | None, _Means] = {
+        each.rank: found for each in ranks.each if (found := _means(each)) is not None
+    }
+    own = means.pop(case.loader.rank, None)
+    if own is None or not means:
         return
-    cost, wait, compute = own
-    cheapest = min(others, key=lambda each: each[0])
-    if cost < max(each[0] for each in others) or cost < SPREAD * cheapest[0]:
+    least = min(means.values(), key=lambda each: each.cost)
+    if own.cost < max(each.cost for each in means.values()) or own.cost < SPREAD * least.cost:
         return
-    step, its_step = wait + compute, cheapest[1] + cheapest[2]
-    more_wait = wait - cheapest[1]
-    if abs(step - its_step) > SAME_PACE * step or more_wait < LEAST_WAIT * step:
+    step, more_wait = own.wait + own.compute, own.wait - least.wait
+    if abs(step - least.wait - least.compute) > SAME_PACE * step or more_wait < LEAST_WAIT * step:
         return
-    if cheapest[2] - compute < SEEN_IN_STEP * more_wait:
+    if least.compute - own.compute < SEEN_IN_STEP * more_wait:
         return
+    why = f"A batch takes this rank {us(own.cost)} to make, and the cheapest rank {us(least.cost)}."
+    evidence: Evidence = {
+        "making a batch, this rank": us(own.cost),
+        "the cheapest rank": us(least.cost),
+    }
     if case.config.get("shuffle") is True and case.config.get("replicas") == ranks.world_size:
-        yield _not_the_samples(case, cost, cheapest[0])
+        yield case.change(code="# leave the sampler as it is\n").would_not_help(
+            f"{why} All draw from the same data at random, so its samples cost no more than "
+            "theirs: its host, its disk, or what its code does differently is slower.",
+            evidence,
+            title="Dealing out the samples differently: the samples are not what is slow",
+        )
         return
-    mean = (cost + sum(each[0] for each in others)) / (1 + len(others))
+    mean = (own.cost + sum(each.cost for each in means.values())) / (1 + len(means))
     # All at the mean at best; workers of other hosts may differ in speed, too.
-    balanced = (mean / cost, (1 + mean / cost) / 2)
+    balanced = (mean / own.cost, (1 + mean / own.cost) / 2)
     code = code_from("samplers", "EvenCosts", then=_USE)
     yield case.change(code=code, fetch=balanced, collate=balanced).advise(
-        title="Deal the costly samples out evenly among the ranks",
-        why=(
-            f"A batch takes this rank {us(cost)} to make, and the cheapest rank {us(cheapest[0])}. "
-            f"The others wait for it inside their steps, {us(more_wait)} each time."
-        ),
-        evidence={
-            "making a batch, this rank": us(cost),
-            "the cheapest rank": us(cheapest[0]),
-            "spread": f"{figure(cost / cheapest[0])} times",
-            "waiting more than the cheapest": f"{us(more_wait)} a step",
+        "Deal the costly samples out evenly among the ranks",
+        f"{why} The others wait for it inside their steps, {us(more_wait)} each time.",
+        {
+            **evidence,
+            "spread": figure(own.cost / least.cost, "times"),
+            "waiting more than the cheapest": us(more_wait, "per step"),
         },
         caveat="Check first that this rank's host is no slower than the others'. `costs` is what "
         "you know of each sample: its length, its size on disk.",
     )
 
 
-def _not_the_samples(case: Case, cost: float, cheapest: float) -> Advice:
-    return case.change(code="# leave the sampler as it is\n").would_not_help(
-        title="Dealing the samples out otherwise: they are not what is slow",
-        why=(
-            f"A batch takes this rank {us(cost)} to make, and the cheapest rank {us(cheapest)}. "
-            "All draw from the same data at random, so its samples cost no more than theirs: its "
-            "host, the disk it reads from, or what its code does differently is slower."
-        ),
-        evidence={"making a batch, this rank": us(cost), "the cheapest rank": us(cheapest)},
-    )
-
-
-def _means(rank: RankFigures) -> tuple[float, float, float] | None:
-    """(making, waiting, computing) a steady batch, mean µs."""
+def _means(rank: RankFigures) -> _Means | None:
     mean = rank.mean_us
     if rank.steady_batches < LEAST_BATCHES or not {"fetch", "wait", "compute"} <= mean.keys():
         return None
-    return mean["fetch"] + mean.get("collate", 0.0), mean["wait"], mean["compute"]
-
-
-_USE = """\
-# sampler = EvenCosts([len(text) for text in dataset.texts], rank, world_size)
-# shuffle groups of batches, the same way in each rank, to keep training random
-"""
+    return _Means(mean["fetch"] + mean.get("collate", 0.0), mean["wait"], mean["compute"])

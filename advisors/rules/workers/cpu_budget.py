@@ -6,44 +6,40 @@ What it looks for
     throttled more than 5 % of the time (THROTTLED).
 
 Why it matters
-    Beyond the CPUs there are, workers only take each other's time, and the training process's: its
+    Beyond the number of CPUs, workers compete with each other and with the training process, whose
     own Python code then runs late. A container's quota is enforced by stopping all its threads for
     the rest of each period. torch's own warning compares num_workers with the CPUs of the machine,
     not with the quota or the ranks.
 
 What to change
-    The number of workers that the what-if model finds fastest within the budget. Every rank on the
-    host shares it.
+    Use the number of workers that the what-if model finds fastest within the budget. All ranks on
+    the host share the budget.
 
 When not to
-    Where fetching mostly waits (for a network or a disk), more workers than CPUs are right: the
-    rule num-workers says how many.
+    If fetching mostly waits (for a network or a disk), more workers than CPUs are right: the rule
+    num-workers says how many.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from ...case.advice import Outcome, smallest
+from ...case.advice import Outcomes, smallest
 from ...case.case import Case
-from ...case.evidence import cores, cpu_over_wall, hand_over_us, making_us, over_budget
-from ...schema.figures import count, figure, percent, us
+from ...case.workers import THROTTLED, cores, making_figures, over_budget
+from ...schema.evidence import count, figure, in_cores, percent
 from ...schema.gains import LEAST_GAIN
 
-NAME = "cpu-budget"
-KIND = "speed"
 EFFORT = "one argument"
+NEEDS = "prediction"
 
-THROTTLED = 0.05
 
-
-def examine(case: Case) -> Iterator[Outcome]:
-    if case.whatif is None or case.cpus is None or not over_budget(case):
+def examine(case: Case) -> Outcomes:
+    making, cost = case.making_us, case.hand_over_us
+    if case.cpus is None or making is None or not over_budget(case):
         return
-    making, cost = making_us(case), hand_over_us(case)
-    if making is None or (cost is not None and cost > making):
-        return  # then it is about handing over: the rule num-workers
+    if (cost or 0.0) > making:
+        return  # then the hand-over is the problem: the rule num-workers
     top = max(1, math.ceil(case.cpus))
     options = {
         n: case.change(num_workers=n) for n in sorted({1, max(1, top // 2), max(1, top - 1), top})
@@ -51,31 +47,23 @@ def examine(case: Case) -> Iterator[Outcome]:
     pick, best = smallest(options)
     if best < LEAST_GAIN:
         return
-    now = case.num_workers
-    ranks = case.process.local_world_size or 1
-    evidence = {
-        "workers": f"{now} a rank, {count(ranks)} rank{'s' * (ranks > 1)} on this host",
-        "effective CPUs": f"{figure(case.cpus)} cores a rank",
-        "making a batch": us(making),
-    }
-    used, share, throttled = cores(case), cpu_over_wall(case), case.system.throttled_share
-    if used is not None:
-        evidence["CPU used"] = f"{figure(used.workers + used.main)} cores"
-    if share is not None:
-        evidence["CPU over wall time of fetching"] = percent(share)
-    if throttled is not None:
-        evidence["throttled"] = f"{percent(throttled)} of the time"
-    held = throttled is not None and throttled > THROTTLED
-    why = f"{now} workers and the training process share {figure(case.cpus)} CPUs"
-    why += (
-        f", and the container was stopped {percent(throttled or 0)} of the time."
-        if held
-        else ", all in use."
+    used, throttled = cores(case), case.system.throttled_share
+    why = (
+        f"On {figure(case.cpus)} CPUs, {case.num_workers} workers compete with each other and with "
+        "the training loop."
     )
+    if (throttled or 0.0) > THROTTLED:
+        why += f" The container was stopped {percent(throttled)} of the time."
     yield options[pick].advise(
-        title=f"Use {pick} worker{'s' * (pick > 1)}: that is what the CPUs carry",
-        why=why,
-        evidence=evidence,
+        f"Use {pick} worker{'s' * (pick > 1)}: the CPUs carry no more",
+        why,
+        {
+            "workers per rank": count(case.num_workers),
+            "CPU used": in_cores(used.workers + used.main) if used is not None else None,
+            "throttled": percent(throttled, "of the time"),
+            **making_figures(case),
+            "ranks on this host": count(case.process.local_world_size or 1),
+        },
         caveat="Workers of other loaders and of other jobs in the same container share these CPUs "
         "too.",
     )

@@ -1,9 +1,9 @@
 """Slow batches that block ready ones: in_order=False.
 
 What it looks for
-    Waiting while later batches lay ready (at least 20 % of all waiting, BLOCKED_SHARE), with fetch
+    Waiting while later batches were ready (at least 20 % of all waiting, BLOCKED_SHARE), with fetch
     times that vary (p95/p50 above 3 or p99/p50 above 6) so that slow batches take longer than a
-    step of the loop, and workers that have idle room (at work less than 90 % of the time,
+    step of the loop, and workers that have time left (busy less than 90 % of the time,
     ALWAYS_BUSY).
 
 Why it matters
@@ -14,79 +14,52 @@ What to change
     in_order=False (torch 2.6 or newer): ready batches are handed over as they come.
 
 When not to
-    The order of batches then depends on timing: two runs with the same seed differ, and slow
-    samples come late, which skews what training sees where slowness and content go together.
-    Workers that are always busy gain nothing.
+    The order of batches then depends on timing. Two runs with the same seed differ, and slow
+    samples come late, which skews training if slowness and content go together. Workers that are
+    always busy gain nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 
-import numpy as np
-
-from ...case.advice import Outcome
+from ...case.advice import Outcomes
 from ...case.case import Case
-from ...case.evidence import ALWAYS_BUSY, slow_batches, torch_version, workers_busy
-from ...schema.figures import percent, us
-from ...schema.gains import LEAST_GAIN
+from ...case.workers import ALWAYS_BUSY, fetch_times, slow_batches, workers_busy
+from ...schema.evidence import percent
+from ...stage_model.shares import blocked_share
 
-NAME = "in-order"
-KIND = "speed"
 EFFORT = "one argument"
+NEEDS = "prediction workers"
 
-# Part of all waiting during which a later batch lay ready. Below it, little is to be won by taking
-# that one.
+# Part of all waiting during which a later batch was ready. Below it, taking that one gains little.
 BLOCKED_SHARE = 0.2
 FIRST_TORCH = (2, 6)
 
 
-def examine(case: Case) -> Iterator[Outcome]:
-    if case.num_workers < 2 or case.whatif is None or case.config.get("in_order") is not True:
+def examine(case: Case) -> Outcomes:
+    version = re.match(r"(\d{1,4})\.(\d{1,4})", case.process.torch or "")
+    if version is None or (int(version[1]), int(version[2])) < FIRST_TORCH:
         return
-    version = torch_version(case)
-    if version is None or version < FIRST_TORCH:
+    busy, blocked = workers_busy(case), blocked_share(case.loader.batches)
+    if case.num_workers < 2 or case.config.get("in_order") is not True or busy is None:
         return
-    busy, blocked = workers_busy(case), blocked_share(case)
-    if busy is None or blocked is None or blocked < BLOCKED_SHARE or not slow_batches(case):
+    if blocked is None or blocked < BLOCKED_SHARE or not slow_batches(case):
         return
-    fetch = case.report.stages["fetch"]
-    evidence = {
-        "waiting while a later batch lay ready": percent(blocked),
-        "fetch, median": us(fetch.p50_us or 0),
-        "fetch, p95": us(fetch.p95_us or 0),
-        "fetch, p99": us(fetch.p99_us or 0),
-        "workers at work": percent(busy),
-    }
+    evidence = {"waiting while a later batch was ready": percent(blocked), **fetch_times(case)}
     change = case.change(in_order=False)
-    if busy >= ALWAYS_BUSY and change.predicted.mid < LEAST_GAIN:
-        if case.report.verdict != "compute-bound":
-            yield change.would_not_help(
-                f"Slow batches do block ready ones, but the workers are busy {percent(busy)} of "
-                "the time, so none of them would make more.",
-                evidence,
-            )
-        return
-    yield change.advise(
-        title="Hand batches over as they become ready",
-        why=f"{percent(blocked)} of the waiting passed while a later batch lay ready: slow batches "
-        "block those behind them.",
-        evidence=evidence,
-        caveat="The order of batches then depends on timing: runs with the same seed differ, and "
-        "slow samples come late, which skews what training sees.",
-    )
-
-
-def blocked_share(case: Case) -> float | None:
-    """Part of all waiting after which a later batch lay ready; time to unpack and pin is not
-    waiting for a batch."""
-    batches = case.loader.batches
-    wait = batches["wait_ns"].astype(np.float64)
-    known = (wait >= 0) & (batches["ready"] >= 0)
-    if case.report.waiting is None or not known.any():
-        return None
-    for stage in ("unpack_ns", "pin_ns"):
-        wait -= batches[stage].clip(0)
-    wait = np.where(known, wait.clip(0), 0)
-    total = float(wait.sum())
-    return float(wait[batches["ready"] > 0].sum()) / total if total > 0 else None
+    if busy < ALWAYS_BUSY or change.gains:
+        yield change.advise(
+            "Hand batches over as they become ready",
+            f"A later batch was ready during {percent(blocked)} of the wait: slow batches block "
+            "those behind them.",
+            evidence,
+            caveat="The order of batches then depends on timing: runs with the same seed differ, "
+            "and slow samples come late, which skews what training sees.",
+        )
+    elif not case.compute_bound:
+        yield change.would_not_help(
+            f"Slow batches do block ready ones, but the workers are busy {percent(busy)} of the "
+            "time, so none of them would make more.",
+            evidence,
+        )

@@ -2,17 +2,17 @@
 
 What it looks for
     Iterators that hand over fewer than five batches each (LEAST_PASS), twenty times or more
-    (LEAST_PASSES), as next(iter(loader)) in a training step makes them; and loaders built anew for
-    (nearly) every epoch whose start costs more than 5 % of the time (START_SHARE).
+    (LEAST_PASSES), as next(iter(loader)) in a training step makes them. Also loaders built anew for
+    nearly every epoch, if starting them costs more than 5 % of the time (START_SHARE).
 
 Why it matters
     iter() starts the workers, draws a new shuffle and fills the queue with batches that are thrown
-    away with the iterator. And data is not seen once an epoch: each iterator begins anew, so that
-    with a shuffle some samples come again before others have come at all, and without one the same
-    batch comes again and again.
+    away with the iterator. Data is then not seen once per epoch: each iterator begins anew. With a
+    shuffle, some samples come again before others have come at all. Without one, the same batch
+    comes every time.
 
 What to change
-    Keep one iterator, and begin the next pass when it is exhausted; build the loader once, outside
+    Keep one iterator, and begin the next pass when it is exhausted. Build the loader once, outside
     the loop.
 
 When not to
@@ -21,30 +21,26 @@ When not to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from ...case.advice import SAME, Outcome
+from ...case.advice import SAME, Advice, Outcomes
 from ...case.case import Case
-from ...case.evidence import batches_a_pass, making_us, rebuilt
+from ...case.workers import batches_a_pass, rebuilt
 from ...code.loader_code import loader_code
 from ...code.template import definitions
-from ...schema.figures import count, figure, percent, us
+from ...schema.evidence import Evidence, count, figure, percent, us
 from ...schema.report_model import Range
 from ...stage_model.measured import measured
 from ...stage_model.stages import startup_ns
 
-NAME = "loader-rebuilt"
-KIND = "speed"
 EFFORT = "a few lines"
+NEEDS = "DataLoader"
 
 LEAST_PASS = 5.0
 LEAST_PASSES = 20
 START_SHARE = 0.05
 LEFT_EARLY = 0.5  # of the passes
-# A batch right after a start is made with cold caches, and by workers that were just born: a factor
-# either way.
+# A batch right after a start is made with cold caches, by new workers: a factor either way.
 ERROR = 1.2
 # Ending an iterator (its workers, its order of indices) is over before the step begins, and takes
 # this part of its start: measured 0.24 with two workers, 0.17 with a permutation of 300,000. The
@@ -59,61 +55,65 @@ batch = next(batches)  # in each step, instead of next(iter(loader))
 """
 
 
-def examine(case: Case) -> Iterator[Outcome]:
+def examine(case: Case) -> Outcomes:
     a_pass, passes = batches_a_pass(case), case.loader.epochs.rows
-    if a_pass is None or case.loader.kind != "dataloader":
-        return
     startup = measured(startup_ns(case.loader))
-    if not len(startup):
+    if a_pass is None or not len(startup):
         return
     begin_us = float(np.median(startup)) / 1e3
-    evidence = {
+    evidence: Evidence = {
         "iterators": count(passes),
-        "batches an iterator": figure(a_pass),
+        "batches per iterator": figure(a_pass),
         "from iter() to its first batch": us(begin_us),
     }
-    if a_pass < LEAST_PASS and passes >= LEAST_PASSES and _left_early(case):
-        yield from _iterators(case, evidence, begin_us, a_pass)
-    elif rebuilt(case) and a_pass >= LEAST_PASS:
-        yield from _loaders(case, evidence, begin_us)
+    # Short data sets make short passes too: those end by themselves.
+    left_early = float(np.mean(case.loader.epochs["how"] != 1)) >= LEFT_EARLY
+    if a_pass < LEAST_PASS and passes >= LEAST_PASSES and left_early:
+        yield _one_iterator(case, evidence, begin_us, a_pass)
+    starts = case.report.basis.epoch_start_share or 0.0
+    if a_pass < LEAST_PASS or not rebuilt(case) or starts <= START_SHARE:
+        return
+    if case.meets("prediction workers"):
+        yield case.change(
+            persistent_workers=True, then="  # once, outside the loop over epochs\n"
+        ).advise(
+            "Build the loader once, and keep its workers",
+            f"The loader was built again for every pass, which costs {us(begin_us)} each time: "
+            f"{percent(starts)} of all time. Options that last from one pass to the next cannot "
+            "work.",
+            {**evidence, "epoch starts after the first": percent(starts)},
+            caveat="Changes made to the data set between epochs no longer reach the workers.",
+        )
 
 
-def _left_early(case: Case) -> bool:
-    """Whether most passes stopped before the data did: short data sets make short passes too."""
-    return float(np.mean(case.loader.epochs["how"] != 1)) >= LEFT_EARLY
-
-
-def _iterators(
-    case: Case, evidence: dict[str, str], begin_us: float, a_pass: float
-) -> Iterator[Outcome]:
+def _one_iterator(case: Case, evidence: Evidence, begin_us: float, a_pass: float) -> Advice:
     order = "some samples come again before others have come at all"
     if str(case.config.get("sampler")).endswith("SequentialSampler"):
-        order = "it is always the same first samples that are seen"
+        order = "the same first samples come every time"
     code = "\n\n".join([f"{loader_code(case)}\n", definitions("samplers", "endless"), _USE])
-    yield case.change(code=code, predicted=_kept(case, a_pass)).advise(
-        title="Keep the iterator instead of making one for every step",
-        why=f"iter(loader) was called {evidence['iterators']} times for {count(case.loader.count)} "
+    return case.change(code=code, predicted=_kept(case, a_pass)).advise(
+        "Keep the iterator instead of making one for every step",
+        f"iter(loader) was called {evidence['iterators']} times for {count(case.loader.count)} "
         f"batches. Each call costs {us(begin_us)}, and begins the data anew: {order}.",
-        evidence=evidence,
-        caveat="Training sees the data in whole passes then, which is what its results should be "
-        "compared with.",
-        # The order of the data is wrong whatever the speed; and a run like this has no steady
-        # batches to judge.
+        evidence,
+        caveat="Training then sees the data in whole passes: compare its results with those of "
+        "whole passes.",
+        # The order of the data is wrong at any speed, and such a run has no steady batches.
         kind="correctness",
     )
 
 
 def _kept(case: Case, a_pass: float) -> Range:
-    """Factor on batches a second with one iterator, from this run's own times.
+    """Factor on batches per second with one iterator, from this run's own times.
 
     At best the loop never waits. At worst each batch is waited for as long as making it takes, by
     one worker or in the loop.
     """
     whole_us, rest_us = _pass_us(case)
-    making = making_us(case)
+    making = case.making_us
     if making is None or not 0 < rest_us < whole_us:
         return SAME
-    # A pass is its start and, for its batches, computing and waiting: the start is what goes.
+    # A pass is its start and, for its batches, computing and waiting. The start goes.
     now, start_us = whole_us / a_pass, whole_us - rest_us
     longest, shortest = (
         max(LEAST_STEP * rest_us, rest_us - part * start_us) / a_pass for part in ENDING
@@ -125,27 +125,11 @@ def _kept(case: Case, a_pass: float) -> Range:
 
 
 def _pass_us(case: Case) -> tuple[float, float]:
-    """From one call of iter() to the next, and of that after the first batch: medians over the
-    passes in µs, 0 where there are none. Pauses for evaluation, or a busy spell of the machine, do
-    not move them."""
-    began, startup = case.loader.epochs["t_iter_ns"], startup_ns(case.loader)
-    known = (began[:-1] >= 0) & (began[1:] >= 0) & (startup[:-1] >= 0)
+    """Medians over the passes in µs: from one iter() to the next, and of that after the first
+    batch. 0 without passes. A pause for evaluation or a busy machine does not move them."""
+    began, startup = case.loader.epochs["t_iter_ns"], startup_ns(case.loader)[:-1]
+    known = (began[:-1] >= 0) & (began[1:] >= 0) & (startup >= 0)
     spans = np.diff(began)[known]
     if not len(spans):
         return 0.0, 0.0
-    return float(np.median(spans)) / 1e3, float(np.median(spans - startup[:-1][known])) / 1e3
-
-
-def _loaders(case: Case, evidence: dict[str, str], begin_us: float) -> Iterator[Outcome]:
-    starts = case.report.basis.epoch_start_share
-    if case.whatif is None or not case.num_workers or starts is None or starts <= START_SHARE:
-        return
-    yield case.change(
-        persistent_workers=True, then="  # once, outside the loop over epochs\n"
-    ).advise(
-        title="Build the loader once, and keep its workers",
-        why=f"The loader was built again for every pass, which costs {us(begin_us)} each time: "
-        f"{percent(starts)} of all time. Options that last from one pass to the next cannot work.",
-        evidence={**evidence, "epoch starts after the first": percent(starts)},
-        caveat="Changes made to the data set between epochs no longer reach the workers.",
-    )
+    return float(np.median(spans)) / 1e3, float(np.median(spans - startup[known])) / 1e3

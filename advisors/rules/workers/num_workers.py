@@ -6,10 +6,10 @@ What it looks for
     quota, ranks on the host). It advises the smallest number within 2 % of the best (WITHIN).
 
 Why it matters
-    Workers make batches beside the training loop and beside each other. But every batch they make
-    has to be serialised, sent and rebuilt, and they share the CPUs: "num_workers = cpu_count" is
-    wrong wherever ranks, affinity or a quota leave fewer CPUs, and where a batch takes less time to
-    make than to hand over.
+    Workers make batches in parallel with the training loop and with each other. But every batch has
+    to be serialised, sent and rebuilt, and workers share the CPUs. So "num_workers = cpu_count" is
+    wrong if ranks, affinity or a quota leave fewer CPUs, or if a batch takes less time to make than
+    to hand over.
 
 What to change
     Set num_workers to the number named. Fetching that mostly waits (CPU time below 50 % of its wall
@@ -18,28 +18,26 @@ What to change
 When not to
     Each worker holds its own copy of what the data set caches, and more batches lie in shared
     memory. Each worker has its own stream of random numbers, so random augmentation differs from a
-    run with another number. An iterable data set must share its stream out among the workers first.
-    A file that is open when workers are forked has one position for all of them: where fetching was
-    seen to move it in the training process, the code opens it again in each worker.
+    run with another number. An iterable data set must first divide its stream among the workers. A
+    file that is open when workers are forked has one position for all of them. If fetching was seen
+    to move it in the training process, the code opens it again in each worker.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...case.advice import SAME, WITHIN, Advice, Outcome, Proposal, Unmeasured, smallest
+from ...case.advice import SAME, WITHIN, Advice, Outcomes, Unmeasured, smallest
 from ...case.case import Case
 from ...case.code_text import Source
-from ...case.evidence import (
+from ...case.workers import (
     LATENCY_BOUND_BELOW,
     contended,
     cpu_over_wall,
-    hand_over_us,
-    making_us,
+    making_figures,
     over_budget,
     rebuilt,
     start_method,
@@ -47,73 +45,60 @@ from ...case.evidence import (
 from ...code.loader_code import loader_code
 from ...code.loader_form import arguments_of, form_of
 from ...code.template import whole
-from ...schema.figures import count, figure, percent, us
+from ...schema.evidence import Evidence, count, figure, in_cores, us
 from ...schema.gains import LEAST_GAIN
 
-NAME = "num-workers"
-KIND = "speed"
 EFFORT = "one argument"
+NEEDS = "DataLoader prediction"
 
 CANDIDATES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-# What people try where nobody told them better.
+# What people try first.
 USUAL = 4
 KEPT_CAVEAT = "Workers that are kept do not see what is changed in the data set between epochs."
-# An iterator that asks which worker it runs in is taken to share its stream out.
-SHARDS = ("get_worker_info", "split_dataset_by_node", "worker_id")
+# An iterator that asks which worker it runs in is taken to divide its stream.
+SHARDS = frozenset({"get_worker_info", "split_dataset_by_node", "worker_id"})
 
 
-def examine(case: Case) -> Iterator[Outcome]:
-    if case.loader.kind != "dataloader" or case.whatif is None:
-        return
-    making = making_us(case)
-    if making is None:
+def examine(case: Case) -> Outcomes:
+    if case.making_us is None:
         return
     if case.cpus is None:
         yield Unmeasured(
             "how many CPUs this process may use is not known: record with the system sampler on"
         )
         return
-    if case.config.get("dataset_kind") == "iterable" and not _shards(case):
+    shards = case.dataset is not None and SHARDS & set(case.dataset.names)
+    if case.meets("stream") and not shards:
         if not case.num_workers:
             yield Unmeasured(
-                "the data set is iterable and does not seem to share its stream out among workers: "
-                "with more than one each would read all of it"
+                "the data set is iterable and does not seem to divide its stream among workers: "
+                "with more than one, each would read all of it"
             )
         return
     options = _options(case)
     pick, _ = smallest(options)
     effect = options[pick].predicted
-    # Too many for the CPUs is what the rule cpu-budget speaks of.
+    # The rule cpu-budget speaks of too many workers for the CPUs.
     if pick != case.num_workers and effect.mid > LEAST_GAIN and not (pick and over_budget(case)):
-        yield _advice(case, pick, options[pick], making)
+        yield _advice(case, pick, options[pick], us(case.making_us))
         if effect.low <= LEAST_GAIN:
-            # it is not certain enough and will be listed as rejected: one such entry is enough
-            return
-    if case.report.verdict != "compute-bound":
-        yield from _rejected(case, pick, options, making)
-
-
-def _shards(case: Case) -> bool:
-    return case.dataset is not None and any(name in case.dataset.names for name in SHARDS)
+            return  # it will be listed as rejected, as not certain enough: one such entry is enough
+    if not case.compute_bound:
+        yield from _rejected(case, pick, options, us(case.making_us))
 
 
 def most_workers(case: Case) -> int:
-    """The largest number worth trying: as many as the CPUs carry, by the CPU time fetching really
-    uses."""
-    cpus = case.cpus or 1.0
-    share = cpu_over_wall(case)
-    # A busy machine makes computing look like waiting where waiting for a core, which is no
-    # latency, was not counted.
-    waiting = case.report.waiting
-    counted = waiting is not None and waiting.fetch_core_wait_share is not None
+    """The most that is worth trying: what the CPUs carry, by the CPU time fetching really uses."""
+    cpus, share = case.cpus or 1.0, cpu_over_wall(case)
+    # If waiting for a core was not counted, computing on a busy machine looks like latency.
+    counted = case.waiting.fetch_core_wait_share is not None
     if share is None or share >= LATENCY_BOUND_BELOW or (contended(case) and not counted):
         return max(1, math.ceil(cpus))
     return min(CANDIDATES[-1], max(math.ceil(cpus), math.ceil(cpus / max(share, 0.01))))
 
 
-def _options(case: Case) -> dict[int, Proposal]:
-    """The change by number of workers. Numbers beyond the best are left out once two in a row bring
-    nothing more."""
+def _options(case: Case) -> dict[int, Advice]:
+    """The change by number of workers, without numbers beyond two in a row that gain nothing."""
     top = most_workers(case)
     found = {case.num_workers: case.change(num_workers=case.num_workers, predicted=SAME)}
     best, misses = 1.0, 0
@@ -121,54 +106,44 @@ def _options(case: Case) -> dict[int, Proposal]:
         if n > top or misses == 2:
             break
         if n not in found:
-            found[n] = case.change(num_workers=n, **(_kept(case) if n else {}))
+            found[n] = case.change(num_workers=n, **_kept(case, n))
         mid = found[n].predicted.mid
-        gained = mid > best * WITHIN
-        misses = 0 if gained or n <= case.num_workers else misses + 1
+        misses = 0 if mid > best * WITHIN or n <= case.num_workers else misses + 1
         best = max(best, mid)
     return found
 
 
-def _kept(case: Case) -> dict[str, Any]:
-    """Who gets workers for the first time keeps them between epochs: starting them may cost more
+def _kept(case: Case, workers: int) -> dict[str, Any]:
+    """A loader that gets its first workers keeps them between epochs: starting them may cost more
     than they gain."""
-    return (
-        {}
-        if case.num_workers or rebuilt(case) or case.loader.epochs.rows < 2
-        else {"persistent_workers": True}
-    )
+    if not workers or case.num_workers or rebuilt(case) or case.loader.epochs.rows < 2:
+        return {}
+    return {"persistent_workers": True}
 
 
-def _advice(case: Case, pick: int, change: Proposal, making: float) -> Advice:
-    now = case.num_workers
-    more = _kept(case) if pick else {}
-    if (
-        more
-        and (started := case.change(num_workers=pick)).predicted.mid * WITHIN
-        >= change.predicted.mid
+def _advice(case: Case, pick: int, change: Advice, making: object) -> Advice:
+    now, more = case.num_workers, _kept(case, pick)
+    if more and (
+        (started := case.change(num_workers=pick)).predicted.mid * WITHIN >= change.predicted.mid
     ):
-        more, change = {}, started  # epochs are long: what their starts cost is nothing
-    cost = hand_over_us(case)
+        more, change = {}, started  # epochs are long: their starts cost nothing
     if pick == 0:
         title = "Use no workers: they cost more than they gain"
-        why = f"A batch takes {us(making)} to make"
-        why += f" and {us(cost)} to hand over from its worker." if cost is not None else "."
+        cost = case.hand_over_us
+        handed = f" and {us(cost)} to hand over from its worker" if cost is not None else ""
+        why = f"A batch takes {making} to make{handed}."
     elif pick > now:
         title = f"Use {pick} workers" if pick > 1 else "Use a worker"
         share = cpu_over_wall(case)
         waits = share is not None and share < LATENCY_BOUND_BELOW
         kind = "mostly waiting, not computing" if waits else "computing"
-        why = f"A batch takes {us(making)} to make, {kind}, and "
-        why += (
-            "all of it inside the training loop."
-            if not now
-            else f"{now} worker{'s' * (now > 1)} cannot keep up."
-        )
+        late = f"{_workers(now)} cannot keep up" if now else "all of it inside the training loop"
+        why = f"A batch takes {making} to make, {kind}, and {late}."
     else:
-        title = f"Use {pick} worker{'s' * (pick > 1)} instead of {now}"
+        title = f"Use {_workers(pick)} instead of {now}"
         why = (
-            f"{figure(case.cpus or 0)} CPUs carry no more: {now} workers take each other's time, "
-            "and the loop's."
+            f"On {figure(case.cpus)} CPUs, {now} workers compete with each other and with the "
+            "training loop."
         )
     caveat = None
     if pick:
@@ -187,100 +162,72 @@ def _advice(case: Case, pick: int, change: Proposal, making: float) -> Advice:
         )
         change = replace(change, code=code)
         caveat = f"{_one_position(shared)} {caveat}"
-    return change.advise(title, why, _evidence(case, making), caveat=caveat)
+    return change.advise(title, why, _evidence(case), caveat=caveat)
+
+
+def _workers(number: int) -> str:
+    return f"{number} worker{'s' * (number != 1)}"
 
 
 def _one_position(shared: tuple[str, ...]) -> str:
-    name = Path(shared[0]).name
     others = f" and {count(len(shared) - 1)} more" if len(shared) > 1 else ""
     return (
-        f"{name}{others} stays open in the training process, and fetching moves the position in "
-        "it. Workers forked after that share it, and would read the bytes of other samples: the "
-        "code opens the file again in each worker."
+        f"{Path(shared[0]).name}{others} stays open in the training process, and fetching moves "
+        "the position in it. Workers forked after that share it, and would read the bytes of other "
+        "samples: the code opens the file again in each worker."
     )
-
-
-def _evidence(case: Case, making: float) -> dict[str, str]:
-    found = {"making a batch": us(making), "effective CPUs": f"{figure(case.cpus or 0)} cores"}
-    share, cost = cpu_over_wall(case), hand_over_us(case)
-    if share is not None:
-        found["CPU over wall time of fetching"] = percent(share)
-    if cost is not None:
-        found["handing a batch over"] = us(cost)
-    compute = case.mean_us("compute")
-    if compute is not None:
-        found["computing"] = us(compute)
-    others = _others(case)
-    if others:
-        found["other programs"] = f"{figure(others)} of them busy"
-    return found
 
 
 def _others(case: Case) -> float:
-    """Cores that other programs keep busy, which workers would have to share; 0 where that is
-    nothing."""
+    """Cores that other programs keep busy, which workers would have to share; 0 if negligible."""
     return case.whatif.busy_beside if case.whatif is not None else 0.0
 
 
-def _rejected(
-    case: Case, pick: int, options: dict[int, Proposal], making: float
-) -> Iterator[Outcome]:
-    """The usual advice, where it would hurt or do nothing: at most one. Who has as many workers
-    needs no other number told."""
-    now = case.num_workers
-    usual = max(USUAL, math.ceil(case.cpus or 1))
-    if (
-        now >= USUAL
-        or usual in (now, pick)
-        or (pick > now and usual > pick and not _worse(case, usual, options))
-    ):
+def _evidence(case: Case) -> Evidence:
+    return {
+        **making_figures(case),
+        "computing": us(case.mean_us("compute")),
+        "other programs": in_cores(_others(case) or None, "busy"),
+    }
+
+
+def _rejected(case: Case, pick: int, options: dict[int, Advice], making: object) -> Outcomes:
+    """The usual advice, if it would hurt or do nothing. A loader that has as many workers needs no
+    other number."""
+    now, usual = case.num_workers, max(USUAL, math.ceil(case.cpus or 1))
+    if now >= USUAL or usual in (now, pick):
         return
     effect = (options.get(usual) or case.change(num_workers=usual)).predicted
+    if usual > pick > now and effect.mid >= 1.0:
+        return
     change = case.change(num_workers=usual, predicted=effect)
+    others, cpus = figure(_others(case)), figure(case.cpus or 0)
     if effect.mid >= LEAST_GAIN and options[pick].predicted.mid <= LEAST_GAIN:
-        yield _uncertain(case, usual, change, making)
-        return
-    if effect.mid >= (LEAST_GAIN if pick <= now else 1.0):
-        return
-    cost = hand_over_us(case)
-    if now == 0:
-        why = (
-            f"A batch takes {us(making)} to make, and handing it over from a worker costs more "
-            "than that saves"
+        # The model predicts a gain, and the CPUs speak against it.
+        taken = f", {others} of which other programs keep busy" if _others(case) else ""
+        yield change.would_not_help(
+            "The gain is not certain enough to recommend it: making batches takes CPU time, and "
+            f"this process has {cpus} CPUs{taken}.",
+            _evidence(case),
+            title=f"Use {usual} workers",
         )
-        others, cpus = _others(case), figure(case.cpus or 0)
-        why += (
-            f": other programs keep {figure(others)} of the {cpus} CPUs busy already."
-            if others
-            else "."
-        )
-    elif cost is not None and cost > making:
-        why = f"A batch takes {us(making)} to make and {us(cost)} to hand over."
-    elif contended(case):
-        why = f"The {figure(case.cpus or 0)} CPUs this process may use are busy already."
-    elif usual > most_workers(case):
-        why = f"Making batches takes CPU time, and this process has {figure(case.cpus or 0)} CPUs."
-    else:
-        why = (
-            f"{now} worker{'s' * (now > 1)} make{'s' * (now == 1)} batches as fast as the loop "
-            "takes them."
-        )
-    yield change.would_not_help(why, _evidence(case, making))
+    elif effect.mid < (LEAST_GAIN if pick <= now else 1.0):
+        yield change.would_not_help(_why_not(case, usual, making), _evidence(case))
 
 
-def _uncertain(case: Case, usual: int, change: Proposal, making: float) -> Advice:
-    """What the model predicts and CPUs speak against is said, and not advised."""
+def _why_not(case: Case, usual: int, making: object) -> str:
+    now, cost, cpus = case.num_workers, case.hand_over_us, figure(case.cpus or 0)
     others = _others(case)
-    beside = f", {figure(others)} of which other programs keep busy" if others else ""
-    return change.would_not_help(
-        title=f"Use {usual} workers",
-        why="The gain is not certain enough to recommend it: making batches takes CPU time, and "
-        f"this process has {figure(case.cpus or 0)} CPUs{beside}.",
-        evidence=_evidence(case, making),
-    )
-
-
-def _worse(case: Case, usual: int, options: dict[int, Proposal]) -> bool:
-    if usual not in options:
-        options[usual] = case.change(num_workers=usual)
-    return options[usual].predicted.mid < 1.0
+    if now == 0:
+        taken = f": other programs keep {figure(others)} of the {cpus} CPUs busy" if others else ""
+        return (
+            f"A batch takes {making} to make, and handing it over from a worker costs more than "
+            f"that saves{taken}."
+        )
+    if (cost or 0.0) > (case.making_us or 0.0):
+        return f"A batch takes {making} to make and {us(cost)} to hand over."
+    if contended(case):
+        return f"The {cpus} CPUs this process may use are busy already."
+    if usual > most_workers(case):
+        return f"Making batches takes CPU time, and this process has {cpus} CPUs."
+    return f"{_workers(now)} make{'s' * (now == 1)} batches as fast as the loop takes them."

@@ -3,53 +3,51 @@
 What it looks for
     Workers whose batches cost at least 15 % of the waiting to hand over (WAITING_SHARE), because
     they hold more than 32 tensors (MANY_TENSORS) of less than 4 kB each (TINY_BYTES), because more
-    than 1 MB of each batch is pickled through the pipe (PICKLED_BYTES), or because float64 is
-    shipped where float32 would do.
+    than 250 kB of each batch is pickled through the pipe (PICKLED_BYTES), or because float64 is
+    sent where float32 would do.
 
 Why it matters
     A tensor's data crosses in shared memory, but each tensor costs a file descriptor, a mapping and
-    some messages of its own: 20 to 100 µs whatever its size. Arrays, texts and Python objects are
-    pickled, copied through a pipe and unpickled inside next(), and more workers do not help, since
-    one process receives them all.
+    some messages of its own: 20 to 100 µs, whatever its size. Arrays, texts and Python objects are
+    pickled, copied through a pipe and unpickled inside next(). More workers do not help, since one
+    process receives them all.
 
 What to change
-    Pack many small tensors into one a dtype in collate_fn and split them in the loop; return
-    tensors instead of arrays and lists; ship the smallest dtype that holds the values.
+    Pack many small tensors into one per dtype in collate_fn and split them in the loop. Return
+    tensors instead of arrays and lists. Send the smallest dtype that holds the values.
 
 When not to
-    Without workers nothing crosses. Where handing over is a small part of the waiting, the change
-    only adds code. Packing uses torch.utils._pytree, which is not public: it has been stable, but
+    Without workers nothing crosses. If handing over is a small part of the waiting, the change only
+    adds code. Packing uses torch.utils._pytree, which is not public: it has been stable, but
     nothing promises it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...case.advice import Outcome
+from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source
-from ...case.evidence import hand_over_us, making_us, pickled_bytes, tensors
+from ...case.workers import per_batch
 from ...code.loader_code import loader_code
 from ...code.loader_form import collate_name
 from ...code.template import code_from
-from ...schema.figures import count, percent, size, us
+from ...schema.evidence import count, percent, size, us
 
-NAME = "worker-transfer"
-KIND = "speed"
 EFFORT = "a few lines"
+NEEDS = "prediction workers"
 
 WAITING_SHARE = 0.15
 # docs/causes.md, "Many tiny tensors".
 MANY_TENSORS = 32
 TINY_BYTES = 4096
 # docs/causes.md, "Arrays and objects through the pipe", has a megabyte, for arrays. Objects cost
-# far more a byte: 588 kB of dicts took 100 ms on the reference machine
+# far more per byte: 588 kB of dicts took 100 ms on the reference machine
 # (benchmarks/known_answers.py, many-objects).
 PICKLED_BYTES = 250_000
 # A batch's cost is by the byte, not by the call, only from about here: a megabyte takes some 0.1 ms
-# a copy.
+# to copy.
 BIG_BYTES = 4_000_000
 # Above this part of a batch, float64 is worth changing.
 WIDE_SHARE = 0.5
@@ -57,87 +55,65 @@ WIDE_SHARE = 0.5
 
 @dataclass(frozen=True)
 class _Cause:
-    """What makes handing over slow; `left` is what remains of its time after the fix, at best and
-    at worst."""
+    """What makes handing over slow; `left` is what remains of its time (best, worst)."""
 
     title: str
     why: str
     left: tuple[float, float]
     functions: tuple[str, ...]
-    collate: str
-    caveat: str | None = None
+    caveat: str
 
 
-def examine(case: Case) -> Iterator[Outcome]:
-    if not case.num_workers or case.whatif is None:
-        return
-    cost, making = hand_over_us(case), making_us(case)
-    waited = waited_share(case)
+def examine(case: Case) -> Outcomes:
+    cost, making = case.hand_over_us, case.making_us
+    # Seen in the awaited batch, or in workers busy with packing.
+    waited = case.waited_for("hand-over", "queue", "unpack") + case.waiting.work.get("pack", 0.0)
     if cost is None or making is None or waited < WAITING_SHARE:
         return
     cause = _cause(case)
     if cause is None:
         return
-    evidence = {
-        "handing a batch over": us(cost),
-        "making a batch": us(making),
-        "waiting for it": f"{percent(waited)} of all waiting",
-    }
-    many, pickled, a_batch = tensors(case), pickled_bytes(case), case.report.bytes_per_batch
-    if many is not None:
-        evidence["tensors"] = f"{count(many)} a batch"
-    if a_batch is not None:
-        evidence["a batch"] = size(a_batch)
-    if pickled is not None:
-        evidence["pickled"] = f"{size(pickled)} a batch"
-    call = loader_code(case, collate_fn=Source(cause.collate))
-    then = f"{call}\n" + (
-        "# for batch in map(unpack, loader): ...\n" if "unpack" in cause.functions else ""
-    )
+    unpack = "unpack" in cause.functions
+    collate = next(name for name in cause.functions if name.startswith("collate"))
+    then = f"{loader_code(case, collate_fn=Source(collate))}\n"
+    then += "# for batch in map(unpack, loader): ...\n" * unpack
     code = code_from("crossing", *cause.functions, then=then, COLLATE=collate_name(case))
     yield case.change(code=code, transfer=cause.left).advise(
-        title=cause.title,
-        why=f"A batch takes {us(cost)} to hand over from its worker, "
+        cause.title,
+        f"A batch takes {us(cost)} to hand over from its worker, "
         f"{percent(cost / (cost + making))} of all that is done for it. {cause.why}",
-        evidence=evidence,
+        {
+            "handing a batch over": us(cost),
+            "making a batch": us(making),
+            "waiting for it": percent(waited, "of all waiting"),
+            "tensors per batch": count(per_batch(case, "tensors")),
+            "a batch": size(case.report.bytes_per_batch),
+            "pickled per batch": size(per_batch(case, "pickled_bytes")),
+        },
         caveat=cause.caveat,
     )
 
 
-def waited_share(case: Case) -> float:
-    """Part of all waiting that is handing over: seen in the awaited batch, or in workers busy with
-    packing."""
-    waiting = case.report.waiting
-    packing = waiting.work.get("pack", 0.0) if waiting is not None else 0.0
-    return case.waited_for("hand-over", "queue", "unpack") + packing
-
-
 def _cause(case: Case) -> _Cause | None:
-    many, pickled, a_batch = tensors(case), pickled_bytes(case), case.report.bytes_per_batch
-    if (
-        many is not None
-        and many > MANY_TENSORS
-        and a_batch is not None
-        and a_batch / many < TINY_BYTES
-    ):
+    many, pickled = per_batch(case, "tensors") or 0.0, per_batch(case, "pickled_bytes") or 0.0
+    a_batch = case.report.bytes_per_batch
+    if many > MANY_TENSORS and a_batch is not None and a_batch / many < TINY_BYTES:
         return _Cause(
             "Pack the batch's many small tensors into one",
             f"It holds {count(many)} tensors of {size(a_batch / many)} on average, and each "
             "crosses by itself.",
-            # A batch of few tensors crosses for a fixed cost; splitting costs a view (1 µs) a
+            # A batch of few tensors crosses for a fixed cost; splitting costs a view (1 µs) per
             # tensor.
             (min(0.5, 3 / many), 0.5),
             ("collate_packed", "unpack"),
-            "collate_packed",
             "Every loop over this loader then has to call unpack(), evaluation included.",
         )
-    if pickled is not None and pickled > PICKLED_BYTES:
+    if pickled > PICKLED_BYTES:
         return _Cause(
             "Return tensors from the workers, not arrays or Python objects",
             f"{size(pickled)} of it is pickled through a pipe instead of lying in shared memory.",
             (0.11, 0.65),  # 8.9 times for small batches, 1.6 for large ones
             ("as_tensor", "collate_tensors"),
-            "collate_tensors",
             "Texts and lists still cross as they are: encode them as numbers in the data set. "
             "torch.from_numpy shares memory, so code that expects arrays gets them from "
             "tensor.numpy().",
@@ -145,22 +121,20 @@ def _cause(case: Case) -> _Cause | None:
     wide = _wide_share(case)
     if a_batch is not None and a_batch > BIG_BYTES and wide > WIDE_SHARE:
         return _Cause(
-            "Ship float32 instead of float64",
+            "Send float32 instead of float64",
             f"{percent(wide)} of its {size(a_batch)} is float64, twice as many bytes as float32.",
             (1 - wide / 2, 1 - wide / 4),
             ("narrow", "collate_narrow"),
-            "collate_narrow",
             "The values lose precision beyond seven digits.",
         )
     return None
 
 
 def _wide_share(case: Case) -> float:
-    leaves = [leaf for leaf in case.inspection.leaves if leaf.nbytes]
-    total = sum(leaf.nbytes or 0 for leaf in leaves)
-    wide = sum(
-        leaf.nbytes or 0
-        for leaf in leaves
-        if leaf.kind == "tensor" and (leaf.dtype or "").endswith("float64")
-    )
-    return wide / total if total else 0.0
+    """The part of a batch's bytes that is float64 tensors."""
+    sizes = [
+        (leaf.nbytes or 0, leaf.kind == "tensor" and (leaf.dtype or "").endswith("float64"))
+        for leaf in case.inspection.leaves
+    ]
+    total = sum(nbytes for nbytes, _ in sizes)
+    return sum(nbytes for nbytes, wide in sizes if wide) / total if total else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from builders import MS, RUN_ID, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.advisors.schema.evidence import Figure
 from loaderscope.advisors.schema.report_model import Change, Range, Recommendation, Report
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.run.run_reader import open_run
@@ -229,10 +231,8 @@ def test_a_folder_whose_name_is_no_utf_8_gives_a_report_that_can_be_read(tmp_pat
 
 
 def test_recommendations_survive_the_round_trip(report: Report) -> None:
-    from dataclasses import replace
-
     advice = Recommendation(
-        "num-workers", "Use 4 workers", "fetch takes 20 ms", {"fetch": "20 ms"}, Range(1.5, 2.0, 2.5), None,
+        "num-workers", "Use 4 workers", "fetch takes 20 ms", {"fetch": Figure(20_000.0, "us")}, Range(1.5, 2.0, 2.5), None,
         Change({"num_workers": 4, "persistent_workers": True, "timeout": 1.5, "x": None}, "DataLoader(...)"),
         None, None,
     )  # fmt: skip
@@ -244,6 +244,25 @@ def test_recommendations_survive_the_round_trip(report: Report) -> None:
     assert again.loaders[0].recommendations[0].change.params["persistent_workers"] is True
 
 
+def test_a_report_of_schema_1_is_read_with_its_evidence_as_text(report: Report) -> None:
+    advice = Recommendation(
+        "num-workers",
+        "Use 4 workers",
+        "fetch takes 20 ms",
+        {"fetch": Figure("20 ms", "text")},
+        Range(1.5, 2.0, 2.5),
+        None,
+        Change({}, "DataLoader(...)"),
+        None,
+        None,
+    )
+    changed = replace(report, loaders=(replace(report.loaders[0], rejected=(advice,)),))
+    data = json.loads(changed.to_json())
+    data["schema"] = 1
+    data["loaders"][0]["rejected"][0]["evidence"] = {"fetch": "20 ms"}
+    assert Report.from_json(json.dumps(data)) == changed
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -251,9 +270,10 @@ def test_recommendations_survive_the_round_trip(report: Report) -> None:
         ("[]", "it names no schema"),
         ("{}", "it names no schema"),
         ('{"schema": true}', "it names no schema"),
-        ('{"schema": 2}', "newer Loaderscope: upgrade"),
+        ('{"schema": 3}', "newer Loaderscope: upgrade"),
         ('{"schema": 0}', "unknown schema 0"),
         ('{"schema": 1}', "missing required field `run`"),
+        ('{"schema": 2}', "missing required field `run`"),
         ('{"schema": 1, "later": NaN}', "it is not JSON"),
         ('{"schema": 1, "later": "\ud800"}', "it is not JSON"),
         ("{" + '"schema":{' * 100_000, "it names no schema"),
@@ -311,6 +331,6 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False)
 def test_any_json_is_refused_politely(value: Any) -> None:
     """Asserts that JSON that is no report raises UsageError, and nothing else, wherever in it the
     strange value stands."""
-    for data in (value, {"schema": 1, "run": value, "loaders": value}):
+    for data in (value, *({"schema": n, "run": value, "loaders": value} for n in (1, 2))):
         with pytest.raises(UsageError):
             Report.from_json(json.dumps(data))

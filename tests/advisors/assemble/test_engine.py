@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, advise, place
+from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, advise, judged
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Range, Recommendation
@@ -28,9 +28,8 @@ def placed(
 ) -> Recommendation | None:
     case = replace(case, report=replace(case.report, verdict=verdict, headroom=headroom))  # type: ignore[arg-type]
     advice = Advice("title", "why", {}, Range(1.2, 1.5, 3.0), "x = 1\n", beside_loading=copies)
-    recommended: list[Recommendation] = []
-    place(advice.recommendation("h2d-copies", "speed"), advice, case, recommended, [])
-    return recommended[0] if recommended else None
+    found = judged(advice.recommendation("h2d-copies", "speed"), advice, case)
+    return found[0] if found is not None and found[1] else None
 
 
 def test_training_that_waits_for_its_copies_is_told(found_case: Case) -> None:
@@ -65,10 +64,10 @@ def test_code_that_only_defines_says_that_it_is_for_the_hand(found_case: Case) -
     )
     codes = []
     for code in ("def read(path):\n    return path\n", "x = 1\n"):
-        recommended: list[Recommendation] = []
         advice = Advice("title", "why", {}, Range(1.2, 1.5, 3.0), code)
-        place(advice.recommendation("hot-function", "speed"), advice, case, recommended, [])
-        codes.append(recommended[0].change.code)
+        made = judged(advice.recommendation("hot-function", "speed"), advice, case)
+        assert made is not None and made[1]
+        codes.append(made[0].change.code)
     assert (
         codes[0].startswith("# By hand")
         and codes[0].endswith("return path\n")
@@ -85,11 +84,9 @@ def test_a_likely_gain_that_is_surely_one_is_recommended(
     case = replace(
         found_case, report=replace(found_case.report, verdict="input-bound", headroom=9.0)
     )
-    recommended: list[Recommendation] = []
-    rejected: list[Recommendation] = []
     advice = Advice("title", "why", {}, Range(low, mid, 2.0), "x = 1\n")
-    place(advice.recommendation("collate", "speed"), advice, case, recommended, rejected)
-    assert (len(recommended), len(rejected)) == ((1, 0) if said else (0, 1))
+    made = judged(advice.recommendation("collate", "speed"), advice, case)
+    assert made is not None and made[1] is said
 
 
 def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_case: Case) -> None:
@@ -106,9 +103,9 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
         advice = Advice(
             "title", "why", {}, Range(20.0, 100.0, 400.0), "x = 1\n", asked={"num_workers": workers}
         )
-        recommended: list[Recommendation] = []
-        place(advice.recommendation("num-workers", "speed"), advice, case, recommended, [])
-        found.append(recommended[0])
+        made = judged(advice.recommendation("num-workers", "speed"), advice, case)
+        assert made is not None and made[1]
+        found.append(made[0])
     without, other = found
     assert without.predicted.mid == 100.0 and MORE_THAN_FREE in without.why
     assert (other.predicted.mid, other.predicted.high) == (25.0, pytest.approx(25.0 / 0.6))

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
 from loaderscope.advisors.assemble.probe import probe_loader, same_batch
-from loaderscope.advisors.case.probe_result import GETITEMS, NOW, SAMPLER, SLICES, ProbeResult
+from loaderscope.advisors.case.probe_result import GETITEMS, NOW, SAMPLER, ProbeResult
 
 N = 400
 
@@ -64,18 +64,16 @@ def test_an_array_data_set_is_compared_and_timed() -> None:
     result = probe(Rows())
 
     assert result.equal is True and result.reason is None
-    assert result.batch_size == 50 and result.checked_batches >= 1 and result.rounds >= 3
+    assert result.checked_batches >= 1
     assert set(result.forms) == {NOW, GETITEMS, SAMPLER}
     assert result.factor is not None and result.factor > 2  # about 30 in a quiet moment
-    assert result.fastest in (GETITEMS, SAMPLER)
+    assert min(result.forms, key=lambda name: result.forms[name]) in (GETITEMS, SAMPLER)
 
 
-def test_a_tensor_data_set_is_sliced_too() -> None:
+def test_a_subset_is_compared_too() -> None:
     result = probe(Subset(TensorDataset(torch.randn(N, 3)), range(0, N, 2)))
-    whole = probe(TensorDataset(torch.randn(N, 3)))
 
     assert result.equal is True and set(result.forms) == {NOW, GETITEMS, SAMPLER}
-    assert whole.equal is True and set(whole.forms) == {NOW, GETITEMS, SAMPLER, SLICES}
 
 
 def test_random_states_are_what_they_were() -> None:
@@ -99,7 +97,7 @@ def test_random_augmentation_cannot_be_compared() -> None:
     result = probe(dataset)
 
     assert result.equal is None and "other values each time" in (result.reason or "")
-    assert not result.forms and result.factor is None and result.fastest is None
+    assert not result.forms and result.factor is None
 
 
 def test_a_transform_without_chance_is_compared() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loaderscope.advisors.assemble.engine import place
+from loaderscope.advisors.assemble.engine import judged
 from loaderscope.advisors.assemble.tried import why_not, with_trials
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
@@ -58,10 +58,10 @@ def placed(
     advice = Advice(
         "title", "Much is expected.", {}, Range(1.3, 1.5, 1.8), "x = 1\n", params=params
     )
-    recommended: list[Recommendation] = []
-    rejected: list[Recommendation] = []
-    place(advice.recommendation("num-workers", "speed"), advice, case, recommended, rejected)
-    found = replace(case.report, recommendations=tuple(recommended), rejected=tuple(rejected))
+    made = judged(advice.recommendation("num-workers", "speed"), advice, case)
+    assert made is not None
+    recommended, rejected = ((made[0],) if made[1] is said else () for said in (True, False))
+    found = replace(case.report, recommendations=recommended, rejected=rejected)
     section = with_trials(found, tuned)
     return [*section.recommendations], [*section.rejected]
 

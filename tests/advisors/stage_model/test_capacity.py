@@ -20,11 +20,8 @@ def found(
     wait, compute = columns.pop("wait_ms", 5), columns.pop("compute_ms", 5)
     run = RunBuilder(tmp_path)
     run.process().loader(loop(50, wait, compute, **columns), config={"num_workers": workers})
-    opened = open_run(run.path)
-    process = opened.processes[0]
-    return capacities(
-        opened, process, process.loaders[0], stages(process.loaders[0], process.device), cpus
-    )
+    process = open_run(run.path).processes[0]
+    return capacities(process.loaders[0], stages(process.loaders[0], process.device), cpus)
 
 
 def test_without_workers_one_batch_after_another(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_what_is_written_is_valid_and_comes_back_equal(
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("schema",), 2),
+        (("schema",), 3),
         (("loaders", 0, "verdict"), "fast"),
         (("loaders", 0, "batches"), "60"),
         (("loaders", 0, "recommendations", 0, "predicted", "low"), None),

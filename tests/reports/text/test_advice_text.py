@@ -16,6 +16,7 @@ from rich.cells import cell_len
 
 from builders import RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.advisors.schema.evidence import measured, percent, us
 from loaderscope.advisors.schema.figures import times
 from loaderscope.advisors.schema.report_model import (
     Capacity,
@@ -51,11 +52,13 @@ def advice(**changed: Any) -> Recommendation:
         title="Fetch a whole batch with one indexing operation",
         why="The data set is asked for one sample at a time, 100 times a batch, and each answer is "
         "a row of a tensor.",
-        evidence={
-            "fetch": "1.24 ms a batch",
-            "a sample": "12.4 µs",
-            "fetch, share of waiting": "83 %",
-        },
+        evidence=measured(
+            {
+                "fetch": us(1240, "a batch"),
+                "a sample": us(12.4),
+                "fetch, share of waiting": percent(0.83),
+            }
+        ),
         predicted=Range(6.1, 9.4, 14.2),
         measured=None,
         change=Change({"num_workers": 0}, LONG_CODE),
@@ -96,7 +99,7 @@ def full(tmp_path: Path) -> Report:
                 rule="num-workers",
                 title="num_workers=4",
                 why="Making a batch takes 9.90 ms, all of it computing.",
-                evidence={"effective CPUs": "4"},
+                evidence=measured({"effective CPUs": "4"}),
                 predicted=Range(1.5, 1.8, 2.1),
                 measured=1.74,
                 change=Change(
@@ -154,7 +157,7 @@ def hostile(tmp_path: Path) -> Report:
         rule=evil,
         title=evil,
         why=evil * 30,
-        evidence={evil: evil},
+        evidence=measured({evil: evil}),
         caveat=evil,
         change=Change({}, f"{evil}\n\t{evil}"),
     )

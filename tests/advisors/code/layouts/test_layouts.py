@@ -636,7 +636,7 @@ def test_a_slow_decoder_is_run_once_where_memory_holds_what_it_makes(
 
     assert ("loader = DataLoader(" in found.code) == (free == 10**9)
     if free == 10**9:
-        assert found.evidence["stored samples take"] == "1.92 kB"
+        assert str(found.evidence["stored samples take"]) == "1.92 kB"
         best, worst = whatif.asked[-1]["fetch"]  # of 5,000 µs a sample
         assert (best, worst) == pytest.approx((2.016 / 5000, 20.096 / 5000), rel=1e-3)
         assert same_batches(plain(Pictures(pictures)), pasted(found.code, Pictures(pictures)))

@@ -49,7 +49,7 @@ def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:
     )
     assert asked["compute"] == (pytest.approx(3.1), 8.0)
     assert asked["collate"] == (pytest.approx(1.21), pytest.approx(4.5))
-    assert "samples a second" in found.why
+    assert "samples per second" in found.why
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,14 @@ def test_a_device_gets_a_table_of_sizes(tmp_path: Path) -> None:
     found = advice(NAME, seen)
 
     assert found.beside_loading == 1.0  # fewer launches and copies come on top of loading
-    table = {name: value for name, value in found.evidence.items() if name.startswith("batches of")}
+    table = {
+        name: str(value) for name, value in found.evidence.items() if name.startswith("batches of")
+    }
     assert list(table) == [f"batches of {size}" for size in (2, 4, 8, 16, 32)]
     # 10,000 batches at 100 a second; a quarter as fast, four times as large batches take as long.
-    assert table["batches of 2"].startswith("1 min 40 s an epoch") and table[
+    assert table["batches of 2"].startswith("1 min 40 s per epoch") and table[
         "batches of 8"
-    ].startswith("1 min 40 s an epoch")
+    ].startswith("1 min 40 s per epoch")
     whatif: Any = seen.whatif
     assert whatif.asked[1]["compute"] == (
         pytest.approx(1.02),

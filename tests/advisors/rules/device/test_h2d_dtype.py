@@ -56,7 +56,7 @@ def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:
     found = advice(NAME, seen)
 
     assert asked(seen) == [{"transfer": (0.25, 0.5)}]
-    assert found.evidence["as uint8"] == "1.25 MB"
+    assert str(found.evidence["as uint8"]) == "1.25 MB"
     scope: dict[str, Any] = {"dataset": [], "collate_fn": None}
     exec(found.code.partition("\n\n\nloader")[0], scope)
     pictures = torch.randint(0, 256, (4, 3)).float() / 255

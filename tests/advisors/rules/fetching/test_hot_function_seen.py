@@ -135,9 +135,8 @@ def test_a_known_function_is_named_with_its_share(tmp_path: Path, key: str) -> N
         word in f"{found.title} {found.why}"
         and "80 % of fetch, called from patches.py:41" in found.why
     )
-    assert (
-        found.evidence["part of fetch"].startswith("80 %")
-        and "200 stack samples" in found.evidence["seen in"]
+    assert str(found.evidence["part of fetch"]).startswith("80 %") and "200 stack samples" in str(
+        found.evidence["seen in"]
     )
     best, worst = whatif.asked[-1]["fetch"]
     family = next(f for f in FUNCTION_KINDS if f.key == key)
@@ -484,7 +483,7 @@ def test_few_samples_name_what_nearly_all_of_them_show(tmp_path: Path) -> None:
         NAME, seen(case(tmp_path), (f"{GETITEM} > deepcopy std/copy.py:146", 9), (GETITEM, 1))
     )
 
-    assert "90 % of fetch" in found.why and found.evidence["part of fetch"].startswith(
+    assert "90 % of fetch" in found.why and str(found.evidence["part of fetch"]).startswith(
         "90 % (60 to"
     )
 

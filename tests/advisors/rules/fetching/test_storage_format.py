@@ -79,7 +79,7 @@ def test_decoding_is_said_before_a_day_is_spent_converting(tmp_path: Path) -> No
     assert (
         "decoding" in found.why
         and "92 %" in found.why
-        and found.evidence["fetching waits"] == "8.0 %"
+        and str(found.evidence["fetching waits"]) == "8.0 %"
     )
 
 
@@ -90,8 +90,8 @@ def test_files_that_are_waited_for_are_packed(tmp_path: Path) -> None:
 
     low, high = whatif.asked[0]["fetch"]
     assert low == pytest.approx(0.2, abs=0.01) and low < high < 1
-    assert found.evidence["read by the loader"] == "90.0 MB"
-    assert found.evidence["of it from the disk"] == "60.0 MB"
+    assert str(found.evidence["read by the loader"]) == "90.0 MB"
+    assert str(found.evidence["of it from the disk"]) == "60.0 MB"
 
 
 def test_without_a_list_that_files_can_stand_in_for_the_files_are_packed_all_the_same(

@@ -38,7 +38,7 @@ def test_each_rank_could_make_its_own(tmp_path: Path) -> None:
         "DataLoaderConfiguration(dispatch_batches=False)" in found.code
         and "By hand" not in found.code
     )
-    assert found.evidence["fetching a batch"] == "7.00 ms" and "by itself" not in found.why
+    assert str(found.evidence["fetching a batch"]) == "7.00 ms" and "by itself" not in found.why
     (asked,) = seen.whatif.asked  # type: ignore[union-attr]
     assert asked == {"fetch": (0.25, pytest.approx(0.625)), "collate": (0.25, pytest.approx(0.625))}
 

@@ -70,7 +70,7 @@ def test_workers_with_the_same_batches_are_told_and_helped(tmp_path: Path, cls: 
     after = sorted(torch.cat(list(scope["loader"])).tolist())
 
     assert found.predicted.mid == 2.0
-    assert found.evidence["workers with the same first batches"] == "2 of 2, in 2 epochs"
+    assert str(found.evidence["workers with the same first batches"]) == "2 of 2, in 2 epochs"
     assert len(before) == 2 * len(after) and after == sorted(set(before))
     assert (
         sorted(torch.cat(list(DataLoader(scope["loader"].dataset, batch_size=4))).tolist()) == after
@@ -94,7 +94,7 @@ def test_a_stream_without_a_list_is_thinned_out(tmp_path: Path) -> None:
 def test_without_digests_the_number_of_samples_tells(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path, Numbers(), ()))
 
-    assert found.evidence["samples an epoch"] == "240, 2 times 120"
+    assert str(found.evidence["samples per epoch"]) == "240 = 2 × 120"
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def test_the_slow_rank_is_told(tmp_path: Path) -> None:
 
     found = advice(NAME, seen)
 
-    assert found.evidence["spread"] == "4 times"
-    assert found.evidence["waiting more than the cheapest"] == "6.00 ms a step"
+    assert str(found.evidence["spread"]) == "4 times"
+    assert str(found.evidence["waiting more than the cheapest"]) == "6.00 ms per step"
     asked: Any = seen.whatif.asked[0]  # type: ignore[union-attr]
     assert asked["fetch"] == (pytest.approx(13 / 24), pytest.approx((1 + 13 / 24) / 2))
 

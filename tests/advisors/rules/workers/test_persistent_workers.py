@@ -38,8 +38,8 @@ def test_fires_for_short_epochs(tmp_path: Path) -> None:
     found = advice(NAME, epochs_case(tmp_path, start_method="spawn"))
     assert found.params == {"persistent_workers": True}
     assert arguments(found.code)["persistent_workers"] == "True"
-    assert found.evidence["an epoch's start"] == "600 ms"
-    assert found.evidence["workers"] == "2, by spawn"
+    assert str(found.evidence["an epoch's start"]) == "600 ms"
+    assert str(found.evidence["workers"]) == "2 by spawn"
 
 
 @pytest.mark.parametrize(

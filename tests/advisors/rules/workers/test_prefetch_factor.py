@@ -27,7 +27,7 @@ def test_raised_for_uneven_fetching_with_idle_room(tmp_path: Path) -> None:
     found = advice(NAME, case_of(tmp_path, rows, whatif=whatif, config=workers_config(2)))
     assert found.params == {"prefetch_factor": 8}
     assert arguments(found.code)["prefetch_factor"] == "8"
-    assert found.evidence["fetch, p95"] == "60.0 ms"
+    assert str(found.evidence["fetch, p95"]) == "60.0 ms"
 
 
 def test_silent_for_even_fetching(tmp_path: Path) -> None:

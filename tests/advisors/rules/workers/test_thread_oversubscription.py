@@ -40,8 +40,8 @@ def test_fires_for_threads_beside_the_fetching_one(tmp_path: Path) -> None:
     case = busy_case(tmp_path)
     found = advice(NAME, case)
     assert arguments(found.code)["worker_init_fn"] == "one_thread"
-    assert found.evidence["threads a worker"] == "6"
-    assert found.evidence["CPU a worker"] == "0.9 cores"
+    assert str(found.evidence["threads per worker"]) == "6"
+    assert str(found.evidence["CPU of a worker"]) == "0.9 cores"
     (asked,) = case.whatif.asked  # type: ignore[union-attr]
     assert asked["fetch"][0] < asked["fetch"][1] < 1
 

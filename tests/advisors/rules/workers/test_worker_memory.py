@@ -32,16 +32,16 @@ def growing(
 
 def test_fires_for_a_clear_slope(tmp_path: Path) -> None:
     found = advice(NAME, growing(tmp_path))
-    assert found.evidence["growth a worker"] == "240 MB a minute"
-    assert found.evidence["workers that grow"] == "2"
-    assert found.evidence["Files.paths"] == "2,000,000 items (paths)"
-    assert "8.00 GB of the machine's memory are used up in 17 minutes" in found.why
+    assert str(found.evidence["growth of a worker"]) == "240 MB per minute"
+    assert str(found.evidence["workers that grow"]) == "2"
+    assert str(found.evidence["Files.paths"]) == "2,000,000 items (paths)"
+    assert "8.00 GB of the machine's memory are used up in 16 min 40 s" in found.why
     assert "dataset.paths = PackedList(dataset.paths)" in found.code
 
 
 def test_the_containers_limit_counts_if_it_is_nearer(tmp_path: Path) -> None:
     case = growing(tmp_path, cgroup_mem_limit_bytes=4_000 * MB, cgroup_mem_bytes=3_520 * MB)
-    assert "480 MB of the container's memory are used up in 60 seconds" in advice(NAME, case).why
+    assert "480 MB of the container's memory are used up in 1 min 0 s" in advice(NAME, case).why
 
 
 def test_without_a_list_it_looks_for_a_cache(tmp_path: Path) -> None:

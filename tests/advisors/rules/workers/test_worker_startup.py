@@ -46,8 +46,8 @@ def started(
 def test_fires_for_a_heavy_data_set(tmp_path: Path) -> None:
     case = started(tmp_path)
     found = advice(NAME, case)
-    assert found.evidence["a start"] == "6.00 s"
-    assert found.evidence["Rows.table"] == "900 MB (ndarray)"
+    assert str(found.evidence["a start"]) == "6.00 s"
+    assert str(found.evidence["Rows.table"]) == "900 MB (ndarray)"
     assert case.whatif.asked == [{"startup": (0.2, 0.8)}]  # type: ignore[union-attr]
 
 

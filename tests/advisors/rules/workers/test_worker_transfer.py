@@ -41,7 +41,7 @@ def test_many_tiny_tensors(tmp_path: Path) -> None:
     case = costly(tmp_path, tensors=120, bytes=120_000)
     found = advice(NAME, case)
     assert "small tensors" in found.title
-    assert found.evidence["tensors"] == "120 a batch"
+    assert str(found.evidence["tensors per batch"]) == "120"
     assert case.whatif.asked == [{"transfer": (0.025, 0.5)}]  # type: ignore[union-attr]
     assert arguments(found.code)["collate_fn"] == "collate_packed"
 

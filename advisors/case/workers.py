@@ -1,0 +1,181 @@
+"""How busy workers are, how uneven their batches are, and who uses the CPUs.
+
+All are read off one case. None means that it was not measured.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...profiler.store.lanes.columns import Columns
+from ..schema.evidence import Evidence, in_cores, percent, us
+from ..stage_model.measured import mean
+from ..stage_model.process_rows import Rows, grown, process_rows
+from ..whatif.costs import method_of
+from .case import Case
+from .fetching import fetch_idle_share
+
+# Workers at work for more than this part of the time count as always busy: what is left is
+# scheduling.
+ALWAYS_BUSY = 0.9
+# p95/p50 of fetch above this is variance worth absorbing: docs/causes.md, "One slow batch holds up
+# others".
+SPREAD = 3.0
+# One slow batch in fifty shows in p99 only; it must then be slower still to matter.
+TAIL = 6.0
+# docs/causes.md, "Thresholds of other tools": loadtune.
+SATURATED = 0.85
+# The part of the run in which the CPU quota stopped the container.
+THROTTLED = 0.05
+# A machine this busy has no free core most of the time: other programs count too.
+BUSY = 0.9
+# Below this CPU over wall time, fetching mostly waits (I/O, locks): workers may then exceed the
+# CPUs (docs/causes.md, "Remote storage").
+LATENCY_BOUND_BELOW = 0.5
+
+
+def cpu_over_wall(case: Case) -> float | None:
+    """CPU over wall time of fetch, as if a core were always free: 1 is computing, 0 is waiting."""
+    idle = fetch_idle_share(case)
+    return 1 - idle if idle is not None else None
+
+
+def workers_busy(case: Case) -> float | None:
+    """Part of the time a worker is fetching, collating or packing, mean over the workers."""
+    share = case.share("fetch", "collate", "pack")
+    return min(1.0, share / case.num_workers) if share is not None and case.num_workers else None
+
+
+def slow_batches(case: Case) -> bool:
+    """Whether fetching is uneven, and slow batches take longer than a step of the loop.
+
+    Uneven is p95/p50, or half of p99/p50 where a rarer slow batch says more, above SPREAD.
+    """
+    fetch = case.report.stages.get("fetch")
+    if fetch is None or not fetch.p50_us or fetch.p95_us is None or fetch.p99_us is None:
+        return False
+    uneven = max(fetch.p95_us, fetch.p99_us * SPREAD / TAIL) / fetch.p50_us
+    return uneven > SPREAD and fetch.p99_us > (case.mean_us("wait", "compute") or 0.0)
+
+
+def per_batch(case: Case, column: str) -> float | None:
+    """Mean of a column of the batches, such as "tensors" or "pickled_bytes" (through the pipe)."""
+    return mean(case.loader.batches[column])
+
+
+def start_method(case: Case) -> str:
+    """How workers are started: as configured, else the default of the recording Python on Linux."""
+    return method_of(
+        case.config.get("start_method") or case.process.start_method, case.process.python
+    )
+
+
+def batches_a_pass(case: Case) -> float | None:
+    """Batches per call of `iter(loader)`."""
+    rows = case.loader.epochs.rows
+    return case.loader.count / rows if rows else None
+
+
+def rebuilt(case: Case) -> bool:
+    """Whether this loader was another object in nearly every pass: what an object keeps is lost."""
+    rows, instances = case.loader.epochs.rows, case.loader.epochs["instance"]
+    return rows > 1 and len(np.unique(instances[instances >= 0])) >= 0.8 * rows
+
+
+def fetch_times(case: Case) -> Evidence:
+    """As evidence: how uneven fetching is, and whether workers have time left."""
+    fetch = case.report.stages["fetch"]
+    return {
+        "fetch, median": us(fetch.p50_us),
+        "fetch, p95": us(fetch.p95_us),
+        "fetch, p99": us(fetch.p99_us),
+        "workers at work": percent(workers_busy(case)),
+    }
+
+
+def making_figures(case: Case) -> Evidence:
+    """As evidence: what a batch costs, and which CPUs there are for it."""
+    return {
+        "making a batch": us(case.making_us),
+        "effective CPUs": in_cores(case.cpus),
+        "CPU over wall time of fetching": percent(cpu_over_wall(case)),
+        "handing a batch over": us(case.hand_over_us),
+    }
+
+
+@dataclass(frozen=True)
+class Cores:
+    """CPU use in cores while workers worked: of all workers, of the mean worker, of main."""
+
+    workers: float
+    worker: float
+    main: float
+    system_share: float | None  # of all CPU time of the machine, spent in the kernel
+
+
+def cores(case: Case) -> Cores | None:
+    """None without a sampler, or if no worker was sampled twice after its first batch."""
+    if case.host is None:
+        return None
+    began = int(case.loader.batches["t_ns"][0]) if case.loader.batches.rows else 0
+    used = _used(case, case.host.process, began, in_main=False)
+    if not used:
+        return None
+    begin, end = min(begun for _, begun, _ in used), max(ended for _, _, ended in used)
+    total_ns = sum(cpu_ns for cpu_ns, _, _ in used)
+    main = _used(case, case.host.process, begin, in_main=True)
+    machine = case.host.machine
+    during = (machine["t_ns"] >= begin) & (machine["t_ns"] <= end)
+    kernel = machine.floats("cpu_system_pct")[during]
+    kernel = kernel[np.isfinite(kernel)]
+    return Cores(
+        workers=total_ns / (end - begin),
+        worker=total_ns / sum(ended - begun for _, begun, ended in used),
+        main=main[0][0] / (main[0][2] - main[0][1]) if main else 0.0,
+        system_share=float(kernel.mean()) / 100 if len(kernel) else None,
+    )
+
+
+def _used(
+    case: Case, lane: Columns, since_ns: int, *, in_main: bool
+) -> list[tuple[float, int, int]]:
+    """(CPU time, from, to) of each process between its first and last sample after `since_ns`."""
+    found = []
+    for each in process_rows(lane, case.process, case.loader, in_main=in_main):
+        rows = each[(lane["cpu_user_ns"][each] >= 0) & (lane["t_ns"][each] >= since_ns)]
+        if len(rows) > 1 and lane["t_ns"][rows[-1]] > lane["t_ns"][rows[0]]:
+            begin, end = (int(lane["t_ns"][row]) for row in (rows[0], rows[-1]))
+            found.append((grown(lane, rows, "cpu_user_ns", "cpu_system_ns"), begin, end))
+    return found
+
+
+def worker_rows(case: Case) -> list[Rows]:
+    """Rows of each worker of this loader in the process lane; none without a sampler."""
+    if case.host is None:
+        return []
+    return process_rows(case.host.process, case.process, case.loader, in_main=False)
+
+
+def saturated(case: Case) -> bool:
+    """Whether this rank's processes use nearly all their CPUs, or the container was stopped."""
+    if (case.system.throttled_share or 0.0) > THROTTLED:
+        return True
+    used = cores(case)
+    return (
+        used is not None
+        and case.cpus is not None
+        and used.workers + used.main >= SATURATED * case.cpus
+    )
+
+
+def contended(case: Case) -> bool:
+    """Whether work waits for free CPUs, whoever uses them: workers do not hide such waiting."""
+    return saturated(case) or (case.system.cpu_busy_mean_share or 0.0) >= BUSY
+
+
+def over_budget(case: Case) -> bool:
+    """Whether there are more workers than CPUs, and the CPUs are all in use."""
+    return case.cpus is not None and case.num_workers > math.ceil(case.cpus) and saturated(case)
