@@ -11,6 +11,7 @@ from ..case.code_text import told_by_hand
 from ..rules import Rule, all_rules
 from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import LoaderReport, Recommendation
+from .findings import findings_of
 from .plan import Option, capped, headrooms, plan_of
 from .tried import trial_for, why_not
 
@@ -63,6 +64,7 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
         recommendations=ordered,
         rejected=tuple(sorted(rejected, key=lambda item: item.predicted.mid)),
         unmeasured=unmeasured,
+        findings=findings_of(case),
         notes=tuple(notes),
         plan=plan,
     )
