@@ -70,9 +70,11 @@ def _parts(code: CodeStage) -> Iterator[_Part]:
     """The stage's samples by the innermost of the user's own lines; those without one by the
     innermost function."""
     left = 1.0
-    for line in code.lines:
+    # What a library has made by `exec` counts to the line that calls it.
+    lines = [each for each in code.lines if each.file != "<string>" or each.called_from is None]
+    for line in lines:
         place = _place(line)
-        inside = sum(each.total_share for each in code.lines if each.called_from == place)
+        inside = sum(each.total_share for each in lines if each.called_from == place)
         share = line.total_share - inside
         left -= max(0.0, share)
         if share >= LEAST_SHARE:
