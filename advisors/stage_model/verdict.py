@@ -139,7 +139,14 @@ def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
             "its first batch."
         )
     return found, Basis(
-        sentence, confidence if clear else "low", count, share, low, high, starts, lost.kind
+        sentence,
+        confidence if clear and not few else "low",
+        count,
+        share,
+        low,
+        high,
+        starts,
+        lost.kind,
     )
 
 
