@@ -11,6 +11,7 @@ from ..case.code_text import told_by_hand
 from ..rules import Rule, all_rules
 from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import LoaderReport, Recommendation
+from .findings import findings_of
 from .plan import Option, capped, headrooms, plan_of
 from .tried import trial_for, why_not
 
@@ -54,7 +55,8 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
                 continue
             found = judged(outcome.recommendation(rule.name, rule.kind, rule.effort), outcome, case)
             if found is not None and found[1]:
-                options.append(Option(found[0], outcome.asked, _besides(case, outcome)))
+                besides = _besides(case, outcome)
+                options.append(Option(found[0], outcome.asked, besides, outcome.by_hand))
             elif found is not None:
                 rejected.append(found[0])
     ordered, plan = plan_of(case, options)
@@ -63,6 +65,7 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
         recommendations=ordered,
         rejected=tuple(sorted(rejected, key=lambda item: item.predicted.mid)),
         unmeasured=unmeasured,
+        findings=findings_of(case),
         notes=tuple(notes),
         plan=plan,
     )
@@ -97,6 +100,8 @@ def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommend
     if case.compute_bound and not advice.beside_loading:
         return None  # the verdict says it all: loading is not what limits training
     if predicted.low > (LEAST_GAIN if predicted.mid < LIKELY_GAIN else SURE_GAIN):
+        return found, True
+    if advice.by_hand and predicted.mid > LIKELY_GAIN:
         return found, True
     return (replace(found, why=f"{UNSURE} {why}"), False) if predicted.mid > LEAST_GAIN else None
 

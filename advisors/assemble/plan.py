@@ -22,6 +22,7 @@ from ..schema.report_model import (
     Recommendation,
 )
 from ..whatif.accuracy import less_sure
+from ..whatif.changes import ARGUMENTS, TOGETHER
 from ..whatif.together import Excluded, together
 
 # A smaller effort is preferred to a greater one where it gains at least this part of what that does
@@ -30,6 +31,9 @@ NEARLY = 0.8
 # One that is needed besides the greater comes first if it gains this part of it: nobody tunes what
 # is to be replaced.
 HALF = 0.5
+# Work that need not be done is removed before the rest is spread over workers, if that gains this
+# part of what the best step does.
+WASTE_FIRST = 0.35
 # A loop that computes for this part of its time is left alone: at most a quarter is still to be
 # gained.
 COMPUTES = 0.8
@@ -46,6 +50,14 @@ class Option:
     advice: Recommendation
     changes: Mapping[str, Any] | None
     beside_loading: float
+    by_hand: bool = False
+
+    @property
+    def removes_work(self) -> bool:
+        """Whether less is to be done for a batch, without storing the data anew. Where only the
+        line is known, and not what to do about it, nothing says so."""
+        named = set(self.changes or ()) - {*ARGUMENTS, *TOGETHER}
+        return bool(named) and not self.by_hand and self.advice.effort != "a conversion"
 
     @property
     def effort(self) -> int:
@@ -138,10 +150,14 @@ class _Maker:
 
     def _choice(self) -> Option:
         """The next step: what gains most, or what takes less effort and is needed anyway, or gains
-        nearly as much."""
-        best = max(self._open, key=lambda each: self._with(each).mid)
+        nearly as much. Of work that need not be done, if that gains enough."""
+        best = max(self._open, key=self._gain)
+        waste = [each for each in self._open if each.removes_work]
+        leads = any(self._gain(each) >= WASTE_FIRST * self._gain(best) for each in waste)
+        candidates = waste if leads else self._open
+        best = max(candidates, key=self._gain)
         most = self._gain(best)
-        for each in sorted(self._open, key=lambda each: (each.effort, -self._gain(each))):
+        for each in sorted(candidates, key=lambda each: (each.effort, -self._gain(each))):
             if each.effort >= best.effort:
                 break
             own = self._gain(each)

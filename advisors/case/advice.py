@@ -27,7 +27,8 @@ class Advice:
     if the range was found in another way. With `rejected`, the words say why the change would not
     help. `beside_loading` is the share of a step that the change is about besides loading, such as
     copies to the device: a loop that computes all the time may still gain that. A `kind` or
-    `effort` of None is the rule's own.
+    `effort` of None is the rule's own. With `by_hand`, what costs is known and no remedy: the gain
+    may be anything in the range.
     """
 
     title: str
@@ -42,6 +43,7 @@ class Advice:
     beside_loading: float = 0.0
     effort: Effort | None = None
     asked: Mapping[str, Any] | None = None
+    by_hand: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "code", with_imports(self.code))

@@ -120,6 +120,26 @@ class Basis:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """A part of what the loop waits for: a line of the user's own, a call, or a whole stage.
+
+    `text` is the source of the line, or the name of what was called. `call` is the function below
+    the line that takes most of it. `share` is the part of the stage's time, with the range that
+    holds it 19 times in 20 (Wilson's interval of stack samples); `waiting_share` is the part of all
+    waiting. `factor` is what the loop would gain if this cost nothing, None where that cannot be
+    predicted.
+    """
+
+    stage: str  # "index", "fetch", "collate", "startup"
+    text: str | None
+    place: str | None  # "data.py:610"
+    call: str | None
+    share: Range
+    waiting_share: float
+    factor: Range | None
+
+
+@dataclass(frozen=True)
 class Change:
     """What to change: DataLoader arguments, and code to paste."""
 
@@ -397,6 +417,7 @@ class LoaderReport:
     ranks: Ranks | None = None  # None where one rank alone had it, or none
     plan: Plan | None = None  # None: nothing is recommended, or the report is older than plans
     tuning: Tuning | None = None  # None where its settings were not tried
+    findings: tuple[Finding, ...] = ()  # what the waiting is made of, the largest first
 
     @property
     def lost_share(self) -> float:

@@ -27,6 +27,8 @@ LITTLE_TO_GAIN = 1.2
 MOST_RECORDING = 0.9
 # With fewer steady batches there is no verdict: the run was too short.
 MINIMUM_BATCHES = 20
+# But where each takes so long, a few that say the same do: in all, ns.
+FEWEST_BATCHES, LONG_NS = 4, 5e9
 # Below this many steady batches a verdict is never called "high" confidence (five batches a block).
 HIGH_CONFIDENCE_BATCHES = 100
 # At most so many batches may be waiting for the device; beyond these it is no longer timed.
@@ -109,12 +111,20 @@ def epoch_start_share(loader: LoaderRun, lost: Lost) -> float | None:
     return min(1.0, (float(lost.lost[starts[1:]].sum()) + in_iter) / (step + in_iter))
 
 
+def _all_alike(gone: Floats, step: Floats) -> bool:
+    """Whether few batches make a verdict: they took long, and each says the same."""
+    if len(step) < FEWEST_BATCHES or float(step.sum()) < LONG_NS or float(step.min()) <= 0:
+        return False
+    return len({_place(float(share)) for share in gone / step}) == 1
+
+
 def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
     """The verdict and what it rests on: the steady batches still kept in detail."""
     steady = lost.known & ~lost.first
     starts = epoch_start_share(loader, lost)
     count = int(np.count_nonzero(steady))
-    if loader.count < MINIMUM_BATCHES or count < MINIMUM_BATCHES // 2:
+    few = loader.count < MINIMUM_BATCHES or count < MINIMUM_BATCHES // 2
+    if few and not _all_alike(lost.lost[steady], lost.step[steady]):
         sentence = _too_short(loader.count, count)
         return "too-short", Basis(sentence, "low", count, None, None, None, starts, lost.kind)
     share, low, high = share_with_range(lost.lost[steady], lost.step[steady])
@@ -129,7 +139,14 @@ def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
             "its first batch."
         )
     return found, Basis(
-        sentence, confidence if clear else "low", count, share, low, high, starts, lost.kind
+        sentence,
+        confidence if clear and not few else "low",
+        count,
+        share,
+        low,
+        high,
+        starts,
+        lost.kind,
     )
 
 

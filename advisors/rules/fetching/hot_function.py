@@ -34,19 +34,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ....profiler.base.metadata import clean
+from ....profiler.store.inspection import Part as Inspected
 from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
-from ...case.fetching import MAIN_PART, fetch_share, file_suffix, held, names_used, sample_time_us
+from ...case.fetching import (
+    MAIN_PART,
+    fetch_idle_share,
+    fetch_share,
+    file_suffix,
+    held,
+    names_used,
+    sample_time_us,
+)
 from ...code.hot.element_code import elements_of
-from ...code.hot.functions import FEW_SAMPLES, LEAST_SAMPLES, STANDS_OUT, known, unknown
+from ...code.hot.functions import (
+    FEW_SAMPLES,
+    LEAST_SAMPLES,
+    STANDS_OUT,
+    Unknown,
+    known,
+    unknown,
+)
 from ...code.hot.in_source import called, in_source
 from ...code.hot.kind import Hot
 from ...code.hot.operation_chains import operation_chain
 from ...code.layouts.stored import StoredForm, stored_form
+from ...code.shapes import shape_of
 from ...schema.evidence import Evidence, count, percent, size, times, us
 from ...schema.gains import LEAST_GAIN
-from ...schema.report_model import CodeStage
+from ...schema.report_model import CodeStage, Range
 from ...stacks.code_summary import wilson
+from ...stacks.stage_parts import Part, parts_of
 
 EFFORT = "a few lines"
 NEEDS = "prediction waiting"
@@ -59,6 +78,14 @@ LEAST_SEEN_US = 5.0
 SEEN_PART = 0.2
 # A known function with this part of fetch gets advice even if something else takes more.
 KNOWN_FROM = 0.2
+# What waits for this part of fetch is overlapped by workers, not made cheaper.
+MOSTLY_WAITS = 0.5
+# What a line leaves of fetch that is known to take long, where how long was not measured.
+NOT_SEEN = (0.1, 0.9)
+# A line that takes this part of what its function takes is named in its place.
+MOST_OF = 0.8
+WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
+AVOID = "avoid this, do it once before training, or make it cheaper."
 NOTHING = "# nothing to change\n"
 NOT_MEASURED = "How much of fetch it takes was not measured: the range is wide."
 
@@ -93,7 +120,8 @@ def examine(case: Case) -> Outcomes:
 
 
 def _advised(outcomes: list[Advice | Unmeasured]) -> bool:
-    return any(isinstance(each, Advice) for each in outcomes)
+    """Whether a remedy is known."""
+    return any(isinstance(each, Advice) and not each.by_hand for each in outcomes)
 
 
 def _gains(outcome: Advice | Unmeasured) -> bool:
@@ -105,6 +133,25 @@ def _by_source(case: Case, sample_us: float) -> Outcomes:
     proven = list(in_source(case, sample_us))
     hot = called(case) if not _advised(proven) else None
     yield from proven if hot is None else [_known(case, None, hot, sample_us)]
+    if hot is None and not _advised(proven):
+        yield from _of_source(case, sample_us)
+
+
+def _of_source(case: Case, sample_us: float) -> Iterator[Advice]:
+    """A line that takes long wherever it stands."""
+    for part in case.inspection.parts:
+        for line in part.getitem:
+            shape = shape_of(part.getitem, line)
+            if shape is not None and shape.costly:
+                text = clean(line.strip(), 80)
+                code = f"# By hand, in {part.name}: {shape.do}\n#     {text}\n"
+                yield case.change(code=code, fetch=NOT_SEEN).advise(
+                    f"{shape.title}: {text}",
+                    f"`{text}` stands in the source of fetch{shape.why}.",
+                    {"fetch a sample": us(sample_us)},
+                    caveat=NOT_MEASURED,
+                )
+                return
 
 
 def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
@@ -128,13 +175,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     elif (chained := next(_chained(case, stage), None)) is not None:
         yield chained
     elif other is not None and stands_out:
-        bound = case.predict(fetch=1 - other.high)
-        line = f", most of it at {other.place}" if other.own else _from(other.place)
-        yield Unmeasured(
-            f"{other.name} takes {percent(other.share)} of fetch "
-            f"({_range(other.low, other.high)}){line}: no better alternative is known for it. If "
-            f"it cost nothing, the loop would run {times(bound.mid)} as fast"
-        )
+        advice = _of_line(case, stage, other)
+        waits = (fetch_idle_share(case) or 0.0) > MOSTLY_WAITS
+        yield Unmeasured(advice.why + WAITS) if advice.by_hand and waits else advice
     elif other is not None:
         yield Unmeasured(
             f"no function stands out inside fetch: the hottest, {other.name}, takes "
@@ -177,6 +220,47 @@ def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> A
         caveat=caveat,
         effort=kind.effort,
     )
+
+
+def _of_line(case: Case, stage: CodeStage, other: Unknown) -> Advice:
+    """The line that takes most of fetch, no known function among what it calls: what its source
+    says of it, and what the loop would gain if it cost nothing."""
+    part = _line_of(stage, other)
+    text, share = clean(part.text or other.name, 80), part.share
+    at = f" ({part.place})" if part.place is not None else ""
+    why = f"`{text}`{at} takes {percent(share.mid)} of fetch"
+    why += f", in {part.call}" if part.call is not None else ""
+    evidence = {**_sampled(stage, share.mid, share.low, share.high), "line": part.place}
+    source = next((each.getitem for each in case.inspection.parts if _holds(each, text)), ())
+    shape = shape_of(source, text)
+    free = (1 - share.high, 1 - share.low * (shape.saves if shape is not None else 0.0))
+    lines = (f"# By hand{at}: {shape.do if shape is not None else AVOID}", f"#     {text}")
+    change = case.change(code="\n".join((*lines, "")), fetch=free)
+    if shape is not None:
+        return change.advise(
+            f"{shape.title}: {text}", f"{why}{shape.why}.", evidence, caveat=shape.caveat
+        )
+    best = case.predict(fetch=1 - share.high)
+    return change.advise(
+        f"Make this cheaper, or avoid it: {text}",
+        f"{why}. No better alternative is known for it. If it cost nothing, the loop would run "
+        f"{times(best.mid)} as fast.",
+        evidence,
+        by_hand=True,
+    )
+
+
+def _line_of(stage: CodeStage, other: Unknown) -> Part:
+    part = Part(None, other.place, None, Range(other.low, other.share, other.high))
+    lines = {each.place: each for each in parts_of(stage)}
+    if not other.own and other.place in lines:
+        return part._replace(text=lines[other.place].text, call=other.name)
+    line = max(lines.values(), key=lambda each: each.share.mid, default=part)
+    return line if line.share.mid >= MOST_OF * other.share else part
+
+
+def _holds(part: Inspected, text: str) -> bool:
+    return any(line.strip() == text for line in part.getitem)
 
 
 def _sampled(stage: CodeStage, share: float, low: float, high: float) -> Evidence:

@@ -76,14 +76,23 @@ def test_what_gains_much_more_is_not_put_off_for_what_it_excludes(case: Case) ->
 
 
 def test_steps_are_predicted_together(case: Case) -> None:
-    """Two workers and half the work: neither the sum nor the product of what each does alone."""
+    """Half the work and two workers: neither the sum nor the product of what each does alone."""
     workers = made(case, "workers", "one argument", num_workers=2)  # 2.5
     half = made(case, "half", "a few lines", fetch=0.5)  # 1.67
     done, plan = titles(case, half, workers)
-    assert done == ["workers", "half"]
-    assert [each.together.mid for each in plan.steps] == pytest.approx([2.5, 5.0])
-    assert plan.steps[0].together == case.predict(num_workers=2)
+    assert done == ["half", "workers"]
+    assert [each.together.mid for each in plan.steps] == pytest.approx([1.667, 5.0], rel=1e-3)
+    assert plan.steps[0].together == case.predict(fetch=0.5)
     assert plan.steps[1].together.high == pytest.approx(5.0), "held below free loading"
+
+
+def test_work_is_removed_before_the_rest_is_spread_over_workers(case: Case) -> None:
+    """Unless that gains little of what workers do."""
+    workers = made(case, "workers", "one argument", num_workers=3)  # 3.75
+    removed = made(case, "removed", "a few lines", fetch=0.5)  # 1.67
+    little = made(case, "little", "a few lines", fetch=0.8)  # 1.19
+    assert titles(case, workers, removed)[0][0] == "removed"
+    assert titles(case, workers, little)[0][0] == "workers"
 
 
 def test_a_loop_that_computes_most_of_the_time_is_not_converted(case: Case) -> None:

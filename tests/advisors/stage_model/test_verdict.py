@@ -52,6 +52,29 @@ def test_too_short_says_what_to_do(tmp_path: Path, batches: int, short: bool) ->
         assert basis.stall_share is None
 
 
+@pytest.mark.parametrize(
+    ("batches", "wait_ms", "expected"),
+    [
+        (6, 1500.0, "input-bound"),
+        (6, 20.0, "too-short"),  # not long enough
+        (3, 4000.0, "too-short"),  # not often enough
+        (6, 150.0, "too-short"),
+    ],
+)
+def test_a_few_long_batches_that_say_the_same_are_enough(
+    tmp_path: Path, batches: int, wait_ms: float, expected: str
+) -> None:
+    found, basis = judge(tmp_path, loop(batches, wait_ms=wait_ms, compute_ms=100.0))
+    assert found == expected
+    assert basis.confidence == "low"
+
+
+def test_a_few_long_batches_that_differ_are_not(tmp_path: Path) -> None:
+    rows = loop(8, wait_ms=1500.0, compute_ms=100.0)
+    rows[4]["wait_ns"] = MS
+    assert judge(tmp_path, rows)[0] == "too-short"
+
+
 def test_the_first_batch_of_each_epoch_is_set_apart(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = []
     for epoch in range(3):

@@ -1,0 +1,62 @@
+"""What a loader's waiting is made of: the lines and calls that cost most, with or without a known
+remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..case.case import Case
+from ..case.fetching import waited_on
+from ..schema.report_model import Finding, Range
+from ..stacks.stage_parts import LEAST_SHARE, Part, parts_of
+
+# Below this part of all waiting, nothing is a finding.
+LEAST_WAITING = 0.05
+# Of fewer samples a share says little: of 10, a half may be a fifth or four fifths.
+LEAST_SAMPLES = 10
+MOST = 5
+_WHOLE = Range(1.0, 1.0, 1.0)
+
+
+def findings_of(case: Case) -> tuple[Finding, ...]:
+    """The largest first. None of a loop that does not wait, or of which too little was recorded."""
+    report = case.report
+    if report.waiting is None or report.verdict in ("compute-bound", "too-short"):
+        return ()
+    found = [*_of_work(case, "fetch"), *_of_work(case, "collate"), *_of_cause(case, "index"),
+             *_of_cause(case, "startup")]  # fmt: skip
+    found = [each for each in found if each.waiting_share >= LEAST_WAITING]
+    return tuple(sorted(found, key=lambda each: -each.waiting_share)[:MOST])
+
+
+def _of_work(case: Case, stage: str) -> Iterator[Finding]:
+    """Of fetching or collating: lines where stacks were sampled, else steps of a transform chain,
+    else the stage."""
+    waiting = waited_on(case, stage)
+    code = case.report.code.stages.get(stage) if case.report.code is not None else None
+    parts: list[Part] = []
+    if code is not None and code.samples >= LEAST_SAMPLES:
+        parts = list(parts_of(code))
+    elif stage == "fetch":
+        parts = [
+            Part(f"{each.chain}: {each.name}", None, None, Range(*[each.share] * 3))
+            for each in case.report.transforms
+            if each.share is not None and each.share >= LEAST_SHARE
+        ]
+    for part in parts or [Part(None, None, None, _WHOLE)]:
+        free = _free(case, stage, part.share)
+        yield Finding(stage, *part, waiting_share=waiting * part.share.mid, factor=free)
+
+
+def _of_cause(case: Case, stage: str) -> Iterator[Finding]:
+    """Drawing indices, or the start of workers."""
+    assert case.report.waiting is not None
+    cause = case.report.waiting.causes.get(stage)
+    if cause is not None:
+        yield Finding(stage, None, None, None, _WHOLE, cause.share, _free(case, stage, _WHOLE))
+
+
+def _free(case: Case, stage: str, share: Range) -> Range | None:
+    if case.whatif is None:
+        return None
+    return case.predict(**{stage: (1 - share.high, 1 - share.low)})

@@ -1,0 +1,75 @@
+"""What the waiting is made of, with and without stacks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from torch.utils.data import DataLoader, Dataset
+
+from loaderscope.advisors.assemble.findings import findings_of
+from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.schema.report_model import TransformTime
+from rule_cases import FakeWhatIf, case_of
+from rule_rows import US, rows_of
+from stack_cases import OWN, seen
+
+
+class Rows(Dataset[Any]):
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, index: int) -> Any:
+        return index
+
+
+def case(
+    tmp_path: Path, fetch_us: int = 8_000, collate_us: int = 10, compute_ms: float = 0.1
+) -> Case:
+    rows, epochs = rows_of(
+        wait_ms=(fetch_us + collate_us) / 1e3, compute_ms=compute_ms, fetch_ns=fetch_us * US,
+        collate_ns=collate_us * US, samples=4,
+    )  # fmt: skip
+    found = case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Rows(), batch_size=4))
+    return replace(found, whatif=cast("Any", FakeWhatIf()))
+
+
+def test_the_line_that_costs_leads_with_the_call_below_it(tmp_path: Path) -> None:
+    getitem = f"Rows.__getitem__ {OWN}:41 > Rows.load {OWN}:50"
+    sampled = seen(
+        case(tmp_path),
+        (f"{getitem} > loads std/json/decoder.py:7", 60),
+        (getitem, 20),
+        (f"Rows.__getitem__ {OWN}:42", 20),
+    )
+    first, second = findings_of(sampled)
+    assert (first.stage, first.place, first.call) == ("fetch", "patches.py:50", "json loads")
+    assert first.share.low < first.share.mid == 0.8 < first.share.high
+    assert 0.75 < first.waiting_share <= 0.8
+    assert (second.place, second.call) == ("patches.py:42", None)
+    assert first.factor is not None and first.factor.mid > 1
+
+
+def test_a_data_set_of_a_library_is_named_by_its_functions(tmp_path: Path) -> None:
+    stack = "ImageFolder.__getitem__ site/torchvision/datasets/folder.py:2 > "
+    (found,) = findings_of(seen(case(tmp_path), (f"{stack}load site/PIL/ImageFile.py:425", 50)))
+    assert (found.text, found.place, found.call) == ("PIL load", "ImageFile.py:425", None)
+
+
+def test_without_stacks_transforms_and_stages_are_what_is_known(tmp_path: Path) -> None:
+    bare = case(tmp_path, collate_us=8_000)
+    assert [(each.stage, each.text) for each in findings_of(bare)] == [
+        ("fetch", None),
+        ("collate", None),
+    ]
+    chain = tuple(
+        TransformTime("dataset.transform", n, name, 100, 10.0, share)
+        for n, (name, share) in enumerate((("Resize", 0.7), ("Halve", 0.01)))
+    )
+    timed = replace(bare, report=replace(bare.report, transforms=chain))
+    assert [each.text for each in findings_of(timed)] == [None, "dataset.transform: Resize"]
+
+
+def test_nothing_costs_a_loop_that_computes(tmp_path: Path) -> None:
+    assert findings_of(case(tmp_path, fetch_us=50, compute_ms=20.0)) == ()
