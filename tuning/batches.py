@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..profiler.guard.static_access import in_class, inherits, is_one_of, unseen
-from .state import PLAIN, State, attributes
+from .parts import PLAIN, attributes
+from .state import State
 
 ITEMS, DEPTH = 64, 4  # of a batch that are looked at, to know whether it could be sent
 _OWN_PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__")

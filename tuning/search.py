@@ -6,8 +6,9 @@ from __future__ import annotations
 from ..advisors.schema.gains import LEAST_GAIN
 from ..advisors.schema.report_model import Range
 from .candidates import MOST, Candidate, neighbours
+from .factor import Spread
 from .settings import Settings
-from .trial import Spread, Trial
+from .trial import Trial
 from .window import Headroom
 
 ENOUGH_S = 15.0  # of trying; after it no further candidate is begun
@@ -57,7 +58,7 @@ class Search:
     def ended(self, trial: Trial) -> None:
         """What ends by itself ends with a window of the base, on which the next one's windows
         follow."""
-        self._spread = self._spread.with_(trial.rates[trial.base], trial.rates[trial.candidate])
+        self._spread = self._spread.with_(trial.fit)
         self._last_base = (
             trial.rates[trial.base][-1:] if trial.outcome in ("not faster", "undecided") else []
         )

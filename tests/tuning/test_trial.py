@@ -15,18 +15,10 @@ from loaderscope.advisors.schema.report_model import Range
 from loaderscope.tuning import candidates, look, tuner
 from loaderscope.tuning.candidates import Candidate, neighbours, ordered
 from loaderscope.tuning.comparison import SpotChecks
+from loaderscope.tuning.factor import Fit, Spread, product
 from loaderscope.tuning.room import Room
 from loaderscope.tuning.settings import Settings
-from loaderscope.tuning.trial import (
-    CERTAIN,
-    SECOND_LOOK,
-    TOLD,
-    Spread,
-    Trial,
-    hopeless,
-    product,
-    ratio,
-)
+from loaderscope.tuning.trial import DECISION_LEVEL, REPORT_LEVEL, SECOND_LOOK, Trial
 from loaderscope.tuning.window import Headroom, Window
 from switch_data import Rows, same
 
@@ -41,21 +33,24 @@ def window(settings: Settings, rate: float) -> Window:
     return found
 
 
+def ratio(base: Any, candidate: Any, level: float, before: Spread = Spread()) -> Range:  # noqa: B008
+    return Fit(base, candidate).factor(level, before)
+
+
 def test_steady_turns_are_certain_and_turns_that_differ_are_not() -> None:
-    steady = ratio([10.0, 10.1, 9.9], [16.0, 16.2], CERTAIN)
-    wild = ratio([10.0, 14.0, 8.0], [16.0, 11.0], CERTAIN)
-    assert steady is not None and wild is not None
+    steady = ratio([10.0, 10.1, 9.9], [16.0, 16.2], DECISION_LEVEL)
+    wild = ratio([10.0, 14.0, 8.0], [16.0, 11.0], DECISION_LEVEL)
     assert 1.4 < steady.low < 1.6 < steady.high < 1.8
     assert wild.low < 1 < wild.high
-    told = ratio([10.0, 10.1, 9.9], [16.0, 16.2], TOLD)
-    assert told is not None and steady.low < told.low < told.mid == steady.mid
-    assert ratio([10.0, 10.0], [16.0], CERTAIN) is None
+    told = ratio([10.0, 10.1, 9.9], [16.0, 16.2], REPORT_LEVEL)
+    assert steady.low < told.low < told.mid == steady.mid
+    assert Fit([10.0, 10.0], [16.0]).few and not Fit([10.0, 10.0, 10.0], [16.0, 16.0]).few
 
 
 def test_a_machine_that_slows_down_moves_both() -> None:
     rates = [10.0 * 0.8**turn for turn in range(7)]
-    found = ratio(rates[::2], [1.5 * rate for rate in rates[1::2]], CERTAIN)
-    assert found is not None and found.low < 1.5 < found.high and found.high - found.low < 0.2
+    found = ratio(rates[::2], [1.5 * rate for rate in rates[1::2]], DECISION_LEVEL)
+    assert found.low < 1.5 < found.high and found.high - found.low < 0.2
 
 
 def test_the_interval_holds_what_is_true() -> None:
@@ -65,8 +60,8 @@ def test_the_interval_holds_what_is_true() -> None:
     held = 0
     for _ in range(400):
         noise = np.exp(random.normal(0, 0.05, 7))
-        found = ratio(list(10 * noise[::2]), list(13 * noise[1::2]), TOLD)
-        held += found is not None and found.low <= 1.3 <= found.high
+        found = ratio(list(10 * noise[::2]), list(13 * noise[1::2]), REPORT_LEVEL)
+        held += found.low <= 1.3 <= found.high
     assert 0.72 < held / 400 < 0.92
 
 
@@ -97,11 +92,21 @@ def test_what_is_much_slower_is_left_after_one_window() -> None:
     assert slow.measured is not None and slow.measured.low < 0.6 < slow.measured.high < 1
 
 
-def test_a_slow_window_beside_others_that_differ_as_much_says_nothing() -> None:
-    steady, noisy = hopeless([50.0, 51.0], [30.0]), hopeless([50.0, 90.0], [40.0])
-    assert steady is not None and steady.high < 1 and noisy is None
-    known = hopeless([50.0, 60.0], [30.0], Spread(squares=10 * 0.02**2, freedom=10))
-    assert known is not None and known.high < 0.7  # how windows differ is known from before
+@pytest.mark.parametrize(
+    ("base", "slow", "spread", "left"),
+    [
+        ((50.0, 51.0), 30.0, Spread(), True),
+        ((50.0, 90.0), 40.0, Spread(), False),  # as far from each other as from it
+        ((50.0, 60.0), 30.0, Spread(10 * 0.02**2, 10), True),  # windows are known to differ less
+    ],
+)
+def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(
+    base: tuple[float, float], slow: float, spread: Spread, left: bool
+) -> None:
+    trial = Trial(OWN, OTHER, before=spread)
+    for settings, rate in ((OWN, base[0]), (OTHER, slow), (OWN, base[1])):
+        trial.add(window(settings, rate))
+    assert (trial.outcome == "not faster") == left == (trial.measured is not None)
 
 
 def waiting(settings: Settings, wait_ms: float, own_ms: float) -> Window:
@@ -287,8 +292,8 @@ def test_earlier_trials_tell_how_windows_differ() -> None:
     base, candidate = [100.0, 100.1, 100.0], [108.0, 108.1]
     alone, noisy = Spread(), Spread(squares=6 * 0.05**2, freedom=6)
     lucky, moderated = (ratio(base, candidate, 0.99, each) for each in (alone, noisy))
-    assert lucky is not None and moderated is not None and lucky.low > 1.05 > moderated.low
-    grown = noisy.with_(base, candidate)
+    assert lucky.low > 1.05 > moderated.low
+    grown = noisy.with_(Fit(base, candidate))
     assert grown.freedom == 8 and noisy.squares < grown.squares < 1.01 * noisy.squares
 
 
