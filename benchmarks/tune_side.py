@@ -95,18 +95,18 @@ def loader_with(loop: Loop, settings: Settings) -> Any:
         return loop.loader(settings)
     from loaderscope.profiler.record.iterate.watch import hand_out, watch
     from loaderscope.tuning import shown
-    from loaderscope.tuning.driver import NoOpDriver
+    from loaderscope.tuning.driver import Driver
     from loaderscope.tuning.settings import Settings as Tuned
     from loaderscope.tuning.switching import handing_out
 
     shown.ENOUGH = 0  # nothing is looked at before the first batch
 
-    class Fixed(NoOpDriver):
+    class Fixed(Driver):
         def wanted(self, own: Tuned) -> Tuned:
             return own.looked_up
 
     loader = watch(loop.loader({"num_workers": 0}))
-    hand_out(loader, handing_out(Fixed(0)))
+    hand_out(loader, handing_out(Fixed()))
     return loader
 
 

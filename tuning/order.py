@@ -115,9 +115,10 @@ class Order:
         return bool(self._early) and self._early[-1].error is not None
 
     @property
-    def fails(self) -> bool:
-        """Whether the sampler has failed, and the loop has not met that yet."""
-        return self._to_raise is not None
+    def over(self) -> bool:
+        """Whether no other pool should begin to draw: nothing is left, or the sampler has failed,
+        and the loop has not met that yet."""
+        return self.drained or self.ends_soon or self._to_raise is not None
 
     @property
     def drawn(self) -> int:

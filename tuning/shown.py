@@ -20,15 +20,15 @@ from typing import Any
 from ..profiler.base.clock import now_ns
 from ..profiler.record.fetch_probe import opens
 from ..profiler.record.session import session as sessions
-from .apart import SharedHandles, handles
 from .batches import memory_of, tensors_of, views, why_not_sent
 from .guards import bytes_written
-from .later_workers import forks
 from .program import waits_for_any_child, written_in_place
 from .samplers import drawn_at_once, generator_of, may_hear
 from .settings import Settings
+from .shared_files import SharedHandles, handles
 from .state import State
 from .streams import Streams
+from .worker_context import forks
 
 LOOKS = 64  # batches looked at, each of them
 WARM = 2  # the first fetches may open what is opened late
@@ -46,6 +46,8 @@ class Shown:
     """Of one loader. What is looked at is of this process: what workers do is seen by comparing
     batches."""
 
+    shown_here = False  # a worker was looked at that changes nothing
+
     def __init__(
         self, loader: Any, any_random: bool = False, clock: Callable[[], int] = now_ns
     ) -> None:
@@ -55,7 +57,6 @@ class Shown:
         self.why: str | None = None  # no other settings may make its batches
         self.why_no_workers: str | None = None  # nor may workers, which its code has not
         self.why_not_here: str | None = None  # nor may this process, where its code has workers
-        self.shown_here = False  # a worker was looked at that changes nothing
         self.looks = 0
         self._data: State | None = None  # of the data set and the collate function
         self._clock = clock

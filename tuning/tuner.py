@@ -21,17 +21,18 @@ from ..profiler.record.session.ranks import group_of_process, ranks
 from ..profiler.record.transit.measure import batch_size_of
 from ..profiler.store.run.tuning import asked
 from .comparison import Unequal
+from .driver import Driver
 from .guards import Depends
-from .later_workers import forks
 from .look import Look, candidates_for
 from .ranks import Following, Leading, meet
 from .record import Record, trial_facts
 from .room import Load, Room, room_left, why_no_room, worker_bytes
 from .search import Search
 from .settings import Settings, settings_of, why_refused
-from .switching import Switching
 from .trial import Trial
+from .turns import Turns
 from .window import Window, epochs_left_out, left_out
+from .worker_context import forks
 
 # Epochs shorter than this are compared whole: starting workers is a part of them that may outweigh
 # all else.
@@ -49,7 +50,7 @@ COMPARED = 6  # batches that other settings make for a comparison first
 _trying: weakref.ref[Tuner] | None = None  # one loader at a time: two would be measured together
 
 
-class Tuner:
+class Tuner(Driver):
     """The driver of one loader's settings."""
 
     def __init__(
@@ -68,13 +69,13 @@ class Tuner:
         self.search: Search | None = None  # once the candidates are known
         self.said = "the loop ended before anything was decided"
         self.decided = False
-        self.pools = 0
+        super().__init__()
         self.compared = COMPARED
         self.steps = 0
         self._budget_s, self._dry, self._any_order = budget_s, dry, any_order
         self._most_steps = int(steps * STEP_SHARE) if steps else None
         self._record = Record()
-        self._active: weakref.ref[Switching] | None = None
+        self._active: weakref.ref[Turns] | None = None
         self._last_ns = 0
         self.look = Look()
         self._written_ns = -WRITE_NS
@@ -105,7 +106,7 @@ class Tuner:
     def best(self) -> Trial | None:
         return self.search.best if self.search is not None else None
 
-    # As `Switching` calls it.
+    # As `Turns` calls it.
 
     def wanted(self, own: Settings) -> Settings:
         self.look.wait()
@@ -124,7 +125,7 @@ class Tuner:
         kept = self._following.kept if self._following is not None else ()
         return settings in kept or (trial is not None and settings in (trial.base, trial.candidate))
 
-    def begun(self, iterator: Switching) -> None:
+    def begun(self, iterator: Turns) -> None:
         if self._going is not None:  # a loop that does not ask for more than there is
             self._epoch_over(*self._going, self._last_ns)
         self._active, self._epoch_ns = weakref.ref(iterator), self._wanted_ns
@@ -137,14 +138,14 @@ class Tuner:
         if self._clock() - self._written_ns >= WRITE_NS:
             self._write()
 
-    def switched(self, iterator: Switching, settings: Settings) -> None:
+    def switched(self, iterator: Turns, settings: Settings) -> None:
         self._note(iterator, settings, iterator.given)
         if self._by_epochs and self._window is not None:
             self._window.left_out = max(
                 1, self._window.left_out
             )  # an epoch of two settings says nothing
 
-    def ended(self, iterator: Switching) -> None:
+    def ended(self, iterator: Turns) -> None:
         if self._active is not None and self._active() is iterator:
             self._epoch_over(iterator.settings, iterator.given, self._clock())
 
@@ -167,7 +168,7 @@ class Tuner:
             else:
                 self._add(iterator, window, now)
 
-    def _note(self, iterator: Switching, settings: Settings, batch: int) -> None:
+    def _note(self, iterator: Turns, settings: Settings, batch: int) -> None:
         step = iterator.pool.step
         self._record.switched(step.epoch if step is not None else -1, batch, settings)
 
@@ -199,7 +200,7 @@ class Tuner:
         self._trial = self._window = None
         self._decide(f"not tuned: {why}")
 
-    def handed(self, iterator: Switching, batch: Any) -> None:
+    def handed(self, iterator: Turns, batch: Any) -> None:
         now = self._clock()
         self._last_ns = now
         self.steps += 1
@@ -228,7 +229,7 @@ class Tuner:
 
     # Looking.
 
-    def _look(self, iterator: Switching, batch: Any, now: int) -> None:
+    def _look(self, iterator: Turns, batch: Any, now: int) -> None:
         if self.look.predicting:
             if self.look.found is not None:
                 self.search = Search(self.own, self._cores, self.look.found)
@@ -276,7 +277,7 @@ class Tuner:
 
     # Trying.
 
-    def _next(self, search: Search, iterator: Switching, now: int) -> None:
+    def _next(self, search: Search, iterator: Turns, now: int) -> None:
         global _trying
         holder = _trying() if _trying is not None else None
         if (
@@ -309,7 +310,7 @@ class Tuner:
         self._trial, self._trial_ns = trial, now
         self._open_window(iterator)
 
-    def _why_no_room(self, iterator: Switching, settings: Settings) -> str | None:
+    def _why_no_room(self, iterator: Turns, settings: Settings) -> str | None:
         if not settings.num_workers or self._load is None:
             return None
         held = worker_bytes(
@@ -326,7 +327,7 @@ class Tuner:
             else room_left().shared_by(self._leading.board.world)
         )
 
-    def _open_window(self, iterator: Switching) -> None:
+    def _open_window(self, iterator: Turns) -> None:
         assert self._trial is not None
         turn = self._trial.turn
         if self._by_epochs:
@@ -338,7 +339,7 @@ class Tuner:
         if iterator.settings != turn:
             iterator.switch(turn)
 
-    def _go_on(self, iterator: Switching, now: int) -> None:
+    def _go_on(self, iterator: Turns, now: int) -> None:
         trial, window = self._trial, self._window
         assert trial is not None and window is not None
         if self._by_epochs:
@@ -366,7 +367,7 @@ class Tuner:
             return
         self._add(iterator, window, now)
 
-    def _add(self, iterator: Switching, window: Window, now: int) -> None:
+    def _add(self, iterator: Turns, window: Window, now: int) -> None:
         """A window has ended."""
         trial = self._trial
         assert trial is not None
@@ -383,7 +384,7 @@ class Tuner:
             self._ended()
             iterator.release_unwanted()
 
-    def _handed_to_all(self, iterator: Switching, window: Window, now: int) -> bool:
+    def _handed_to_all(self, iterator: Turns, window: Window, now: int) -> bool:
         """Whether the window is over, in all ranks; the slowest one's rate is what counts."""
         if self._leading is not None and not self._leading.all_at_turn:
             return False
@@ -459,7 +460,7 @@ class Tuner:
             )
         self._write()
 
-    def _asked(self, iterator: Switching) -> bool:
+    def _asked(self, iterator: Turns) -> bool:
         """Whether somebody at a dashboard has put an end to it, or to what was found."""
         place = loader_place(self.loader())
         wish = asked(*place) if place is not None else None
@@ -483,7 +484,7 @@ class Tuner:
 
     # Together with other ranks.
 
-    def _follow(self, iterator: Switching, now: int) -> None:
+    def _follow(self, iterator: Turns, now: int) -> None:
         told = self._following
         assert told is not None
         turn, why = told.turn, told.follow(now)
@@ -520,7 +521,7 @@ class Tuner:
 
     # Afterwards.
 
-    def _watch(self, iterator: Switching, now: int) -> None:
+    def _watch(self, iterator: Turns, now: int) -> None:
         assert self._window is not None
         if self._asked(iterator):
             return
@@ -555,7 +556,7 @@ class Tuner:
         )
 
 
-def _wait_ns(iterator: Switching) -> int | None:
+def _wait_ns(iterator: Turns) -> int | None:
     """How long the loop waited for the batch handed over just now; None where that is not known."""
     step = iterator.pool.step
     return step.last_wait_ns() if step is not None else None

@@ -86,10 +86,10 @@ class Script:
         """`at_once`: its workers start now, as between many steps, and make what is compared."""
         iterator.switch(self.now)
         pending = iterator._pending
-        while self.at_once and pending is not None and pending.workers is not None:
-            if not pending.workers.started:
-                pending.workers.start(1)
-            if pending.ready and torch_parts.finished(pending.pool.iterator):
+        while self.at_once and pending is not None and pending.pool.workers is not None:
+            if not pending.pool.workers.started:
+                pending.pool.workers.start(1)
+            if pending.pool.started and torch_parts.finished(pending.pool.iterator):
                 break
             time.sleep(0.001)
 

@@ -26,7 +26,6 @@ import loaderscope
 from loaderscope.profiler.base import torch_parts
 from loaderscope.profiler.record.iterate.watch import watch
 from loaderscope.tuning import shown
-from loaderscope.tuning.pools import PoolMaker
 from loaderscope.tuning.settings import Settings, settings_of, why_fixed, why_refused
 from switch_data import Drawing, FailsElsewhere, Rows, Script, same, scripted
 
@@ -44,7 +43,7 @@ def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     compared."""
     monkeypatch.setattr(shown, "ENOUGH", 0)
     monkeypatch.setattr(Script, "COMPARED", 0)
-    monkeypatch.setattr(PoolMaker, "witness", PoolMaker.later)
+    monkeypatch.setattr(shown.Shown, "shown_here", True)
 
 
 some_settings = st.builds(Settings, st.integers(0, 3), st.integers(1, 4))

@@ -19,9 +19,9 @@ from torch.utils.data import DataLoader, Dataset, Subset
 
 import loaderscope
 from loaderscope.profiler.record.fetch_probe.positions import descriptors
-from loaderscope.tuning.apart import Handles, SharedHandles, _received, handles, reopen_files
 from loaderscope.tuning.batches import why_not_sent
 from loaderscope.tuning.settings import Settings
+from loaderscope.tuning.shared_files import Handles, SharedHandles, _received, handles, reopen_files
 from loaderscope.tuning.shown import Shown
 from stored_rows import BYTES, LENGTH, Stored, row, store
 from switch_data import Script, same, scripted

@@ -1,0 +1,55 @@
+"""Pools that make no batches now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ..profiler.base import torch_parts
+from .pools import Pool
+from .settings import Settings
+
+
+class IdlePools:
+    """Those that wait for another turn, and those whose workers were told to end."""
+
+    def __init__(self) -> None:
+        self._parked: dict[Settings, Pool] = {}
+        self._released: list[Pool] = []
+
+    def park(self, pool: Pool) -> None:
+        self._parked[pool.settings] = pool
+
+    def get(self, settings: Settings) -> Pool | None:
+        return self._parked.get(settings)
+
+    def take(self, settings: Settings) -> Pool | None:
+        return self._parked.pop(settings, None)
+
+    def release(self, pool: Pool) -> None:
+        """Tell its workers to end; nobody waits for that."""
+        if pool.step is not None:
+            pool.step.left()
+        if pool.settings.num_workers:
+            torch_parts.dismiss(pool.iterator)
+            self._released.append(pool)
+
+    def release_parked(self, keeps: Callable[[Settings], bool]) -> None:
+        """All but those whose settings are kept."""
+        for settings in [each for each in self._parked if not keeps(each)]:
+            self.release(self._parked.pop(settings))
+
+    def reap(self) -> None:
+        """Be done with those whose workers have ended."""
+        gone = [pool for pool in self._released if torch_parts.dismissed(pool.iterator)]
+        for pool in gone:
+            self._released.remove(pool)
+            pool.iterator._shutdown_workers()
+
+    def shut_down(self, others: Iterable[Pool], keep: Iterable[Pool]) -> None:
+        """End these and those others, but for what is kept, and wait for their workers."""
+        kept = list(keep)
+        for pool in dict.fromkeys([*self._released, *others, *self._parked.values()]):
+            if pool not in kept:
+                pool.end()
+        self._parked = {each: pool for each, pool in self._parked.items() if pool in kept}
+        self._released.clear()
