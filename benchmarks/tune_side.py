@@ -199,7 +199,7 @@ def tuned(loop: Loop, seconds: float) -> dict[str, Any]:
             times.append(now_ns())
             if _enough(began, times[-1], decided_at, seconds):
                 break
-    record = driver._record._switches
+    record = driver.record.switches
     return {
         "decided": driver.decided,
         "decide_s": round((decided_at - began) / 1e9, 2) if decided_at else None,

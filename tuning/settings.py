@@ -10,7 +10,7 @@ from ..advisors.code.batched.batch_values import NotArrays
 from ..profiler.base import torch_parts
 from ..profiler.base.torch_parts import DEFAULT_PREFETCH, TORCH
 from ..profiler.record.iterate.watch import kind_of
-from ..profiler.store.run.tuning import changed, changed_words
+from ..profiler.store.run.tuning import changed
 from .whole_batches import whole_batches
 
 
@@ -61,10 +61,6 @@ class Settings:
     def changed_from(self, other: Settings) -> dict[str, Any]:
         """The arguments to write in place of those of `other`."""
         return changed(other.arguments(), self.arguments())
-
-    def told_from(self, other: Settings) -> str:
-        """What is to be changed, in words."""
-        return changed_words(other.arguments(), self.arguments())
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self.arguments().items())

@@ -56,12 +56,8 @@ def tune(
     on standard error says why. Raises UsageError for something that cannot be iterated over, or a
     budget that is no time.
     """
-    if (
-        isinstance(budget, bool)
-        or not isinstance(budget, int | float)
-        or not math.isfinite(budget)
-        or budget <= 0
-    ):
+    number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    if not (number and 0 < budget < math.inf):
         raise UsageError(f"budget must be a number of seconds above 0, not {budget!r}")
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps <= 0):
         raise UsageError(f"steps must be a whole number above 0, not {steps!r}")

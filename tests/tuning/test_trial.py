@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 import loaderscope
 from loaderscope.advisors.schema.report_model import Range
-from loaderscope.tuning import candidates, look, tuner
+from loaderscope.tuning import candidates, look, trying, tuner
 from loaderscope.tuning.candidates import Candidate, neighbours, ordered
 from loaderscope.tuning.comparison import SpotChecks
 from loaderscope.tuning.factor import Fit, Spread, product
@@ -205,11 +205,7 @@ def factor(value: float) -> Range:
     return Range(value * 0.9, value, value * 1.1)
 
 
-def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(candidates, "usable_cores", lambda: 4)
-
+def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones() -> None:
     def predict(**changes: Any) -> Range:
         if "fetch" in changes:
             return factor(5.0)
@@ -218,7 +214,7 @@ def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones(
             (1 + workers) * (1.2 if changes.get("prefetch_factor", 2) == 4 and workers else 1)
         )
 
-    found = [each.settings for each in ordered(OWN, False, predict)]
+    found = [each.settings for each in ordered(OWN, False, predict, 4)]
     assert found[0] == Settings(3, 4) and len(found) == candidates.FIRST
     assert not any(each.pin_memory for each in found)
 
@@ -243,13 +239,13 @@ def test_workers_are_kept_where_starting_them_costs_much() -> None:
     for gain, worth in ((1.4, True), (1.01, False)):
         found = [
             each.settings
-            for each in ordered(Settings(2), False, lambda g=gain, **kw: predict(g, **kw))
+            for each in ordered(Settings(2), False, lambda g=gain, **kw: predict(g, **kw), 2)
         ]
         assert any(each.persistent_workers for each in found) == worth
 
 
 def test_where_free_loading_would_gain_nothing_nothing_is_tried() -> None:
-    assert ordered(OWN, True, lambda **changes: factor(0.9)) == []
+    assert ordered(OWN, True, lambda **changes: factor(0.9), 2) == []
 
 
 def test_fewer_workers_make_as_many_batches_ahead() -> None:
@@ -457,7 +453,7 @@ def test_the_budget_holds(tuned: Any, options: dict[str, Any]) -> None:
 
 
 def test_what_may_not_fit_is_not_tried(tuned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuner, "room_left", lambda: Room(1e6, None, None))
+    monkeypatch.setattr(trying, "room_left", lambda: Room(1e6, None, None))
     loop, driver = tuned({Settings(1): 20.0}, [Settings(64)])
     loop.run(driver, 30)
     assert driver.decided and loop.seen == [Settings(1)]
