@@ -176,7 +176,7 @@ class PoolMaker:
             torch_parts.let_die(pool.iterator)
         elif own.num_workers and not settings.batched:  # what is looked up draws and opens nothing
             fetcher = pool.iterator._dataset_fetcher
-            fetcher.fetch = FetchHere(fetcher, lambda: shown.data, shown.may_look)
+            FetchHere(fetcher, lambda: shown.data if shown.may_look() else None)
         return pool
 
     def _view(self, settings: Settings, **attributes: Any) -> Any:

@@ -9,23 +9,20 @@ data. A reason is one sentence.
 from __future__ import annotations
 
 import os
-import threading
 import time
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..profiler.base.clock import now_ns
-from ..profiler.record.fetch_probe import opens
 from ..profiler.record.session import session as sessions
 from .batches import memory_of, tensors_of, views, why_not_sent
-from .guards import bytes_written
+from .guards import DRAWS, FAR_NS, WRITES, LookedFetch
 from .program import waits_for_any_child, written_in_place
 from .samplers import drawn_at_once, generator_of, may_hear
 from .settings import Settings
-from .shared_files import SharedHandles, handles
+from .shared_files import SharedHandles
 from .state import State
 from .streams import Streams
 from .worker_context import forks
@@ -34,7 +31,6 @@ LOOKS = 64  # batches looked at, each of them
 WARM = 2  # the first fetches may open what is opened late
 ENOUGH = WARM + SharedHandles.LOOKS + 1  # batches looked at before other settings make any
 SHARE = 0.01  # of the loop's time, spent on looking after that
-FAR_NS = 20_000  # of a look, on what is far
 NO_FILES = ("/proc/", "/sys/", "/dev/")
 FILES = 8  # opened by every fetch, and looked at for changes
 # Of a batch's memory, this much may be a storage that it is a view of: the whole of it would be
@@ -51,31 +47,25 @@ class Shown:
     def __init__(
         self, loader: Any, any_random: bool = False, clock: Callable[[], int] = now_ns
     ) -> None:
-        self.any_random = any_random
-        self.pid = os.getpid()
+        self.any_random, self.pid = any_random, os.getpid()
         self.changed_in_epoch = False
         self.why: str | None = None  # no other settings may make its batches
         self.why_no_workers: str | None = None  # nor may workers, which its code has not
         self.why_not_here: str | None = None  # nor may this process, where its code has workers
         self.looks = 0
-        self._data: State | None = None  # of the data set and the collate function
-        self._clock = clock
-        self._sampler: State | None = None
-        self._sampler_hears = may_hear(loader._index_sampler) is not None
-        self._epoch_draws = 0  # of the last epoch that was drawn to its end
-        self._streams = Streams()
-        self._looking = False
-        self._fetch: LookedFetch | None = None
-        self._fetches = 0
-        self._files: dict[str, Any] | None = (
-            None  # None before the first fetch of which that is known
-        )
-        self._handles = SharedHandles()
-        self._began_ns = self._clock()
-        self._began_unix_ns = time.time_ns()
+        self.data: State | None = None  # of the data set and the collate function
+        self._clock, self._began_ns, self._began_unix_ns = clock, clock(), time.time_ns()
         self._spent_ns = 0
-        self._first_draw = True
+        self._looking = False
+        self._streams, self._handles = Streams(), SharedHandles()
+        self._fetch: LookedFetch | None = None
+        # That every fetch opens; None before the first fetch of which that is known.
+        self._files: dict[str, Any] | None = None
         self._compared: set[tuple[int, bool]] = set()
+        self._sampler: State | None = None
+        self._sampler_hears = may_hear(loader._index_sampler)
+        self._first_draw = True
+        self._epoch_draws = 0  # of the last epoch that was drawn to its end
         self._torchs_own = drawn_at_once(loader._index_sampler)
         self._has_generator = generator_of(loader._index_sampler) is not None
 
@@ -84,34 +74,23 @@ class Shown:
     def why_not(self, own: Settings, other: Settings) -> str | None:
         """Why these settings must not make the loader's batches; None where nothing speaks against
         it."""
-        if self.why is not None:
-            return self.why
-        if self.looks < ENOUGH:
-            return "too few of its batches were looked at"
-        if other.num_workers and not own.num_workers and self.why_no_workers is not None:
-            return self.why_no_workers
-        if (
-            own.num_workers
-            and not other.num_workers
-            and not other.batched
-            and self.why_not_here is not None
-        ):
-            return self.why_not_here
-        if other.ahead > own.ahead and not self.draws_early(0):
-            return (
+        why = self.why
+        if why is None and self.looks < ENOUGH:
+            why = "too few of its batches were looked at"
+        if why is None and other.num_workers and not own.num_workers:
+            why = self.why_no_workers
+        if why is None and own.num_workers and not other.num_workers and not other.batched:
+            why = self.why_not_here
+        if why is None and other.ahead > own.ahead and not self.draws_early(0):
+            why = (
                 "its sampler may hear of the loop: indices cannot be drawn further ahead than the "
                 "code draws them"
             )
-        return None
+        return why
 
     def compared(self, settings: Settings) -> bool:
         """Whether such settings have made the batches that the code's own make."""
         return (settings.num_workers, settings.batched) in self._compared
-
-    @property
-    def data(self) -> State | None:
-        """The data set and the collate function as they were found last."""
-        return self._data
 
     def note_compared(self, settings: Settings) -> None:
         self._compared.add((settings.num_workers, settings.batched))
@@ -126,30 +105,23 @@ class Shown:
         program has."""
         if self._sampler_hears:
             return False
-        return (
-            drawn < self._epoch_draws
-            if self._has_generator
-            else self._torchs_own or self._epoch_draws > 0
-        )
+        if self._has_generator:
+            return drawn < self._epoch_draws
+        return self._torchs_own or self._epoch_draws > 0
 
     # As the loop goes on.
 
     def epoch_begins(self, loader: Any, own: Settings) -> str | None:
         """What has changed since the epoch before; None where nothing has, or this is the first."""
-        changed = self._data.changed(full=True) if self._data is not None else None
-        if self._data is None or changed is not None:
-            self._data = State({"the data set": loader.dataset, "collate_fn": loader.collate_fn})
-            self._note(loader, self._data, own)
-        left_out = (
-            loader.dataset,
-            loader.collate_fn,
-            loader.generator,
-            generator_of(loader._index_sampler),
-        )
-        self._sampler = State({"the sampler": loader._index_sampler}, left_out)
+        changed = self.data.changed(full=True) if self.data is not None else None
+        if self.data is None or changed is not None:
+            self.data = State({"the data set": loader.dataset, "collate_fn": loader.collate_fn})
+            self._judge_state(loader, self.data, own)
+        sampler = loader._index_sampler
+        others = (loader.dataset, loader.collate_fn, loader.generator, generator_of(sampler))
+        self._sampler = State({"the sampler": sampler}, others)
         self._first_draw = True
-        self._looking = False
-        self.changed_in_epoch = False
+        self._looking = self.changed_in_epoch = False
         if changed is not None and own.persistent_workers:
             self.end(f"the program changes {changed}, which kept workers do not see")
         return changed
@@ -163,20 +135,15 @@ class Shown:
         """The loop asks for a batch, which this iterator of torch's will make. What the loop has
         changed since it got the last one; None where nothing was seen."""
         began = self._clock()
-        self._looking = (
-            self._data is not None and self.may_look(began) and (self.why is None or not by_own)
-        )
+        wanted = self.data is not None and (self.why is None or not by_own)
+        self._looking = wanted and self.may_look(began)
         if not self._looking:
             return None
         changed = self._changed_by_loop()
-        if (
-            by_own
-            and self.looks < LOOKS
-            and (fetcher := getattr(iterator, "_dataset_fetcher", None)) is not None
-        ):
-            self._fetch = LookedFetch.around(
-                fetcher, self._streams, self._handles if self._fetches > WARM else None
-            )
+        fetcher = getattr(iterator, "_dataset_fetcher", None)
+        if by_own and self.looks < LOOKS and fetcher is not None:
+            looks = self.looks > WARM and self._handles.looks < SharedHandles.LOOKS
+            self._fetch = LookedFetch(fetcher, self._streams, self._handles if looks else None)
         self._spent_ns += self._clock() - began
         return changed
 
@@ -186,71 +153,73 @@ class Shown:
         state = generator.get_state() if generator is not None and not self._sampler_hears else None
         before = self._streams.look() if self._looking else None
         index = draw()
-        if state is not None and not self._first_draw and not generator.get_state().equal(state):
-            self._sampler_hears = True
-        if before is None:
-            self._first_draw = False
-            return index
-        if self._sampler is not None and self._sampler.changed() is not None:
-            self._sampler_hears = True
-            self._sampler = None
-        if not self._first_draw and self._streams.look() != before:
-            self._sampler_hears = True
+        moved = state is not None and not generator.get_state().equal(state)
+        if before is not None:
+            moved |= self._streams.look() != before
+            if self._sampler is not None and self._sampler.changed() is not None:
+                self._sampler_hears, self._sampler = True, None
+        self._sampler_hears |= moved and not self._first_draw
         self._first_draw = False
         return index
 
     def made(self, batch: Any, own: Settings) -> None:
         """The code's own settings have made a batch that was asked for."""
-        if not self._looking or self._data is None:
+        if not self._looking or self.data is None:
             return
         began = self._clock()
         self.looks += 1
         if not own.num_workers:
-            self._fetches += 1
-            self._judge(batch)
+            self._judge(self.data, batch)
         self._spent_ns += self._clock() - began
 
-    def may_look(self, now_ns: int | None = None) -> bool:
+    def may_look(self, now: int | None = None) -> bool:
         """Whether looking has taken so little of the loop's time that there may be another look."""
-        passed_ns = (now_ns or self._clock()) - self._began_ns
+        passed_ns = (now or self._clock()) - self._began_ns
         return self.looks < LOOKS or self._spent_ns <= SHARE * passed_ns
 
     def _changed_by_loop(self) -> str | None:
-        assert self._data is not None
-        changed = self._data.changed(FAR_NS)
-        if changed is None:
-            changed = next(
-                (path for path, was in (self._files or {}).items() if _stamp(path) != was), None
-            )
+        assert self.data is not None
+        changed = self.data.changed(FAR_NS)
+        if changed is None and self._files:
+            others = (path for path, was in self._files.items() if _stamp(path) != was)
+            changed = next(others, None)
         if changed is not None:
             self.changed_in_epoch = True
-            self._data = self._data.again()
+            self.data = self.data.again()
             self.end(f"the loop changes {changed} between batches")
         if self._sampler is not None and (heard := self._sampler.changed(FAR_NS)) is not None:
-            self._sampler_hears = True
-            self._sampler = None
+            self._sampler_hears, self._sampler = True, None
             return changed or heard
         return changed
 
-    def _judge(self, batch: Any) -> None:
+    # What speaks against it.
+
+    def _judge(self, data: State, batch: Any) -> None:
         """A batch was fetched in this process."""
-        assert self._data is not None
-        changed = self._data.changed(FAR_NS)
+        changed = data.changed(FAR_NS)
         if changed is not None:
-            self._data = self._data.again()
-            if self._fetches > WARM:
-                self.end(f"fetching changes {changed}")
+            self.data = data.again()
         fetch, self._fetch = self._fetch, None
+        if fetch is not None and fetch.drew and not self.any_random:
+            self.end(DRAWS)
+        if self.looks <= WARM:
+            return
+        if changed is not None:
+            self.end(f"fetching changes {changed}")
         if fetch is None:
             return
-        if fetch.drew and not self.any_random:
-            self.end("fetching draws random numbers, and other settings would draw others")
-        if self._fetches > WARM:
-            if fetch.wrote:
-                self.end("fetching writes to a file")
-            if fetch.hooked:
-                self._judge_files(fetch.opened)
-            self._judge_handles(fetch, batch)
+        if fetch.wrote:
+            self.end(WRITES)
+        if fetch.hooked:
+            self._judge_files(fetch.opened)
+        if self.why_no_workers is None:
+            self.why_no_workers = (
+                fetch.why_not_forked
+                or self._handles.why_not_forked
+                or why_not_sent(batch)
+                or _why_not_copied(batch, data)
+                or next(iter(data.fork_obstacles), None)
+            )
 
     def _judge_files(self, paths: list[Any]) -> None:
         """Those that the fetch opened for reading."""
@@ -258,109 +227,45 @@ class Shown:
         ours = () if session is None else (str(session.run_directory),)
         names = (os.fsdecode(path) for path in paths if isinstance(path, str | bytes | os.PathLike))
         opened = {path: _stamp(path) for path in names if not path.startswith((*NO_FILES, *ours))}
-        young = next(
-            (path for path, stamp in opened.items() if stamp and stamp[0] > self._began_unix_ns),
-            None,
-        )
-        if young is not None:
-            self.end(f"fetching reads {Path(young).name}, which was written while the loop went on")
+        for path, stamp in opened.items():
+            if stamp is not None and stamp[0] > self._began_unix_ns:
+                name = Path(path).name
+                self.end(f"fetching reads {name}, which was written while the loop went on")
         again = opened if self._files is None else self._files
         self._files = {path: opened[path] for path in list(opened)[:FILES] if path in again}
 
-    def _judge_handles(self, fetch: LookedFetch, batch: Any) -> None:
-        assert self._data is not None
-        why = (
-            fetch.why_not_forked
-            or self._handles.why_not_forked
-            or why_not_sent(batch)
-            or self._why_not_copied(batch)
-        )
-        why = why or next(iter(self._data.fork_obstacles), None)
-        if why is not None and self.why_no_workers is None:
-            self.why_no_workers = why
-
-    def _why_not_copied(self, batch: Any) -> str | None:
-        """Why a copy of the batch, as a worker sends it, would not do."""
-        assert self._data is not None
-        if views(batch, self._data):
-            return (
-                "its batches are views of the data: what the loop does to them it does to the data"
-            )
-        for tensor in tensors_of(batch):
-            memory = memory_of(tensor)
-            if memory is not None and memory[1] > MOST_SENT * max(memory[2], 1 << 20):
-                return (
-                    f"its batches are views of {memory[1] / 1e6:,.0f} MB, all of which workers "
-                    "would send"
-                )
-        return None
-
-    def _note(self, loader: Any, data: State, own: Settings) -> None:
-        for obstacle in data.obstacles:
-            self.end(obstacle)
-        if (
-            own.num_workers and data.writes is not None
-        ):  # of what workers write nothing is seen from here
-            self.end(data.writes)
+    def _judge_state(self, loader: Any, data: State, own: Settings) -> None:
+        for why in data.obstacles:
+            self.end(why)
+        if own.num_workers and data.writes is not None:
+            self.end(data.writes)  # of what workers write nothing is seen from here
+        if not data.complete:
+            self.end("its data set holds more than can be looked at")
         if not forks(loader.multiprocessing_context):
             self.why_not_here = (
                 "its workers are not forked: what fetching changes cannot be looked at in one first"
             )
-        if not data.complete:
-            self.end("its data set holds more than can be looked at")
         for name in data.large:
             where = written_in_place(name.rpartition(".")[2].rpartition(" ")[2])
             if where is not None:
-                why = (
-                    f"{where} may write to {name}, which is too large to be compared with each "
-                    "batch"
-                )
-                self.why_no_workers = self.why_no_workers or (None if own.num_workers else why)
-                self.why_not_here = self.why_not_here or (why if own.num_workers else None)
+                why = f"{where} may write to {name}, which is too large to compare each batch"
+                if own.num_workers:
+                    self.why_not_here = self.why_not_here or why
+                else:
+                    self.why_no_workers = self.why_no_workers or why
         place = waits_for_any_child()
         if place is not None:
             self.end(f"the program waits for whichever of its processes ends ({place})")
 
 
-class LookedFetch:
-    """In the place of a fetcher's `fetch`, once: what it does besides making the batch."""
-
-    def __init__(self, fetcher: Any, streams: Streams, shared: SharedHandles | None) -> None:
-        # Of the class: the attribute of this name is this very object.
-        self._fetch, self._fetcher = type(fetcher).fetch, weakref.ref(fetcher)
-        self._streams = streams
-        self._handles = shared if shared is not None and shared.looks < shared.LOOKS else None
-        self.drew = self.wrote = False
-        self.opened: list[Any] = []
-        self.hooked = opens.installed()
-        self.why_not_forked: str | None = None
-
-    @classmethod
-    def around(cls, fetcher: Any, streams: Streams, shared: SharedHandles | None) -> LookedFetch:
-        """Of this fetcher's next batch."""
-        fetcher.fetch = looked = cls(fetcher, streams, shared)
-        return looked
-
-    def __call__(self, index: Any) -> Any:
-        fetcher: Any = self._fetcher()
-        del fetcher.fetch
-        threads = {*threading.enumerate()}
-        before = handles() if self._handles is not None else None
-        drawn, written = self._streams.look(), bytes_written()
-        try:
-            with opens.also() as self.opened:
-                return self._fetch(fetcher, index)
-        finally:
-            self.wrote = bytes_written() > written >= 0
-            self.drew = self._streams.look() != drawn
-            begun = {*threading.enumerate()} - threads
-            if begun:
-                names = ", ".join(sorted(each.name for each in begun)[:3])
-                self.why_not_forked = (
-                    f"fetching starts threads, which workers forked later would lack: {names}"
-                )
-            if self._handles is not None and before is not None:
-                self._handles.fetched(before, handles())
+def _why_not_copied(batch: Any, data: State) -> str | None:
+    """Why a copy of the batch, as a worker sends it, would not do."""
+    if views(batch, data):
+        return "its batches are views of the data: what the loop does to them it does to the data"
+    for storage, size in (each[1:] for each in map(memory_of, tensors_of(batch)) if each):
+        if storage > MOST_SENT * max(size, 1 << 20):
+            return f"its batches are views of {storage / 1e6:,.0f} MB, all of which workers send"
+    return None
 
 
 def _stamp(path: str) -> tuple[int, int] | None:
