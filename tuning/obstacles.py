@@ -32,19 +32,17 @@ def obstacle(value: Any, name: str) -> Obstacle | None:
     nothing does."""
     kind = type(value)
     if is_one_of(kind, _WRITERS):
-        return (
-            Obstacle(ANYWHERE, f"{name} is a file that it may write to") if _writes(value) else None
-        )
-    module = vars(type)["__module__"].__get__(kind)
-    if any(vars(type)["__module__"].__get__(each) in _SHARED for each in mro(kind)):
+        why = Obstacle(ANYWHERE, f"{name} is a file that it may write to")
+        return why if _writes(value) else None
+    module_of = vars(type)["__module__"].__get__
+    if any(module_of(each) in _SHARED for each in mro(kind)):
         return Obstacle(ANYWHERE, f"{name} is shared with other processes")
-    if module == "sqlite3" and kind.__name__ in ("Connection", "Cursor"):
+    if module_of(kind) == "sqlite3" and kind.__name__ in ("Connection", "Cursor"):
         return Obstacle(
             IN_FORKS, f"{name} is a connection of SQLite, which forked processes must not use"
         )
-    if inherits(kind, threading.Thread) or (
-        inherits(kind, concurrent.futures.ThreadPoolExecutor) and _begun(value)
-    ):
+    pool = inherits(kind, concurrent.futures.ThreadPoolExecutor)
+    if inherits(kind, threading.Thread) or (pool and getattr(value, "_threads", None)):
         return Obstacle(IN_FORKS, f"{name} has threads, which forked processes lack")
     if _steps_on(value):
         return Obstacle(ANYWHERE, f"{name} is an iterator: each process would be elsewhere in it")
@@ -58,10 +56,6 @@ def _writes(value: Any) -> bool:
         return any(mark in value.mode for mark in "wax+")
     inner = value.buffer if type(value) is io.TextIOWrapper else value.raw
     return is_one_of(type(inner), _WRITERS) and _writes(inner)
-
-
-def _begun(executor: Any) -> bool:
-    return bool(getattr(executor, "_threads", ()))
 
 
 def _steps_on(value: Any) -> bool:

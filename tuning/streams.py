@@ -11,7 +11,7 @@ import hashlib
 import random
 import struct
 import sys
-from typing import Any, Protocol
+from typing import Any
 
 # a key of 624 words, and where in it the next number is: NumPy has that last, Python first
 MT19937 = "=625I"
@@ -19,21 +19,12 @@ MT19937_BYTES = struct.calcsize(MT19937)
 HALF_BYTES = 16
 
 
-class Stream(Protocol):
-    """One library's."""
-
-    def look(self) -> Any:
-        """A value that differs by != from what it was, if and only if numbers were drawn."""
-
-    def put_back(self, look: Any) -> None:
-        """As if nothing had been drawn since that look."""
-
-
 class Streams:
-    """All of them. NumPy's is among them once it is imported."""
+    """All of them; NumPy's once it is imported. A look at one gives a value that differs by != from
+    what it was if numbers were drawn, and only then; put back, it is as if none had been."""
 
     def __init__(self) -> None:
-        self._streams: list[Stream] = [_Torch(), _Python()]
+        self._streams: list[Any] = [_Torch(), _Python()]
 
     def look(self) -> list[Any]:
         if len(self._streams) == 2 and "numpy" in sys.modules:
@@ -47,11 +38,10 @@ class Streams:
 
 
 class _Torch:
-    def look(self) -> bytes:
+    def look(self) -> Any:
         import torch
 
-        held: bytes = torch.get_rng_state().numpy().tobytes()
-        return held
+        return torch.get_rng_state().numpy().tobytes()
 
     def put_back(self, look: bytes) -> None:
         import torch
@@ -72,10 +62,11 @@ class _Python:
         return ctypes.string_at(self._place, MT19937_BYTES), self._random.gauss_next
 
     def put_back(self, look: Any) -> None:
-        if self._place is not None:
-            (index, *words), gauss = struct.unpack(MT19937, look[0]), look[1]
-            look = random.getstate()[0], (*words, index), gauss
-        random.setstate(look)
+        if self._place is None:
+            random.setstate(look)
+        else:
+            ctypes.memmove(self._place, look[0], MT19937_BYTES)
+            self._random.gauss_next = look[1]
 
 
 def _words_of(generator: Any) -> int | None:

@@ -22,9 +22,10 @@ from ..profiler.record.inspect.inspect_loader import inspect_loader, inspection_
 from ..profiler.record.inspect.samplers import own_of, sampling_of
 from ..profiler.store.inspection import Part, read_inspection
 from .guards import Depends
+from .named_code import codes
 
 # By the loader's id, as long as it lives: nothing here may keep a data set alive.
-_known: dict[int, tuple[Callable[[], Any], WholeBatches | NotArrays]] = {}
+_known: dict[int, tuple[Callable[[], Any], WholeBatches | str]] = {}
 
 
 def whole_batches(loader: Any) -> WholeBatches:
@@ -36,13 +37,11 @@ def whole_batches(loader: Any) -> WholeBatches:
         try:
             found = _read(loader)
         except NotArrays as reason:
-            found = NotArrays(
-                *reason.args
-            )  # the one raised holds the frames it came through, and so the loader
+            found = str(reason)  # the error holds the frames it came through, and so the loader
         _known[key] = weakref.ref(loader, lambda _: _known.pop(key, None)), found
     if isinstance(found, WholeBatches):
         return found
-    raise NotArrays(*(found.args if found is not None else ()))
+    raise NotArrays(found)
 
 
 def _read(loader: Any) -> WholeBatches:
@@ -84,14 +83,8 @@ def _leaves(dataset: Any, part: Part) -> list[tuple[Any, frozenset[str]]]:
             for pair in zip(dataset.datasets, part.children, strict=True)
             for leaf in _leaves(*pair)
         ]
-    return [
-        (
-            dataset,
-            frozenset({"tensors"})
-            if _is_torch_s(dataset, "TensorDataset")
-            else _as_written(dataset, part),
-        )
-    ]
+    tensors = _is_torch_s(dataset, "TensorDataset")
+    return [(dataset, frozenset({"tensors"}) if tensors else _as_written(dataset, part))]
 
 
 def _is_torch_s(dataset: Any, name: str) -> bool:
@@ -103,18 +96,13 @@ def _is_torch_s(dataset: Any, name: str) -> bool:
 def _as_written(dataset: Any, part: Part) -> frozenset[str]:
     """The names in its `__getitem__`. Raises NotArrays where asking for a sample may be more than
     running the source that was read."""
-    cls = type(dataset)
-    if in_class(cls, "__getitems__") is not None or "__getitems__" in instance_vars(dataset):
+    cls, held = type(dataset), instance_vars(dataset)
+    if in_class(cls, "__getitems__") is not None or "__getitems__" in held:
         raise NotArrays("it has __getitems__ already")
-    if (
-        in_class(cls, "__getattr__") is not None
-        or in_class(cls, "__getattribute__") is not object.__getattribute__
-    ):
+    makes = in_class(cls, "__getattr__") is not None
+    if makes or in_class(cls, "__getattribute__") is not object.__getattribute__:
         raise NotArrays("it makes attributes as they are asked for")
-    if any(
-        in_class(type(in_class(cls, name)), "__set__") is not None
-        for name in instance_vars(dataset)
-    ):
+    if any(in_class(type(in_class(cls, name)), "__set__") is not None for name in held):
         raise NotArrays("its class makes an attribute that it holds")
     method = in_class(cls, "__getitem__")
     if type(method) is not types.FunctionType or not _runs(method, part.getitem):
@@ -128,44 +116,25 @@ def _runs(method: types.FunctionType, lines: tuple[str, ...]) -> bool:
     of = method.__qualname__.rpartition(".")[0].rpartition(".")[2]
     if not of.isidentifier() or method.__defaults__:
         return False
-    names = [
-        each
-        for each in method.__code__.co_names
-        if type(method.__globals__.get(each)) is types.ModuleType
-    ]
-    imports = [
-        f"import {each}\n" for each in names
-    ]  # Python compiles calls of what a module imports otherwise
+    # Python compiles calls of what a module imports otherwise.
+    held, names = method.__globals__, method.__code__.co_names
+    imports = [f"import {each}\n" for each in names if type(held.get(each)) is types.ModuleType]
     source = "".join(imports) + f"class {of}:\n" + textwrap.indent("\n".join(lines), "    ")
     try:
         code = compile(source, "<read>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return False
-    for name in (of, method.__code__.co_name):
-        inside = [
-            each
-            for each in code.co_consts
-            if isinstance(each, types.CodeType) and each.co_name == name
-        ]
-        if len(inside) != 1:
-            return False
-        code = inside[0]
-    return _told(code) == _told(method.__code__)
+    found = [each for each in codes(code) if each.co_name == method.__code__.co_name]
+    return len(found) == 1 and _effect(found[0]) == _effect(method.__code__)
 
 
-def _told(code: types.CodeType) -> list[Any]:
+def _effect(code: types.CodeType) -> list[Any]:
     """What it does. Of texts, spaces do not count: a docstring is indented otherwise."""
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     constants = [
         " ".join(each.split()) if isinstance(each, str) else repr(each) for each in code.co_consts
     ]
-    return [
-        code.co_code,
-        code.co_names,
-        code.co_varnames,
-        code.co_freevars,
-        code.co_cellvars,
-        constants,
-    ]
+    return [code.co_code, names, constants]
 
 
 class WholeBatches:

@@ -4,7 +4,7 @@ are passed in."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, isnan, nan
 
 import numpy as np
 import numpy.typing as npt
@@ -35,13 +35,11 @@ class Window:
     long: int = 1  # as many times as long
     epoch_batches: int | None = None
     steps_s: list[float] = field(default_factory=list)
-    own_s: list[float | None] = field(
-        default_factory=list
-    )  # the loop's own work in each; None: not known
-    seconds: float = 0.0
+    own_s: list[float] = field(default_factory=list)  # the loop's own work in each; nan: not known
     slowest: float = inf  # the rate of the slowest of other ranks: they train in step
+    _seconds: float = 0.0
     _last_ns: int = -1
-    _epoch_own_s: list[float | None] = field(default_factory=list)
+    _epoch_own_s: list[float] = field(default_factory=list)
 
     def broken(self, left_out: int) -> None:
         """The iteration ended, or another began: what comes next follows on nothing."""
@@ -50,7 +48,7 @@ class Window:
     def handed(self, t_ns: int, wait_ns: int | None, held_ns: int = 0) -> bool:
         """A batch was handed over that the loop had waited for so long; True once there are enough.
         `held_ns`: tuning held it up for so long, and workers went on meanwhile."""
-        if held_ns / 1e9 > HELD * max(WINDOW_S, self.seconds):
+        if held_ns / 1e9 > HELD * max(WINDOW_S, self._seconds):
             self.broken(left_out(self.settings, self.epoch_batches))
         if self.left_out > 0:
             self.left_out -= 1
@@ -59,7 +57,7 @@ class Window:
             step_s = (t_ns - self._last_ns - held_ns) / 1e9
             self.steps_s.append(step_s)
             self.own_s.append(_own_s(step_s, wait_ns))
-            self.seconds += step_s
+            self._seconds += step_s
         self._last_ns = t_ns
         return self._enough and len(self.steps_s) % max(1, self.settings.num_workers) == 0
 
@@ -79,29 +77,26 @@ class Window:
         if self.left_out > 0:
             self.left_out -= 1
             return False
-        known = [own for own in self._epoch_own_s if own is not None]
-        whole = bool(known) and len(known) == len(self._epoch_own_s)
+        own = self._epoch_own_s
         self.steps_s += [seconds / batches] * batches
-        self.own_s += [sum(known) / len(known) if whole else None] * batches
-        self.seconds += seconds
+        self.own_s += [sum(own) / len(own) if own else nan] * batches
+        self._seconds += seconds
         return self._enough
 
     @property
     def _enough(self) -> bool:
-        return (
-            self.seconds >= self.long * WINDOW_S and len(self.steps_s) >= self.long * WINDOW_STEPS
-        )
+        steps = len(self.steps_s)
+        return self._seconds >= self.long * WINDOW_S and steps >= self.long * WINDOW_STEPS
 
-    def _ordinary(self) -> tuple[Steps, Steps | None]:
+    def _ordinary(self) -> tuple[Steps, Steps]:
         """The steps that count, and the loop's own work in each: without pauses, and without what
         workers have made ahead during one. Where it is not known what the loop waited for, nothing
         is known to be a pause."""
-        steps = np.asarray(self.steps_s)
-        if not self.own_s or None in self.own_s:
-            return steps, None
-        own = np.asarray(self.own_s, np.float64)
+        steps, own = np.asarray(self.steps_s), np.asarray(self.own_s)
         least = np.argsort(own)[: max(1, int(ORDINARY * len(own)))]
-        pauses = own > PAUSE * steps[least].mean()
+        if not np.isfinite(own).all():
+            return steps, own
+        pauses = own > PAUSE * steps[least].mean() if len(own) else own > 0
         kept = ~pauses
         for at in np.flatnonzero(pauses):
             kept[at : at + 1 + self.settings.ahead] = False
@@ -111,8 +106,8 @@ class Window:
     @property
     def times(self) -> tuple[float, float | None]:
         """(seconds of the steps that count, those of the loop's own work in them)."""
-        steps, own = self._ordinary()
-        return float(steps.sum()), None if own is None else float(own.sum())
+        steps, own = (float(each.sum()) for each in self._ordinary())
+        return steps, None if isnan(own) else own
 
     @property
     def waits(self) -> bool:
@@ -128,8 +123,8 @@ class Window:
         return min(self.slowest, len(steps) / max(1e-9, float(steps.sum())))
 
 
-def _own_s(step_s: float, wait_ns: int | None) -> float | None:
-    return None if wait_ns is None else max(0.0, step_s - wait_ns / 1e9)
+def _own_s(step_s: float, wait_ns: int | None) -> float:
+    return nan if wait_ns is None else max(0.0, step_s - wait_ns / 1e9)
 
 
 class Headroom:
