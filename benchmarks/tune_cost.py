@@ -63,12 +63,9 @@ def hand_out_tuned(loader: Any, state: str) -> Any:
     from loaderscope.profiler.record.iterate.watch import hand_out, watch
     from loaderscope.tuning import search, tuner
     from loaderscope.tuning.candidates import Candidate
-    from loaderscope.tuning.ranks import Leading
-    from loaderscope.tuning.room import Load
     from loaderscope.tuning.settings import Settings, settings_of
     from loaderscope.tuning.switching import handing_out
     from loaderscope.tuning.trial import Trial
-    from loaderscope.tuning.trying import Trying
 
     own = settings_of(loader)
     others = [Settings(1 + n // 4, 1 + n % 4) for n in range(12)]
@@ -81,8 +78,6 @@ def hand_out_tuned(loader: Any, state: str) -> Any:
         driver.decide("the loader keeps its own settings")
     elif state == "others":
         given = Settings(own.num_workers, own.prefetch_factor + 1)
-        ranks = Leading(Path(), 0, 1, 0, 0)
-        driver.trying = Trying(driver, search.Search(own, 1, []), ranks, Load(0.0, 0.0, 0.0))
         # What they are watched against: they never become slower.
         driver.trials.append(Trial(own, given, base_rates=[1e-3]))
         driver.decide("others are given", given)

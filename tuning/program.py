@@ -57,25 +57,24 @@ def written_in_place(name: str) -> str | None:
     return None
 
 
-def assigned(name: str, to: str = "") -> str | None:
-    """Where an attribute of this name is assigned ("train.py:31"), of something among whose names
-    is one with `to` in it; None where none is. What a constructor assigns does not count."""
+def assigned(name: str, to: str = "") -> bool:
+    """Whether an attribute of this name is assigned, of something among whose names is one with
+    `to` in it. What a constructor assigns does not count."""
     assigns = re.compile(rf"\.{re.escape(name)}\b[^=\n]*=(?!=)|\bsetattr\(")
-    for path in files():
-        if assigns.search(_text(path)) is None:  # parsing takes long
-            continue
-        for line, owners in _writes(path).attributes.get(name, ()):
-            if any(to in owner.lower() for owner in owners):
-                return f"{path.name}:{line}"
-    return None
+    return any(
+        to in owner.lower()
+        for path in files()
+        if assigns.search(_text(path)) is not None  # parsing takes long
+        for owner in _writes(path).owners.get(name, ())
+    )
 
 
 class _Writes(NamedTuple):
-    """What one file writes: by name, the first line that writes items; by attribute, lines and the
-    names of what it is an attribute of."""
+    """What one file writes: by name, the first line that writes items; by attribute, the names of
+    what it is an attribute of."""
 
     items: dict[str, int]
-    attributes: dict[str, list[tuple[int, set[str]]]]
+    owners: dict[str, set[str]]
 
 
 def _writes(path: Path) -> _Writes:
@@ -114,7 +113,7 @@ def _scan(scope: ast.AST, found: _Writes) -> None:
             for name in _names(written, aliases):
                 found.items.setdefault(name, line)
         for name, owner in _assigned(node):
-            found.attributes.setdefault(name, []).append((line, _names(owner, aliases)))
+            found.owners.setdefault(name, set()).update(_names(owner, aliases))
         if isinstance(node, _DEFINITIONS) and node.name not in _CONSTRUCTORS:
             _scan(node, found)
 

@@ -18,9 +18,9 @@ STEEP = 1.05  # what lies beside settings that gained less over those before the
 class Search:
     """The trials of one loader so far, and the candidates that are left."""
 
-    def __init__(self, own: Settings, cores: int, candidates: list[Candidate]) -> None:
-        self.own, self._cores = own, cores
-        self.waiting = candidates
+    def __init__(self, own: Settings) -> None:
+        self.own, self.cores = own, 1
+        self.waiting: list[Candidate] = []
         self.trials: list[Trial] = []
         self.began_ns = 0  # the first of them
         self._last_base: list[float] = []  # the rate of the base's window just before
@@ -65,7 +65,7 @@ class Search:
         if self.best is trial:
             tried = {self.own, *(each.candidate for each in self.trials)}
             beside = (
-                neighbours(trial.candidate, trial.base, tried, self._cores)
+                neighbours(trial.candidate, trial.base, tried, self.cores)
                 if trial.gain >= STEEP
                 else []
             )

@@ -48,6 +48,7 @@ class Switching(Turns):
         # The loader holds on to the iterator of its persistent workers: no circle.
         self.loader = weakref.ref(loader) if loader.persistent_workers else lambda: loader
         self._start = EpochStart(shown)
+        self._over = False  # and another iteration goes on with the workers
         before = kept.pop() if kept else None
         while kept:  # of iterations at the same time
             kept.pop().end()
@@ -102,6 +103,8 @@ class Switching(Turns):
         return self
 
     def __next__(self) -> Any:
+        if self._over:
+            raise StopIteration
         if self.shown.pid != os.getpid():
             self._be_of_child()
         self._idle.reap()
@@ -175,8 +178,6 @@ class Switching(Turns):
         """Whether the loop must see this error. If not, the batch is made again, with the user's
         own settings."""
         pool, order = self.pool, self.order
-        if isinstance(pool.iterator, _Exhausted):
-            return True
         if isinstance(error, StopIteration) and order.drained and not order.waiting:
             self._come_to_the_end()
             return True
@@ -214,7 +215,7 @@ class Switching(Turns):
             self.loader = _none  # one that is made anew each epoch lives no longer than without us
             if pool.settings.persistent_workers and pool.settings.num_workers:
                 self._kept.append(pool)
-                self.pool = Pool(_Exhausted(pool.iterator), pool.settings, pool.guest)
+                self._over = True
 
     def _be_of_child(self) -> None:
         """The program has forked, and its child goes on with this iteration: no worker is the
@@ -257,22 +258,6 @@ class Switching(Turns):
 
     def __reduce__(self) -> Any:
         return self.pool.iterator.__reduce__()
-
-
-class _Exhausted:
-    """An iteration that has come to its end, of which another goes on with the workers."""
-
-    def __init__(self, iterator: Any) -> None:
-        self._iterator = iterator
-
-    def __next__(self) -> Any:
-        raise StopIteration
-
-    def __len__(self) -> int:
-        return len(self._iterator)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._iterator, name)
 
 
 def _none() -> None: ...

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from .ranks import Leading
 from .room import Load, room_left, why_no_room, worker_bytes
-from .search import Search
 from .settings import Settings, why_refused
 from .trial import Trial
 from .turns import Turns
@@ -29,9 +28,9 @@ _trying: weakref.ref[Tuner] | None = None  # one loader at a time: two would be 
 class Trying:
     """The trials of a loader whose settings this rank decides on."""
 
-    def __init__(self, tuner: Tuner, search: Search, ranks: Leading, load: Load) -> None:
-        self._tuner = tuner
-        self.search, self._ranks, self._load = search, ranks, load
+    def __init__(self, tuner: Tuner) -> None:
+        self._tuner, self.search = tuner, tuner.search
+        self.load = Load(0.0, 0.0, 0.0)
         self.trial: Trial | None = None
         self._trial_ns = 0
         self._steps = 0  # when the first trial began
@@ -47,9 +46,19 @@ class Trying:
             self.trial.end("undecided", "the time for trying was used up")
             self.ended(more=False)
 
+    @property
+    def _ranks(self) -> Leading:
+        assert isinstance(self._tuner.ranks, Leading)
+        return self._tuner.ranks
+
     def _next(self, iterator: Turns, now: int) -> None:
         global _trying
         tuner, holder = self._tuner, _trying() if _trying is not None else None
+        if not self.search.trials:
+            self.search.waiting = tuner.look.found or []
+        if not self.search.waiting:
+            tuner.decide("no other settings are expected to be faster")
+            return
         other = holder is not None and holder is not tuner and not holder.decided
         if holder is not None and other and now - holder.last_ns < IDLE_NS:
             return
@@ -78,7 +87,7 @@ class Trying:
         if not settings.num_workers:
             return None
         held = worker_bytes(iterator.pool.pids, forks(loader.multiprocessing_context))
-        load = Load(held, self._load.batch_bytes, self._load.tensors)
+        load = Load(held, self.load.batch_bytes, self.load.tensors)
         return why_no_room(settings, load, room_left().shared_by(self._ranks.world))
 
     def _open_window(self, iterator: Turns, trial: Trial) -> None:

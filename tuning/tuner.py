@@ -64,9 +64,9 @@ class Tuner(Driver):
         self.said = "the loop ended before anything was decided"
         self.decided = False
         self.compared = COMPARED
-        self.look = Look()
-        self.ranks: Leading | Following | None = None  # once ranks have met
-        self.trying: Trying | None = None  # once the candidates are known
+        self.look, self.search = Look(), Search(self.own)
+        self.trying = Trying(self)
+        self.ranks: Leading | Following | None = None  # once they are known
         self.window: Window | None = None  # of a trial, or of what is watched
         self.record = Record()
         self.steps = self.last_ns = 0
@@ -80,16 +80,11 @@ class Tuner(Driver):
 
     @property
     def trials(self) -> list[Trial]:
-        return self.trying.search.trials if self.trying is not None else []
-
-    @property
-    def trial(self) -> Trial | None:
-        """That goes on now."""
-        return self.trying.trial if self.trying is not None else None
+        return self.search.trials
 
     @property
     def best(self) -> Trial | None:
-        return self.trying.search.best if self.trying is not None else None
+        return self.search.best
 
     @property
     def place(self) -> tuple[Path, int] | None:
@@ -112,11 +107,11 @@ class Tuner(Driver):
         if following is not None and not self.decided:
             following.follow(self.clock())
             return following.settings or own
-        trial = self.trial
+        trial = self.trying.trial
         return trial.turn if trial is not None else self.chosen
 
     def keeps(self, settings: Settings) -> bool:
-        following, trial = self.following, self.trial
+        following, trial = self.following, self.trying.trial
         kept = following.leader.kept if following is not None else ()
         return settings in kept or (trial is not None and settings in (trial.base, trial.candidate))
 
@@ -162,21 +157,21 @@ class Tuner(Driver):
         ):
             if self.decided:
                 self._watch(iterator, window, now)
-            elif self.trying is not None:
+            else:
                 self.trying.add(iterator, window, now)
 
     def failed(self, settings: Settings, error: BaseException) -> None:
         name = "" if isinstance(error, Depends | Unequal) else f"{type(error).__name__}: "
         why = f"{name}{error}".splitlines()[0][:300]
-        iterator, trying, trial = self._active(), self.trying, self.trial
+        iterator, trial = self._active(), self.trying.trial
         never = iterator.why_never if iterator is not None else None
         if never is not None and not self.decided:
             if trial is not None:
                 trial.end("failed", why)
             self.decide(f"not tuned: {never}")
-        elif trying is not None and trial is not None and settings == trial.candidate:
+        elif trial is not None and settings == trial.candidate:
             trial.end("failed", why)
-            trying.ended()
+            self.trying.ended()
         elif (part := self.following) is not None and not self.decided and settings != self.own:
             part.fail(self.clock(), why)
         else:
@@ -198,31 +193,25 @@ class Tuner(Driver):
             self._follow(self.ranks, iterator, now)
         elif self.ranks is not None and (why := self.ranks.listen(now)) is not None:
             self._leave_ranks(why, now)
-        elif self.trying is not None:
-            self.trying.handed(iterator, now)
-        else:
+        elif self.look.found is None:
             self._look(batch, now)
+        else:
+            self.trying.handed(iterator, now)
 
     # Looking.
 
     def _look(self, batch: Any, now: int) -> None:
         look, own, any_order = self.look, self.own, self.any_order
-        if not look.predicting and look.handed(now):
-            leading = self._met(now)
-            if leading is None:
-                return
-            # Ranks take their turns within epochs, each at its own pace.
-            epoch_s = (self.epoch_batches or 0) * look.step_s(now)
-            self.by_epochs = 0 < epoch_s < SHORT_EPOCH_S and leading.world == 1
-            nbytes, cores = max(0, batch_size_of(batch)[0]), leading.cores
-            look.predict(lambda: candidates_for(self.loader(), own, cores, any_order, nbytes))
-        elif look.found is not None and isinstance(self.ranks, Leading):
-            size, tensors = batch_size_of(batch)
-            load = Load(0.0, max(0, size), max(0, tensors))
-            search = Search(own, self.ranks.cores, look.found)
-            self.trying = Trying(self, search, self.ranks, load)
-            if not look.found:
-                self.decide("no other settings are expected to be faster")
+        if look.predicting or not look.handed(now) or (leading := self._met(now)) is None:
+            return
+        # Ranks take their turns within epochs, each at its own pace.
+        epoch_s = (self.epoch_batches or 0) * look.step_s(now)
+        self.by_epochs = 0 < epoch_s < SHORT_EPOCH_S and leading.world == 1
+        size, tensors = batch_size_of(batch)
+        self.trying.load = Load(0.0, max(0, size), max(0, tensors))
+        cores = self.search.cores = leading.cores
+        nbytes = self.trying.load.batch_bytes
+        look.predict(lambda: candidates_for(self.loader(), own, cores, any_order, nbytes))
 
     def _met(self, now: int) -> Leading | None:
         """Once all ranks that decide together are here, and this one leads. Nobody waits: batches
@@ -248,8 +237,7 @@ class Tuner(Driver):
         if self.chosen != self.own:
             out = epochs_left_out(self.chosen) if self.by_epochs else left_out(self.chosen, None)
             self.window = Window(self.chosen, out)
-        if self.trying is not None:
-            self.trying.trial, self.trying.search.waiting = None, []
+        self.trying.trial, self.search.waiting = None, []
         if isinstance(self.ranks, Leading):
             trials = tuple(map(trial_facts, self.trials))
             self.ranks.take_turn(
@@ -266,7 +254,7 @@ class Tuner(Driver):
         command = asked(*place) if place is not None else None
         if command is None or (self.decided and command != "back"):
             return False
-        trial = self.trial
+        trial = self.trying.trial
         if trial is not None:
             trial.end(trial.outcome or "undecided", "ended by hand")
         kept = trial or self.best
@@ -274,7 +262,7 @@ class Tuner(Driver):
             self.decide("put back, as asked")
         elif command == "keep" and kept is not None:
             self.decide(f"{self.words(kept.candidate)} was kept, as asked", kept.candidate)
-        elif self.trying is not None:
+        else:
             self.trying.conclude()
         iterator.release_unwanted()
         return True
@@ -300,13 +288,12 @@ class Tuner(Driver):
     def write(self) -> None:
         self._written_ns = self.clock()
         following = self.following
-        left = self.trying.search.waiting if self.trying is not None else []
         self.record.write(
             self.loader(),
             [trial_facts(each) for each in self.trials]
             if following is None
             else following.leader.trials,
-            [Trial(self.chosen, each.settings, each.predicted) for each in left],
+            [Trial(self.chosen, each.settings, each.predicted) for each in self.search.waiting],
             own=self.own,
             chosen=self.chosen,
             decided=self.decided,
@@ -332,8 +319,8 @@ class Tuner(Driver):
 
     def _leave_ranks(self, why: str, now: int) -> None:
         """The ranks do not go on together: each has its own settings."""
-        if self.trial is not None:
-            self.trial.end("undecided", why)
+        if self.trying.trial is not None:
+            self.trying.trial.end("undecided", why)
         following = self.following
         if following is not None:
             following.tell(now, left=why)
