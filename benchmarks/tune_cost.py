@@ -79,7 +79,8 @@ def hand_out_tuned(loader: Any, state: str) -> Any:
     elif state == "others":
         given = Settings(own.num_workers, own.prefetch_factor + 1)
         # What they are watched against: they never become slower.
-        driver.trials.append(Trial(own, given, base_rates=[1e-3]))
+        driver.trials.append(Trial(own, given))
+        driver.trials[0].rates[own].append(1e-3)
         driver.decide("others are given", given)
     hand_out(watch(loader), handing_out(driver))
     return driver

@@ -5,7 +5,6 @@ Windows of both take turns, so that a machine that grows slower or faster moves 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from ..advisors.schema.figures import times
@@ -34,25 +33,14 @@ SECOND_LOOK = 4  # times as long are the windows of a second look
 
 
 class Trial:
-    """`base`: the best so far, which is `of_base` times as fast as the user's own settings; None
-    where it is those."""
+    """`base`: the best so far."""
 
-    def __init__(
-        self,
-        base: Settings,
-        candidate: Settings,
-        predicted: Range | None = None,
-        of_base: Range | None = None,
-        base_rates: Sequence[float] = (),
-        before: Spread | None = None,
-        headroom: Headroom | None = None,
-    ) -> None:
-        """`base_rates`: of windows of the base just before; `before`: how windows differed until
-        then; `headroom`: by windows until then."""
+    def __init__(self, base: Settings, candidate: Settings, predicted: Range | None = None) -> None:
         self.base, self.candidate, self.predicted = base, candidate, predicted
-        self._of_base, self._before = of_base, before or Spread()
-        self._headroom = headroom or Headroom(base)
-        self.rates: dict[Settings, list[float]] = {base: [*base_rates], candidate: []}
+        self.of_base: Range | None = None  # how many times as fast as the user's own the base is
+        self.before = Spread()  # how windows differed in earlier trials
+        self.headroom = Headroom(base)  # by windows until now
+        self.rates: dict[Settings, list[float]] = {base: [], candidate: []}
         self.outcome: Outcome | None = None
         self.why: str | None = None
         self.measured: Range | None = None  # over the user's own settings
@@ -79,7 +67,7 @@ class Trial:
 
     def add(self, window: Window) -> None:
         """A window has ended."""
-        self._headroom.add(window)
+        self.headroom.add(window)
         self.rates[window.settings].append(window.rate)
         if window.settings == self.candidate:
             self.waits = window.waits
@@ -89,7 +77,7 @@ class Trial:
         if not candidate:
             return
         fit = self.fit
-        sure, likely = (fit.factor(each, self._before) for each in (DECISION_LEVEL, REPORT_LEVEL))
+        sure, likely = (fit.factor(each, self.before) for each in (DECISION_LEVEL, REPORT_LEVEL))
         if fit.few and not (candidate[0] < HOPELESS * min(base) and likely.high < LEAST_GAIN):
             return
         self.gain = likely.mid
@@ -104,7 +92,7 @@ class Trial:
     def _judge(self, likely: Range, sure: Range, pairs: int) -> None:
         """It has had its turns. What is first tried is proven where it is faster for certain, and
         probably by more than what is worth it; what is promising goes on."""
-        first = self._of_base is None
+        first = self.of_base is None
         most = PROMISING_PAIRS if first else SHORT_PROMISING_PAIRS
         if (first and likely.low > LEAST_GAIN and sure.low > 1.0) or self._better(likely.mid, sure):
             self._prove()
@@ -114,7 +102,7 @@ class Trial:
     def _prove(self) -> None:
         """It is faster for certain. A gain beyond the headroom is looked at a second time, in
         windows of its own, so long that no batches made ahead of them matter."""
-        most = self._headroom.factor
+        most = self.headroom.factor
         assert self.measured is not None
         if self.first_look is not None or most is None or self.measured.mid <= LEAST_GAIN * most:
             self.outcome = "proven"
@@ -130,15 +118,15 @@ class Trial:
         """A candidate of which a gain is expected may only have had bad luck."""
         expected = self.predicted is not None and self.predicted.low > LEAST_GAIN
         no_gain = middle <= LEAST_GAIN and not expected
-        return self._of_base is not None or no_gain or self.seconds > LONG_S
+        return self.of_base is not None or no_gain or self.seconds > LONG_S
 
     def _over_own(self, over_base: Range) -> Range:
-        return over_base if self._of_base is None else product(self._of_base, over_base)
+        return over_base if self.of_base is None else product(self.of_base, over_base)
 
     def _better(self, middle: float, sure: Range) -> bool:
         """Whether it is proven over the user's own settings at least, and probably better than the
         base."""
-        if self._of_base is None or self._over_own(sure).low < LEAST_GAIN:
+        if self.of_base is None or self._over_own(sure).low < LEAST_GAIN:
             return False
         cheaper = self.candidate.num_workers < self.base.num_workers
         return middle > (1.0 if cheaper else BETTER)

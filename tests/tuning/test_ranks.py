@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(*rates: dict[Settings, float], tried: Any = (BETTER,), in_step: bool = True) -> Job:
         found = [Candidate(each, Range(1.8, 2.0, 2.2)) for each in tried]
         monkeypatch.setattr(look, "usual", lambda own, cores, look_up: found)
-        monkeypatch.setattr(trying, "room_left", lambda: Room(None, None, None))
+        monkeypatch.setattr(trying, "room_left", lambda: Room(inf, inf, inf))
         return Job(tmp_path, list(rates), in_step)
 
     return make

@@ -4,6 +4,7 @@ of it."""
 from __future__ import annotations
 
 import itertools
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,14 @@ def window(settings: Settings, rate: float) -> Window:
     steps = itertools.count()
     while not found.handed(int(next(steps) / rate * 1e9), None):
         pass
+    return found
+
+
+def trial_of(base: Settings, candidate: Settings, predicted: Any = None, **known: Any) -> Trial:
+    found = Trial(base, candidate, predicted)
+    found.rates[base] += known.pop("base_rates", [])
+    for name, value in known.items():
+        setattr(found, name, value)
     return found
 
 
@@ -103,7 +112,7 @@ def test_what_is_much_slower_is_left_after_one_window() -> None:
 def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(
     base: tuple[float, float], slow: float, spread: Spread, left: bool
 ) -> None:
-    trial = Trial(OWN, OTHER, before=spread)
+    trial = trial_of(OWN, OTHER, before=spread)
     for settings, rate in ((OWN, base[0]), (OTHER, slow), (OWN, base[1])):
         trial.add(window(settings, rate))
     assert (trial.outcome == "not faster") == left == (trial.measured is not None)
@@ -121,7 +130,7 @@ def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
     """A loop that waits for half of its time is tried, and becomes six times as fast: at first, and
     looked at again."""
     for again, outcome in ((300.0, "proven"), (50.0, "not faster")):
-        trial = Trial(OWN, OTHER, headroom=Headroom(OWN))
+        trial = trial_of(OWN, OTHER, headroom=Headroom(OWN))
         while trial.outcome is None and trial.first_look is None:
             trial.add(waiting(OWN, 10, 10) if trial.turn == OWN else window(OTHER, 300.0))
         assert trial.outcome is None and trial.first_look is not None and trial.measured is None
@@ -134,7 +143,7 @@ def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
 
 
 def test_what_the_headroom_allows_is_proven_at_once() -> None:
-    trial = Trial(OWN, OTHER, headroom=Headroom(OWN))
+    trial = trial_of(OWN, OTHER, headroom=Headroom(OWN))
     while trial.outcome is None:
         trial.add(waiting(OWN, 10, 10) if trial.turn == OWN else window(OTHER, 100.0))
     assert trial.outcome == "proven" and trial.first_look is None and trial.why is None
@@ -147,7 +156,7 @@ def test_workers_that_deliver_in_bursts_are_measured_right() -> None:
         Settings(0): itertools.repeat(148.0),
         Settings(4): itertools.cycle([0.1, 0.1, 0.1, 148.0]),
     }
-    trial, now_ms = Trial(Settings(0), Settings(4), headroom=Headroom(Settings(0))), 0.0
+    trial, now_ms = trial_of(Settings(0), Settings(4), headroom=Headroom(Settings(0))), 0.0
     while trial.outcome is None:
         found = trial.window(None)
         over = False
@@ -161,7 +170,7 @@ def test_workers_that_deliver_in_bursts_are_measured_right() -> None:
 
 
 def test_windows_of_the_base_just_before_count() -> None:
-    trial = turns(Trial(OWN, OTHER, base_rates=[50.0]), {OWN: 50, OTHER: 80})
+    trial = turns(trial_of(OWN, OTHER, base_rates=[50.0]), {OWN: 50, OTHER: 80})
     assert trial.outcome == "proven" and len(trial.rates[OWN]) == 3 == len(trial.rates[OTHER]) + 1
 
 
@@ -179,7 +188,7 @@ def test_at_the_last_look_less_certainty_is_asked_for() -> None:
 
 def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() -> None:
     trial = turns(
-        Trial(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1)), {OTHER: 100, Settings(3): 150}
+        trial_of(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1)), {OTHER: 100, Settings(3): 150}
     )
     assert trial.measured is not None and 2.9 < trial.measured.mid < 3.1
     joint = product(Range(1.9, 2.0, 2.1), Range(1.4, 1.5, 1.6))
@@ -194,7 +203,7 @@ def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(
     workers: int, middle: float, better: bool
 ) -> None:
     certain = Range(middle - 0.05, middle, middle + 0.05)
-    trial = Trial(Settings(2), Settings(workers), of_base=Range(1.9, 2.0, 2.1))
+    trial = trial_of(Settings(2), Settings(workers), of_base=Range(1.9, 2.0, 2.1))
     assert trial._better(middle, certain) == better
     assert not Trial(Settings(2), Settings(workers))._better(
         middle, certain
@@ -453,7 +462,7 @@ def test_the_budget_holds(tuned: Any, options: dict[str, Any]) -> None:
 
 
 def test_what_may_not_fit_is_not_tried(tuned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trying, "room_left", lambda: Room(1e6, None, None))
+    monkeypatch.setattr(trying, "room_left", lambda: Room(1e6, inf, inf))
     loop, driver = tuned({Settings(1): 20.0}, [Settings(64)])
     loop.run(driver, 30)
     assert driver.decided and loop.seen == [Settings(1)]
