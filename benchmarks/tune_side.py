@@ -94,12 +94,12 @@ def loader_with(loop: Loop, settings: Settings) -> Any:
     if not settings.get("batched"):
         return loop.loader(settings)
     from loaderscope.profiler.record.iterate.watch import hand_out, watch
-    from loaderscope.tuning import shown
+    from loaderscope.tuning import evidence
     from loaderscope.tuning.driver import Driver
     from loaderscope.tuning.settings import Settings as Tuned
     from loaderscope.tuning.switching import handing_out
 
-    shown.ENOUGH = 0  # nothing is looked at before the first batch
+    evidence.ENOUGH = 0  # nothing is looked at before the first batch
 
     class Fixed(Driver):
         def wanted(self, own: Tuned) -> Tuned:

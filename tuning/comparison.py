@@ -20,7 +20,7 @@ class Unequal(Exception):
     """A batch that other settings made is not the one that the code's own make."""
 
     def __init__(self, *args: Any) -> None:
-        super().__init__("its batches are not those that the code's own settings make", *args)
+        super().__init__("its batches differ from those of the code's own settings", *args)
 
 
 class PendingPool:

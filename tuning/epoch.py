@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from ..profiler.base import torch_parts
 from ..profiler.guard.error_origin import is_ours
+from .evidence import Evidence
 from .order import Order
 from .pools import Pool, PoolMaker, SamplerView
 from .samplers import generator_of
 from .settings import Settings, settings_of
-from .shown import Shown
 from .streams import epoch_seed, fresh_generator
 
 
@@ -25,8 +25,8 @@ class Begun(NamedTuple):
 class EpochStart:
     """Of all epochs of one iterator."""
 
-    def __init__(self, shown: Shown) -> None:
-        self._shown = shown
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
         self._seed_drawn = False  # which loaders that keep their workers draw once
 
     def begin(
@@ -52,10 +52,10 @@ class EpochStart:
         return Begun(before, orders[-1])
 
     def _order(self, loader: Any, source: Iterator[Any]) -> Order:
-        generator, shown = generator_of(loader._index_sampler), self._shown
+        generator, evidence = generator_of(loader._index_sampler), self._evidence
         order = Order(source, settings_of(loader).ahead, generator)
-        order.may_draw_early = shown.draws_early
-        order.draw_with = lambda draw: shown.draw(draw, generator)
+        order.may_draw_early = evidence.draws_early
+        order.draw_with = lambda draw: evidence.draw(draw, generator)
         return order
 
     def _by_guest(

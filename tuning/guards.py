@@ -21,6 +21,7 @@ from .streams import Streams
 FAR_NS = 20_000  # of looking at what is far, a batch
 DRAWS = "fetching draws random numbers, and other settings would draw others"
 WRITES = "fetching writes to a file"
+VIEWS = "its batches are views of the data: what the loop does to them it does to the data"
 
 
 class Depends(Exception):
@@ -75,10 +76,7 @@ class CollateInWorker:
         elif changed is not None:
             raise Depends(f"fetching changes {changed}")
         if self._strict and views(batch, data):
-            raise Depends(
-                "its batches are views of the data: what the loop does to them it would do to the "
-                "data"
-            )
+            raise Depends(VIEWS)
 
 
 class _Fetch:
@@ -116,7 +114,7 @@ class FetchHere(_Fetch):
         return batch
 
 
-class LookedFetch(_Fetch):
+class ObservedFetch(_Fetch):
     """Once: what it does besides making the batch."""
 
     def __init__(self, fetcher: Any, streams: Streams, shared: SharedHandles | None) -> None:

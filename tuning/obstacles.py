@@ -45,7 +45,7 @@ def obstacle(value: Any, name: str) -> Obstacle | None:
     if inherits(kind, threading.Thread) or (pool and getattr(value, "_threads", None)):
         return Obstacle(IN_FORKS, f"{name} has threads, which forked processes lack")
     if _steps_on(value):
-        return Obstacle(ANYWHERE, f"{name} is an iterator: each process would be elsewhere in it")
+        return Obstacle(ANYWHERE, f"{name} is an iterator: processes do not share its place")
     return None
 
 

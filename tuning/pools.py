@@ -13,10 +13,10 @@ from typing import Any
 from ..profiler.base import torch_parts
 from ..profiler.record.iterate.watch import iterator_like
 from .driver import Driver
+from .evidence import Evidence
 from .guards import CollateInWorker, FetchHere
 from .order import Order
 from .settings import Settings
-from .shown import Shown
 from .streams import fresh_generator, numbered_seed
 from .whole_batches import as_made, whole_batches
 from .worker_context import WorkerContext
@@ -136,9 +136,9 @@ class LoaderView:
 class PoolMaker:
     """Makes pools for one iteration over a loader."""
 
-    def __init__(self, loader: Any, own: Settings, shown: Shown, driver: Driver) -> None:
+    def __init__(self, loader: Any, own: Settings, evidence: Evidence, driver: Driver) -> None:
         self._loader: Callable[[], Any] = weakref.ref(loader)
-        self._own, self._shown, self._driver = own, shown, driver
+        self._own, self._evidence, self._driver = own, evidence, driver
 
     def own(self, sampler: Any, generator: Any) -> Pool:
         """With the settings of the code, as torch makes it at the beginning of an epoch."""
@@ -162,12 +162,14 @@ class PoolMaker:
     ) -> Pool:
         """With other settings, to be given an order. A witness shows whether this process could
         fetch in the place of workers. Raises NotArrays where whole batches cannot be looked up."""
-        loader, own, shown = self._loader(), self._own, self._shown
+        loader, own, evidence = self._loader(), self._own, self._evidence
         view = self._view(settings)
         if settings.num_workers:
             view.timeout = loader.timeout or STUCK_S
-            data = shown.data if witness or not own.num_workers else None
-            collate = CollateInWorker(loader.collate_fn, not shown.any_random, data, strict=witness)
+            data = evidence.data if witness or not own.num_workers else None
+            collate = CollateInWorker(
+                loader.collate_fn, not evidence.any_random, data, strict=witness
+            )
             view.collate_fn = collate
         elif settings.batched:
             view.dataset, view.collate_fn = whole_batches(loader), as_made
@@ -176,7 +178,7 @@ class PoolMaker:
             torch_parts.let_die(pool.iterator)
         elif own.num_workers and not settings.batched:  # what is looked up draws and opens nothing
             fetcher = pool.iterator._dataset_fetcher
-            FetchHere(fetcher, lambda: shown.data if shown.may_look() else None)
+            FetchHere(fetcher, lambda: evidence.data if evidence.may_look() else None)
         return pool
 
     def _view(self, settings: Settings, **attributes: Any) -> Any:

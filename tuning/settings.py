@@ -84,18 +84,18 @@ def why_fixed(loader: Any) -> str | None:
     from torch.utils.data import DataLoader, IterableDataset, MapDataPipe
 
     if not isinstance(loader, DataLoader):
-        return "it is no DataLoader: how it makes batches is not known"
+        return "it is no DataLoader"
     if isinstance(loader.dataset, IterableDataset):
-        return "its data set is iterable: where it is in its stream is known to its workers alone"
+        return "its data set is iterable: only its workers know how far they have read"
     if isinstance(loader.dataset, MapDataPipe):
-        return "its data set is a data pipe, which is shared out among the workers when they start"
+        return "its data set is a data pipe, which is divided among the workers when they start"
     family = kind_of(loader)
     if family is None:
-        return "its class makes its iterators in a way of its own"
+        return "its class makes its own iterators"
     if family.kind is not TORCH:
-        return f"what a {family.kind.loader} remembers of its state depends on its workers"
+        return f"the saved state of a {family.kind.loader} depends on its workers"
     missing = torch_parts.missing_of_switch()
-    return f"this torch is not known well enough: {missing[0]}" if missing else None
+    return f"this version of torch is not supported: {missing[0]}" if missing else None
 
 
 def why_refused(loader: Any, own: Settings, other: Settings, any_order: bool = False) -> str | None:
@@ -105,10 +105,10 @@ def why_refused(loader: Any, own: Settings, other: Settings, any_order: bool = F
         if not any_order:
             return "batches would come in another order"
         if not hasattr(loader, "in_order"):
-            return "this torch has no in_order"
+            return "this version of torch has no in_order"
     if not other.num_workers and own.num_workers:
         if loader.worker_init_fn is not None:
-            return "worker_init_fn sets up workers, and there would be none"
+            return "worker_init_fn needs workers"
         if loader.timeout:
             return "timeout needs workers"
     if other.batched:

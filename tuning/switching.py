@@ -13,11 +13,11 @@ from ..profiler.guard.error_origin import is_ours
 from .comparison import SpotChecks, Unequal
 from .driver import Driver
 from .epoch import EpochStart
+from .evidence import Evidence
 from .guards import Depends, reason_of
 from .idle import IdlePools
 from .pools import Pool, PoolMaker
 from .settings import settings_of
-from .shown import Shown
 from .torch_name import named_as
 from .turns import Turns
 
@@ -26,13 +26,13 @@ def handing_out(driver: Driver, any_random: bool = False) -> Callable[[Any], Any
     """What `watch.hand_out` takes for the loader that this driver tunes. With `any_random`, random
     augmentation may draw other numbers under other settings."""
     kept: list[Pool] = []  # whose workers stay for the next iteration, unlike the code's own
-    shown: list[Shown] = []
+    evidence: list[Evidence] = []
 
     def make(loader: Any) -> Any:
-        if not shown or shown[0].pid != os.getpid():
+        if not evidence or evidence[0].pid != os.getpid():
             kept.clear()
-            shown[:] = [Shown(loader, any_random)]
-        iterator = Switching(loader, driver, kept, shown[0])
+            evidence[:] = [Evidence(loader, any_random)]
+        iterator = Switching(loader, driver, kept, evidence[0])
         iterator.__class__ = named_as(type(iterator.pool.iterator), Switching)
         return iterator
 
@@ -42,12 +42,12 @@ def handing_out(driver: Driver, any_random: bool = False) -> Callable[[Any], Any
 class Switching(Turns):
     """One iteration over a tuned loader, or all of them where the loader keeps its workers."""
 
-    def __init__(self, loader: Any, driver: Driver, kept: list[Pool], shown: Shown) -> None:
-        super().__init__(driver, shown)
+    def __init__(self, loader: Any, driver: Driver, kept: list[Pool], evidence: Evidence) -> None:
+        super().__init__(driver, evidence)
         self._kept = kept
         # The loader holds on to the iterator of its persistent workers: no circle.
         self.loader = weakref.ref(loader) if loader.persistent_workers else lambda: loader
-        self._start = EpochStart(shown)
+        self._start = EpochStart(evidence)
         self._over = False  # and another iteration goes on with the workers
         before = kept.pop() if kept else None
         while kept:  # of iterations at the same time
@@ -62,13 +62,13 @@ class Switching(Turns):
         self.own = own = settings_of(loader)
         self.next_pool = self._pending = None
         self.spot_checks = SpotChecks()
-        self._maker = PoolMaker(loader, own, self.shown, self.driver)
-        changed = self.shown.epoch_begins(loader, own)
+        self._maker = PoolMaker(loader, own, self.evidence, self.driver)
+        changed = self.evidence.epoch_begins(loader, own)
         settings = self.driver.wanted(own)
         if settings != own:
-            if self.shown.why is not None:
-                self._tell(self.driver.failed, settings, Depends(self.shown.why))
-            compared = self.shown.compared(settings) or not self.driver.compared
+            if self.evidence.why is not None:
+                self._tell(self.driver.failed, settings, Depends(self.evidence.why))
+            compared = self.evidence.compared(settings) or not self.driver.compared
             if self.why_not(settings) is not None or not compared:
                 settings = own
         if before is not None:
@@ -105,7 +105,7 @@ class Switching(Turns):
     def __next__(self) -> Any:
         if self._over:
             raise StopIteration
-        if self.shown.pid != os.getpid():
+        if self.evidence.pid != os.getpid():
             self._be_of_child()
         self._idle.reap()
         if self.next_pool is not None and self.pool.empty:
@@ -122,7 +122,7 @@ class Switching(Turns):
 
     def _ask(self) -> None:
         """The loop asks for a batch: what it has changed, and what its sampler draws now."""
-        changed = self.shown.asked(not self.pool.guest, self.pool.iterator)
+        changed = self.evidence.asked(not self.pool.guest, self.pool.iterator)
         others = self.pool.guest or self.next_pool is not None or self._pending is not None
         if changed is not None and others:
             self._depends(Depends(f"the loop changes {changed} between batches"))
@@ -146,7 +146,7 @@ class Switching(Turns):
         self.given += 1
         pool.given += 1
         if not pool.guest:
-            self.shown.made(batch, self.own)
+            self.evidence.made(batch, self.own)
             self.spot_checks.unneeded()
         else:
             try:
@@ -162,7 +162,7 @@ class Switching(Turns):
     def _made_by_own(self, index: Any) -> Any:
         """The batch of this index as the code's own settings make it; None where they have no
         workers now."""
-        if self.shown.any_random:
+        if self.evidence.any_random:
             return None
         loader, twin = self.loader(), self._idle.get(self.own)
         if not self.own.num_workers:
@@ -192,7 +192,7 @@ class Switching(Turns):
                 torch_parts.kill_if_stuck(pool.iterator, error)
                 if isinstance(error, Depends):
                     error = Depends(reason_of(error))
-                    self.shown.end(error.args[0])
+                    self.evidence.end(error.args[0])
                 self._tell(self.driver.failed, pool.settings, error)
             self._fall_back()
             return False
@@ -208,7 +208,7 @@ class Switching(Turns):
 
     def _come_to_the_end(self) -> None:
         pool = self.pool
-        self.shown.epoch_ends(self.order.handed_over)
+        self.evidence.epoch_ends(self.order.handed_over)
         self._shut_down(pool)
         self._tell(self.driver.ended, self)
         if not self.own.persistent_workers:
@@ -220,11 +220,11 @@ class Switching(Turns):
     def _be_of_child(self) -> None:
         """The program has forked, and its child goes on with this iteration: no worker is the
         child's."""
-        self.shown = Shown(self.loader(), self.shown.any_random)
+        self.evidence = Evidence(self.loader(), self.evidence.any_random)
         self.driver = Driver(self.driver.pools)
         self._idle, self._pending = IdlePools(), None
         if not self.own.num_workers and (self.pool.guest or self.next_pool is not None):
-            self._maker = PoolMaker(self.loader(), self.own, self.shown, self.driver)
+            self._maker = PoolMaker(self.loader(), self.own, self.evidence, self.driver)
             self.order.give_back(0)
             self.pool, self.next_pool = self._maker.own_again(None), None
             self.pool.draw_from(self.order)

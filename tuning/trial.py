@@ -110,8 +110,8 @@ class Trial:
         self.first_look, self.measured = self.measured, None
         self.rates = {self.base: [], self.candidate: []}
         self.why = (
-            f"at first it was {times(self.first_look.mid)}, more than the loop's waiting accounts "
-            f"for ({times(most)}): it was looked at a second time"
+            f"measured twice: at first it was {times(self.first_look.mid)}, more than the loop's "
+            f"waiting accounts for ({times(most)})"
         )
 
     def _short(self, middle: float) -> bool:

@@ -158,11 +158,9 @@ class Trying:
         if tuner.dry:
             tried = (each for each in search.trials if each.why == MAY_BE_TRIED)
             may = "; ".join(tuner.words(each.candidate) for each in tried) or "nothing"
-            tuner.decide(f"nothing was tried, as asked; may be tried: {may}")
+            tuner.decide(f"nothing was tried, as requested; may be tried: {may}")
         elif search.best is None:
-            tuner.decide(
-                "nothing that was tried is certain to be faster: the loader keeps its own settings"
-            )
+            tuner.decide("nothing was certainly faster: the loader keeps its own settings")
         else:
             tuner.decide(f"{tuner.words(search.found)} is faster, and stays", search.found)
 

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from ..profiler.base.errors import UsageError
 from ..profiler.record.iterate.watch import hand_out, hand_out_each, recorder_of, watch, watch_all
 from ..profiler.record.session import session as sessions
+from .at_exit import print_at_exit
 from .settings import why_fixed
 from .switching import handing_out
-from .told import tell_at_the_end
 from .tuner import Tuner
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def tune(
         hand_out(watched, handing_out(driver, any_random))
         recorder = recorder_of(watched)
         if recorder is not None:
-            tell_at_the_end(driver, recorder.name)
+            print_at_exit(driver, recorder.name)
     return watched
 
 

@@ -259,9 +259,9 @@ class Tuner(Driver):
             trial.end(trial.outcome or "undecided", "ended by hand")
         kept = trial or self.best
         if command == "back":
-            self.decide("put back, as asked")
+            self.decide("put back, as requested")
         elif command == "keep" and kept is not None:
-            self.decide(f"{self.words(kept.candidate)} was kept, as asked", kept.candidate)
+            self.decide(f"{self.words(kept.candidate)} was kept, as requested", kept.candidate)
         else:
             self.trying.conclude()
         iterator.release_unwanted()
@@ -283,7 +283,9 @@ class Tuner(Driver):
         self._below_since = (self._below_since or now) if slow else 0
         if slow and now - self._below_since >= LONG_NS:
             iterator.switch(self.own)
-            self.decide("the loop became slower than with the loader's own settings: they are back")
+            self.decide(
+                "the loop became slower than with the loader's own settings: these are back"
+            )
 
     def write(self) -> None:
         self._written_ns = self.clock()

@@ -16,16 +16,16 @@ from ..profiler.base.clock import now_ns
 from ..profiler.guard.error_origin import is_ours
 from .comparison import PendingPool, SpotChecks, Unequal
 from .driver import Driver
+from .evidence import Evidence
 from .guards import Depends, reason_of
 from .idle import IdlePools
 from .order import Order
 from .pools import Pool, PoolMaker
 from .settings import Settings
-from .shown import Shown
 
 
 class Turns:
-    """Other settings than the code's make batches only where `Shown` says that they may, and for as
+    """Other settings than the code's make batches only where `Evidence` says that they may, and for as
     long as it does."""
 
     loader: Callable[[], Any]
@@ -39,8 +39,8 @@ class Turns:
     _pending: PendingPool | None
     _primed: bool  # whether the pool has begun to draw
 
-    def __init__(self, driver: Driver, shown: Shown) -> None:
-        self.driver, self.shown = driver, shown
+    def __init__(self, driver: Driver, evidence: Evidence) -> None:
+        self.driver, self.evidence = driver, evidence
         self._idle = IdlePools()
 
     @property
@@ -50,12 +50,12 @@ class Turns:
 
     def why_not(self, settings: Settings) -> str | None:
         """Why these settings must not make the loader's batches; None where they may."""
-        return self.shown.why_not(self.own, settings)
+        return self.evidence.why_not(self.own, settings)
 
     @property
     def why_never(self) -> str | None:
         """Why no other settings may make the loader's batches; None where some may."""
-        return self.shown.why
+        return self.evidence.why
 
     def switch(self, settings: Settings) -> bool:
         """Batches are made with these as soon as may be: those drawn from now on, or from when the
@@ -75,7 +75,7 @@ class Turns:
             return False
         if (parked := self._idle.take(settings)) is not None:
             return self._turn_to(parked, now_ns())
-        if self.own.num_workers and settings.num_workers and self.shown.changed_in_epoch:
+        if self.own.num_workers and settings.num_workers and self.evidence.changed_in_epoch:
             return False  # the code's own workers began before that, and have not seen it
         return self._trying(settings, lambda: self._make(settings))
 
@@ -103,9 +103,9 @@ class Turns:
             if isinstance(error, Unequal | Depends):
                 error = Depends(reason_of(error))  # a worker's comes with its traceback
                 if self._fetches_for_workers(settings):
-                    self.shown.why_not_here = self.shown.why_not_here or error.args[0]
+                    self.evidence.why_not_here = self.evidence.why_not_here or error.args[0]
                 else:
-                    self.shown.end(error.args[0])
+                    self.evidence.end(error.args[0])
             self._tell(self.driver.failed, settings, error)
             return False
 
@@ -114,13 +114,13 @@ class Turns:
 
     def _make(self, settings: Settings) -> bool:
         began_ns, first = now_ns(), self.pool.step
-        witness = self._fetches_for_workers(settings) and not self.shown.shown_here
+        witness = self._fetches_for_workers(settings) and not self.evidence.nothing_changed_here
         if settings == self.own:
             pool = self._maker.own_again(first, later=True)
         else:
             held = settings.with_workers(1) if witness else settings
             pool = self._maker.guest(held, first, later=True, witness=witness)
-        compares = settings != self.own and not self.shown.any_random
+        compares = settings != self.own and not self.evidence.any_random
         self._pending = PendingPool(pool, settings, self.driver.compared if compares else 0)
         self._held_up(began_ns)
         return self._pending.ready and self._turn_to_pending(self._pending)
@@ -143,12 +143,12 @@ class Turns:
     def _turn_to_pending(self, pending: PendingPool) -> bool:
         pool = pending.pool
         if pool.settings != pending.settings:
-            self.shown.shown_here = True
+            self.evidence.nothing_changed_here = True
             self._drop_pending()
             return False
         self._pending = None
         if pool.guest:
-            self.shown.note_compared(pool.settings)
+            self.evidence.note_compared(pool.settings)
         elif pool.settings.num_workers:
             torch_parts.watch_over(pool.iterator)
         return self._turn_to(pool, now_ns())
@@ -209,7 +209,7 @@ class Turns:
     def _depends(self, error: Exception) -> None:
         """What other settings have made ready may differ from what the code's own would make
         now."""
-        self.shown.end(reason_of(error))
+        self.evidence.end(reason_of(error))
         self._tell(self.driver.failed, self.settings, error)
         self._drop_pending()
         # Workers of the code's own would have begun with the epoch, and would not see what the loop

@@ -276,9 +276,9 @@ def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("wish", "stays", "said"),
     [
-        ("keep", BETTER, "was kept, as asked"),
+        ("keep", BETTER, "was kept, as requested"),
         ("back", OWN, "put back"),
-        ("stop", OWN, "nothing that was tried"),
+        ("stop", OWN, "nothing was certainly faster"),
     ],
 )
 def test_what_is_asked_for_at_a_dashboard_holds_for_all(

@@ -21,9 +21,9 @@ import loaderscope
 from loaderscope.profiler.record.fetch_probe.positions import descriptors
 from loaderscope.tuning import shared_files
 from loaderscope.tuning.batches import why_not_sent
+from loaderscope.tuning.evidence import Evidence
 from loaderscope.tuning.settings import Settings
 from loaderscope.tuning.shared_files import SharedHandles, _received, handles, reopen_files
-from loaderscope.tuning.shown import Shown
 from stored_rows import BYTES, LENGTH, Stored, row, store
 from switch_data import Script, same, scripted
 
@@ -178,7 +178,7 @@ def test_a_worker_that_waits_for_a_thread_it_has_not_never_has_its_turn(
     assert "Pooled.threads has threads, which forked processes lack" in why_not(
         data, 0, Settings(2)
     )
-    monkeypatch.setattr(Shown, "why_not", lambda *_: None)  # had nobody seen the threads
+    monkeypatch.setattr(Evidence, "why_not", lambda *_: None)  # had nobody seen the threads
     loader = DataLoader(data, batch_size=6)
     script = scripted(loader, {5: Settings(2)}, at_once=False)
     assert [int(each) for batch in loader for each in batch[:, 0]] == list(range(LENGTH))

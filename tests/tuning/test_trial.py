@@ -438,7 +438,7 @@ def test_dry_tries_nothing_and_says_what_may_be_tried(tuned: Any) -> None:
     loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(2)], dry=True)
     loop.run(driver, 100)
     assert driver.decided and loop.seen == [Settings(1)] and driver.chosen == Settings(1)
-    assert driver.said == "nothing was tried, as asked; may be tried: num_workers=2"
+    assert driver.said == "nothing was tried, as requested; may be tried: num_workers=2"
 
 
 def test_a_loader_that_depends_on_more_than_its_indices_is_given_up_at_once(tuned: Any) -> None:

@@ -15,20 +15,20 @@ from .tuner import Tuner
 _drivers: dict[Tuner, tuple[str, int]] = {}  # with the loader's name, and the process that tunes it
 
 
-def tell_at_the_end(driver: Tuner, name: str) -> None:
+def print_at_exit(driver: Tuner, name: str) -> None:
     """Of this loader, once."""
     if not _drivers:
-        atexit.register(_tell_all)
+        atexit.register(_print_all)
     _drivers.setdefault(driver, (name, os.getpid()))
 
 
-def tell_nothing() -> None:
+def print_nothing() -> None:
     """Of what was tuned so far."""
-    atexit.unregister(_tell_all)
+    atexit.unregister(_print_all)
     _drivers.clear()
 
 
-def _tell_all() -> None:
+def _print_all() -> None:
     """A line for each loader that was iterated over. The program has ended: no error of ours may be
     its last word."""
     try:

@@ -18,7 +18,7 @@ from typing import Any
 from ..profiler.base.clock import now_ns
 from ..profiler.record.session import session as sessions
 from .batches import memory_of, tensors_of, views, why_not_sent
-from .guards import DRAWS, FAR_NS, WRITES, LookedFetch
+from .guards import DRAWS, FAR_NS, VIEWS, WRITES, ObservedFetch
 from .program import waits_for_any_child, written_in_place
 from .samplers import drawn_at_once, generator_of, may_hear
 from .settings import Settings
@@ -38,11 +38,11 @@ FILES = 8  # opened by every fetch, and looked at for changes
 MOST_SENT = 4
 
 
-class Shown:
+class Evidence:
     """Of one loader. What is looked at is of this process: what workers do is seen by comparing
     batches."""
 
-    shown_here = False  # a worker was looked at that changes nothing
+    nothing_changed_here = False  # a worker was looked at that changes nothing
 
     def __init__(
         self, loader: Any, any_random: bool = False, clock: Callable[[], int] = now_ns
@@ -58,7 +58,7 @@ class Shown:
         self._spent_ns = 0
         self._looking = False
         self._streams, self._handles = Streams(), SharedHandles()
-        self._fetch: LookedFetch | None = None
+        self._fetch: ObservedFetch | None = None
         # That every fetch opens; None before the first fetch of which that is known.
         self._files: dict[str, Any] | None = None
         self._compared: set[tuple[int, bool]] = set()
@@ -76,14 +76,14 @@ class Shown:
         it."""
         why = self.why
         if why is None and self.looks < ENOUGH:
-            why = "too few of its batches were looked at"
+            why = "too few of its batches were checked"
         if why is None and other.num_workers and not own.num_workers:
             why = self.why_no_workers
         if why is None and own.num_workers and not other.num_workers and not other.batched:
             why = self.why_not_here
         if why is None and other.ahead > own.ahead and not self.draws_early(0):
             why = (
-                "its sampler may hear of the loop: indices cannot be drawn further ahead than the "
+                "its sampler may depend on the loop, so indices cannot be drawn earlier than the "
                 "code draws them"
             )
         return why
@@ -143,7 +143,7 @@ class Shown:
         fetcher = getattr(iterator, "_dataset_fetcher", None)
         if by_own and self.looks < LOOKS and fetcher is not None:
             looks = self.looks > WARM and self._handles.looks < SharedHandles.LOOKS
-            self._fetch = LookedFetch(fetcher, self._streams, self._handles if looks else None)
+            self._fetch = ObservedFetch(fetcher, self._streams, self._handles if looks else None)
         self._spent_ns += self._clock() - began
         return changed
 
@@ -240,10 +240,10 @@ class Shown:
         if own.num_workers and data.writes is not None:
             self.end(data.writes)  # of what workers write nothing is seen from here
         if not data.complete:
-            self.end("its data set holds more than can be looked at")
+            self.end("its data set is too large to be checked")
         if not forks(loader.multiprocessing_context):
             self.why_not_here = (
-                "its workers are not forked: what fetching changes cannot be looked at in one first"
+                "its workers are not forked, so nothing shows first what fetching changes"
             )
         for name in data.large:
             where = written_in_place(name.rpartition(".")[2].rpartition(" ")[2])
@@ -255,13 +255,13 @@ class Shown:
                     self.why_no_workers = self.why_no_workers or why
         place = waits_for_any_child()
         if place is not None:
-            self.end(f"the program waits for whichever of its processes ends ({place})")
+            self.end(f"the program waits for any of its processes to end ({place})")
 
 
 def _why_not_copied(batch: Any, data: State) -> str | None:
     """Why a copy of the batch, as a worker sends it, would not do."""
     if views(batch, data):
-        return "its batches are views of the data: what the loop does to them it does to the data"
+        return VIEWS
     for storage, size in (each[1:] for each in map(memory_of, tensors_of(batch)) if each):
         if storage > MOST_SENT * max(size, 1 << 20):
             return f"its batches are views of {storage / 1e6:,.0f} MB, all of which workers send"
