@@ -34,8 +34,8 @@ def _print_all() -> None:
     try:
         for driver, (name, pid) in _drivers.items():
             tuned = (
-                read_tuning(*driver.place, [])
-                if pid == os.getpid() and driver.place is not None
+                read_tuning(*driver.record.place, [])
+                if pid == os.getpid() and driver.record.place is not None
                 else None
             )
             if tuned is not None and tuned.follows is None:

@@ -52,11 +52,8 @@ class EpochStart:
         return Begun(before, orders[-1])
 
     def _order(self, loader: Any, source: Iterator[Any]) -> Order:
-        generator, evidence = generator_of(loader._index_sampler), self._evidence
-        order = Order(source, settings_of(loader).ahead, generator)
-        order.may_draw_early = evidence.draws_early
-        order.draw_with = lambda draw: evidence.draw(draw, generator)
-        return order
+        generator = generator_of(loader._index_sampler)
+        return Order(source, settings_of(loader).ahead, generator, self._evidence)
 
     def _by_guest(
         self,

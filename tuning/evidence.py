@@ -61,7 +61,7 @@ class Evidence:
         self._fetch: ObservedFetch | None = None
         # That every fetch opens; None before the first fetch of which that is known.
         self._files: dict[str, Any] | None = None
-        self._compared: set[tuple[int, bool]] = set()
+        self.compared: set[tuple[int, bool]] = set()  # `made_by` of settings, found equal
         self._sampler: State | None = None
         self._sampler_hears = may_hear(loader._index_sampler)
         self._first_draw = True
@@ -87,13 +87,6 @@ class Evidence:
                 "code draws them"
             )
         return why
-
-    def compared(self, settings: Settings) -> bool:
-        """Whether such settings have made the batches that the code's own make."""
-        return (settings.num_workers, settings.batched) in self._compared
-
-    def note_compared(self, settings: Settings) -> None:
-        self._compared.add((settings.num_workers, settings.batched))
 
     def end(self, why: str) -> None:
         """Nothing but the code's own settings makes batches from now on."""
@@ -256,6 +249,11 @@ class Evidence:
         place = waits_for_any_child()
         if place is not None:
             self.end(f"the program waits for any of its processes to end ({place})")
+
+
+def made_by(settings: Settings) -> tuple[int, bool]:
+    """What of settings may make other batches."""
+    return settings.num_workers, settings.batched
 
 
 def _why_not_copied(batch: Any, data: State) -> str | None:

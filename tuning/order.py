@@ -10,7 +10,7 @@ sampler that was shown to hear of nothing in between.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -30,12 +30,14 @@ class Order:
     """What the sampler draws in one epoch. Iterators that take turns take their indices from the
     same one."""
 
-    def __init__(self, source: Iterator[Any], ahead: int, generator: Any = None) -> None:
+    def __init__(
+        self, source: Iterator[Any], ahead: int, generator: Any = None, evidence: Any = None
+    ) -> None:
         """`ahead`: batches that the code's own settings draw before they are asked for.
-        `generator`: what the sampler draws random numbers from, if it was given one."""
+        `generator`: what the sampler draws random numbers from, if it was given one. `evidence`
+        looks at each draw, and says whether one may be early."""
         self._source, self._ahead, self._generator = source, ahead, generator
-        self.may_draw_early: Callable[[int], bool] = _never  # after so many draws
-        self.draw_with: Callable[[Callable[[], Any]], Any] = _plainly  # who looks at each draw
+        self._evidence = evidence
         self._ready: deque[Any] = deque()  # drawn or given back, and not taken
         self._early: deque[_Early] = deque()  # draws that are not due yet, the first of them first
         self._due = 0  # draws that the code's own settings would have made by now
@@ -66,7 +68,8 @@ class Order:
                 self._due
                 and not self.exhausted
                 and not self.ends_soon
-                and self.may_draw_early(self.drawn)
+                and self._evidence is not None
+                and self._evidence.draws_early(self._due + len(self._early))
             ):
                 self._draw_early()  # never the first, which begins the epoch's order
             if not self._ready:
@@ -121,11 +124,6 @@ class Order:
         return self.drained or self.ends_soon or self._to_raise is not None
 
     @property
-    def drawn(self) -> int:
-        """Indices drawn so far."""
-        return self._due + len(self._early)
-
-    @property
     def ready(self) -> bool:
         """Whether an index can be taken without a draw."""
         return bool(self._ready)
@@ -171,7 +169,8 @@ class Order:
             finally:
                 del early  # or this frame and the error would keep each other
         try:
-            index = self.draw_with(self._source.__next__)
+            draw = self._source.__next__
+            index = draw() if self._evidence is None else self._evidence.draw(draw, self._generator)
         except BaseException as error:
             self._note(error)
             raise
@@ -200,11 +199,3 @@ class Order:
             # The sampler's own frames alone: those that make an iterator would keep it, half made,
             # alive.
             self._raised, self._where = error, error.__traceback__ and error.__traceback__.tb_next
-
-
-def _never(drawn: int) -> bool:
-    return False
-
-
-def _plainly(draw: Callable[[], Any]) -> Any:
-    return draw()

@@ -13,7 +13,7 @@ from ..profiler.guard.error_origin import is_ours
 from .comparison import SpotChecks, Unequal
 from .driver import Driver
 from .epoch import EpochStart
-from .evidence import Evidence
+from .evidence import Evidence, made_by
 from .guards import Depends, reason_of
 from .idle import IdlePools
 from .pools import Pool, PoolMaker
@@ -68,7 +68,7 @@ class Switching(Turns):
         if settings != own:
             if self.evidence.why is not None:
                 self._tell(self.driver.failed, settings, Depends(self.evidence.why))
-            compared = self.evidence.compared(settings) or not self.driver.compared
+            compared = made_by(settings) in self.evidence.compared or not self.driver.compared
             if self.why_not(settings) is not None or not compared:
                 settings = own
         if before is not None:

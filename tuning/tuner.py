@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -65,7 +64,7 @@ class Tuner(Driver):
         self.decided = False
         self.compared = COMPARED
         self.look, self.search = Look(), Search(self.own)
-        self.trying = Trying(self)
+        self.trying, self.trials = Trying(self), self.search.trials
         self.ranks: Leading | Following | None = None  # once they are known
         self.window: Window | None = None  # of a trial, or of what is watched
         self.record = Record()
@@ -77,19 +76,6 @@ class Tuner(Driver):
         self._active: Callable[[], Turns | None] = lambda: None
         self._wanted_ns = self._epoch_ns = self._below_since = 0
         self._written_ns = -WRITE_NS
-
-    @property
-    def trials(self) -> list[Trial]:
-        return self.search.trials
-
-    @property
-    def best(self) -> Trial | None:
-        return self.search.best
-
-    @property
-    def place(self) -> tuple[Path, int] | None:
-        """Where what was found is kept, once there is anything."""
-        return self.record.place
 
     @property
     def following(self) -> Following | None:
@@ -257,7 +243,7 @@ class Tuner(Driver):
         trial = self.trying.trial
         if trial is not None:
             trial.end(trial.outcome or "undecided", "ended by hand")
-        kept = trial or self.best
+        kept = trial or self.search.best
         if command == "back":
             self.decide("put back, as requested")
         elif command == "keep" and kept is not None:

@@ -16,7 +16,7 @@ from ..profiler.base.clock import now_ns
 from ..profiler.guard.error_origin import is_ours
 from .comparison import PendingPool, SpotChecks, Unequal
 from .driver import Driver
-from .evidence import Evidence
+from .evidence import Evidence, made_by
 from .guards import Depends, reason_of
 from .idle import IdlePools
 from .order import Order
@@ -25,8 +25,7 @@ from .settings import Settings
 
 
 class Turns:
-    """Other settings than the code's make batches only where `Evidence` says that they may, and for as
-    long as it does."""
+    """Other settings than the code's make batches only for as long as `Evidence` allows it."""
 
     loader: Callable[[], Any]
     own: Settings  # of the code
@@ -148,7 +147,7 @@ class Turns:
             return False
         self._pending = None
         if pool.guest:
-            self.evidence.note_compared(pool.settings)
+            self.evidence.compared.add(made_by(pool.settings))
         elif pool.settings.num_workers:
             torch_parts.watch_over(pool.iterator)
         return self._turn_to(pool, now_ns())

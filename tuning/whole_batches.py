@@ -174,7 +174,15 @@ class WholeBatches:
         when it was read; what a look-up raises is no error of the data set's."""
         if not self.current:
             raise Depends("the loop changes the data set between batches")
-        return self._at_once(indices)
+        import torch
+
+        for each in self._chosen:  # a list that the program may change
+            indices = [each.indices[index] for index in indices]
+        rows = torch.as_tensor(indices)
+        plain = rows.dtype == torch.int64 and rows.ndim == 1 and bool not in map(type, indices)
+        if not plain or not len(rows):
+            raise NotArrays("its sampler draws more than numbers of samples")
+        return self._view[rows]
 
     @property
     def current(self) -> bool:
@@ -186,21 +194,6 @@ class WholeBatches:
         return [
             (name, id(value)) for names, own in held for name, value in own.items() if name in names
         ]
-
-    def _at_once(self, indices: Any) -> Any:
-        import torch
-
-        for each in self._chosen:  # a list that the program may change
-            indices = [each.indices[index] for index in indices]
-        rows = torch.as_tensor(indices)
-        if (
-            rows.dtype != torch.int64
-            or rows.ndim != 1
-            or not len(rows)
-            or bool in map(type, indices)
-        ):
-            raise NotArrays("its sampler draws more than numbers of samples")
-        return self._view[rows]
 
 
 def as_made(batch: Any) -> Any:

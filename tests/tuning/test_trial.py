@@ -395,7 +395,7 @@ def test_the_best_proven_one_stays_and_is_watched(tuned: Any) -> None:
     loop, driver = tuned(rates, [Settings(2)])
     loop.run(driver, 100)
     assert driver.decided and driver.chosen == loop.settings == Settings(3)
-    assert driver.best.measured.mid == pytest.approx(3.0, rel=0.05)
+    assert driver.search.best.measured.mid == pytest.approx(3.0, rel=0.05)
     rates[Settings(3)] = 15.0  # slower than the user's own was, and for long
     loop.run(driver, 20)
     assert loop.settings == Settings(3)
@@ -431,7 +431,9 @@ def test_short_epochs_are_compared_whole(tuned: Any) -> None:
         loop.given = loop.length
         driver.ended(loop)
     assert [each.outcome for each in driver.trials][:2] == ["not faster", "proven"]
-    assert driver.chosen == others[1] and driver.best.measured.mid == pytest.approx(1.2, rel=0.02)
+    assert driver.chosen == others[1] and driver.search.best.measured.mid == pytest.approx(
+        1.2, rel=0.02
+    )
 
 
 def test_dry_tries_nothing_and_says_what_may_be_tried(tuned: Any) -> None:

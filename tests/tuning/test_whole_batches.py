@@ -273,7 +273,7 @@ def test_a_batch_that_is_not_the_same_is_made_by_the_data_set(
     script = scripted(loader, {2: AT_ONCE})
     whole_batches(loader)._view = lambda rows: None  # type: ignore[attr-defined]
     monkeypatch.setattr(
-        module.WholeBatches, "_at_once", lambda self, indices: [torch.zeros(1), torch.zeros(1)]
+        module.WholeBatches, "__getitems__", lambda self, indices: [torch.zeros(1), torch.zeros(1)]
     )
     assert all(map(same_batch, looped(loader), bare))
     assert [str(each) for each in script.failures] == [
