@@ -277,7 +277,7 @@ def test_a_batch_that_is_not_the_same_is_made_by_the_data_set(
     )
     assert all(map(same_batch, looped(loader), bare))
     assert [str(each) for each in script.failures] == [
-        "its batches are not those that the code's own settings make"
+        "its batches differ from those of the code's own settings"
     ]
 
 
