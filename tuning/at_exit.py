@@ -1,5 +1,4 @@
-"""What a program that tunes in its code is told when it ends: what `loaderscope tune` would say, on
-standard error."""
+"""One line per loader on standard error when a program ends that tunes in its code."""
 
 from __future__ import annotations
 
@@ -16,21 +15,21 @@ _drivers: dict[Tuner, tuple[str, int]] = {}  # with the loader's name, and the p
 
 
 def print_at_exit(driver: Tuner, name: str) -> None:
-    """Of this loader, once."""
+    """Print what was found for this loader, once."""
     if not _drivers:
         atexit.register(_print_all)
     _drivers.setdefault(driver, (name, os.getpid()))
 
 
 def print_nothing() -> None:
-    """Of what was tuned so far."""
+    """Forget what was tuned so far."""
     atexit.unregister(_print_all)
     _drivers.clear()
 
 
 def _print_all() -> None:
-    """A line for each loader that was iterated over. The program has ended: no error of ours may be
-    its last word."""
+    """A line for each loader that was iterated over. The program has ended, so an error here must
+    not reach it."""
     try:
         for driver, (name, pid) in _drivers.items():
             tuned = (

@@ -21,8 +21,7 @@ _OWN_PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__")
 
 
 def digest(batch: Any) -> bytes:
-    """Equal if the batches are: kinds, shapes and every value. Of objects of unknown classes, their
-    attributes."""
+    """Equal for equal batches: kinds, shapes and values, and the attributes of unknown objects."""
     found = hashlib.blake2b(digest_size=16)
     _digest(batch, found.update, 8)
     return found.digest()
@@ -60,7 +59,7 @@ def _digest(value: Any, add: Any, depth: int) -> None:
 
 
 def tensors_of(batch: Any, depth: int = DEPTH, items: int | None = ITEMS) -> Iterator[Any]:
-    """The plain tensors in a batch, of lists the first items'."""
+    """The plain tensors in a batch; of lists, those of the first items."""
     import torch
 
     if type(batch) is torch.Tensor:
@@ -78,8 +77,7 @@ def views(batch: Any, data: State) -> bool:
 
 
 def memory_of(tensor: Any) -> tuple[int, int, int] | None:
-    """(address, bytes) of the storage that a tensor of the CPU is a view of, and the bytes of the
-    tensor itself."""
+    """(address, bytes) of the storage behind a CPU tensor, and the bytes of the tensor itself."""
     with unseen():
         if tensor.device.type != "cpu" or tensor.layout.__str__() != "torch.strided":
             return None
@@ -88,8 +86,8 @@ def memory_of(tensor: Any) -> tuple[int, int, int] | None:
 
 
 def why_not_sent(batch: Any, depth: int = DEPTH) -> str | None:
-    """Why a worker could not send such a batch, or might not; None where nothing speaks against it.
-    Of lists, the first items are looked at."""
+    """Why a worker could or might not send such a batch; None where it could. Only the first items
+    of lists are checked."""
     import torch
 
     kind = type(batch)

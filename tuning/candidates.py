@@ -1,5 +1,5 @@
-"""Which settings are tried, and in which order: first what the what-if model expects most of, then
-its neighbours."""
+"""Which settings are tried, and in which order: the best predictions of the what-if model, then
+their neighbours."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Candidate:
 
 
 def usual(own: Settings, cores: int, look_up: bool) -> list[Candidate]:
-    """Where nothing can be predicted."""
+    """The candidates without a prediction."""
     numbers = dict.fromkeys((cores, max(1, cores // 2), 2 * cores))
     found = [own.looked_up] if look_up else []
     found += [replace(own, num_workers=n) for n in numbers if n != own.num_workers]
@@ -42,10 +42,10 @@ def ordered(
     any_order: bool = False,
     look_up_us: tuple[float, float] | None = None,
 ) -> list[Candidate]:
-    """By what the model says of a change, the most promising first; none if all is well. Numbers of
-    workers come first, then the rest with the best of those.
+    """The candidates by their predictions, the most promising first; none if loading is no
+    bottleneck. Numbers of workers come first, then other settings combined with the best of those.
 
-    `cores`: one rank's part of them. `look_up_us`: what one look-up of a whole batch takes, where
+    `cores`: one rank's part of them. `look_up_us`: the time of one look-up of a whole batch, where
     there is one.
     """
     if predict(fetch=0.0, collate=0.0, transfer=0.0).high < LEAST_GAIN:
@@ -94,15 +94,15 @@ def _chosen(own: Settings, found: dict[Settings, Range]) -> list[Settings]:
 
 
 def _as_good(one: Settings, other: Settings, found: dict[Settings, Range]) -> bool:
-    """Whether they differ in what is made ahead alone, and nothing is expected of that."""
+    """Whether they differ only in what is made ahead, and no gain is predicted for that."""
     same = replace(one, prefetch_factor=other.prefetch_factor) == other
     return same and found[one].mid < LEAST_GAIN * (found[other].mid if other in found else 1.0)
 
 
 def neighbours(best: Settings, base: Settings, tried: set[Settings], cores: int) -> list[Candidate]:
-    """What lies beside the best so far, which was better than `base`: the model may be off by a
-    worker or two. Fewer workers come first where fewer were better, and where they share cores
-    already, half as many."""
+    """The settings next to the best so far, which was better than `base`: the model may be off by a
+    worker or two. Fewer workers come first where fewer were better, and half as many where workers
+    share cores already."""
     if best.batched:
         return []
     workers = best.num_workers
@@ -116,7 +116,7 @@ def neighbours(best: Settings, base: Settings, tried: set[Settings], cores: int)
 
 
 def _with_workers(settings: Settings, workers: int) -> Settings:
-    """So many, and no fewer batches ahead, or as near to that as may be."""
+    """So many workers, with as many batches ahead as before where that is possible."""
     kept = settings.with_workers(workers)
     if not workers or kept.ahead >= settings.ahead:
         return kept
@@ -125,9 +125,9 @@ def _with_workers(settings: Settings, workers: int) -> Settings:
 
 
 def _best(found: dict[Settings, Range], own: Settings) -> list[Settings]:
-    """The most promising first; of those that are as good, the cheapest. The model has no jitter,
-    against which batches are made ahead: so fewer workers make as many ahead as the code's own, and
-    a single one each comes last (grids were 5 % slower with it than with two: docs/tune.md)."""
+    """The most promising first; among equals, the cheapest. The model knows no jitter, which
+    batches made ahead hide. So fewer workers make as many ahead as the code's own, and one each
+    comes last (in grids it was 5 % slower than two: docs/tune.md)."""
 
     def cost(each: Settings) -> tuple[int, int, bool, int]:
         missing = max(0, own.ahead - each.ahead) if each.num_workers < own.num_workers else 0

@@ -1,5 +1,5 @@
-"""Whether other settings make the batches that the code's own make: some are made both ways, and
-compared."""
+"""Whether other settings make the same batches as the code's own: some batches are made both
+ways."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ FEWEST, LONG_NS = 2, 1_000_000_000  # compared at least; after so long no more t
 
 
 class Unequal(Exception):
-    """A batch that other settings made is not the one that the code's own make."""
+    """A batch that other settings made differs from the code's own."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__("its batches differ from those of the code's own settings", *args)
 
 
 class PendingPool:
-    """A pool that makes no batches for the loop yet. Its workers are started, then it makes batches
-    that the loop has been given."""
+    """A pool that makes no batches for the loop yet. Its workers start, then it remakes batches
+    that the loop has had."""
 
     def __init__(self, pool: Pool, settings: Settings, compared: int) -> None:
-        """`settings`: those that are wanted; a witness, which never makes any for the loop, has
-        others. `compared`: the number of batches."""
+        """`settings`: the wanted ones; a witness, which never works for the loop, has others.
+        `compared`: how many batches to compare."""
         self.pool, self.settings = pool, settings
         self.wanted = True  # since the last batch
         self._expected: deque[bytes] = deque()
@@ -39,16 +39,16 @@ class PendingPool:
 
     @property
     def ready(self) -> bool:
-        """Whether all workers have started, and enough batches were the same. Raises Unequal, or
-        what making one raised."""
+        """Whether all workers have started and enough batches were equal. Raises Unequal, or what
+        making a batch raised."""
         if not self.pool.started or self._more:
             return False
         self._compare()
         return not self._expected
 
     def handed(self, index: Any, batch: Any) -> None:
-        """This batch of this index is about to reach the loop. Starts some more workers, in less
-        than the time of one step and the start of one. Raises as `ready`."""
+        """This batch of this index is about to reach the loop. Starts more workers, for about as
+        long as one step. Raises as `ready`."""
         workers = self.pool.workers
         if workers is not None and not workers.started:
             began_ns = now_ns()
@@ -63,7 +63,7 @@ class PendingPool:
             self.pool.make(index)
 
     def _compare(self) -> None:
-        """Those that are made by now."""
+        """Compare the batches that are ready."""
         iterator = self.pool.iterator
         if self.pool.settings.num_workers and not torch_parts.finished(iterator):
             return
@@ -79,9 +79,9 @@ class PendingPool:
 
 
 class SpotChecks:
-    """Ever fewer of the batches that other settings make for the loop are made again, the code's
-    own way: of those that the same settings made in the epoch, the 1st, 2nd, 4th, 8th and so on,
-    and the first after each change of them."""
+    """Some of the batches that other settings make for the loop are made again, the code's own way:
+    the 1st, 2nd, 4th, 8th and so on of the same settings in an epoch, and the first after each
+    change."""
 
     def __init__(self) -> None:
         self._handed: Counter[Settings] = Counter()
@@ -91,9 +91,8 @@ class SpotChecks:
     def checked(
         self, settings: Settings, index: Any, batch: Any, make: Callable[[Any], Any]
     ) -> Any:
-        """The batch for the loop: where it was made again, that one. Raises Unequal with it where
-        they differ. `make` gives the batch of an index as the code's own settings make it, or None
-        where it cannot."""
+        """The batch for the loop, which is the remade one if there is one. Raises Unequal with it
+        if they differ. `make` gives the code's own batch of an index, or None where it cannot."""
         self._handed[settings] += 1
         number, first = self._handed[settings], self._last != settings
         self._last, self.took_ns = settings, 0

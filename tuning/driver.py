@@ -1,4 +1,4 @@
-"""Who decides on the settings of a loader, as its iterator sees it."""
+"""The interface of whoever decides on a loader's settings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 
 class Driver:
-    """This one leaves everything as it is. What a driver raises is its failure, and ends
-    nothing."""
+    """This driver changes nothing. An error in a driver ends its work, and nothing else."""
 
     compared = 0  # batches that other settings make for a comparison before they make any
 
@@ -20,12 +19,12 @@ class Driver:
         self.pools = pools  # made so far besides those that an untuned loader makes
 
     def wanted(self, own: Settings) -> Settings:
-        """For an iteration that begins; `own` are those of the user's code, which may change
+        """The settings for a new iteration; `own` are those of the user's code, which may change
         them."""
         return own
 
     def keeps(self, settings: Settings) -> bool:
-        """Whether workers with these settings are to stay, idle, for the next turn."""
+        """Whether workers with these settings stay, idle, for the next turn."""
         return False
 
     def begun(self, iterator: Turns) -> None:
@@ -35,10 +34,10 @@ class Driver:
         """This batch is about to reach the loop. May switch."""
 
     def switched(self, iterator: Turns, settings: Settings) -> None:
-        """From the next batch on, batches are made with these."""
+        """These settings make the batches from the next one on."""
 
     def ended(self, iterator: Turns) -> None:
-        """The iteration has come to its end."""
+        """The iteration has ended."""
 
     def failed(self, settings: Settings, error: BaseException) -> None:
-        """These do not work with this loader; its own are in use again."""
+        """These settings do not work with this loader; its own are in use again."""

@@ -1,5 +1,5 @@
-"""The beginning of an epoch: what torch draws from the random streams then is drawn at the same
-moments, in the same order and once, whoever is to make the batches."""
+"""The beginning of an epoch. Torch's random draws happen at the same moments, in the same order and
+once, whoever makes the batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Begun(NamedTuple):
 
 
 class EpochStart:
-    """Of all epochs of one iterator."""
+    """Begins the epochs of one iterator."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
@@ -32,8 +32,9 @@ class EpochStart:
     def begin(
         self, loader: Any, maker: PoolMaker, settings: Settings, before: Pool | None
     ) -> Begun:
-        """With these settings, by `before` if its workers stayed; with the code's own where that
-        fails. Raises what the sampler raises, and what the code's own settings raise."""
+        """Begin an epoch with these settings, with `before` if its workers stayed, or with the
+        code's own settings if that fails. Raises what the sampler and the code's own settings
+        raise."""
         own = settings_of(loader)
         draws_seed = not (own.persistent_workers and self._seed_drawn)
         self._seed_drawn = True
@@ -63,7 +64,7 @@ class EpochStart:
         before: Pool | None,
         draws_seed: bool,
     ) -> Begun:
-        """What torch would draw is drawn here, and no other pool draws any of it."""
+        """Draw what torch would draw; no other pool draws any of it."""
         import torch
 
         own = settings_of(loader)

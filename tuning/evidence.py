@@ -1,9 +1,8 @@
-"""Whether a loader's batches depend on their indices alone, as seen while the code's own settings
-make them.
+"""Evidence that a loader's batches depend on their indices alone.
 
-Nothing else may make batches until that was seen, and what is seen later ends it: state that
-fetching or the loop changes, random numbers, files that are written, batches that are views of the
-data. A reason is one sentence.
+It is gathered while the code's own settings make the batches, and other settings wait for it. What
+speaks against it later ends tuning: state that fetching or the loop changes, random numbers, files
+that are written, batches that are views of the data. A reason is one sentence.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ MOST_SENT = 4
 
 
 class Evidence:
-    """Of one loader. What is looked at is of this process: what workers do is seen by comparing
+    """About one loader, from this process. Work in other processes is checked by comparing
     batches."""
 
     nothing_changed_here = False  # a worker was looked at that changes nothing
@@ -72,8 +71,7 @@ class Evidence:
     # Which settings are allowed.
 
     def why_not(self, own: Settings, other: Settings) -> str | None:
-        """Why these settings must not make the loader's batches; None where nothing speaks against
-        it."""
+        """Why these settings must not make the loader's batches; None if they may."""
         why = self.why
         if why is None and self.looks < ENOUGH:
             why = "too few of its batches were checked"
@@ -89,13 +87,13 @@ class Evidence:
         return why
 
     def end(self, why: str) -> None:
-        """Nothing but the code's own settings makes batches from now on."""
+        """From now on, only the code's own settings make batches."""
         self.why = self.why or why
 
     def draws_early(self, drawn: int) -> bool:
-        """Whether a further index may be drawn, after so many, earlier than the code's own settings
-        draw it. The draw that finds the end is never early where it moves a generator that the
-        program has."""
+        """Whether another index may be drawn earlier than the code's own settings draw it, after so
+        many. The draw that finds the end is never early if it moves a generator that the program
+        has."""
         if self._sampler_hears:
             return False
         if self._has_generator:
@@ -105,7 +103,7 @@ class Evidence:
     # As the loop goes on.
 
     def epoch_begins(self, loader: Any, own: Settings) -> str | None:
-        """What has changed since the epoch before; None where nothing has, or this is the first."""
+        """What has changed since the last epoch; None if nothing has, or if this is the first."""
         changed = self.data.changed(full=True) if self.data is not None else None
         if self.data is None or changed is not None:
             self.data = State({"the data set": loader.dataset, "collate_fn": loader.collate_fn})
@@ -120,13 +118,13 @@ class Evidence:
         return changed
 
     def epoch_ends(self, draws: int) -> None:
-        """It was drawn to its end, with so many indices."""
+        """It was drawn to its end, after so many indices."""
         if not self._sampler_hears:
             self._epoch_draws = draws
 
     def asked(self, by_own: bool, iterator: Any) -> str | None:
-        """The loop asks for a batch, which this iterator of torch's will make. What the loop has
-        changed since it got the last one; None where nothing was seen."""
+        """The loop asks for a batch, which this iterator of torch's will make. Returns what the
+        loop has changed since the last one; None if nothing was seen."""
         began = self._clock()
         wanted = self.data is not None and (self.why is None or not by_own)
         self._looking = wanted and self.may_look(began)
@@ -141,8 +139,8 @@ class Evidence:
         return changed
 
     def draw(self, draw: Callable[[], Any], generator: Any = None) -> Any:
-        """The sampler's next index, looked at. `generator`: the sampler's, which the loop may use
-        too."""
+        """Draw the sampler's next index, and check what that changes. `generator`: the sampler's,
+        which the loop may use too."""
         state = generator.get_state() if generator is not None and not self._sampler_hears else None
         before = self._streams.look() if self._looking else None
         index = draw()
@@ -166,7 +164,7 @@ class Evidence:
         self._spent_ns += self._clock() - began
 
     def may_look(self, now: int | None = None) -> bool:
-        """Whether looking has taken so little of the loop's time that there may be another look."""
+        """Whether looking has taken little enough of the loop's time so far."""
         passed_ns = (now or self._clock()) - self._began_ns
         return self.looks < LOOKS or self._spent_ns <= SHARE * passed_ns
 
@@ -252,12 +250,12 @@ class Evidence:
 
 
 def made_by(settings: Settings) -> tuple[int, bool]:
-    """What of settings may make other batches."""
+    """The part of settings on which batches may depend."""
     return settings.num_workers, settings.batched
 
 
 def _why_not_copied(batch: Any, data: State) -> str | None:
-    """Why a copy of the batch, as a worker sends it, would not do."""
+    """Why the loop cannot have a copy of the batch, as a worker sends it."""
     if views(batch, data):
         return VIEWS
     for storage, size in (each[1:] for each in map(memory_of, tensors_of(batch)) if each):

@@ -1,6 +1,6 @@
-"""How many times as fast one setting is as another, by windows of both that took turns.
+"""How many times as fast one setting is as another, from windows of both that took turns.
 
-The interval comes from how windows of the same setting differ: other programs that come and go
+The interval comes from how windows of the same setting differ, so other programs on the machine
 make it wider.
 """
 
@@ -24,25 +24,25 @@ EARLIER = 6.0
 
 @dataclass(frozen=True)
 class Spread:
-    """How windows of the same settings differed in earlier trials: squares of logarithms, and
-    degrees of freedom."""
+    """How windows of the same settings differed in earlier trials: squared logarithms, and degrees
+    of freedom."""
 
     squares: float = 0.0
     freedom: int = 0
 
     def with_(self, fit: Fit) -> Spread:
-        """And in this trial."""
+        """With this trial added."""
         if fit.few:
             return self
         return Spread(self.squares + fit.squares, self.freedom + fit.freedom)
 
 
 class Fit:
-    """Least squares of windows that took turns: the logarithm of a rate is a level, a drift from
-    window to window, and what the candidate adds."""
+    """Least squares on windows that took turns. The logarithm of a rate is a level, a drift per
+    window, and what the candidate adds."""
 
     def __init__(self, base: Sequence[float], candidate: Sequence[float]) -> None:
-        """Rates: the base begins, and may end too."""
+        """From the rates of windows; the base begins."""
         windows = min(2 * len(candidate) + 1, 2 * len(base))
         self.few = windows < FEWEST_WINDOWS  # then no drift is asked for
         turn = np.arange(windows)
@@ -71,7 +71,7 @@ class Fit:
 
 
 def product(one: Range, other: Range) -> Range:
-    """Of two factors that were measured independently, their product."""
+    """The product of two factors that were measured independently."""
     mid = one.mid * other.mid
     low = exp(-hypot(log(one.mid / one.low), log(other.mid / other.low)))
     high = exp(hypot(log(one.high / one.mid), log(other.high / other.mid)))

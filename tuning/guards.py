@@ -1,6 +1,6 @@
-"""Looking on while batches are made: whether these still depend on their indices alone.
+"""Checks while batches are made: do they still depend on their indices alone?
 
-What speaks against it is raised in place of the batch, which the code's own settings then make.
+If not, `Depends` is raised in place of the batch, which the code's own settings then make.
 """
 
 from __future__ import annotations
@@ -29,26 +29,25 @@ class Depends(Exception):
 
 
 def reason_of(error: BaseException) -> str:
-    """What it says; of one that a worker raised, torch puts the worker's traceback before that."""
+    """The message of an error, without the traceback that torch puts before a worker's."""
     return str(error.args[0]).rstrip().rpartition("\n")[2].rpartition(f"{Depends.__name__}: ")[2]
 
 
 class CollateInWorker:
-    """In the place of a collate function, in workers that the code does not have."""
+    """Replaces a collate function in workers that the code does not have."""
 
     def __init__(
         self, collate: Callable[[Any], Any], random: bool, data: State | None, strict: bool
     ) -> None:
-        """`random`: drawing random numbers speaks against a batch. `data`: so does changing what
-        was found so; in the first batch too where it is `strict`, which else may open what is
-        opened late."""
+        """`random`: drawing random numbers is an error. `data`: changing it is one too. A `strict`
+        guard checks the first batch as well; another lets it open what is opened late."""
         self._collate, self._random, self._data, self._strict = collate, random, data, strict
         self._streams: Streams | None = None  # before the first batch
         self._before: list[Any] = []
         self._written = -1
 
     def __getstate__(self) -> dict[str, Any]:
-        """For a worker that is not forked, which has objects of its own."""
+        """A worker that is not forked has its own objects."""
         return {**vars(self), "_data": None}
 
     def __call__(self, samples: Any) -> Any:
@@ -80,7 +79,7 @@ class CollateInWorker:
 
 
 class _Fetch:
-    """In the place of a fetcher's `fetch`."""
+    """Replaces the `fetch` of a fetcher."""
 
     def __init__(self, fetcher: Any, streams: Streams) -> None:
         # Of the class: the attribute of this name is this very object.
@@ -90,11 +89,11 @@ class _Fetch:
 
 
 class FetchHere(_Fetch):
-    """In the training process where the code has workers for that. A worker was shown to change
-    nothing by it; the program's random numbers stay as if workers had fetched whatever comes."""
+    """Fetches in the training process for a loader whose code has workers. A worker was shown to
+    change nothing by it; the program's random numbers stay as they were."""
 
     def __init__(self, fetcher: Any, data: Callable[[], State | None]) -> None:
-        """`data`: the state of the data set where there is time to look at it."""
+        """`data`: the state of the data set, or None while there is no time to check it."""
         super().__init__(fetcher, Streams())
         self._data = data
 
@@ -115,7 +114,7 @@ class FetchHere(_Fetch):
 
 
 class ObservedFetch(_Fetch):
-    """Once: what it does besides making the batch."""
+    """Notes what one fetch does besides making the batch."""
 
     def __init__(self, fetcher: Any, streams: Streams, shared: SharedHandles | None) -> None:
         super().__init__(fetcher, streams)
@@ -149,7 +148,7 @@ class ObservedFetch(_Fetch):
 
 
 def bytes_written() -> int:
-    """What this thread has written so far, to files and pipes; -1 where that is not counted."""
+    """The bytes that this thread has written to files and pipes; -1 where they are not counted."""
     with forgiving(OSError, ValueError):
         handle = os.open("/proc/thread-self/io", os.O_RDONLY | os.O_CLOEXEC)
         try:

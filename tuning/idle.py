@@ -10,7 +10,7 @@ from .settings import Settings
 
 
 class IdlePools:
-    """Those that wait for another turn, and those whose workers were told to end."""
+    """Pools that wait for another turn, and pools whose workers were told to end."""
 
     def __init__(self) -> None:
         self._parked: dict[Settings, Pool] = {}
@@ -26,7 +26,7 @@ class IdlePools:
         return self._parked.pop(settings, None)
 
     def release(self, pool: Pool) -> None:
-        """Tell its workers to end; nobody waits for that."""
+        """Tell its workers to end, without waiting."""
         if pool.step is not None:
             pool.step.left()
         if pool.settings.num_workers:
@@ -34,19 +34,19 @@ class IdlePools:
             self._released.append(pool)
 
     def release_parked(self, keeps: Callable[[Settings], bool]) -> None:
-        """All but those whose settings are kept."""
+        """Release all pools whose settings are not kept."""
         for settings in [each for each in self._parked if not keeps(each)]:
             self.release(self._parked.pop(settings))
 
     def reap(self) -> None:
-        """Be done with those whose workers have ended."""
+        """Close the pools whose workers have ended."""
         gone = [pool for pool in self._released if torch_parts.dismissed(pool.iterator)]
         for pool in gone:
             self._released.remove(pool)
             pool.iterator._shutdown_workers()
 
     def shut_down(self, others: Iterable[Pool], keep: Iterable[Pool]) -> None:
-        """End these and those others, but for what is kept, and wait for their workers."""
+        """End these and all idle pools except the kept ones, and wait for their workers."""
         kept = list(keep)
         for pool in dict.fromkeys([*self._released, *others, *self._parked.values()]):
             if pool not in kept:

@@ -1,5 +1,4 @@
-"""The loop as it is, for long enough to predict what other settings would do. A thread predicts
-while the loop goes on."""
+"""Observes the loop with its own settings, then predicts other settings in a thread."""
 
 from __future__ import annotations
 
@@ -32,18 +31,18 @@ class Look:
         self._thread: EndableThread | None = None
 
     def handed(self, now_ns: int) -> bool:
-        """A batch; whether that is enough."""
+        """Count a batch; True if there are enough."""
         self.batches += 1
         self.began_ns = self.began_ns or now_ns
         long = now_ns - self.began_ns >= LOOK_S * 1e9 and self.batches >= LOOK_BATCHES
         return long or self.batches >= LOOK_AT_MOST
 
     def step_s(self, now_ns: int) -> float:
-        """How long a step took."""
+        """The mean time of a step."""
         return (now_ns - self.began_ns) / self.batches / 1e9
 
     def predict(self, find: Callable[[], list[Candidate]]) -> None:
-        """Begins to."""
+        """Start predicting."""
 
         def work() -> None:
             self.found = find()
@@ -58,7 +57,7 @@ class Look:
         return self._thread is not None
 
     def wait(self) -> None:
-        """Workers are about to be forked, best where no other thread is at work."""
+        """Wait before workers are forked: no other thread should be running then."""
         if self._thread is not None:
             self._thread.join(PREDICT_S)
 
@@ -66,8 +65,8 @@ class Look:
 def candidates_for(
     loader: Any, own: Settings, cores: int, any_order: bool, batch_bytes: float
 ) -> list[Candidate]:
-    """By what was recorded of the loader so far, the most promising first; the usual ones where
-    that says too little."""
+    """The candidates from what was recorded so far, the most promising first; the usual ones if
+    that is too little."""
     look_up_us: tuple[float, float] | None = None
     with suppress(Exception):  # most often NotArrays
         look_up_us = whole_batches(loader).cost_us(batch_bytes)

@@ -1,8 +1,8 @@
-"""What code names outside of the objects it is given: globals, closures, attributes of classes and
+"""The names that code uses outside its objects: globals, closures, attributes of classes and
 modules.
 
-Followed from the methods by which a data set or sampler is asked, through the functions that they
-name, as far as the code is the user's: an installed package is taken not to change its globals.
+It follows the methods by which torch asks a data set or sampler, and the functions that they name,
+within the user's code. Installed packages are assumed not to change their globals.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FUNCTIONS = (types.FunctionType, types.MethodType, staticmethod, classmethod, p
 
 
 class Names(NamedTuple):
-    """Names that code looks up in one namespace, and how a sentence calls them ("the global ")."""
+    """Names that code looks up in one namespace, and their prefix in a sentence ("the global ")."""
 
     namespace: Mapping[str, Any]
     names: tuple[str, ...]
@@ -42,7 +42,7 @@ class Names(NamedTuple):
 
 
 class NamedCode:
-    """The names that the code of some objects uses, each given once."""
+    """The names that the code of some objects uses; each is given once."""
 
     def __init__(self) -> None:
         self.prints: str | None = None  # a function that prints
@@ -57,7 +57,7 @@ class NamedCode:
         self._cells: list[tuple[str, Any]] = []
 
     def met(self, value: Any) -> None:
-        """An object that is reached from the roots."""
+        """Add an object that was reached from the roots."""
         kind = type(value)
         if kind is types.FunctionType or kind is types.MethodType:
             self._follow(value)
@@ -65,7 +65,7 @@ class NamedCode:
             self._meet_class(value if inherits(kind, type) else kind)
 
     def names(self) -> Iterator[Names]:
-        """Those that were not given before."""
+        """The new ones."""
         while self._done < len(self._functions):
             self._done += 1
             yield from self._names_of(self._functions[self._done - 1])
@@ -80,7 +80,7 @@ class NamedCode:
                 yield from self._new(body, named, f"{short_name(base)}.", id(base))
 
     def cells(self) -> list[tuple[str, Any]]:
-        """(name, cell) of variables of enclosing functions, those that were not given before."""
+        """(name, cell) of the new variables of enclosing functions."""
         found, self._cells = self._cells, []
         return found
 
@@ -137,8 +137,7 @@ class NamedCode:
     def _new(
         self, namespace: Mapping[str, Any], names: Iterable[str], about: str, key: int = 0
     ) -> Iterator[Names]:
-        """`key`: of whose namespace it is, where that is another object each time it is asked
-        for."""
+        """`key` identifies the namespace if it is a new object on each access."""
         key = key or id(namespace)
         fresh = tuple(name for name in names if (key, name) not in self._given)
         self._given.update((key, name) for name in fresh)
@@ -147,7 +146,7 @@ class NamedCode:
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of a function and of those inside it: a comprehension, a lambda."""
+    """The code of a function and of the functions inside it (comprehensions, lambdas)."""
     yield code
     for constant in code.co_consts:
         if type(constant) is types.CodeType:

@@ -1,4 +1,4 @@
-"""Objects that cannot be used in another process as they are in this one."""
+"""Objects that other processes cannot use."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _SHARED = (
 
 
 class Obstacle(NamedTuple):
-    """`where`: in any process but the one that has it, or in forked ones."""
+    """`where`: in any other process, or in forked ones."""
 
     where: str
     sentence: str
 
 
 def obstacle(value: Any, name: str) -> Obstacle | None:
-    """What keeps this object, called so in the sentence, from being used elsewhere; None where
-    nothing does."""
+    """Why another process cannot use this object, which the sentence calls `name`; None if it
+    can."""
     kind = type(value)
     if is_one_of(kind, _WRITERS):
         why = Obstacle(ANYWHERE, f"{name} is a file that it may write to")
@@ -59,7 +59,7 @@ def _writes(value: Any) -> bool:
 
 
 def _steps_on(value: Any) -> bool:
-    """Whether it is an iterator whose place cannot be seen: one written in C, a generator."""
+    """Whether it is an iterator whose place is hidden: one written in C, or a generator."""
     kind = type(value)
     if in_class(kind, "__next__") is None or inherits(kind, io.IOBase):
         return False

@@ -1,10 +1,10 @@
-"""One epoch's order of batches, drawn once from the loader's sampler, whoever makes them.
+"""One epoch's order of batches, drawn once from the loader's sampler.
 
-A sampler may hear of the loop: weights that a training writes, a generator that others draw from, a
-batch size that grows. So its indices are drawn when the code's own settings would draw them: with
+A sampler may depend on the loop: on weights that a training writes, on a shared generator, on a
+batch size that grows. So indices are drawn when the code's own settings would draw them: with
 workers, `num_workers × prefetch_factor` batches at the beginning and one more with each batch
-handed over; without, one when a batch is asked for. Earlier than that they are drawn only from a
-sampler that was shown to hear of nothing in between.
+handed over; without, one when a batch is asked for. They are drawn earlier only if the sampler was
+shown not to depend on anything in between.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class _Early:
-    """A draw before its time. `before` and `after` are the states of the sampler's generator, if
-    the draw moved it."""
+    """An early draw. `before` and `after` are the states of the sampler's generator, if it
+    moved."""
 
     error: BaseException | None = None
     before: Any = None
@@ -27,15 +27,14 @@ class _Early:
 
 
 class Order:
-    """What the sampler draws in one epoch. Iterators that take turns take their indices from the
-    same one."""
+    """What the sampler draws in one epoch. All pools of the epoch take their indices from here."""
 
     def __init__(
         self, source: Iterator[Any], ahead: int, generator: Any = None, evidence: Any = None
     ) -> None:
-        """`ahead`: batches that the code's own settings draw before they are asked for.
-        `generator`: what the sampler draws random numbers from, if it was given one. `evidence`
-        looks at each draw, and says whether one may be early."""
+        """`ahead`: how many batches the code's own settings draw before they are asked for.
+        `generator`: the sampler's, if it was given one. `evidence` checks each draw, and allows
+        early ones."""
         self._source, self._ahead, self._generator = source, ahead, generator
         self._evidence = evidence
         self._ready: deque[Any] = deque()  # drawn or given back, and not taken
@@ -56,7 +55,7 @@ class Order:
         return self
 
     def __next__(self) -> Any:
-        """The next index. Raises what the sampler raises, and StopIteration where there is none, or
+        """The next index. Raises what the sampler raises, and StopIteration if there is none, or
         none yet."""
         if not self._ready:
             if self._to_raise is not None:
@@ -82,8 +81,8 @@ class Order:
     # As the loop goes on.
 
     def asked(self, guest: bool) -> None:
-        """The loop asks for a batch, which a guest makes, or the code's own settings, whose
-        iterator draws by itself. Raises what the sampler raises."""
+        """The loop asks for a batch. It is made by a guest, or by the code's own settings, whose
+        iterator draws itself. Raises what the sampler raises."""
         self._limit = self.handed_over + 1 + self._ahead
         if not self._ahead and (guest or self._early):
             self.catch_up()
@@ -98,8 +97,8 @@ class Order:
                 continue  # as with workers, which ask again with each batch
 
     def handed(self, under_way: Container[int] = ()) -> Any:
-        """A batch is handed to the loop: the first of those that are waiting and not under way.
-        Returns its index."""
+        """Hand a batch to the loop: the first waiting one that is not under way. Returns its
+        index."""
         self.handed_over += 1
         number = next((each for each in self.waiting if each not in under_way), None)
         return self.waiting.pop(number) if number is not None else None
@@ -108,19 +107,19 @@ class Order:
 
     @property
     def drained(self) -> bool:
-        """Whether there is nothing left to draw."""
+        """Whether nothing is left to draw."""
         return self.exhausted and not self._ready and not self._early
 
     @property
     def ends_soon(self) -> bool:
-        """Whether the sampler has nothing more, or has failed, which the code's own settings would
-        not know yet."""
+        """Whether an early draw found the end or an error, which the code's own settings would not
+        know yet."""
         return bool(self._early) and self._early[-1].error is not None
 
     @property
     def over(self) -> bool:
-        """Whether no other pool should begin to draw: nothing is left, or the sampler has failed,
-        and the loop has not met that yet."""
+        """Whether no other pool should begin to draw: nothing is left, or the loop is about to meet
+        an error of the sampler."""
         return self.drained or self.ends_soon or self._to_raise is not None
 
     @property
@@ -129,28 +128,26 @@ class Order:
         return bool(self._ready)
 
     def give_back(self, kept: int) -> None:
-        """All but the first `kept` of those waiting are taken again, by another."""
+        """Let another pool take all waiting indices but the first `kept`."""
         while len(self.waiting) > kept:
             self._ready.appendleft(self.waiting.popitem()[1])
 
     def keep(self, count: int) -> None:
-        """Only the last `count` of those taken are still to come: others were lost to an error, as
-        torch loses them."""
+        """Keep the last `count` waiting indices: the others were lost to an error, as in torch."""
         while len(self.waiting) > count:
             del self.waiting[next(iter(self.waiting))]
 
     # Errors of the sampler.
 
     def raised(self, error: BaseException) -> bool:
-        """Whether this is the sampler's own error, of which nothing is kept here then."""
+        """Whether the sampler raised this error, which is forgotten then."""
         if error is not self._raised:
             return False
         self._raised = None
         return True
 
     def put_off(self, error: BaseException) -> None:
-        """Who drew is not at work yet; whoever draws after what was given back meets this error of
-        the sampler's."""
+        """Raise this error of the sampler later, after the indices that were given back."""
         self._to_raise = error.with_traceback(self._where)
 
     # Drawing.
@@ -177,7 +174,7 @@ class Order:
         self._ready.append(index)
 
     def _draw_early(self) -> None:
-        """Afterwards its generator is as if nothing had been drawn yet."""
+        """Draw, and leave the generator as it was."""
         before = self._generator.get_state() if self._generator is not None else None
         error: Exception | None = None
         try:

@@ -1,4 +1,4 @@
-"""What one object holds that may change in place. None of the object's code runs."""
+"""What an object holds that may change in place. None of the object's code runs."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ MOST_ITEMS = 10_000  # of a container, looked into
 
 
 class Part:
-    """One container, or a part of a long one, as it is and as it was."""
+    """A container, or a part of a long one, with its earlier content."""
 
     def __init__(
         self, name: str, read: Callable[[], Any], of: str | None = None, later: bool = False
     ) -> None:
-        """`read` gives a dict or a sequence, compared by identity, and plain values by equality.
-        `of`: what a sentence puts before a key ("the global "). `later`: the first comparison
-        reads it for the first time."""
+        """`read` returns a dict or a sequence. Values are compared by identity, plain ones by
+        equality. `of`: a prefix for keys in sentences ("the global "). `later`: read it for the
+        first time at the first comparison."""
         self.name, self._read, self._of = name, read, of
         self.saved: Any = None if later else read()
 
     def changed(self) -> str | None:
-        """The name of what is not as it was; None where nothing is."""
+        """The name of what has changed; None if nothing has."""
         try:
             now = self._read()
         except RuntimeError:  # another thread changes it
@@ -68,7 +68,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def changeable(values: Collection[Any]) -> list[Any]:
-    """Of a container's values, those that can change in place."""
+    """The values of a container that can change in place."""
     kinds = dict.fromkeys(map(type, values))
     if all(is_one_of(kind, (*PLAIN, tuple)) for kind in kinds):
         inside = chain.from_iterable(each for each in values if type(each) is tuple)
@@ -78,8 +78,7 @@ def changeable(values: Collection[Any]) -> list[Any]:
 
 
 def attributes(value: Any) -> dict[str, Any] | None:
-    """The very dict in which an object has its attributes; None where it has none, or one of its
-    own making."""
+    """The dict of an object's attributes, not a copy; None if it has none, or makes its own."""
     held = in_class(type(value), "__dict__")
     if type(held) is not types.GetSetDescriptorType:
         return None
@@ -117,13 +116,13 @@ def cell_content(cell: Any) -> tuple[Any, ...]:
 
 
 def environment() -> dict[Any, Any]:
-    """The very dict of the environment's variables."""
+    """The dict of the environment's variables, not a copy."""
     held: dict[Any, Any] = attributes(os.environ)["_data"]  # type: ignore[index]
     return held
 
 
 def hidden(value: Any) -> list[Any]:
-    """What well-known objects written in C hold."""
+    """What some well-known objects written in C hold."""
     kind = type(value)
     if kind is functools.partial:
         return [value.func, value.args, value.keywords]
@@ -156,8 +155,7 @@ def state_of(value: Any) -> Callable[[], tuple[Any, ...]] | None:
 
 
 def bytes_of(value: Any) -> memoryview | None:
-    """The memory of an array, or of a tensor of the CPU; None of anything else, and of what cannot
-    be written."""
+    """The memory of an array or a CPU tensor; None of other objects, and of what is read-only."""
     import numpy as np
     import torch
 

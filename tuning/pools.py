@@ -1,5 +1,4 @@
-"""Iterators of torch's own that take turns behind one of ours: how they are made, and what is known
-of each."""
+"""Torch's own iterators that take turns: how they are made, and what is known of each."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ STUCK_S = 60
 
 
 class Pool:
-    """An iterator of torch's own and its settings. A guest has other settings than the user's
+    """One of torch's iterators and its settings. A guest has other settings than the user's
     code."""
 
     def __init__(self, iterator: Any, settings: Settings, guest: bool) -> None:
@@ -39,7 +38,7 @@ class Pool:
 
     @property
     def any_order(self) -> bool:
-        """Whether its batches come in the order in which they are ready."""
+        """Whether its batches come as soon as they are ready."""
         return self.settings.num_workers > 0 and not self.settings.in_order
 
     @property
@@ -53,7 +52,7 @@ class Pool:
 
     @property
     def step(self) -> Any:
-        """What records it; None where nothing does."""
+        """What records it; None if nothing does."""
         return getattr(self.iterator, "_ls", None)
 
     @property
@@ -61,11 +60,11 @@ class Pool:
         return [each.pid for each in getattr(self.iterator, "_workers", ())]
 
     def under_way(self) -> set[int]:
-        """The numbers of the indices whose batches it has not given yet."""
+        """The numbers in the order of the batches that it has not given yet."""
         return {task + self._shift for task in torch_parts.tasks(self.iterator)}
 
     def begin_epoch(self, loader: Any, sampler: Any) -> None:
-        """It has made all batches of the epoch before."""
+        """Begin another epoch."""
         self.iterator._index_sampler = sampler
         try:
             self.iterator._reset(loader)
@@ -74,25 +73,25 @@ class Pool:
         self._shift = self.given = 0
 
     def draw_from(self, order: Order) -> None:
-        """It makes the batches of this order from now on. Raises what the sampler raises."""
+        """Make the batches of this order from now on. Raises what the sampler raises."""
         self._shift = order.taken - torch_parts.next_task(self.iterator)
         torch_parts.go_on(self.iterator, order)
 
     def top_up(self, order: Order) -> None:
-        """It takes what could not be drawn yet when it had room for a task."""
+        """Take indices that could not be drawn when there was room for a task."""
         while self.settings.num_workers and order.ready and torch_parts.has_room(self.iterator):
             torch_parts.put_task(self.iterator)
 
     def make(self, index: Any) -> None:
-        """Begin to make the batch of this index, which `made` gives, while it makes none for the
-        loop."""
+        """Begin a batch outside of the order, which `made` returns."""
         if self.settings.num_workers:
             torch_parts.take_one(self.iterator, iter([index]))
         else:
             self._compared.append(index)
 
     def made(self) -> Any:
-        """The next of those batches, waited for and not recorded. Raises what making it raises."""
+        """The next of those batches, not recorded. Waits for it, and raises what making it
+        raises."""
         iterator, step = self.iterator, self.step
         if not self.settings.num_workers:
             iterator._sampler_iter = iter([self._compared.popleft()])
@@ -105,7 +104,7 @@ class Pool:
                 iterator._ls = step
 
     def end(self) -> None:
-        """Its workers are told to end, and waited for."""
+        """End its workers, and wait for them."""
         if self.step is not None:
             self.step.left()
         if self.settings.num_workers:
@@ -124,7 +123,7 @@ class SamplerView:
 
 
 class LoaderView:
-    """A loader as torch's iterators see it, with some attributes of our own."""
+    """A loader as torch's iterators see it, with some other attributes."""
 
     def __init__(self, loader: Any, **attributes: Any) -> None:
         vars(self).update(attributes, _loader=loader)
@@ -141,16 +140,16 @@ class PoolMaker:
         self._own, self._evidence, self._driver = own, evidence, driver
 
     def own(self, sampler: Any, generator: Any) -> Pool:
-        """With the settings of the code, as torch makes it at the beginning of an epoch."""
+        """With the settings of the code, at the beginning of an epoch, as torch makes it."""
         view = self._view(self._own, _index_sampler=sampler, generator=generator)
         if self._driver.pools and self._own.num_workers:  # this process may have fetched
             view.multiprocessing_context = WorkerContext(view.multiprocessing_context)
         return self._pool(view, self._own, None)
 
     def own_again(self, first: Any, later: bool = False, lone: bool = False) -> Pool:
-        """With the settings of the code, in mid-epoch, to be given an order. `first`: the step that
-        began the epoch; `later`: its workers are still to be started; `lone`: one worker, which has
-        the data set as it is now, for whatever the loop may change."""
+        """With the settings of the code, in mid-epoch, waiting for an order. `first`: the step that
+        began the epoch; `later`: its workers are started later; `lone`: one worker, which keeps the
+        data set as it is now."""
         as_lone = replace(self._own, num_workers=1, prefetch_factor=self._own.ahead)
         pool = self._further(self._view(as_lone if lone else self._own), self._own, first, later)
         if later and self._own.num_workers:
@@ -160,8 +159,8 @@ class PoolMaker:
     def guest(
         self, settings: Settings, first: Any, later: bool = False, witness: bool = False
     ) -> Pool:
-        """With other settings, to be given an order. A witness shows whether this process could
-        fetch in the place of workers. Raises NotArrays where whole batches cannot be looked up."""
+        """With other settings, waiting for an order. A witness shows whether this process could
+        fetch instead of workers. Raises NotArrays if whole batches cannot be looked up."""
         loader, own, evidence = self._loader(), self._own, self._evidence
         view = self._view(settings)
         if settings.num_workers:
@@ -195,7 +194,7 @@ class PoolMaker:
         )
 
     def _further(self, view: Any, settings: Settings, first: Any, later: bool) -> Pool:
-        """One that an untuned loader has not."""
+        """A pool that an untuned loader does not have."""
         self._driver.pools += 1
         loader = self._loader()
         view._index_sampler = SamplerView(lambda: iter(()))

@@ -1,4 +1,4 @@
-"""What the user's source files say that cannot be seen while they run, or only too late."""
+"""What the user's source files show that cannot be seen at run time, or only too late."""
 
 from __future__ import annotations
 

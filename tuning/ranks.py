@@ -1,10 +1,9 @@
 """The ranks of one host decide together: rank 0 leads the trials, the others follow, through small
 files in the run directory.
 
-Each rank writes one file; that of rank 0 says whose turn it is. Nobody waits for anybody: a window
-counts once all ranks have come to its turn, and ends once all have given their rate. A rank of
-which nothing is heard for long, in time and in steps of one's own, is out; then all ranks go back
-to their own settings.
+Each rank writes one file; that of rank 0 says whose turn it is. No rank waits for another: a window
+counts once all ranks have come to its turn, and ends once all have given their rate. A rank that is
+silent for long, in time and in steps, is out; then all ranks go back to their own settings.
 """
 
 from __future__ import annotations
@@ -69,8 +68,7 @@ class Word(msgspec.Struct, frozen=True):
 
 
 class _Member:
-    """What leading and following have in common: signs of life, given and heard. An OSError is no
-    error here: what cannot be written is not heard."""
+    """Signs of life, given and heard. Files that cannot be written are ignored."""
 
     def __init__(self, folder: Path, rank: int, world: int, since_ns: int, now: int) -> None:
         self.world, self.steps, self.turn = world, 0, 0
@@ -91,7 +89,7 @@ class _Member:
                 write_atomically(self._folder / f"{self._rank}.json", text)
 
     def listen(self, now: int) -> str | None:
-        """A step has passed. Why it cannot go on together; None while it can."""
+        """A step has passed. Why the ranks cannot go on together; None if they can."""
         self.steps += 1
         if now - self._look_ns < LOOK_NS:
             return None
@@ -126,8 +124,7 @@ class _Member:
 
 
 class Leading(_Member):
-    """Of rank 0, or of a training without ranks: says whose turn it is, and judges by the
-    slowest."""
+    """Rank 0, or a training without ranks: gives turns, and judges by the slowest rank."""
 
     @property
     def met(self) -> bool:
@@ -135,13 +132,13 @@ class Leading(_Member):
 
     @property
     def cores(self) -> int:
-        """Of one rank, where all share those that any of them may run on."""
+        """One rank's part of the cores that any rank may use."""
         shared = {*_cpus()}.union(*(each.cpus for each in self.heard.values()))
         mine = len(shared) // self.world if shared else usable_cores()
         return max(1, min(usable_cores(), mine))
 
     def take_turn(self, now: int, settings: Settings, kept: Iterable[Settings], **end: Any) -> None:
-        """`end`: all is decided, and these settings stay."""
+        """`end`: everything is decided, and these settings stay."""
         self.turn += 1
         self.tell(now, turn=self.turn, settings=settings, kept=tuple(kept), **end)
 
@@ -155,18 +152,18 @@ class Leading(_Member):
 
     @property
     def rates(self) -> list[float] | None:
-        """Of the others in this turn; None until all have told."""
+        """Of the other ranks in this turn; None until all have given theirs."""
         rates = [each.rate for each in self._at_turn if each.rate]
         return rates if len(rates) == self.world - 1 else None
 
     @property
     def failure(self) -> str | None:
-        """Of the settings whose turn it is, in another rank."""
+        """Why this turn's settings failed in another rank."""
         return next((each.failed[:300] for each in self._at_turn if each.failed), None)
 
 
 class Following(_Member):
-    """Of any other rank: has the settings whose turn it is, and tells its rate."""
+    """Any other rank: uses the settings of the turn, and gives its rate."""
 
     def __init__(self, folder: Path, rank: int, world: int, since_ns: int, now: int) -> None:
         super().__init__(folder, rank, world, since_ns, now)
@@ -176,7 +173,7 @@ class Following(_Member):
         self.tell(now)
 
     def follow(self, now: int) -> str | None:
-        """As `listen`; what rank 0 says now counts from here on."""
+        """As `listen`, and use what rank 0 says now."""
         why = self.listen(now)
         word = self.heard.get(0, self.leader)
         if word.turn != self.turn and word.settings is not None:
@@ -187,7 +184,7 @@ class Following(_Member):
     def handed(
         self, now: int, wait_ns: int | None, held_ns: int, epoch_batches: int | None
     ) -> None:
-        """A batch of the turn's settings was handed over."""
+        """Count a batch of the turn's settings."""
         if self.settings is None:
             return
         if self.window is None:
@@ -198,7 +195,7 @@ class Following(_Member):
             self.tell(now, rate=self.window.rate)
 
     def fail(self, now: int, why: str) -> None:
-        """The turn's settings do not work here: the loader's own until the next turn."""
+        """The turn's settings do not work here: use the loader's own until the next turn."""
         self.settings = None
         self.tell(now, turn=self.turn, rate=None, failed=why)
 

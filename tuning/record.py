@@ -1,7 +1,6 @@
-"""What tuning did, in the run directory: `tune{LOADER}.json` of a process, read by
-`profiler.store.run.tuning`.
+"""What tuning did: `tune{LOADER}.json` in the run directory, read by `profiler.store.run.tuning`.
 
-Predictions and outcomes together, and when which settings began to make batches.
+It has predictions and outcomes, and when which settings began to make batches.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MOST_SWITCHES = 1000  # of more, the latest
 
 
 class Record:
-    """Of one loader. What cannot be written is not kept; nothing here raises an OSError."""
+    """Of one loader. Files that cannot be written are ignored."""
 
     def __init__(self) -> None:
         self.switches: list[dict[str, Any]] = []
@@ -34,14 +33,14 @@ class Record:
         self.place: tuple[Path, int] | None = None
 
     def switched(self, epoch: int, batch: int, settings: Settings) -> None:
-        """From this batch of the epoch on."""
+        """These settings make the batches from this one of the epoch on."""
         self.switches.append(
             {"t_ns": now_ns(), "epoch": epoch, "batch": batch, "settings": settings}
         )
         del self.switches[:-MOST_SWITCHES]
 
     def write(self, loader: Any, trials: Any, waiting: list[Trial], **facts: Any) -> None:
-        """All that is known so far. `waiting`: to be tried next."""
+        """Write all that is known so far. `waiting`: trials to come."""
         place = loader_place(loader) if loader is not None else None
         if place is None:
             return
@@ -63,7 +62,7 @@ class Record:
 
 
 def trial_facts(trial: Trial) -> dict[str, Any]:
-    """A trial, as it is kept."""
+    """A trial as it is stored."""
     return {
         "base": trial.base,
         "settings": trial.candidate,

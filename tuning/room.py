@@ -1,7 +1,6 @@
-"""Whether more workers fit: memory, shared memory and file descriptors that are left, looked at
-before any is started.
+"""Whether more workers fit into the memory, shared memory and file descriptors that are left.
 
-Nothing is tried that may not fit: of what is left, half is for what else may come.
+Settings that may not fit are not tried. Half of what is left stays for others.
 """
 
 from __future__ import annotations
@@ -29,21 +28,20 @@ SHARED_MEMORY = "/dev/shm"
 
 @dataclass(frozen=True)
 class Room:
-    """What is left; inf where that is not known, and then it holds nothing up."""
+    """What is left; inf if that is not known."""
 
     memory_bytes: float
     shared_bytes: float
     files: float
 
     def shared_by(self, ranks: int) -> Room:
-        """One rank's part, where all try the same at once. Open files are each process's own."""
+        """One rank's part. Each process has its own limit of open files."""
         return Room(self.memory_bytes / ranks, self.shared_bytes / ranks, self.files)
 
 
 @dataclass(frozen=True)
 class Load:
-    """What workers of this loader take: a worker's own memory, a batch's bytes in shared memory,
-    its tensors."""
+    """What workers of this loader need: memory per worker, bytes and tensors per batch."""
 
     worker_bytes: float
     batch_bytes: float
@@ -56,8 +54,7 @@ def room_left() -> Room:
 
 
 def worker_bytes(pids: Iterable[int], forked: bool) -> float:
-    """What one worker holds of its own: the largest of those at work, or what a first one may come
-    to."""
+    """The memory of one worker: of the largest one running, or an estimate for the first."""
     sizes = []
     for pid in pids:
         with suppress(psutil.Error, OSError):
@@ -69,7 +66,7 @@ def worker_bytes(pids: Iterable[int], forked: bool) -> float:
 
 
 def why_no_room(settings: Settings, load: Load, room: Room) -> str | None:
-    """Why a pool with these settings may not fit beside the one at work; None where it does."""
+    """Why a further pool with these settings may not fit; None if it does."""
     workers, ahead = settings.num_workers, settings.ahead
     shared = ahead * load.batch_bytes
     memory = workers * load.worker_bytes + shared

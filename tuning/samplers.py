@@ -1,5 +1,5 @@
-"""Which samplers hear of nothing while an epoch goes on, so that their indices may be drawn ahead
-of time."""
+"""Which samplers do not depend on the loop within an epoch, so that their indices may be drawn
+early."""
 
 from __future__ import annotations
 
@@ -68,8 +68,7 @@ def may_hear(sampler: Any, depth: int = 4) -> bool:
 
 
 def read_between(code: types.CodeType) -> set[str]:
-    """The names that a generator reads once it has given something: after a first `yield`, or in a
-    loop with one."""
+    """The names that a generator reads after its first `yield`, or in a loop with one."""
     instructions = list(dis.get_instructions(code))
     yields = [each.offset for each in instructions if each.opname == "YIELD_VALUE"]
     if not yields or not code.co_flags & inspect.CO_GENERATOR:

@@ -1,4 +1,4 @@
-"""Which settings are tried next, and what was found by it: each candidate is held against the best
+"""Which settings are tried next, and what was found. Each candidate is tried against the best
 before it."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ STEEP = 1.05  # what lies beside settings that gained less over those before the
 
 
 class Search:
-    """The trials of one loader so far, and the candidates that are left."""
+    """The trials of one loader so far, and the remaining candidates."""
 
     def __init__(self, own: Settings) -> None:
         self.own, self.cores = own, 1
@@ -33,7 +33,7 @@ class Search:
 
     @property
     def found(self) -> Settings:
-        """Of what was tried, what is to stay."""
+        """The settings to keep."""
         return self.own if self.best is None else self.best.candidate
 
     def begin(self, now_ns: int) -> Trial:
@@ -49,8 +49,8 @@ class Search:
         return trial
 
     def ended(self, trial: Trial) -> None:
-        """What ends by itself ends with a window of the base, on which the next one's windows
-        follow."""
+        """A trial that ends by itself ends with a window of the base, which is the first of the
+        next trial."""
         self._spread = self._spread.with_(trial.fit)
         if trial.outcome in ("not faster", "undecided"):
             self._last_base = trial.rates[trial.base][-1:]
@@ -65,8 +65,8 @@ class Search:
         return {each.candidate for each in self.trials}
 
     def over(self, now_ns: int) -> bool:
-        """Whether no other candidate is worth a trial. Of one that is, more is expected, at the
-        best, than was found already."""
+        """Whether no other candidate is worth a trial: its best prediction must be above what was
+        found."""
         best = self.best.measured if self.best is not None else None
         least = best.mid * LEAST_GAIN if best is not None else 0.0
         self.waiting = [

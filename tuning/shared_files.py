@@ -27,8 +27,8 @@ BYTES_RECEIVED = 128
 
 
 def reopen_files() -> None:
-    """In a process that was just forked: files open for reading get a position of their own, the
-    same as before. Raises OSError where one of them cannot be opened again."""
+    """In a process that was just forked: give files open for reading a position of their own.
+    Raises OSError if one cannot be opened again."""
     for fd, what, flags in list(descriptors()):
         if is_file(what, flags, os.O_RDONLY):
             position, inheritable = os.lseek(fd, 0, os.SEEK_CUR), os.get_inheritable(fd)
@@ -42,8 +42,8 @@ def reopen_files() -> None:
 
 
 class SharedHandles:
-    """What a loader is fetched from by this process that forked workers would share with it, found
-    in a few fetches: files open for reading and writing, and TCP connections."""
+    """What this process fetches from that forked workers would share, found in a few fetches: files
+    open for reading and writing, and TCP connections."""
 
     LOOKS = 3
 
@@ -71,8 +71,7 @@ class SharedHandles:
 
     @property
     def why_not_forked(self) -> str | None:
-        """Why forked processes could not do what this one does; None where nothing speaks against
-        it."""
+        """Why forked processes could not fetch; None if they could."""
         shared = self._files
         if self.looks >= self.LOOKS:
             # What ranks tell each other arrives at any time.
@@ -92,8 +91,8 @@ def _has_ranks() -> bool:
 
 
 def handles() -> tuple[Positions, Positions]:
-    """Of this process, now: how far files are that are open for reading and writing, and what TCP
-    connections have brought."""
+    """Positions of the files of this process that are open for reading and writing, and the bytes
+    that its TCP connections have received."""
     files: Positions = {}
     connections: Positions = {}
     for fd, what, flags in descriptors():
@@ -107,7 +106,7 @@ def handles() -> tuple[Positions, Positions]:
 
 
 def _received(fd: int) -> tuple[int, str] | None:
-    """Bytes that a TCP connection has brought, and where it goes; None of other sockets."""
+    """The bytes that a TCP connection has received, and its other end; None for other sockets."""
     copy = os.dup(fd)
     try:
         connection = socket.socket(fileno=copy)

@@ -1,7 +1,7 @@
-"""Whether objects are still as they were: what a data set, collate function or sampler holds, and
-what their code names (class attributes, globals, closures, the environment).
+"""Whether objects have changed: what a data set, collate function or sampler holds, and what their
+code names (class attributes, globals, closures, the environment).
 
-A few hundred containers near the objects are compared each time. What is far (long lists, large
+A few hundred containers near the roots are compared each time. What is far (long lists, large
 arrays) is compared in turns. None of the objects' code runs.
 """
 
@@ -48,10 +48,10 @@ Found = tuple[Any, str, bool]  # an object, what a sentence calls it, whether it
 
 
 class State:
-    """Of some named objects, at the moment when it is made. Making it never raises."""
+    """Some named objects as they were when this was made. Making it never raises."""
 
     def __init__(self, roots: Mapping[str, Any], without: Collection[Any] = ()) -> None:
-        """`without`: objects that are left out, with what they hold."""
+        """`without`: objects to leave out, with all that they hold."""
         self._roots, self._without = roots, without
         self.obstacles: dict[str, None] = {}  # why no other process can use the objects
         self.fork_obstacles: dict[str, None] = {}  # why no forked process can
@@ -71,12 +71,12 @@ class State:
             self.complete = len(self._far) < FAR
 
     def again(self) -> State:
-        """Of the same objects, as they are now."""
+        """The same objects as they are now."""
         return State(self._roots, self._without)
 
     def changed(self, within_ns: int = 0, full: bool = False) -> str | None:
-        """The name of something that is not as it was; None where nothing is. What is far is
-        compared for so long at most, or all of it."""
+        """The name of something that has changed; None if nothing has. What is far is compared for
+        so long, or all of it."""
         for part in self._near:
             if (name := part.changed()) is not None:
                 return name
@@ -90,7 +90,7 @@ class State:
         return None
 
     def aliases(self, address: int, nbytes: int) -> bool:
-        """Whether this memory is a part of what the objects hold."""
+        """Whether the objects hold this memory."""
         import numpy as np
 
         for each in self.buffers:
@@ -112,7 +112,7 @@ class State:
             waiting.extend(self._inside(value, name, near))
 
     def _named(self) -> Iterator[Found]:
-        """What the code of the objects met so far names, the first time that each name is met."""
+        """The objects that the code of the objects names, each once."""
         code = self._code
         for namespace, names, about in code.names():
             yield from self._keyed(about, partial(_looked_up, namespace, names))
@@ -129,7 +129,7 @@ class State:
             self.writes = f"{code.writes} may write to a file"
 
     def _inside(self, value: Any, name: str, near: bool) -> Iterator[Found]:
-        """What an object holds that may change in place; how it itself may change is noted."""
+        """The objects inside an object that may change in place. Notes how it itself may change."""
         kind = type(value)
         if is_one_of(kind, _CONTAINERS):
             return self._container(value, name, near)

@@ -1,7 +1,7 @@
-"""The streams of random numbers that a process has for all its code: torch's, NumPy's and Python's.
+"""The random number streams of a process: torch's, NumPy's and Python's.
 
-A look at one takes a microsecond or two, since the states of NumPy and Python are read where they
-lie.
+Looking at one takes a microsecond or two, because the states of NumPy and Python are read from
+memory.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ HALF_BYTES = 16
 
 
 class Streams:
-    """All of them; NumPy's once it is imported. A look at one gives a value that differs by != from
-    what it was if numbers were drawn, and only then; put back, it is as if none had been."""
+    """All streams; NumPy's once it is imported. A look differs (!=) from an earlier one exactly if
+    numbers were drawn; putting a look back undoes the draws."""
 
     def __init__(self) -> None:
         self._streams: list[Any] = [_Torch(), _Python()]
@@ -50,7 +50,7 @@ class _Torch:
 
 
 class _Python:
-    """Read where CPython keeps it: asking for it takes 8 µs, and comparing 6 more."""
+    """Read from CPython's memory: asking takes 8 µs, and comparing 6 more."""
 
     def __init__(self) -> None:
         self._random: Any = random.getstate.__self__  # type: ignore[attr-defined]
@@ -70,8 +70,8 @@ class _Python:
 
 
 def _words_of(generator: Any) -> int | None:
-    """Where this generator of Python's has its state: an index and 624 words, behind what all
-    objects have. None where they are not there."""
+    """The address of the state in a generator of Python's: an index and 624 words. None if they are
+    not there."""
     place, size = id(generator) + object.__basicsize__, type(generator).__basicsize__
     if sys.implementation.name != "cpython" or size < object.__basicsize__ + MT19937_BYTES:
         return None
@@ -81,8 +81,8 @@ def _words_of(generator: Any) -> int | None:
 
 
 class _NumPy:
-    """Read where NumPy says that it lies, and where it holds the second half of a pair of normal
-    numbers: asking for it takes 25 µs."""
+    """Read from NumPy's memory, with the second half of a pair of normal numbers: asking takes 25
+    µs."""
 
     def __init__(self) -> None:
         self._random = sys.modules["numpy"].random
@@ -109,8 +109,8 @@ class _NumPy:
 
 
 def _place_of_half(of_numpy: Any) -> int | None:
-    """Where in a `RandomState` stand whether it holds such a half, and which; None where that is
-    not found."""
+    """Where a `RandomState` stores whether it holds such a half, and which; None if that is not
+    found."""
     made = of_numpy.RandomState(0)
     made.standard_normal()
     wanted = struct.pack("=i4xd", 1, made.get_state()[4])
@@ -131,8 +131,8 @@ def epoch_seed(loader: Any) -> int:
 
 
 def numbered_seed(loader: Any, number: int) -> int:
-    """The seed of a loader's further pool of this number: from no stream that anybody else draws
-    from, and the same each time that a program runs with the same seeds."""
+    """The seed of a loader's further pool of this number. It comes from no stream of the program,
+    and is the same in each run with the same seeds."""
     import torch
 
     of = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
@@ -140,7 +140,7 @@ def numbered_seed(loader: Any, number: int) -> int:
 
 
 def fresh_generator(seed: int) -> Any:
-    """A generator of its own, from which torch draws a pool's seed."""
+    """A new generator, from which torch draws a pool's seed."""
     import torch
 
     return torch.Generator().manual_seed(seed)

@@ -1,5 +1,4 @@
-"""What a tuned loader hands to the loop: an iterator behind which iterators of torch's own take
-turns."""
+"""The iterator of a tuned loader, behind which iterators of torch's own take turns."""
 
 from __future__ import annotations
 
@@ -23,8 +22,8 @@ from .turns import Turns
 
 
 def handing_out(driver: Driver, any_random: bool = False) -> Callable[[Any], Any]:
-    """What `watch.hand_out` takes for the loader that this driver tunes. With `any_random`, random
-    augmentation may draw other numbers under other settings."""
+    """What `watch.hand_out` takes for a loader that this driver tunes. With `any_random`, random
+    augmentation may draw other numbers."""
     kept: list[Pool] = []  # whose workers stay for the next iteration, unlike the code's own
     evidence: list[Evidence] = []
 
@@ -40,7 +39,7 @@ def handing_out(driver: Driver, any_random: bool = False) -> Callable[[Any], Any
 
 
 class Switching(Turns):
-    """One iteration over a tuned loader, or all of them where the loader keeps its workers."""
+    """One iteration over a tuned loader, or all of them if the loader keeps its workers."""
 
     def __init__(self, loader: Any, driver: Driver, kept: list[Pool], evidence: Evidence) -> None:
         super().__init__(driver, evidence)
@@ -93,7 +92,7 @@ class Switching(Turns):
         self._tell(self.driver.begun, self)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
-        """As torch calls it where the loader keeps its workers: another epoch begins."""
+        """Torch calls it to begin another epoch if the loader keeps its workers."""
         self._shut_down(self.pool)
         self._begin(loader, self.pool)
 
@@ -121,7 +120,8 @@ class Switching(Turns):
         return self._hand_over(batch)
 
     def _ask(self) -> None:
-        """The loop asks for a batch: what it has changed, and what its sampler draws now."""
+        """The loop asks for a batch: check what it has changed, and draw what the code's settings
+        draw now."""
         changed = self.evidence.asked(not self.pool.guest, self.pool.iterator)
         others = self.pool.guest or self.next_pool is not None or self._pending is not None
         if changed is not None and others:
@@ -160,8 +160,7 @@ class Switching(Turns):
         return batch
 
     def _made_by_own(self, index: Any) -> Any:
-        """The batch of this index as the code's own settings make it; None where they have no
-        workers now."""
+        """The batch of this index by the code's own settings; None if they have no workers now."""
         if self.evidence.any_random:
             return None
         loader, twin = self.loader(), self._idle.get(self.own)
@@ -175,8 +174,7 @@ class Switching(Turns):
     # Its end, and errors.
 
     def _ended(self, error: BaseException) -> bool:
-        """Whether the loop must see this error. If not, the batch is made again, with the user's
-        own settings."""
+        """Whether the loop must see this error. If not, the code's own settings make the batch."""
         pool, order = self.pool, self.order
         if isinstance(error, StopIteration) and order.drained and not order.waiting:
             self._come_to_the_end()
@@ -218,8 +216,8 @@ class Switching(Turns):
                 self._over = True
 
     def _be_of_child(self) -> None:
-        """The program has forked, and its child goes on with this iteration: no worker is the
-        child's."""
+        """The program has forked, and its child goes on with this iteration: no worker belongs to
+        the child."""
         self.evidence = Evidence(self.loader(), self.evidence.any_random)
         self.driver = Driver(self.driver.pools)
         self._idle, self._pending = IdlePools(), None
@@ -230,7 +228,7 @@ class Switching(Turns):
             self.pool.draw_from(self.order)
 
     def _shut_down(self, keep: Pool | None) -> None:
-        """End all workers but those of this pool, and the code's own that it keeps."""
+        """End all workers but those of this pool and the code's own persistent ones."""
         self._drop_pending()
         own = self._idle.get(self.own) if self.own.persistent_workers and keep else None
         at_work = (each for each in (self.next_pool, self.pool) if each is not None)
@@ -238,7 +236,7 @@ class Switching(Turns):
         self.next_pool = None
 
     def _shutdown_workers(self) -> None:
-        """As torch's own: frameworks call it to be rid of persistent workers."""
+        """As torch's: frameworks call it to end persistent workers."""
         self._shut_down(None)
 
     # All else is the iterator's at work.

@@ -1,6 +1,6 @@
 """One candidate against the best settings so far, in turns: A B A B … A.
 
-Windows of both take turns, so that a machine that grows slower or faster moves both.
+A machine that becomes slower or faster affects both alike.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SECOND_LOOK = 4  # times as long are the windows of a second look
 
 
 class Trial:
-    """`base`: the best so far."""
+    """Of `candidate` against `base`, the best so far."""
 
     def __init__(self, base: Settings, candidate: Settings, predicted: Range | None = None) -> None:
         self.base, self.candidate, self.predicted = base, candidate, predicted
@@ -50,7 +50,7 @@ class Trial:
         self.first_look: Range | None = None  # once there is a second one
 
     def window(self, epoch_batches: int | None, by_epochs: bool = False) -> Window:
-        """The next, of the settings whose turn it is, where epochs have so many batches."""
+        """The next window, in epochs of so many batches."""
         turn = self.turn
         out = epochs_left_out(turn) if by_epochs else left_out(turn, epoch_batches)
         return Window(turn, out, SECOND_LOOK if self.first_look is not None else 1, epoch_batches)
@@ -90,8 +90,8 @@ class Trial:
             self._judge(likely, sure, len(candidate))
 
     def _judge(self, likely: Range, sure: Range, pairs: int) -> None:
-        """It has had its turns. What is first tried is proven where it is faster for certain, and
-        probably by more than what is worth it; what is promising goes on."""
+        """It has had its turns. A first candidate is proven if it is certainly faster, and probably
+        by enough; a promising one goes on."""
         first = self.of_base is None
         most = PROMISING_PAIRS if first else SHORT_PROMISING_PAIRS
         if (first and likely.low > LEAST_GAIN and sure.low > 1.0) or self._better(likely.mid, sure):
@@ -100,8 +100,8 @@ class Trial:
             self.outcome = "undecided"
 
     def _prove(self) -> None:
-        """It is faster for certain. A gain beyond the headroom is looked at a second time, in
-        windows of its own, so long that no batches made ahead of them matter."""
+        """It is certainly faster. A gain beyond the headroom is measured a second time, in windows
+        so long that batches made ahead do not matter."""
         most = self.headroom.factor
         assert self.measured is not None
         if self.first_look is not None or most is None or self.measured.mid <= LEAST_GAIN * most:
@@ -115,7 +115,8 @@ class Trial:
         )
 
     def _short(self, middle: float) -> bool:
-        """A candidate of which a gain is expected may only have had bad luck."""
+        """Whether few windows are enough. A candidate with a predicted gain may only have had bad
+        luck."""
         expected = self.predicted is not None and self.predicted.low > LEAST_GAIN
         no_gain = middle <= LEAST_GAIN and not expected
         return self.of_base is not None or no_gain or self.seconds > LONG_S
@@ -124,8 +125,7 @@ class Trial:
         return over_base if self.of_base is None else product(self.of_base, over_base)
 
     def _better(self, middle: float, sure: Range) -> bool:
-        """Whether it is proven over the user's own settings at least, and probably better than the
-        base."""
+        """Whether it is proven over the user's own settings, and probably better than the base."""
         if self.of_base is None or self._over_own(sure).low < LEAST_GAIN:
             return False
         cheaper = self.candidate.num_workers < self.base.num_workers

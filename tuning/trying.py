@@ -1,4 +1,4 @@
-"""The candidates are tried one after the other, in windows that take turns with the best so far."""
+"""Tries the candidates one after the other, in windows that take turns with the best so far."""
 
 from __future__ import annotations
 
@@ -166,8 +166,8 @@ class Trying:
 
 
 def timing(iterator: Turns) -> tuple[int | None, int]:
-    """How long the loop waited for the batch handed over just now, None where that is not known;
-    and how long it was made again for a comparison."""
+    """How long the loop waited for the last batch, None if that is not known; and how long it took
+    to make the batch again."""
     step = iterator.pool.step
     waited = step.last_wait_ns() if step is not None else None
     return waited, iterator.spot_checks.took_ns

@@ -1,8 +1,8 @@
-"""Who decides on a loader's settings: looks at the loop, tries what may be faster, keeps what is
-proven, watches it.
+"""Decides on a loader's settings: looks at the loop, tries what may be faster, keeps what is
+proven, and watches it.
 
-All of it happens as batches are handed over, in the loop's own thread; predicting alone has a
-thread of its own. When all is decided, a batch costs two comparisons here.
+This happens as batches are handed over, in the loop's thread; only predicting has its own thread.
+Once all is decided, it costs a batch two comparisons.
 """
 
 from __future__ import annotations
@@ -200,8 +200,8 @@ class Tuner(Driver):
         look.predict(lambda: candidates_for(self.loader(), own, cores, any_order, nbytes))
 
     def _met(self, now: int) -> Leading | None:
-        """Once all ranks that decide together are here, and this one leads. Nobody waits: batches
-        go on."""
+        """The leading rank's part, once all ranks are here and this one leads. Nobody waits:
+        batches go on."""
         if self.ranks is None:
             told = ranks(os.environ, group_of_process())
             found = meet(self.loader(), told, self.look.began_ns, now)
@@ -216,8 +216,8 @@ class Tuner(Driver):
     # Deciding.
 
     def decide(self, said: str, chosen: Settings | None = None) -> None:
-        """Nothing more is tried. What was chosen stays, and is watched; the loader's own settings
-        where it is None."""
+        """Try nothing more. The chosen settings stay and are watched; None stands for the loader's
+        own."""
         self.decided, self.said, self.chosen = True, said, chosen or self.own
         self.window = None
         if self.chosen != self.own:
@@ -235,7 +235,7 @@ class Tuner(Driver):
         return changed_words(self.own.arguments(), settings.arguments())
 
     def asked(self, iterator: Turns) -> bool:
-        """Whether somebody at a dashboard has put an end to it, or to what was found."""
+        """Whether a command from a dashboard has ended trying, or what was found."""
         place = loader_place(self.loader())
         command = asked(*place) if place is not None else None
         if command is None or (self.decided and command != "back"):
@@ -254,7 +254,7 @@ class Tuner(Driver):
         return True
 
     def _watch(self, iterator: Turns, window: Window, now: int) -> None:
-        """A window of what was chosen has ended."""
+        """A window of the chosen settings has ended."""
         if self.asked(iterator):
             return
         self.window = Window(self.chosen, 0)
@@ -306,7 +306,7 @@ class Tuner(Driver):
             ranks.handed(now, *timing(iterator), self.epoch_batches)
 
     def _leave_ranks(self, why: str, now: int) -> None:
-        """The ranks do not go on together: each has its own settings."""
+        """The ranks do not go on together: each uses its own settings."""
         if self.trying.trial is not None:
             self.trying.trial.end("undecided", why)
         following = self.following

@@ -1,9 +1,9 @@
 """Pools take turns over one epoch's order of batches.
 
-To switch, the workers of another pool start while the one at work goes on, and make some of its
-batches too, to be compared. Then the one at work gets no more tasks, and the other one draws from
-the same order at once; the loop gets what was under way in the first, then the other's batches. So
-each batch comes once, in the order in which the sampler drew it.
+To switch, the workers of another pool start while the current one goes on, and remake some of its
+batches for a comparison. Then the current pool gets no more tasks, and the other one draws from the
+same order. The loop gets what was under way in the first, then the other's batches. So each batch
+comes once, in the order in which the sampler drew it.
 """
 
 from __future__ import annotations
@@ -44,23 +44,22 @@ class Turns:
 
     @property
     def settings(self) -> Settings:
-        """Of the batches drawn now."""
+        """Of the batches that are drawn now."""
         return (self.next_pool or self.pool).settings
 
     def why_not(self, settings: Settings) -> str | None:
-        """Why these settings must not make the loader's batches; None where they may."""
+        """Why these settings must not make the loader's batches; None if they may."""
         return self.evidence.why_not(self.own, settings)
 
     @property
     def why_never(self) -> str | None:
-        """Why no other settings may make the loader's batches; None where some may."""
+        """Why no other settings may make the loader's batches; None if some may."""
         return self.evidence.why
 
     def switch(self, settings: Settings) -> bool:
-        """Batches are made with these as soon as may be: those drawn from now on, or from when the
-        workers for it have started and have made the same batches as the code's own settings. Asked
-        for with each batch until then; not asked for again, it is given up. False where it is not
-        possible now."""
+        """Use these settings as soon as possible: for the batches drawn from now on, or once the
+        workers have started and have made the same batches as the code's own settings. Call it with
+        each batch until then; otherwise it is given up. False if it is not possible now."""
         if self._pending is not None and self._pending.settings != settings:
             self._drop_pending()
         if settings == self.settings:
@@ -79,12 +78,12 @@ class Turns:
         return self._trying(settings, lambda: self._make(settings))
 
     def release_unwanted(self) -> None:
-        """Tell workers to end that the driver no longer wants."""
+        """End the workers that the driver no longer wants."""
         self._idle.release_parked(self._keeps)
 
     def _keeps(self, settings: Settings) -> bool:
-        """The code's own workers stay where this process makes the batches: they alone have the
-        data set as it was when the epoch began."""
+        """The code's own workers stay while this process makes the batches: only they have the data
+        set as it was when the epoch began."""
         here = self.settings != self.own and not self.settings.num_workers
         needed = self.own.persistent_workers or (here and bool(self.own.num_workers))
         return self.driver.keeps(settings) or (settings == self.own and needed)
@@ -92,7 +91,7 @@ class Turns:
     # Another pool.
 
     def _trying(self, settings: Settings, act: Callable[[], bool]) -> bool:
-        """The loop never meets an error in it."""
+        """Run something whose errors the loop must not see."""
         try:
             return act()
         except Exception as error:
@@ -153,7 +152,7 @@ class Turns:
         return self._turn_to(pool, now_ns())
 
     def _turn_to(self, pool: Pool, began_ns: int) -> bool:
-        """Batches that are drawn from now on are this pool's."""
+        """This pool makes the batches that are drawn from now on."""
         taken = len(self.order.waiting)
         try:
             pool.draw_from(self.order)
@@ -173,7 +172,7 @@ class Turns:
         return True
 
     def _go_over(self) -> None:
-        """The loop has had all that the pool was making."""
+        """The loop has had all batches of the pool."""
         before, after = self.pool, self.next_pool
         assert after is not None
         self.pool, self.next_pool = after, None
@@ -187,12 +186,12 @@ class Turns:
         self._tell(self.driver.switched, self, after.settings)
 
     def _held_up(self, began_ns: int) -> None:
-        """The loop has waited since then for what switching does."""
+        """Switching has made the loop wait since then."""
         if self.pool.step is not None:
             self.pool.step.held_up(now_ns() - began_ns)
 
     def _account(self) -> None:
-        """How many batches of the epoch are others', for the pool at work now."""
+        """Tell the pool's recorder how many batches of the epoch are others'."""
         step = self.pool.step
         if step is not None:
             step.others = self.given - step.batches
@@ -206,8 +205,7 @@ class Turns:
     # Back to the settings of the code.
 
     def _depends(self, error: Exception) -> None:
-        """What other settings have made ready may differ from what the code's own would make
-        now."""
+        """What other settings have made may differ from what the code's own would make now."""
         self.evidence.end(reason_of(error))
         self._tell(self.driver.failed, self.settings, error)
         self._drop_pending()
@@ -217,7 +215,7 @@ class Turns:
             self._fall_back()
 
     def _fall_back(self) -> None:
-        """All that was drawn and not handed over is made anew, with the user's own settings."""
+        """Make all that was drawn and not handed over again, with the user's own settings."""
         self._drop_pending()
         if self.next_pool is not None:
             self._idle.release(self.next_pool)
@@ -237,7 +235,7 @@ class Turns:
     # The driver.
 
     def _tell(self, what: Callable[..., None], *args: Any) -> None:
-        """Where deciding fails, nothing is decided any more."""
+        """Tell the driver. If it fails, nothing more is decided."""
         try:
             what(*args)
         except Exception as error:

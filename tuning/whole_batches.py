@@ -1,9 +1,8 @@
-"""Batches by one look-up each (`__getitems__`) of a data set whose source shows nothing but
+"""Whole batches by one look-up (`__getitems__`), for data sets whose source shows nothing but
 look-ups.
 
-What such a data set would answer is known from its `__getitem__`: the source is read, the code to
-make a whole batch at once is written from it, and that the source is what runs is seen from its
-compiled form.
+The source of `__getitem__` is read, and code for a whole batch is written from it. The compiled
+form shows that this source is what runs.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ _known: dict[int, tuple[Callable[[], Any], WholeBatches | str]] = {}
 
 
 def whole_batches(loader: Any) -> WholeBatches:
-    """What gives this loader's data set a batch at a time. Raises NotArrays with what stands in the
-    way."""
+    """What gives this loader's data set a batch at a time. Raises NotArrays with the reason if
+    there is none."""
     key = id(loader)
     of, found = _known.get(key, (None, None))
     if of is None or of() is not loader or (isinstance(found, WholeBatches) and not found.current):
@@ -94,8 +93,8 @@ def _is_torch_s(dataset: Any, name: str) -> bool:
 
 
 def _as_written(dataset: Any, part: Part) -> frozenset[str]:
-    """The names in its `__getitem__`. Raises NotArrays where asking for a sample may be more than
-    running the source that was read."""
+    """The names in its `__getitem__`. Raises NotArrays if asking for a sample may run more than the
+    source that was read."""
     cls, held = type(dataset), instance_vars(dataset)
     if in_class(cls, "__getitems__") is not None or "__getitems__" in held:
         raise NotArrays("it has __getitems__ already")
@@ -129,7 +128,8 @@ def _runs(method: types.FunctionType, lines: tuple[str, ...]) -> bool:
 
 
 def _effect(code: types.CodeType) -> list[Any]:
-    """What it does. Of texts, spaces do not count: a docstring is indented otherwise."""
+    """What the code does. Spaces in texts do not count, because docstrings may be indented
+    otherwise."""
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     constants = [
         " ".join(each.split()) if isinstance(each, str) else repr(each) for each in code.co_consts
@@ -138,7 +138,7 @@ def _effect(code: types.CodeType) -> list[Any]:
 
 
 class WholeBatches:
-    """In a data set's place, for torch's fetcher: gives it a whole batch, collated already."""
+    """Replaces a data set for torch's fetcher: gives it whole, collated batches."""
 
     def __init__(
         self,
@@ -170,8 +170,8 @@ class WholeBatches:
         return self.dataset[index]
 
     def __getitems__(self, indices: Any) -> Any:
-        """The batch of these indices. Raises Depends where the data set has other attributes than
-        when it was read; what a look-up raises is no error of the data set's."""
+        """The batch of these indices. Raises Depends if the data set has other attributes than when
+        it was read; other errors come from the look-up, not from the data set."""
         if not self.current:
             raise Depends("the loop changes the data set between batches")
         import torch
@@ -197,5 +197,5 @@ class WholeBatches:
 
 
 def as_made(batch: Any) -> Any:
-    """In the place of collate_fn."""
+    """Replaces collate_fn."""
     return batch

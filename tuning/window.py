@@ -23,11 +23,10 @@ HELD = 0.02  # of a window: held up by tuning for longer, it is broken
 
 @dataclass
 class Window:
-    """Steps under one setting, the first ones left out.
+    """Steps under one setting, without the first ones.
 
-    Workers take turns: while they wait alike, each round of theirs hands over its batches at once.
-    So a window is whole rounds, and long waiting is never left out, only what the loop's own work
-    took beyond its ordinary steps.
+    Workers that wait alike deliver a round of batches at once, so a window is whole rounds. Long
+    waiting always counts; long work of the loop does not.
     """
 
     settings: Settings
@@ -42,12 +41,12 @@ class Window:
     _epoch_own_s: list[float] = field(default_factory=list)
 
     def broken(self, left_out: int) -> None:
-        """The iteration ended, or another began: what comes next follows on nothing."""
+        """An iteration ended or began: the next step has no predecessor."""
         self.left_out, self._last_ns = left_out, -1
 
     def handed(self, t_ns: int, wait_ns: int | None, held_ns: int = 0) -> bool:
-        """A batch was handed over that the loop had waited for so long; True once there are enough.
-        `held_ns`: tuning held it up for so long, and workers went on meanwhile."""
+        """Count a batch that the loop has waited for so long; True if there are enough. `held_ns`:
+        how long tuning held it up while workers went on."""
         if held_ns / 1e9 > HELD * max(WINDOW_S, self._seconds):
             self.broken(left_out(self.settings, self.epoch_batches))
         if self.left_out > 0:
@@ -62,7 +61,7 @@ class Window:
         return self._enough and len(self.steps_s) % max(1, self.settings.num_workers) == 0
 
     def within_epoch(self, t_ns: int, wait_ns: int | None) -> None:
-        """A batch was handed over of an epoch that is compared whole."""
+        """Count a batch of an epoch that is compared whole."""
         if self._last_ns >= 0:
             self._epoch_own_s.append(_own_s((t_ns - self._last_ns) / 1e9, wait_ns))
         self._last_ns = t_ns
@@ -72,8 +71,8 @@ class Window:
         self._epoch_own_s.clear()
 
     def epoch(self, batches: int, seconds: float) -> bool:
-        """A whole epoch, the start of its workers with it; `left_out` are epochs then. True once
-        there are enough."""
+        """Count a whole epoch, with the start of its workers; True if there are enough. `left_out`
+        counts epochs then."""
         if self.left_out > 0:
             self.left_out -= 1
             return False
@@ -90,8 +89,7 @@ class Window:
 
     def _ordinary(self) -> tuple[Steps, Steps]:
         """The steps that count, and the loop's own work in each: without pauses, and without what
-        workers have made ahead during one. Where it is not known what the loop waited for, nothing
-        is known to be a pause."""
+        workers made ahead during one. If waiting is not known, no step is a pause."""
         steps, own = np.asarray(self.steps_s), np.asarray(self.own_s)
         least = np.argsort(own)[: max(1, int(ORDINARY * len(own)))]
         if not np.isfinite(own).all():
@@ -111,8 +109,7 @@ class Window:
 
     @property
     def waits(self) -> bool:
-        """Whether the loop waits for so much that it is worth a change; True where that is not
-        known."""
+        """Whether the loop waits enough to be worth a change; True if that is not known."""
         seconds, own = self.times
         return own is None or seconds > LEAST_GAIN * own
 
@@ -128,16 +125,16 @@ def _own_s(step_s: float, wait_ns: int | None) -> float:
 
 
 class Headroom:
-    """How many times as fast the loop could be at most, if it never waited, by windows of the
-    code's own settings."""
+    """How many times as fast the loop could be if it never waited, from windows of the code's own
+    settings."""
 
     def __init__(self, own: Settings) -> None:
         self.own = own
         self._seconds = self._own_s = 0.0
 
     def add(self, window: Window) -> None:
-        """Of several ranks that train in step, each waits for the slowest inside of its own work:
-        they tell nothing."""
+        """Ranks that train in step wait for the slowest within their own work, so their windows say
+        nothing."""
         seconds, own = window.times
         if window.settings == self.own and own is not None and window.slowest == inf:
             self._seconds += seconds
@@ -145,18 +142,18 @@ class Headroom:
 
     @property
     def factor(self) -> float | None:
-        """None where it is not known."""
+        """None if it is not known."""
         return self._seconds / max(1e-9, self._own_s) if self._seconds else None
 
 
 def epochs_left_out(settings: Settings) -> int:
-    """Whole epochs at the beginning of a window that say nothing: those in which workers that are
-    kept began."""
+    """How many epochs to leave out at the beginning of a window: those in which kept workers
+    start."""
     return int(settings.persistent_workers and settings.num_workers > 0)
 
 
 def left_out(settings: Settings, epoch_batches: int | None) -> int:
-    """Batches at the beginning of a window that say nothing: made ahead before it, or by workers
-    that just began."""
+    """How many batches to leave out at the beginning of a window: made ahead before it, or by new
+    workers."""
     ahead = 2 + settings.ahead
     return ahead if epoch_batches is None else min(ahead, max(1, epoch_batches // 4))

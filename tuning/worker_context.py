@@ -1,7 +1,7 @@
 """How workers start that the user's code does not have.
 
-Forking takes a large process some tens of milliseconds: all workers of a pool at once would be one
-long step. So they can start one by one between the loop's steps, in its own thread.
+Forking takes a large process some tens of milliseconds, so all workers of a pool at once would be
+one long step. They can start one by one between the loop's steps, in its own thread.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .shared_files import reopen_files
 
 
 class WorkerContext:
-    """Stands for a loader's `multiprocessing_context`. Processes that it forks share no position in
-    a file."""
+    """Replaces a loader's `multiprocessing_context`. Processes that it forks share no file
+    positions."""
 
     def __init__(self, context: Any, later: bool = False) -> None:
-        """`later`: processes start when they are told to. Until then they are as processes that
-        have ended: nobody waits for them."""
+        """`later`: processes start when they are told to. Until then they behave as ended ones, so
+        nobody waits for them."""
         import torch.multiprocessing
 
         self._context = torch.multiprocessing if context is None else context
@@ -41,7 +41,7 @@ class WorkerContext:
         return process
 
     def start(self, within_ns: int) -> None:
-        """The next one, and more as long as that has not taken so long."""
+        """Start the next process, and more while that has not taken so long."""
         began = now = now_ns()
         while self._waiting:
             process = self._waiting[0]
@@ -64,8 +64,7 @@ class WorkerContext:
 
     @property
     def ready(self) -> bool:
-        """Whether all have started, the last for as long as starting took: by then it can take a
-        task."""
+        """Whether all have started, the last one long enough ago to take a task."""
         return self.started and now_ns() - self._last_ns >= self._slowest_ns
 
 
@@ -101,5 +100,5 @@ _classes: dict[tuple[Any, ...], type] = {}
 
 
 def _derived(cls: type, **body: Any) -> type:
-    """A process class under the same name."""
+    """A subclass of a process class under the same name."""
     return _classes.setdefault((cls, *body), type(cls.__name__, (cls,), body))
