@@ -13,17 +13,8 @@ class IdlePools:
     """Pools that wait for another turn, and pools whose workers were told to end."""
 
     def __init__(self) -> None:
-        self._parked: dict[Settings, Pool] = {}
+        self.parked: dict[Settings, Pool] = {}
         self._released: list[Pool] = []
-
-    def park(self, pool: Pool) -> None:
-        self._parked[pool.settings] = pool
-
-    def get(self, settings: Settings) -> Pool | None:
-        return self._parked.get(settings)
-
-    def take(self, settings: Settings) -> Pool | None:
-        return self._parked.pop(settings, None)
 
     def release(self, pool: Pool) -> None:
         """Tell its workers to end, without waiting."""
@@ -35,8 +26,8 @@ class IdlePools:
 
     def release_parked(self, keeps: Callable[[Settings], bool]) -> None:
         """Release all pools whose settings are not kept."""
-        for settings in [each for each in self._parked if not keeps(each)]:
-            self.release(self._parked.pop(settings))
+        for settings in [each for each in self.parked if not keeps(each)]:
+            self.release(self.parked.pop(settings))
 
     def reap(self) -> None:
         """Close the pools whose workers have ended."""
@@ -48,8 +39,8 @@ class IdlePools:
     def shut_down(self, others: Iterable[Pool], keep: Iterable[Pool]) -> None:
         """End these and all idle pools except the kept ones, and wait for their workers."""
         kept = list(keep)
-        for pool in dict.fromkeys([*self._released, *others, *self._parked.values()]):
+        for pool in dict.fromkeys([*self._released, *others, *self.parked.values()]):
             if pool not in kept:
                 pool.end()
-        self._parked = {each: pool for each, pool in self._parked.items() if pool in kept}
+        self.parked = {each: pool for each, pool in self.parked.items() if pool in kept}
         self._released.clear()

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from ..profiler.guard.static_access import in_class, inherits, is_one_of, mro
 
-ANYWHERE, IN_FORKS = "anywhere", "in forks"
 _WRITERS = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.FileIO)
 _SHARED = (
     "multiprocessing.sharedctypes",
@@ -21,9 +20,9 @@ _SHARED = (
 
 
 class Obstacle(NamedTuple):
-    """`where`: in any other process, or in forked ones."""
+    """`forked`: only forked processes cannot use the object; else no other process can."""
 
-    where: str
+    forked: bool
     sentence: str
 
 
@@ -32,20 +31,20 @@ def obstacle(value: Any, name: str) -> Obstacle | None:
     can."""
     kind = type(value)
     if is_one_of(kind, _WRITERS):
-        why = Obstacle(ANYWHERE, f"{name} is a file that it may write to")
+        why = Obstacle(False, f"{name} is a file that it may write to")
         return why if _writes(value) else None
     module_of = vars(type)["__module__"].__get__
     if any(module_of(each) in _SHARED for each in mro(kind)):
-        return Obstacle(ANYWHERE, f"{name} is shared with other processes")
+        return Obstacle(False, f"{name} is shared with other processes")
     if module_of(kind) == "sqlite3" and kind.__name__ in ("Connection", "Cursor"):
         return Obstacle(
-            IN_FORKS, f"{name} is a connection of SQLite, which forked processes must not use"
+            True, f"{name} is a connection of SQLite, which forked processes must not use"
         )
     pool = inherits(kind, concurrent.futures.ThreadPoolExecutor)
     if inherits(kind, threading.Thread) or (pool and getattr(value, "_threads", None)):
-        return Obstacle(IN_FORKS, f"{name} has threads, which forked processes lack")
+        return Obstacle(True, f"{name} has threads, which forked processes lack")
     if _steps_on(value):
-        return Obstacle(ANYWHERE, f"{name} is an iterator: processes do not share its place")
+        return Obstacle(False, f"{name} is an iterator: processes do not share its place")
     return None
 
 

@@ -8,7 +8,7 @@ import pickle
 import random
 import sys
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from itertools import chain, islice
 from operator import is_
 from typing import Any
@@ -40,25 +40,19 @@ class Part:
         saved = self.saved
         if saved is None:
             self.saved = now
-        elif len(now) != len(saved) or not all(map(is_, _values(now), _values(saved))):
-            name = self._other(_keyed(now), _keyed(saved))
-            self.saved = now if name is None else saved
-            return name
+        elif type(now) is not dict:
+            if len(now) != len(saved) or not all(map(is_, now, saved)):
+                return self._other(now, dict(enumerate(now)), dict(enumerate(saved)))
+        elif len(now) != len(saved) or not all(map(is_, now.values(), saved.values())):
+            return self._other(now, now, saved)
         return None
 
-    def _other(self, now: Mapping[Any, Any], saved: Mapping[Any, Any]) -> str | None:
+    def _other(self, held: Any, now: dict[Any, Any], saved: dict[Any, Any]) -> str | None:
         for key in {**saved, **now}:
             if not _equal(now.get(key, self), saved.get(key, now)):
                 return self.name if self._of is None else f"{self._of}{key}"
+        self.saved = held
         return None
-
-
-def _values(held: Any) -> Any:
-    return held.values() if type(held) is dict else held
-
-
-def _keyed(held: Any) -> Mapping[Any, Any]:
-    return held if type(held) is dict else dict(enumerate(held))
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -18,7 +18,7 @@ from ..profiler.base.clock import now_ns
 from ..profiler.guard.error_origin import forgiving
 from ..profiler.guard.static_access import in_class, inherits, is_one_of, short_name
 from .named_code import NamedCode
-from .obstacles import ANYWHERE, obstacle
+from .obstacles import obstacle
 from .parts import (
     PLAIN,
     Part,
@@ -158,7 +158,7 @@ class State:
     def _object(self, value: Any, name: str, near: bool) -> Iterator[Found]:
         why = obstacle(value, name)
         if why is not None:
-            (self.obstacles if why.where == ANYWHERE else self.fork_obstacles)[why.sentence] = None
+            (self.fork_obstacles if why.forked else self.obstacles)[why.sentence] = None
         module = in_class(type(value), "__module__")
         if type(module) is str and module.partition(".")[0] in _SYSTEM:
             return

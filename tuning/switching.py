@@ -75,20 +75,20 @@ class Switching(Turns):
             stale = before.guest and changed is not None
             if before.settings != settings or not stays or stale:
                 if before.settings == own and own.persistent_workers:
-                    self._idle.park(before)
+                    self._idle.parked[own] = before
                 else:
                     before.end()
                 before = None
         begun = self._start.begin(
-            loader, self._maker, settings, before or self._idle.take(settings)
+            loader, self._maker, settings, before or self._idle.parked.pop(settings, None)
         )
         self.pool, self.order = begun.pool, begun.order
         if begun.failure is not None:
             self._tell(self.driver.failed, settings, begun.failure)
         self._primed = not (self.pool.guest and not own.num_workers)
         here = self.pool.guest and own.num_workers and not self.pool.settings.num_workers
-        if here and self._idle.get(own) is None:
-            self._idle.park(self._maker.own_again(self.pool.step, lone=True))
+        if here and own not in self._idle.parked:
+            self._idle.parked[own] = self._maker.own_again(self.pool.step, lone=True)
         self._tell(self.driver.begun, self)
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
@@ -163,7 +163,7 @@ class Switching(Turns):
         """The batch of this index by the code's own settings; None if they have no workers now."""
         if self.evidence.any_random:
             return None
-        loader, twin = self.loader(), self._idle.get(self.own)
+        loader, twin = self.loader(), self._idle.parked.get(self.own)
         if not self.own.num_workers:
             return torch_parts.fetcher_of(loader).fetch(index) if loader is not None else None
         if twin is None:
@@ -230,7 +230,7 @@ class Switching(Turns):
     def _shut_down(self, keep: Pool | None) -> None:
         """End all workers but those of this pool and the code's own persistent ones."""
         self._drop_pending()
-        own = self._idle.get(self.own) if self.own.persistent_workers and keep else None
+        own = self._idle.parked.get(self.own) if self.own.persistent_workers and keep else None
         at_work = (each for each in (self.next_pool, self.pool) if each is not None)
         self._idle.shut_down(at_work, [each for each in (keep, own) if each is not None])
         self.next_pool = None

@@ -71,7 +71,7 @@ class Turns:
             return False
         if settings != self.own and self.why_not(settings) is not None:
             return False
-        if (parked := self._idle.take(settings)) is not None:
+        if (parked := self._idle.parked.pop(settings, None)) is not None:
             return self._turn_to(parked, now_ns())
         if self.own.num_workers and settings.num_workers and self.evidence.changed_in_epoch:
             return False  # the code's own workers began before that, and have not seen it
@@ -180,7 +180,7 @@ class Turns:
             before.step.paused(now_ns())
         self._account()
         if not before.settings.num_workers or self._keeps(before.settings):
-            self._idle.park(before)
+            self._idle.parked[before.settings] = before
         else:
             self._idle.release(before)
         self._tell(self.driver.switched, self, after.settings)
@@ -223,7 +223,8 @@ class Turns:
         before = self.pool
         if before.guest:
             self.order.give_back(0)
-            self.pool = self._idle.take(self.own) or self._maker.own_again(before.step)
+            parked = self._idle.parked.pop(self.own, None)
+            self.pool = self._maker.own_again(before.step) if parked is None else parked
             self._idle.release(before)
         else:  # it goes on, with what it has under way
             self.order.give_back(torch_parts.under_way(before.iterator))
