@@ -7,7 +7,7 @@ from math import pi, sqrt, tan
 
 import numpy as np
 
-GRID = 100_001  # angles: quantiles to five digits
+GRID = 10_001  # angles: quantiles to five digits
 
 
 @cache
