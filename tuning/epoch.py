@@ -4,7 +4,7 @@ once, whoever makes the batches."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..profiler.base import torch_parts
 from ..profiler.guard.error_origin import is_ours
@@ -15,11 +15,8 @@ from .samplers import generator_of
 from .settings import Settings, settings_of
 from .streams import epoch_seed, fresh_generator
 
-
-class Begun(NamedTuple):
-    pool: Pool
-    order: Order
-    failure: Exception | None = None  # why the settings that were wanted could not begin it
+# Who makes the batches, in which order, and why the wanted settings could not.
+Begun = tuple[Pool, Order, Exception | None]
 
 
 class EpochStart:
@@ -50,7 +47,7 @@ class EpochStart:
             before = maker.own(SamplerView(begin), loader.generator)
         else:
             before.begin_epoch(loader, SamplerView(begin))
-        return Begun(before, orders[-1])
+        return before, orders[-1], None
 
     def _order(self, loader: Any, source: Iterator[Any]) -> Order:
         generator = generator_of(loader._index_sampler)
@@ -89,7 +86,7 @@ class EpochStart:
                     before.begin_epoch(loader, sampler)
                 if own.num_workers:
                     before.draw_from(order)
-                return Begun(before, order)
+                return before, order, None
             except Exception as error:
                 if not is_ours(error) or order.raised(error):
                     raise
@@ -99,5 +96,5 @@ class EpochStart:
         # another stream.
         if draws_seed and stream.get_state().equal(after):
             stream.set_state(state)
-            return Begun(maker.own(sampler, loader.generator), order, failure)
-        return Begun(maker.own(sampler, fresh_generator(0)), order, failure)
+            return maker.own(sampler, loader.generator), order, failure
+        return maker.own(sampler, fresh_generator(0)), order, failure

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dis
 import types
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..profiler.guard.static_access import (
     in_class,
@@ -33,12 +33,8 @@ _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "LOAD_SUPER_ATTR")
 _FUNCTIONS = (types.FunctionType, types.MethodType, staticmethod, classmethod, property)
 
 
-class Names(NamedTuple):
-    """Names that code looks up in one namespace, and their prefix in a sentence ("the global ")."""
-
-    namespace: Mapping[str, Any]
-    names: tuple[str, ...]
-    about: str
+# Names that code looks up in a namespace, and their prefix in a sentence ("the global ").
+Names = tuple[Mapping[str, Any], tuple[str, ...], str]
 
 
 class NamedCode:
@@ -142,7 +138,7 @@ class NamedCode:
         fresh = tuple(name for name in names if (key, name) not in self._given)
         self._given.update((key, name) for name in fresh)
         if fresh:
-            yield Names(namespace, fresh, about)
+            yield namespace, fresh, about
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:

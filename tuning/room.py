@@ -41,9 +41,8 @@ class Room:
 
 @dataclass(frozen=True)
 class Load:
-    """What workers of this loader need: memory per worker, bytes and tensors per batch."""
+    """What a batch takes in shared memory, and how many tensors it has."""
 
-    worker_bytes: float
     batch_bytes: float
     tensors: float
 
@@ -65,11 +64,11 @@ def worker_bytes(pids: Iterable[int], forked: bool) -> float:
     return max(LEAST_WORKER_BYTES, own * (FORKED_SHARE if forked else 1.0))
 
 
-def why_no_room(settings: Settings, load: Load, room: Room) -> str | None:
+def why_no_room(settings: Settings, worker_bytes: float, load: Load, room: Room) -> str | None:
     """Why a further pool with these settings may not fit; None if it does."""
     workers, ahead = settings.num_workers, settings.ahead
     shared = ahead * load.batch_bytes
-    memory = workers * load.worker_bytes + shared
+    memory = workers * worker_bytes + shared
     files = FILES_A_POOL + workers * FILES_A_WORKER + ahead * load.tensors + FILES_SPARE
     if not workers:
         return None

@@ -79,12 +79,10 @@ class Switching(Turns):
                 else:
                     before.end()
                 before = None
-        begun = self._start.begin(
-            loader, self._maker, settings, before or self._idle.parked.pop(settings, None)
-        )
-        self.pool, self.order = begun.pool, begun.order
-        if begun.failure is not None:
-            self._tell(self.driver.failed, settings, begun.failure)
+        before = before or self._idle.parked.pop(settings, None)
+        self.pool, self.order, failure = self._start.begin(loader, self._maker, settings, before)
+        if failure is not None:
+            self._tell(self.driver.failed, settings, failure)
         self._primed = not (self.pool.guest and not own.num_workers)
         here = self.pool.guest and own.num_workers and not self.pool.settings.num_workers
         if here and own not in self._idle.parked:

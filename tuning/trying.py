@@ -30,7 +30,7 @@ class Trying:
 
     def __init__(self, tuner: Tuner) -> None:
         self._tuner, self.search = tuner, tuner.search
-        self.load = Load(0.0, 0.0, 0.0)
+        self.load = Load(0.0, 0.0)
         self.trial: Trial | None = None
         self._trial_ns = 0
         self._steps = 0  # when the first trial began
@@ -87,8 +87,7 @@ class Trying:
         if not settings.num_workers:
             return None
         held = worker_bytes(iterator.pool.pids, forks(loader.multiprocessing_context))
-        load = Load(held, self.load.batch_bytes, self.load.tensors)
-        return why_no_room(settings, load, room_left().shared_by(self._ranks.world))
+        return why_no_room(settings, held, self.load, room_left().shared_by(self._ranks.world))
 
     def _open_window(self, iterator: Turns, trial: Trial) -> None:
         tuner = self._tuner

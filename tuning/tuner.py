@@ -194,7 +194,7 @@ class Tuner(Driver):
         epoch_s = (self.epoch_batches or 0) * look.step_s(now)
         self.by_epochs = 0 < epoch_s < SHORT_EPOCH_S and leading.world == 1
         size, tensors = batch_size_of(batch)
-        self.trying.load = Load(0.0, max(0, size), max(0, tensors))
+        self.trying.load = Load(max(0, size), max(0, tensors))
         cores = self.search.cores = leading.cores
         nbytes = self.trying.load.batch_bytes
         look.predict(lambda: candidates_for(self.loader(), own, cores, any_order, nbytes))

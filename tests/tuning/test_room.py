@@ -18,7 +18,7 @@ from loaderscope.tuning.room import (
 from loaderscope.tuning.settings import Settings
 
 GB = 1e9
-LOAD = Load(worker_bytes=0.5 * GB, batch_bytes=0.01 * GB, tensors=2)
+WORKER, LOAD = 0.5 * GB, Load(batch_bytes=0.01 * GB, tensors=2)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ LOAD = Load(worker_bytes=0.5 * GB, batch_bytes=0.01 * GB, tensors=2)
     ],
 )
 def test_what_may_not_fit(settings: Settings, room: Room, said: str | None) -> None:
-    found = why_no_room(settings, LOAD, room)
+    found = why_no_room(settings, WORKER, LOAD, room)
     assert found is None if said is None else said in str(found)
 
 
