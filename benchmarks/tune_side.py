@@ -94,19 +94,19 @@ def loader_with(loop: Loop, settings: Settings) -> Any:
     if not settings.get("batched"):
         return loop.loader(settings)
     from loaderscope.profiler.record.iterate.watch import hand_out, watch
-    from loaderscope.tuning import shown
-    from loaderscope.tuning.driver import NoOpDriver
+    from loaderscope.tuning import evidence
+    from loaderscope.tuning.driver import Driver
     from loaderscope.tuning.settings import Settings as Tuned
     from loaderscope.tuning.switching import handing_out
 
-    shown.ENOUGH = 0  # nothing is looked at before the first batch
+    evidence.ENOUGH = 0  # nothing is looked at before the first batch
 
-    class Fixed(NoOpDriver):
+    class Fixed(Driver):
         def wanted(self, own: Tuned) -> Tuned:
             return own.looked_up
 
     loader = watch(loop.loader({"num_workers": 0}))
-    hand_out(loader, handing_out(Fixed(0)))
+    hand_out(loader, handing_out(Fixed()))
     return loader
 
 
@@ -199,7 +199,7 @@ def tuned(loop: Loop, seconds: float) -> dict[str, Any]:
             times.append(now_ns())
             if _enough(began, times[-1], decided_at, seconds):
                 break
-    record = driver._record._switches
+    record = driver.record.switches
     return {
         "decided": driver.decided,
         "decide_s": round((decided_at - began) / 1e9, 2) if decided_at else None,

@@ -1,2 +1,2 @@
-"""Tuning: a loader's settings are tried live, on the training that goes on; the best proven one
-stays."""
+"""Tuning: tries a loader's settings on the training that goes on, and keeps the best proven
+ones."""

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from ..profiler.guard.static_access import in_class, inherits, is_one_of, unseen
-from .state import PLAIN, State, attributes
+from .parts import PLAIN, attributes
+from .state import State
 
 ITEMS, DEPTH = 64, 4  # of a batch that are looked at, to know whether it could be sent
 _OWN_PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__")
 
 
 def digest(batch: Any) -> bytes:
-    """Equal if the batches are: kinds, shapes and every value. Of objects of unknown classes, their
-    attributes."""
+    """Equal for equal batches: kinds, shapes and values, and the attributes of unknown objects."""
     found = hashlib.blake2b(digest_size=16)
     _digest(batch, found.update, 8)
     return found.digest()
@@ -32,58 +32,41 @@ def _digest(value: Any, add: Any, depth: int) -> None:
 
     kind = type(value)
     add(kind.__name__.encode())
+    inside: Any = ()
     if inherits(kind, torch.Tensor):
         with unseen():
             add(f"{value.dtype}{tuple(value.shape)}".encode())
-            if (
-                value.layout is torch.strided
-                and value.device.type == "cpu"
-                and not value.is_quantized
-            ):
+            plain = value.layout is torch.strided and value.device.type == "cpu"
+            if plain and not value.is_quantized and value.numel():
                 plain = value.detach().resolve_conj().resolve_neg().contiguous()
-                add(
-                    memoryview(plain.reshape(-1).view(torch.uint8).numpy())
-                    if plain.numel()
-                    else b""
-                )
+                add(memoryview(plain.reshape(-1).view(torch.uint8).numpy()))
     elif isinstance(value, np.ndarray):
         add(f"{value.dtype}{value.shape}".encode())
-        add(
-            repr(value.tolist()).encode()
-            if value.dtype.hasobject
-            else np.ascontiguousarray(value).tobytes()
-        )
+        objects = value.dtype.hasobject
+        add(repr(value.tolist()).encode() if objects else np.ascontiguousarray(value).tobytes())
     elif is_one_of(kind, PLAIN) or isinstance(value, np.generic):
         add(repr(value).encode())
-    elif depth and isinstance(value, Mapping):
-        for key in value:
-            add(repr(key).encode())
-            _digest(value[key], add, depth - 1)
-    elif depth and isinstance(value, list | tuple):
+    elif isinstance(value, Mapping):
+        inside = ((key, value[key]) for key in value)
+    elif isinstance(value, list | tuple):
         add(str(len(value)).encode())
-        for each in value:
-            _digest(each, add, depth - 1)
-    elif depth:
-        for name, each in (attributes(value) or {}).items():
-            add(name.encode())
-            _digest(each, add, depth - 1)
+        inside = enumerate(value)
+    else:
+        inside = (attributes(value) or {}).items()
+    for key, each in inside if depth else ():
+        add(repr(key).encode())
+        _digest(each, add, depth - 1)
 
 
 def tensors_of(batch: Any, depth: int = DEPTH, items: int | None = ITEMS) -> Iterator[Any]:
-    """The plain tensors in a batch, of lists the first items'."""
+    """The plain tensors in a batch; of lists, those of the first items."""
     import torch
 
     if type(batch) is torch.Tensor:
         yield batch
     elif depth:
-        inside = (
-            batch.values()
-            if type(batch) is dict
-            else batch
-            if isinstance(batch, list | tuple)
-            else ()
-        )
-        for each in islice(inside, items):
+        held = batch.values() if type(batch) is dict else batch
+        for each in islice(held if isinstance(batch, dict | list | tuple) else (), items):
             yield from tensors_of(each, depth - 1, items)
 
 
@@ -94,8 +77,7 @@ def views(batch: Any, data: State) -> bool:
 
 
 def memory_of(tensor: Any) -> tuple[int, int, int] | None:
-    """(address, bytes) of the storage that a tensor of the CPU is a view of, and the bytes of the
-    tensor itself."""
+    """(address, bytes) of the storage behind a CPU tensor, and the bytes of the tensor itself."""
     with unseen():
         if tensor.device.type != "cpu" or tensor.layout.__str__() != "torch.strided":
             return None
@@ -104,8 +86,8 @@ def memory_of(tensor: Any) -> tuple[int, int, int] | None:
 
 
 def why_not_sent(batch: Any, depth: int = DEPTH) -> str | None:
-    """Why a worker could not send such a batch, or might not; None where nothing speaks against it.
-    Of lists, the first items are looked at."""
+    """Why a worker could or might not send such a batch; None where it could. Only the first items
+    of lists are checked."""
     import torch
 
     kind = type(batch)
@@ -114,14 +96,14 @@ def why_not_sent(batch: Any, depth: int = DEPTH) -> str | None:
     if kind is torch.Tensor:
         with unseen():
             history = batch.requires_grad and not batch.is_leaf
-        return (
-            "its batches hold a tensor with a history, which torch does not send"
-            if history
-            else None
-        )
+        why = "its batches hold a tensor with a history, which torch does not send"
+        return why if history else None
     try:
         pickle.dumps(kind)
-        if is_one_of(kind, (types.FunctionType, types.BuiltinFunctionType)) or _of_builtin(kind):
+        # Where only Python's own code runs, and nothing inside has other.
+        holds = is_one_of(kind, (list, tuple, dict, set, frozenset))
+        builtin = kind.__module__ in ("builtins", "_thread", "_io") and not holds
+        if builtin or is_one_of(kind, (types.FunctionType, types.BuiltinFunctionType)):
             pickle.dumps(batch)
     except Exception:
         return (
@@ -135,11 +117,3 @@ def why_not_sent(batch: Any, depth: int = DEPTH) -> str | None:
         inside = (attributes(batch) or {}).values()
     found = (why_not_sent(each, depth - 1) for each in islice(inside, ITEMS if depth else 0))
     return next(filter(None, found), None)
-
-
-def _of_builtin(kind: type) -> bool:
-    """Whether only Python's own code runs where such an object is pickled, and it holds nothing
-    that has other."""
-    return kind.__module__ in ("builtins", "_thread", "_io") and not is_one_of(
-        kind, (list, tuple, dict, set, frozenset)
-    )

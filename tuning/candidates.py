@@ -1,5 +1,5 @@
-"""Which settings are tried, and in which order: first what the what-if model expects most of, then
-its neighbours."""
+"""Which settings are tried, and in which order: the best predictions of the what-if model, then
+their neighbours."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from dataclasses import dataclass, replace
 from ..advisors.code.batched.look_up_cost import COLLATED_US
 from ..advisors.schema.gains import LEAST_GAIN
 from ..advisors.schema.report_model import Range
-from ..advisors.whatif import TooLittle, WhatIf, workload_of
-from ..profiler.base.host import usable_cores
-from ..profiler.store.run.run_reader import open_run
 from .settings import Settings
 
 WORKERS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
@@ -29,37 +26,8 @@ class Candidate:
     predicted: Range | None  # None where nothing could be predicted
 
 
-def predicted_candidates(
-    run: str,
-    process: str,
-    loader: int,
-    own: Settings,
-    device: bool,
-    cores: int | None = None,
-    any_order: bool = False,
-    look_up_us: tuple[float, float] | None = None,
-) -> list[Candidate]:
-    """The candidates for a loader of a run that is being recorded, the most promising first; none
-    if all is well.
-
-    Where too little was measured, the usual numbers of workers. `cores`: one rank's part of them.
-    `look_up_us`: what one look-up of a whole batch takes, where there is one.
-    """
-    opened = open_run(run)
-    for each in opened.processes:
-        for one in each.loaders:
-            if str(each.path) == process and one.index == loader:
-                try:
-                    model = WhatIf(workload_of(opened, each, one))
-                except TooLittle:
-                    break
-                return ordered(own, device, model.predict, cores, any_order, look_up_us)
-    return usual(own, cores, look_up_us is not None)
-
-
-def usual(own: Settings, cores: int | None = None, look_up: bool = False) -> list[Candidate]:
-    """Where nothing can be predicted."""
-    cores = cores or usable_cores()
+def usual(own: Settings, cores: int, look_up: bool) -> list[Candidate]:
+    """The candidates without a prediction."""
     numbers = dict.fromkeys((cores, max(1, cores // 2), 2 * cores))
     found = [own.looked_up] if look_up else []
     found += [replace(own, num_workers=n) for n in numbers if n != own.num_workers]
@@ -70,78 +38,75 @@ def ordered(
     own: Settings,
     device: bool,
     predict: Callable[..., Range],
-    cores: int | None = None,
+    cores: int,
     any_order: bool = False,
     look_up_us: tuple[float, float] | None = None,
 ) -> list[Candidate]:
-    """By what the model says of a change; numbers of workers first, then the rest with the best of
-    those."""
+    """The candidates by their predictions, the most promising first; none if loading is no
+    bottleneck. Numbers of workers come first, then other settings combined with the best of those.
+
+    `cores`: one rank's part of them. `look_up_us`: the time of one look-up of a whole batch, where
+    there is one.
+    """
     if predict(fetch=0.0, collate=0.0, transfer=0.0).high < LEAST_GAIN:
         return []  # it is not loading that the loop waits for
-    most = max(2 * (cores or usable_cores()), 4, own.num_workers)
     found: dict[Settings, Range] = {}
 
-    def foresee(settings: Iterable[Settings]) -> None:
+    def add_predictions(settings: Iterable[Settings]) -> None:
         for each in settings:
             if each != own and each not in found:
                 found[each] = predict(**each.changed_from(own))
 
-    foresee(_with_workers(own, n) for n in WORKERS if n <= most)
-    best = _best(found, own)[:2]
-    with_workers = [each for each in (own, *best) if each.num_workers]
-    foresee(replace(each, prefetch_factor=factor) for each in with_workers for factor in PREFETCH)
+    def near(count: int) -> list[Settings]:
+        return [own, *_best(found, own)[:count]]
+
+    most = max(2 * cores, 4, own.num_workers)
+    add_predictions(_with_workers(own, n) for n in WORKERS if n <= most)
+    with_workers = [each for each in near(2) if each.num_workers]
+    add_predictions(replace(each, prefetch_factor=n) for each in with_workers for n in PREFETCH)
     if device:
-        foresee(
-            replace(each, pin_memory=not own.pin_memory) for each in (own, *_best(found, own)[:1])
-        )
+        add_predictions(replace(each, pin_memory=not own.pin_memory) for each in near(1))
     if any_order:
-        foresee(
-            replace(each, in_order=False)
-            for each in (own, *_best(found, own)[:2])
-            if each.num_workers
-        )
-    for each in (own, *_best(found, own)[:1]):
+        add_predictions(replace(each, in_order=False) for each in near(2) if each.num_workers)
+    for each in near(1):
         kept = replace(each, persistent_workers=True)
-        if (
-            each.num_workers
-            and predict(**kept.changed_from(own)).mid
-            > LEAST_GAIN * predict(**each.changed_from(own)).mid
-        ):
-            foresee([kept])
+        alone = predict(**each.changed_from(own)).mid
+        if each.num_workers and predict(**kept.changed_from(own)).mid > LEAST_GAIN * alone:
+            add_predictions([kept])
     if look_up_us is not None:
         found[own.looked_up] = predict(fetch_us=look_up_us, collate_us=COLLATED_US, num_workers=0)
+    return [Candidate(each, found[each]) for each in _chosen(own, found)]
+
+
+def _chosen(own: Settings, found: dict[Settings, Range]) -> list[Settings]:
     chosen: list[Settings] = []
     for each in _best(found, own):
-        if found[each].high > LEAST_GAIN and not any(
-            _as_good(each, other, found) for other in (own, *chosen)
-        ):
+        alike = any(_as_good(each, other, found) for other in (own, *chosen))
+        if found[each].high > LEAST_GAIN and not alike:
             chosen.append(each)
-    chosen = chosen[:FIRST]
-    none = own.with_workers(0)
+    chosen, none = chosen[:FIRST], own.with_workers(0)
     # Of what workers cost the model knows least: where it sees no great loss, they are left out
     # once, before time goes to what is not expected to gain.
     if own.num_workers and none not in chosen and found[none].high > NO_GREAT_LOSS:
         gains = [each for each in chosen if found[each].mid > LEAST_GAIN][: FIRST - 1]
         chosen = [*gains, none, *(each for each in chosen if each not in gains)][:FIRST]
-    return [Candidate(each, found[each]) for each in chosen]
+    return chosen
 
 
 def _as_good(one: Settings, other: Settings, found: dict[Settings, Range]) -> bool:
-    """Whether they differ in what is made ahead alone, and nothing is expected of that."""
+    """Whether they differ only in what is made ahead, and no gain is predicted for that."""
     same = replace(one, prefetch_factor=other.prefetch_factor) == other
     return same and found[one].mid < LEAST_GAIN * (found[other].mid if other in found else 1.0)
 
 
-def neighbours(
-    best: Settings, base: Settings, tried: set[Settings], cores: int | None = None
-) -> list[Candidate]:
-    """What lies beside the best so far, which was better than `base`: the model may be off by a
-    worker or two. Fewer workers come first where fewer were better, and where they share cores
-    already, half as many."""
+def neighbours(best: Settings, base: Settings, tried: set[Settings], cores: int) -> list[Candidate]:
+    """The settings next to the best so far, which was better than `base`: the model may be off by a
+    worker or two. Fewer workers come first where fewer were better, and half as many where workers
+    share cores already."""
     if best.batched:
         return []
     workers = best.num_workers
-    crowded = workers > (cores or usable_cores())
+    crowded = workers > cores
     more = _with_workers(best, workers + 1)
     fewer = _with_workers(best, workers // 2 if crowded else max(0, workers - 1))
     near = [fewer, more] if crowded or workers < base.num_workers else [more, fewer]
@@ -151,7 +116,7 @@ def neighbours(
 
 
 def _with_workers(settings: Settings, workers: int) -> Settings:
-    """So many, and no fewer batches ahead, or as near to that as may be."""
+    """So many workers, with as many batches ahead as before where that is possible."""
     kept = settings.with_workers(workers)
     if not workers or kept.ahead >= settings.ahead:
         return kept
@@ -160,9 +125,9 @@ def _with_workers(settings: Settings, workers: int) -> Settings:
 
 
 def _best(found: dict[Settings, Range], own: Settings) -> list[Settings]:
-    """The most promising first; of those that are as good, the cheapest. The model has no jitter,
-    against which batches are made ahead: so fewer workers make as many ahead as the code's own, and
-    a single one each comes last (grids were 5 % slower with it than with two: docs/tune.md)."""
+    """The most promising first; among equals, the cheapest. The model knows no jitter, which
+    batches made ahead hide. So fewer workers make as many ahead as the code's own, and one each
+    comes last (in grids it was 5 % slower than two: docs/tune.md)."""
 
     def cost(each: Settings) -> tuple[int, int, bool, int]:
         missing = max(0, own.ahead - each.ahead) if each.num_workers < own.num_workers else 0

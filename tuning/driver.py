@@ -1,66 +1,43 @@
-"""Who decides on the settings of a loader, as the iterator sees it that switches between them."""
+"""The interface of whoever decides on a loader's settings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from .switching import Switching
+    from .turns import Turns
 
 
-class Driver(Protocol):
-    """Who decides on the settings of a loader. What it raises is its failure, and ends nothing."""
+class Driver:
+    """This driver changes nothing. An error in a driver ends its work, and nothing else."""
 
-    pools: int  # made so far besides those that an untuned loader makes
-    compared: (
-        int  # batches that other settings make for a comparison before they make any for the loop
-    )
+    compared = 0  # batches that other settings make for a comparison before they make any
+
+    def __init__(self, pools: int = 0) -> None:
+        self.pools = pools  # made so far besides those that an untuned loader makes
 
     def wanted(self, own: Settings) -> Settings:
-        """For an iteration that begins; `own` are those of the user's code, which may change
+        """The settings for a new iteration; `own` are those of the user's code, which may change
         them."""
-
-    def keeps(self, settings: Settings) -> bool:
-        """Whether workers with these settings are to stay, idle, for the next turn."""
-
-    def begun(self, iterator: Switching) -> None:
-        """An iteration begins."""
-
-    def handed(self, iterator: Switching, batch: Any) -> None:
-        """This batch is about to reach the loop. May switch."""
-
-    def switched(self, iterator: Switching, settings: Settings) -> None:
-        """From the next batch on, batches are made with these."""
-
-    def ended(self, iterator: Switching) -> None:
-        """The iteration has come to its end."""
-
-    def failed(self, settings: Settings, error: BaseException) -> None:
-        """These do not work with this loader; its own are in use again."""
-
-
-class NoOpDriver:
-    """Leaves everything as it is."""
-
-    compared = 0
-
-    def __init__(self, pools: int) -> None:
-        self.pools = pools
-
-    def wanted(self, own: Settings) -> Settings:
         return own
 
     def keeps(self, settings: Settings) -> bool:
+        """Whether workers with these settings stay, idle, for the next turn."""
         return False
 
-    def begun(self, iterator: Switching) -> None: ...
+    def begun(self, iterator: Turns) -> None:
+        """An iteration begins."""
 
-    def handed(self, iterator: Switching, batch: Any) -> None: ...
+    def handed(self, iterator: Turns, batch: Any) -> None:
+        """This batch is about to reach the loop. May switch."""
 
-    def switched(self, iterator: Switching, settings: Settings) -> None: ...
+    def switched(self, iterator: Turns, settings: Settings) -> None:
+        """These settings make the batches from the next one on."""
 
-    def ended(self, iterator: Switching) -> None: ...
+    def ended(self, iterator: Turns) -> None:
+        """The iteration has ended."""
 
-    def failed(self, settings: Settings, error: BaseException) -> None: ...
+    def failed(self, settings: Settings, error: BaseException) -> None:
+        """These settings do not work with this loader; its own are in use again."""

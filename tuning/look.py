@@ -1,5 +1,4 @@
-"""The loop as it is, for long enough to predict what other settings would do; that is done beside
-it, in a thread."""
+"""Observes the loop with its own settings, then predicts other settings in a thread."""
 
 from __future__ import annotations
 
@@ -8,11 +7,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from ..advisors.whatif import WhatIf, workload_of
 from ..profiler.base.endable_thread import EndableThread
 from ..profiler.record.device.accelerator import Accelerator, in_use
 from ..profiler.record.iterate.watch import loader_place
 from ..profiler.record.session import session as sessions
-from .candidates import Candidate, predicted_candidates, usual
+from ..profiler.store.run.run_reader import open_run
+from .candidates import Candidate, ordered, usual
 from .settings import Settings
 from .whole_batches import whole_batches
 
@@ -27,56 +28,58 @@ class Look:
     def __init__(self) -> None:
         self.began_ns = self.batches = 0
         self.found: list[Candidate] | None = None  # None until it is known
-        self._predicting: EndableThread | None = None
+        self._thread: EndableThread | None = None
 
     def handed(self, now_ns: int) -> bool:
-        """A batch; whether that is enough."""
+        """Count a batch; True if there are enough."""
         self.batches += 1
         self.began_ns = self.began_ns or now_ns
         long = now_ns - self.began_ns >= LOOK_S * 1e9 and self.batches >= LOOK_BATCHES
         return long or self.batches >= LOOK_AT_MOST
 
     def step_s(self, now_ns: int) -> float:
-        """How long a step took."""
+        """The mean time of a step."""
         return (now_ns - self.began_ns) / self.batches / 1e9
 
     def predict(self, find: Callable[[], list[Candidate]]) -> None:
-        """Begins to."""
+        """Start predicting."""
 
         def work() -> None:
             self.found = find()
 
         sessions.flush()
-        self._predicting = EndableThread(target=work, name="loaderscope predicts", daemon=True)
-        self._predicting.start()
-        atexit.register(self._predicting.end)  # the training may end first
+        self._thread = EndableThread(target=work, name="loaderscope predicts", daemon=True)
+        self._thread.start()
+        atexit.register(self._thread.end)  # the training may end first
 
     @property
     def predicting(self) -> bool:
-        return self._predicting is not None
+        return self._thread is not None
 
-    def wait(self, timeout_s: float = PREDICT_S) -> None:
-        """Workers are about to be forked, best where no other thread is at work."""
-        if self._predicting is not None:
-            self._predicting.join(timeout_s)
+    def wait(self) -> None:
+        """Wait before workers are forked: no other thread should be running then."""
+        if self._thread is not None:
+            self._thread.join(PREDICT_S)
 
 
 def candidates_for(
     loader: Any, own: Settings, cores: int, any_order: bool, batch_bytes: float
 ) -> list[Candidate]:
-    """By what was recorded of the loader so far; the usual ones where that says nothing."""
+    """The candidates from what was recorded so far, the most promising first; the usual ones if
+    that is too little."""
     look_up_us: tuple[float, float] | None = None
     with suppress(Exception):  # most often NotArrays
         look_up_us = whole_batches(loader).cost_us(batch_bytes)
-    place, session = loader_place(loader), sessions.current()
-    with suppress(Exception):
-        if place is not None and session is not None:
-            device, orders = (
-                isinstance(in_use(), Accelerator),
-                any_order and hasattr(loader, "in_order"),
-            )
-            run, process, number = str(session.run_directory), str(place[0]), place[1]
-            return predicted_candidates(
-                run, process, number, own, device, cores, orders, look_up_us
-            )
+    with suppress(Exception):  # most often TooLittle
+        place, session = loader_place(loader), sessions.current()
+        assert place is not None and session is not None
+        run = open_run(str(session.run_directory))
+        process = next(each for each in run.processes if each.path == place[0])
+        recorded = next(each for each in process.loaders if each.index == place[1])
+        model = WhatIf(workload_of(run, process, recorded))
+        device, orders = (
+            isinstance(in_use(), Accelerator),
+            any_order and hasattr(loader, "in_order"),
+        )
+        return ordered(own, device, model.predict, cores, orders, look_up_us)
     return usual(own, cores, look_up_us is not None)

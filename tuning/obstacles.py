@@ -1,4 +1,4 @@
-"""Objects that cannot be used in another process as they are in this one."""
+"""Objects that other processes cannot use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from ..profiler.guard.static_access import in_class, inherits, is_one_of, mro
 
-ANYWHERE, IN_FORKS = "anywhere", "in forks"
 _WRITERS = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.FileIO)
 _SHARED = (
     "multiprocessing.sharedctypes",
@@ -21,33 +20,31 @@ _SHARED = (
 
 
 class Obstacle(NamedTuple):
-    """`where`: in any process but the one that has it, or in forked ones."""
+    """`forked`: only forked processes cannot use the object; else no other process can."""
 
-    where: str
+    forked: bool
     sentence: str
 
 
 def obstacle(value: Any, name: str) -> Obstacle | None:
-    """What keeps this object, called so in the sentence, from being used elsewhere; None where
-    nothing does."""
+    """Why another process cannot use this object, which the sentence calls `name`; None if it
+    can."""
     kind = type(value)
     if is_one_of(kind, _WRITERS):
-        return (
-            Obstacle(ANYWHERE, f"{name} is a file that it may write to") if _writes(value) else None
-        )
-    module = vars(type)["__module__"].__get__(kind)
-    if any(vars(type)["__module__"].__get__(each) in _SHARED for each in mro(kind)):
-        return Obstacle(ANYWHERE, f"{name} is shared with other processes")
-    if module == "sqlite3" and kind.__name__ in ("Connection", "Cursor"):
+        why = Obstacle(False, f"{name} is a file that it may write to")
+        return why if _writes(value) else None
+    module_of = vars(type)["__module__"].__get__
+    if any(module_of(each) in _SHARED for each in mro(kind)):
+        return Obstacle(False, f"{name} is shared with other processes")
+    if module_of(kind) == "sqlite3" and kind.__name__ in ("Connection", "Cursor"):
         return Obstacle(
-            IN_FORKS, f"{name} is a connection of SQLite, which forked processes must not use"
+            True, f"{name} is a connection of SQLite, which forked processes must not use"
         )
-    if inherits(kind, threading.Thread) or (
-        inherits(kind, concurrent.futures.ThreadPoolExecutor) and _begun(value)
-    ):
-        return Obstacle(IN_FORKS, f"{name} has threads, which forked processes lack")
+    pool = inherits(kind, concurrent.futures.ThreadPoolExecutor)
+    if inherits(kind, threading.Thread) or (pool and getattr(value, "_threads", None)):
+        return Obstacle(True, f"{name} has threads, which forked processes lack")
     if _steps_on(value):
-        return Obstacle(ANYWHERE, f"{name} is an iterator: each process would be elsewhere in it")
+        return Obstacle(False, f"{name} is an iterator: processes do not share its place")
     return None
 
 
@@ -60,12 +57,8 @@ def _writes(value: Any) -> bool:
     return is_one_of(type(inner), _WRITERS) and _writes(inner)
 
 
-def _begun(executor: Any) -> bool:
-    return bool(getattr(executor, "_threads", ()))
-
-
 def _steps_on(value: Any) -> bool:
-    """Whether it is an iterator whose place cannot be seen: one written in C, a generator."""
+    """Whether it is an iterator whose place is hidden: one written in C, or a generator."""
     kind = type(value)
     if in_class(kind, "__next__") is None or inherits(kind, io.IOBase):
         return False

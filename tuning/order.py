@@ -1,16 +1,16 @@
-"""One epoch's order of batches, drawn once from the loader's sampler, whoever makes them.
+"""One epoch's order of batches, drawn once from the loader's sampler.
 
-A sampler may hear of the loop: weights that a training writes, a generator that others draw from, a
-batch size that grows. So its indices are drawn when the code's own settings would draw them: with
+A sampler may depend on the loop: on weights that a training writes, on a shared generator, on a
+batch size that grows. So indices are drawn when the code's own settings would draw them: with
 workers, `num_workers × prefetch_factor` batches at the beginning and one more with each batch
-handed over; without, one when a batch is asked for. Earlier than that they are drawn only from a
-sampler that was shown to hear of nothing in between.
+handed over; without, one when a batch is asked for. They are drawn earlier only if the sampler was
+shown not to depend on anything in between.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -18,8 +18,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class _Early:
-    """A draw before its time. `before` and `after` are the states of the sampler's generator, if
-    the draw moved it."""
+    """An early draw. `before` and `after` are the states of the sampler's generator, if it
+    moved."""
 
     error: BaseException | None = None
     before: Any = None
@@ -27,15 +27,16 @@ class _Early:
 
 
 class Order:
-    """What the sampler draws in one epoch. Iterators that take turns take their indices from the
-    same one."""
+    """What the sampler draws in one epoch. All pools of the epoch take their indices from here."""
 
-    def __init__(self, source: Iterator[Any], ahead: int, generator: Any = None) -> None:
-        """`ahead`: batches that the code's own settings draw before they are asked for.
-        `generator`: what the sampler draws random numbers from, if it was given one."""
+    def __init__(
+        self, source: Iterator[Any], ahead: int, generator: Any = None, evidence: Any = None
+    ) -> None:
+        """`ahead`: how many batches the code's own settings draw before they are asked for.
+        `generator`: the sampler's, if it was given one. `evidence` checks each draw, and allows
+        early ones."""
         self._source, self._ahead, self._generator = source, ahead, generator
-        self.may_draw_early: Callable[[int], bool] = _never  # after so many draws
-        self.draw_with: Callable[[Callable[[], Any]], Any] = _plainly  # who looks at each draw
+        self._evidence = evidence
         self._ready: deque[Any] = deque()  # drawn or given back, and not taken
         self._early: deque[_Early] = deque()  # draws that are not due yet, the first of them first
         self._due = 0  # draws that the code's own settings would have made by now
@@ -54,7 +55,7 @@ class Order:
         return self
 
     def __next__(self) -> Any:
-        """The next index. Raises what the sampler raises, and StopIteration where there is none, or
+        """The next index. Raises what the sampler raises, and StopIteration if there is none, or
         none yet."""
         if not self._ready:
             if self._to_raise is not None:
@@ -66,7 +67,8 @@ class Order:
                 self._due
                 and not self.exhausted
                 and not self.ends_soon
-                and self.may_draw_early(self.drawn)
+                and self._evidence is not None
+                and self._evidence.draws_early(self._due + len(self._early))
             ):
                 self._draw_early()  # never the first, which begins the epoch's order
             if not self._ready:
@@ -79,8 +81,8 @@ class Order:
     # As the loop goes on.
 
     def asked(self, guest: bool) -> None:
-        """The loop asks for a batch, which a guest makes, or the code's own settings, whose
-        iterator draws by itself. Raises what the sampler raises."""
+        """The loop asks for a batch. It is made by a guest, or by the code's own settings, whose
+        iterator draws itself. Raises what the sampler raises."""
         self._limit = self.handed_over + 1 + self._ahead
         if not self._ahead and (guest or self._early):
             self.catch_up()
@@ -95,8 +97,8 @@ class Order:
                 continue  # as with workers, which ask again with each batch
 
     def handed(self, under_way: Container[int] = ()) -> Any:
-        """A batch is handed to the loop: the first of those that are waiting and not under way.
-        Returns its index."""
+        """Hand a batch to the loop: the first waiting one that is not under way. Returns its
+        index."""
         self.handed_over += 1
         number = next((each for each in self.waiting if each not in under_way), None)
         return self.waiting.pop(number) if number is not None else None
@@ -105,24 +107,20 @@ class Order:
 
     @property
     def drained(self) -> bool:
-        """Whether there is nothing left to draw."""
+        """Whether nothing is left to draw."""
         return self.exhausted and not self._ready and not self._early
 
     @property
     def ends_soon(self) -> bool:
-        """Whether the sampler has nothing more, or has failed, which the code's own settings would
-        not know yet."""
+        """Whether an early draw found the end or an error, which the code's own settings would not
+        know yet."""
         return bool(self._early) and self._early[-1].error is not None
 
     @property
-    def fails(self) -> bool:
-        """Whether the sampler has failed, and the loop has not met that yet."""
-        return self._to_raise is not None
-
-    @property
-    def drawn(self) -> int:
-        """Indices drawn so far."""
-        return self._due + len(self._early)
+    def over(self) -> bool:
+        """Whether no other pool should begin to draw: nothing is left, or the loop is about to meet
+        an error of the sampler."""
+        return self.drained or self.ends_soon or self._to_raise is not None
 
     @property
     def ready(self) -> bool:
@@ -130,13 +128,12 @@ class Order:
         return bool(self._ready)
 
     def give_back(self, kept: int) -> None:
-        """All but the first `kept` of those waiting are taken again, by another."""
+        """Let another pool take all waiting indices but the first `kept`."""
         while len(self.waiting) > kept:
             self._ready.appendleft(self.waiting.popitem()[1])
 
     def keep(self, count: int) -> None:
-        """Only the last `count` of those taken are still to come: others were lost to an error, as
-        torch loses them."""
+        """Keep the last `count` waiting indices: the others were lost to an error, as in torch."""
         while len(self.waiting) > count:
             del self.waiting[next(iter(self.waiting))]
             self.handed_over += 1  # the loop has had its error instead
@@ -144,15 +141,14 @@ class Order:
     # Errors of the sampler.
 
     def raised(self, error: BaseException) -> bool:
-        """Whether this is the sampler's own error, of which nothing is kept here then."""
+        """Whether the sampler raised this error, which is forgotten then."""
         if error is not self._raised:
             return False
         self._raised = None
         return True
 
     def put_off(self, error: BaseException) -> None:
-        """Who drew is not at work yet; whoever draws after what was given back meets this error of
-        the sampler's."""
+        """Raise this error of the sampler later, after the indices that were given back."""
         self._to_raise = error.with_traceback(self._where)
 
     # Drawing.
@@ -171,14 +167,15 @@ class Order:
             finally:
                 del early  # or this frame and the error would keep each other
         try:
-            index = self.draw_with(self._source.__next__)
+            draw = self._source.__next__
+            index = draw() if self._evidence is None else self._evidence.draw(draw, self._generator)
         except BaseException as error:
             self._note(error)
             raise
         self._ready.append(index)
 
     def _draw_early(self) -> None:
-        """Afterwards its generator is as if nothing had been drawn yet."""
+        """Draw, and leave the generator as it was."""
         before = self._generator.get_state() if self._generator is not None else None
         error: Exception | None = None
         try:
@@ -200,11 +197,3 @@ class Order:
             # The sampler's own frames alone: those that make an iterator would keep it, half made,
             # alive.
             self._raised, self._where = error, error.__traceback__ and error.__traceback__.tb_next
-
-
-def _never(drawn: int) -> bool:
-    return False
-
-
-def _plainly(draw: Callable[[], Any]) -> Any:
-    return draw()

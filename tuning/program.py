@@ -1,4 +1,4 @@
-"""What the user's source files say that cannot be seen while they run, or only too late."""
+"""What the user's source files show that cannot be seen at run time, or only too late."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import sys
 import types
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from ..profiler.guard.users_code import of_user
 
+T = TypeVar("T")
 MOST_FILES, MOST_BYTES = 500, 2 << 20
 # Waits for whichever child ends: `os.wait()`, `os.waitpid(-1, ...)`, `os.waitid(os.P_ALL, ...)`.
 _ANY_CHILD = re.compile(r"\bos\.wait3?\(|\bwaitpid\(\s*-1\b|\bP_ALL\b|from os import .*\bwait\b")
@@ -19,22 +22,12 @@ _CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
 # Methods that change a list, dict, set or array in place, and functions that do so to their first
 # argument.
 _METHODS = (
-    *(
-        "append",
-        "extend",
-        "insert",
-        "pop",
-        "popitem",
-        "remove",
-        "clear",
-        "sort",
-        "reverse",
-        "update",
-        "setdefault",
-    ),
-    *("add", "discard", "fill", "put", "itemset", "partition", "resize", "shuffle"),
+    *("add", "append", "clear", "discard", "extend", "fill", "insert", "itemset", "partition"),
+    *("pop", "popitem", "put", "remove", "resize", "reverse", "setdefault", "shuffle", "sort"),
+    "update",
 )
 _FUNCTIONS = ("copyto", "put", "place", "putmask", "fill_diagonal", "shuffle")
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def files() -> Iterable[Path]:
@@ -50,8 +43,7 @@ def waits_for_any_child() -> str | None:
     does not."""
     for path in files():
         text = _text(path)
-        found = _ANY_CHILD.search(text)
-        if found is not None:
+        if (found := _ANY_CHILD.search(text)) is not None:
             return f"{path.name}:{text.count(chr(10), 0, found.start()) + 1}"
     return None
 
@@ -60,47 +52,43 @@ def written_in_place(name: str) -> str | None:
     """Where items of something under this name, an attribute or a global, are written
     ("train.py:31"); None where they are not. What a constructor writes does not count."""
     for path in files():
-        line = _scanned(path).written.get(name)
-        if line is not None:
+        if (line := _writes(path).items.get(name)) is not None:
             return f"{path.name}:{line}"
     return None
 
 
-def assigned(name: str, to: str = "") -> str | None:
-    """Where an attribute of this name is assigned ("train.py:31"), of something among whose names
-    is one with `to` in it; None where none is. What a constructor assigns does not count."""
-    told = re.compile(rf"\.{re.escape(name)}\b[^=\n]*=(?!=)|\bsetattr\(")
-    for path in files():
-        if told.search(_text(path)) is None:  # much is not worth parsing
-            continue
-        for line, owners in _scanned(path).assigned.get(name, ()):
-            if any(to in owner.lower() for owner in owners):
-                return f"{path.name}:{line}"
-    return None
+def assigned(name: str, to: str = "") -> bool:
+    """Whether an attribute of this name is assigned, of something among whose names is one with
+    `to` in it. What a constructor assigns does not count."""
+    assigns = re.compile(rf"\.{re.escape(name)}\b[^=\n]*=(?!=)|\bsetattr\(")
+    return any(
+        to in owner.lower()
+        for path in files()
+        if assigns.search(_text(path)) is not None  # parsing takes long
+        for owner in _writes(path).owners.get(name, ())
+    )
 
 
-class _Scanned:
-    """What one file writes: by name, the first line that writes items; by attribute, lines and what
-    it is of."""
+class _Writes(NamedTuple):
+    """What one file writes: by name, the first line that writes items; by attribute, the names of
+    what it is an attribute of."""
 
-    def __init__(self) -> None:
-        self.written: dict[str, int] = {}
-        self.assigned: dict[str, list[tuple[int, set[str]]]] = {}
-
-
-_known: dict[Path, tuple[int, _Scanned]] = {}
+    items: dict[str, int]
+    owners: dict[str, set[str]]
 
 
-def _scanned(path: Path) -> _Scanned:
+def _writes(path: Path) -> _Writes:
     with suppress(OSError):
-        changed_ns = path.stat().st_mtime_ns
-        if path not in _known or _known[path][0] != changed_ns:
-            found = _Scanned()
-            with suppress(SyntaxError, ValueError, RecursionError):
-                _scan(ast.parse(_text(path)), found)
-            _known[path] = changed_ns, found
-        return _known[path][1]
-    return _Scanned()
+        return _parsed(path, path.stat().st_mtime_ns)
+    return _Writes({}, {})
+
+
+@lru_cache(maxsize=MOST_FILES)
+def _parsed(path: Path, changed_ns: int) -> _Writes:
+    found = _Writes({}, {})
+    with suppress(SyntaxError, ValueError, RecursionError):
+        _scan(ast.parse(_text(path)), found)
+    return found
 
 
 def _text(path: Path) -> str:
@@ -109,59 +97,47 @@ def _text(path: Path) -> str:
     return ""
 
 
-def _scan(scope: ast.AST, found: _Scanned) -> None:
+def _scan(scope: ast.AST, found: _Writes) -> None:
     """Of a module or function: what it writes to, whatever it is called there."""
     aliases: dict[str, set[str]] = {}
-    for _ in range(2):  # a name may be bound below where it is used
-        for node in _nodes_of(scope):
-            for target, value in _bindings(node):
-                for each in ast.walk(target):
-                    if isinstance(each, ast.Name):
-                        aliases.setdefault(each.id, set()).update(_names(value, aliases))
-    for node in _nodes_of(scope):
+    nodes = list(_nodes_of(scope))
+    for node in (*nodes, *nodes):  # a name may be bound below where it is used
+        value = getattr(node, "iter", getattr(node, "value", None))
+        if value is None or isinstance(node, ast.AugAssign):
+            continue
+        for each in _in_targets(node, ast.Name):
+            aliases.setdefault(each.id, set()).update(_names(value, aliases))
+    for node in nodes:
+        line = getattr(node, "lineno", 0)
         for written in _written(node):
             for name in _names(written, aliases):
-                found.written.setdefault(name, getattr(node, "lineno", 0))
+                found.items.setdefault(name, line)
         for name, owner in _assigned(node):
-            found.assigned.setdefault(name, []).append(
-                (getattr(node, "lineno", 0), _names(owner, aliases))
-            )
-        if (
-            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            and node.name not in _CONSTRUCTORS
-        ):
+            found.owners.setdefault(name, set()).update(_names(owner, aliases))
+        if isinstance(node, _DEFINITIONS) and node.name not in _CONSTRUCTORS:
             _scan(node, found)
 
 
 def _nodes_of(scope: ast.AST) -> Iterator[ast.AST]:
     """What lies in this scope, and functions in it, but not what lies in those."""
     waiting = list(ast.iter_child_nodes(scope))
-    while waiting:
-        node = waiting.pop(0)
+    for node in waiting:
         yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if not isinstance(node, _DEFINITIONS):
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _bindings(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-    if isinstance(node, ast.Assign):
-        yield from ((each, node.value) for each in node.targets)
-    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
-        yield node.target, node.value
-    elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-        yield node.target, node.iter
+def _in_targets(node: ast.AST, kind: type[T]) -> Iterator[T]:
+    """The nodes of this kind in what a statement or a loop assigns to, or deletes."""
+    one = getattr(node, "target", None)
+    for target in getattr(node, "targets", () if one is None else (one,)):
+        yield from (each for each in ast.walk(target) if isinstance(each, kind))
 
 
 def _written(node: ast.AST) -> Iterator[ast.AST]:
     """The expressions whose value this changes in place."""
-    if isinstance(node, ast.Assign | ast.Delete):
-        yield from (
-            each
-            for target in node.targets
-            for each in ast.walk(target)
-            if isinstance(each, ast.Subscript)
-        )
-    elif isinstance(node, ast.AugAssign):
+    yield from _in_targets(node, ast.Subscript)
+    if isinstance(node, ast.AugAssign):
         yield node.target
     elif isinstance(node, ast.Call):
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
@@ -174,17 +150,10 @@ def _written(node: ast.AST) -> Iterator[ast.AST]:
 
 def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """The attributes that this assigns, and what they are assigned to."""
-    targets = (
-        node.targets
-        if isinstance(node, ast.Assign)
-        else [node.target]
-        if isinstance(node, ast.AugAssign)
-        else []
-    )
-    for each in (each for target in targets for each in ast.walk(target)):
-        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+    for each in _in_targets(node, ast.Attribute):
+        if isinstance(each.ctx, ast.Store):
             yield each.attr, each.value
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "setattr":
         owner, name = (*node.args, None, None)[:2]
         if owner is not None and isinstance(name, ast.Constant):
             yield str(name.value), owner

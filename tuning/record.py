@@ -1,16 +1,15 @@
-"""What tuning did, in the run directory: `tune{LOADER}.json` of a process, read by
-`profiler.store.run.tuning`.
+"""What tuning did: `tune{LOADER}.json` in the run directory, read by `profiler.store.run.tuning`.
 
-Predictions and outcomes together, and when which settings began to make batches.
+It has predictions and outcomes, and when which settings began to make batches.
 """
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ..advisors.schema.report_model import Range
 from ..advisors.whatif.past_trials import correction_for
@@ -26,62 +25,47 @@ MOST_SWITCHES = 1000  # of more, the latest
 
 
 class Record:
-    """Of one loader. Nothing here raises an OSError: what cannot be written is not kept."""
+    """Of one loader. Files that cannot be written are ignored."""
 
     def __init__(self) -> None:
-        self._switches: list[dict[str, Any]] = []
-        self.place: tuple[Path, int] | None = (
-            None  # of the loader: the process's folder, and its number there
-        )
+        self.switches: list[dict[str, Any]] = []
+        # Of the loader, once something was written: the process's folder, its number there.
+        self.place: tuple[Path, int] | None = None
 
     def switched(self, epoch: int, batch: int, settings: Settings) -> None:
-        """From this batch of the epoch on."""
-        self._switches.append(
-            {"t_ns": now_ns(), "epoch": epoch, "batch": batch, "settings": asdict(settings)}
+        """These settings make the batches from this one of the epoch on."""
+        self.switches.append(
+            {"t_ns": now_ns(), "epoch": epoch, "batch": batch, "settings": settings}
         )
-        del self._switches[:-MOST_SWITCHES]
+        del self.switches[:-MOST_SWITCHES]
 
-    def write(
-        self,
-        loader: Any,
-        own: Settings,
-        chosen: Settings,
-        decided: bool,
-        said: str,
-        trials: list[dict[str, Any]],
-        follows: int | None,
-        waiting: list[dict[str, Any]],
-    ) -> None:
-        """All that is known so far. `waiting`: to be tried next; `follows`: the rank that decided,
-        and whose trials these are."""
+    def write(self, loader: Any, trials: Any, waiting: list[Trial], **facts: Any) -> None:
+        """Write all that is known so far. `waiting`: trials to come."""
         place = loader_place(loader) if loader is not None else None
         if place is None:
             return
         self.place = place
+        waits = [trial_facts(each) for each in waiting]
         # In the cache by now: predictions asked for it, in a thread of their own.
-        predicted = any(each["predicted"] for each in (*trials, *waiting))
+        predicted = any(each["predicted"] for each in (*trials, *waits))
         correction = correction_for(place[0].parent, host_name()) if predicted else None
-        facts = {
+        facts |= {
             "format": FORMAT,
-            "own": asdict(own),
-            "chosen": asdict(chosen),
-            "decided": decided,
-            "said": said,
             "trials": trials,
-            "waiting": waiting,
-            "follows": follows,
+            "waiting": waits,
             "corrected": None if correction is None else [correction.scale, correction.width],
-            "switches": self._switches,
+            "switches": self.switches,
         }
         with suppress(OSError):
-            write_atomically(place[0] / f"tune{place[1]}.json", json.dumps(facts))
+            text = msgspec.json.encode(facts).decode()
+            write_atomically(place[0] / f"tune{place[1]}.json", text)
 
 
 def trial_facts(trial: Trial) -> dict[str, Any]:
-    """A trial, as it is kept."""
+    """A trial as it is stored."""
     return {
-        "base": asdict(trial.base),
-        "settings": asdict(trial.candidate),
+        "base": trial.base,
+        "settings": trial.candidate,
         "predicted": _ends(trial.predicted),
         "measured": _ends(trial.measured),
         "outcome": trial.outcome,

@@ -1,5 +1,4 @@
-"""The settings of a DataLoader that can be changed while it is iterated over, and for which loaders
-they can be."""
+"""The settings of a DataLoader that can change in mid-epoch, and which loaders allow it."""
 
 from __future__ import annotations
 
@@ -10,13 +9,13 @@ from ..advisors.code.batched.batch_values import NotArrays
 from ..profiler.base import torch_parts
 from ..profiler.base.torch_parts import DEFAULT_PREFETCH, TORCH
 from ..profiler.record.iterate.watch import kind_of
-from ..profiler.store.run.tuning import changed, changed_words
+from ..profiler.store.run.tuning import changed
 from .whole_batches import whole_batches
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How batches are made. Which batches, and in which order, is none of it."""
+    """How batches are made; not which batches, nor their order."""
 
     num_workers: int
     prefetch_factor: int = DEFAULT_PREFETCH
@@ -26,7 +25,7 @@ class Settings:
     batched: bool = False  # each batch by one look-up, in the training process
 
     def arguments(self) -> dict[str, Any]:
-        """As one writes them to DataLoader(): without workers most of them may not be given."""
+        """As written in a call of DataLoader(): without workers, most of them must be left out."""
         found: dict[str, Any] = {"num_workers": self.num_workers, "pin_memory": self.pin_memory}
         if self.num_workers:
             found |= {
@@ -40,7 +39,7 @@ class Settings:
         return found
 
     def with_workers(self, number: int) -> Settings:
-        """The same with so many workers; without any, what only workers have is left out."""
+        """The same with so many workers; without any, settings of workers have their defaults."""
         kept = replace(self, num_workers=number, batched=False)
         return (
             kept
@@ -50,28 +49,24 @@ class Settings:
 
     @property
     def ahead(self) -> int:
-        """Batches made before the loop asks for them, at most."""
+        """The most batches made before the loop asks for them."""
         return self.num_workers * self.prefetch_factor
 
     @property
     def looked_up(self) -> Settings:
-        """The same with whole batches by one look-up, which no worker would make sooner."""
+        """The same with whole batches by one look-up, in the training process."""
         return replace(self.with_workers(0), batched=True)
 
     def changed_from(self, other: Settings) -> dict[str, Any]:
         """The arguments to write in place of those of `other`."""
         return changed(other.arguments(), self.arguments())
 
-    def told_from(self, other: Settings) -> str:
-        """What is to be changed, in words."""
-        return changed_words(other.arguments(), self.arguments())
-
     def __str__(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self.arguments().items())
 
 
 def settings_of(loader: Any) -> Settings:
-    """The settings that the user's code gave the loader."""
+    """The settings in the user's code."""
     workers = int(loader.num_workers)
     return Settings(
         num_workers=workers,
@@ -83,36 +78,35 @@ def settings_of(loader: Any) -> Settings:
 
 
 def why_fixed(loader: Any) -> str | None:
-    """Why this watched loader's settings cannot be changed while it is iterated over; None where
-    they can be."""
+    """Why this watched loader's settings cannot change in mid-epoch; None if they can."""
     from torch.utils.data import DataLoader, IterableDataset, MapDataPipe
 
     if not isinstance(loader, DataLoader):
-        return "it is no DataLoader: how it makes batches is not known"
+        return "it is no DataLoader"
     if isinstance(loader.dataset, IterableDataset):
-        return "its data set is iterable: where it is in its stream is known to its workers alone"
+        return "its data set is iterable: only its workers know how far they have read"
     if isinstance(loader.dataset, MapDataPipe):
-        return "its data set is a data pipe, which is shared out among the workers when they start"
+        return "its data set is a data pipe, which is divided among the workers when they start"
     family = kind_of(loader)
     if family is None:
-        return "its class makes its iterators in a way of its own"
+        return "its class makes its own iterators"
     if family.kind is not TORCH:
-        return f"what a {family.kind.loader} remembers of its state depends on its workers"
+        return f"the saved state of a {family.kind.loader} depends on its workers"
     missing = torch_parts.missing_of_switch()
-    return f"this torch is not known well enough: {missing[0]}" if missing else None
+    return f"this version of torch is not supported: {missing[0]}" if missing else None
 
 
 def why_refused(loader: Any, own: Settings, other: Settings, any_order: bool = False) -> str | None:
-    """Why this loader cannot have these settings; None where it can. `any_order`: the user does not
-    mind the order."""
+    """Why this loader cannot have these settings; None if it can. `any_order`: the order does not
+    matter to the user."""
     if other.in_order != own.in_order:
         if not any_order:
             return "batches would come in another order"
         if not hasattr(loader, "in_order"):
-            return "this torch has no in_order"
+            return "this version of torch has no in_order"
     if not other.num_workers and own.num_workers:
         if loader.worker_init_fn is not None:
-            return "worker_init_fn sets up workers, and there would be none"
+            return "worker_init_fn needs workers"
         if loader.timeout:
             return "timeout needs workers"
     if other.batched:

@@ -1,7 +1,7 @@
-"""The streams of random numbers that a process has for all its code: torch's, NumPy's and Python's.
+"""The random number streams of a process: torch's, NumPy's and Python's.
 
-A look at one takes a microsecond or two, since the states of NumPy and Python are read where they
-lie.
+Looking at one takes a microsecond or two, because the states of NumPy and Python are read from
+memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import random
 import struct
 import sys
-from typing import Any, Protocol
+from typing import Any
 
 # a key of 624 words, and where in it the next number is: NumPy has that last, Python first
 MT19937 = "=625I"
@@ -19,21 +19,12 @@ MT19937_BYTES = struct.calcsize(MT19937)
 HALF_BYTES = 16
 
 
-class Stream(Protocol):
-    """One library's."""
-
-    def look(self) -> Any:
-        """A value that differs by != from what it was, if and only if numbers were drawn."""
-
-    def put_back(self, look: Any) -> None:
-        """As if nothing had been drawn since that look."""
-
-
 class Streams:
-    """All of them. NumPy's is among them once it is imported."""
+    """All streams; NumPy's once it is imported. A look differs (!=) from an earlier one exactly if
+    numbers were drawn; putting a look back undoes the draws."""
 
     def __init__(self) -> None:
-        self._streams: list[Stream] = [_Torch(), _Python()]
+        self._streams: list[Any] = [_Torch(), _Python()]
 
     def look(self) -> list[Any]:
         if len(self._streams) == 2 and "numpy" in sys.modules:
@@ -47,11 +38,10 @@ class Streams:
 
 
 class _Torch:
-    def look(self) -> bytes:
+    def look(self) -> Any:
         import torch
 
-        held: bytes = torch.get_rng_state().numpy().tobytes()
-        return held
+        return torch.get_rng_state().numpy().tobytes()
 
     def put_back(self, look: bytes) -> None:
         import torch
@@ -60,7 +50,7 @@ class _Torch:
 
 
 class _Python:
-    """Read where CPython keeps it: asking for it takes 8 µs, and comparing 6 more."""
+    """Read from CPython's memory: asking takes 8 µs, and comparing 6 more."""
 
     def __init__(self) -> None:
         self._random: Any = random.getstate.__self__  # type: ignore[attr-defined]
@@ -72,15 +62,16 @@ class _Python:
         return ctypes.string_at(self._place, MT19937_BYTES), self._random.gauss_next
 
     def put_back(self, look: Any) -> None:
-        if self._place is not None:
-            (index, *words), gauss = struct.unpack(MT19937, look[0]), look[1]
-            look = random.getstate()[0], (*words, index), gauss
-        random.setstate(look)
+        if self._place is None:
+            random.setstate(look)
+        else:
+            ctypes.memmove(self._place, look[0], MT19937_BYTES)
+            self._random.gauss_next = look[1]
 
 
 def _words_of(generator: Any) -> int | None:
-    """Where this generator of Python's has its state: an index and 624 words, behind what all
-    objects have. None where they are not there."""
+    """The address of the state in a generator of Python's: an index and 624 words. None if they are
+    not there."""
     place, size = id(generator) + object.__basicsize__, type(generator).__basicsize__
     if sys.implementation.name != "cpython" or size < object.__basicsize__ + MT19937_BYTES:
         return None
@@ -90,8 +81,8 @@ def _words_of(generator: Any) -> int | None:
 
 
 class _NumPy:
-    """Read where NumPy says that it lies, and where it holds the second half of a pair of normal
-    numbers: asking for it takes 25 µs."""
+    """Read from NumPy's memory, with the second half of a pair of normal numbers: asking takes 25
+    µs."""
 
     def __init__(self) -> None:
         self._random = sys.modules["numpy"].random
@@ -118,8 +109,8 @@ class _NumPy:
 
 
 def _place_of_half(of_numpy: Any) -> int | None:
-    """Where in a `RandomState` stand whether it holds such a half, and which; None where that is
-    not found."""
+    """Where a `RandomState` stores whether it holds such a half, and which; None if that is not
+    found."""
     made = of_numpy.RandomState(0)
     made.standard_normal()
     wanted = struct.pack("=i4xd", 1, made.get_state()[4])
@@ -140,8 +131,8 @@ def epoch_seed(loader: Any) -> int:
 
 
 def numbered_seed(loader: Any, number: int) -> int:
-    """The seed of a loader's further pool of this number: from no stream that anybody else draws
-    from, and the same each time that a program runs with the same seeds."""
+    """The seed of a loader's further pool of this number. It comes from no stream of the program,
+    and is the same in each run with the same seeds."""
     import torch
 
     of = loader.generator.initial_seed() if loader.generator is not None else torch.initial_seed()
@@ -149,7 +140,7 @@ def numbered_seed(loader: Any, number: int) -> int:
 
 
 def fresh_generator(seed: int) -> Any:
-    """A generator of its own, from which torch draws a pool's seed."""
+    """A new generator, from which torch draws a pool's seed."""
     import torch
 
     return torch.Generator().manual_seed(seed)

@@ -1,4 +1,4 @@
-"""A class of ours that programs take for the iterator of torch that it stands for."""
+"""A class that programs take for torch's iterator."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ _classes: dict[type, type] = {}
 
 
 def named_as(of_torch: type, ours: type) -> type:
-    """Our class under the name of torch's iterator, and an instance of its class as far as
-    `isinstance` asks."""
+    """Our class with the name of torch's iterator; `isinstance` says that it is one."""
     if of_torch not in _classes:
         base = next(each for each in of_torch.__mro__ if not hasattr(each, "_ls"))
         body = {

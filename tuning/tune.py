@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from ..profiler.base.errors import UsageError
 from ..profiler.record.iterate.watch import hand_out, hand_out_each, recorder_of, watch, watch_all
 from ..profiler.record.session import session as sessions
+from .at_exit import print_at_exit
 from .settings import why_fixed
 from .switching import handing_out
-from .told import tell_at_the_end
 from .tuner import Tuner
 
 T = TypeVar("T")
@@ -35,33 +35,29 @@ def tune(
     any_order: bool = False,
     any_random: bool = False,
 ) -> T:
-    """Try this loader's settings while training goes on, from its next iteration on; returns the
+    """Try this loader's settings during the training, from its next iteration on; returns the
     loader itself.
 
-    `num_workers`, `prefetch_factor` and `pin_memory` are changed for some steps at a time, in turns
-    with the loader's own; what is proven faster stays, and nothing proven, its own. Where the data
-    set's source shows nothing but look-ups, whole batches by one look-up (`__getitems__`) are tried
-    too. Only a loader whose batches were seen to depend on their indices alone is tuned, and the
-    loop gets the batches that it would get untuned. The loader is recorded, as by `watch`; the run
+    `num_workers`, `prefetch_factor` and `pin_memory` take turns with the loader's own values for
+    some steps each. What is proven faster stays; otherwise the loader keeps its own settings. Where
+    the data set's source shows nothing but look-ups, whole batches by one look-up (`__getitems__`)
+    are tried too. Only a loader whose batches depend on their indices alone is tuned, and the loop
+    gets the same batches as without tuning. The loader is recorded, as by `watch`, and the run
     directory keeps the trials. When the program ends, one line on standard error says what was
     found, and what to write into the code.
 
-    `budget` is the most seconds to spend on trying; `steps`, how many batches the whole training
-    has, makes that a tenth of them at most. With `dry`, nothing is tried: what would be is told,
-    and what forbids the rest. With `any_order`, `in_order=False` is tried too, under which each
-    batch still comes once, as soon as it is ready. With `any_random`, a data set that draws random
-    numbers is tuned too, and draws others under other settings.
+    `budget`: the most seconds to spend on trying. `steps`: the number of batches of the whole
+    training; at most a tenth of them are used for trying. `dry`: try nothing, and say what would be
+    tried and why the rest would not. `any_order`: try `in_order=False` too; each batch still comes
+    once, as soon as it is ready. `any_random`: tune a data set that draws random numbers too; it
+    draws others under other settings.
 
-    A loader whose settings cannot be changed in mid-epoch is recorded and left alone, and one line
-    on standard error says why. Raises UsageError for something that cannot be iterated over, or a
-    budget that is no time.
+    If the settings of a loader cannot change in mid-epoch, it is recorded only, and one line on
+    standard error says why. Raises UsageError for something that cannot be iterated over, or an
+    invalid budget.
     """
-    if (
-        isinstance(budget, bool)
-        or not isinstance(budget, int | float)
-        or not math.isfinite(budget)
-        or budget <= 0
-    ):
+    number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    if not (number and 0 < budget < math.inf):
         raise UsageError(f"budget must be a number of seconds above 0, not {budget!r}")
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps <= 0):
         raise UsageError(f"steps must be a whole number above 0, not {steps!r}")
@@ -72,13 +68,13 @@ def tune(
         hand_out(watched, handing_out(driver, any_random))
         recorder = recorder_of(watched)
         if recorder is not None:
-            tell_at_the_end(driver, recorder.name)
+            print_at_exit(driver, recorder.name)
     return watched
 
 
 @dataclass(frozen=True)
 class Options:
-    """How long to try, and whether what is found stays."""
+    """How to tune; see `tune`."""
 
     budget_s: float = BUDGET_S
     steps: int | None = None
@@ -88,7 +84,7 @@ class Options:
 
 
 def tune_all(options: Options) -> None:
-    """As `watch_all`, with every DataLoader tuned whose settings can be changed in mid-epoch."""
+    """As `watch_all`, and tune every DataLoader whose settings can change in mid-epoch."""
     watch_all()
 
     def choose(loader: Any) -> Callable[[Any], Any] | None:
@@ -99,7 +95,7 @@ def tune_all(options: Options) -> None:
 
 
 def tune_as_told() -> None:
-    """In a script that `loaderscope tune` runs: with the options of its command line."""
+    """Tune in a script that `loaderscope tune` runs, with the options of its command line."""
     tune_all(Options(**json.loads(os.environ.get(VARIABLE) or "{}")))
 
 
@@ -107,7 +103,7 @@ _drivers: weakref.WeakKeyDictionary[Any, Tuner] = weakref.WeakKeyDictionary()
 
 
 def _driver(loader: Any, options: Options) -> Tuner | None:
-    """Who decides on this loader, and on those made alike after it; None where its settings are
+    """The driver of this loader and of those made alike after it; None if its settings are
     fixed."""
     recorder = recorder_of(loader)
     why = why_fixed(loader)

@@ -1,9 +1,8 @@
-"""Batches by one look-up each (`__getitems__`) of a data set whose source shows nothing but
+"""Whole batches by one look-up (`__getitems__`), for data sets whose source shows nothing but
 look-ups.
 
-What such a data set would answer is known from its `__getitem__`: the source is read, the code to
-make a whole batch at once is written from it, and that the source is what runs is seen from its
-compiled form.
+The source of `__getitem__` is read, and code for a whole batch is written from it. The compiled
+form shows that this source is what runs.
 """
 
 from __future__ import annotations
@@ -22,27 +21,26 @@ from ..profiler.record.inspect.inspect_loader import inspect_loader, inspection_
 from ..profiler.record.inspect.samplers import own_of, sampling_of
 from ..profiler.store.inspection import Part, read_inspection
 from .guards import Depends
+from .named_code import codes
 
 # By the loader's id, as long as it lives: nothing here may keep a data set alive.
-_known: dict[int, tuple[Callable[[], Any], WholeBatches | NotArrays]] = {}
+_known: dict[int, tuple[Callable[[], Any], WholeBatches | str]] = {}
 
 
 def whole_batches(loader: Any) -> WholeBatches:
-    """What gives this loader's data set a batch at a time. Raises NotArrays with what stands in the
-    way."""
+    """What gives this loader's data set a batch at a time. Raises NotArrays with the reason if
+    there is none."""
     key = id(loader)
     of, found = _known.get(key, (None, None))
     if of is None or of() is not loader or (isinstance(found, WholeBatches) and not found.current):
         try:
             found = _read(loader)
         except NotArrays as reason:
-            found = NotArrays(
-                *reason.args
-            )  # the one raised holds the frames it came through, and so the loader
+            found = str(reason)  # the error holds the frames it came through, and so the loader
         _known[key] = weakref.ref(loader, lambda _: _known.pop(key, None)), found
     if isinstance(found, WholeBatches):
         return found
-    raise NotArrays(*(found.args if found is not None else ()))
+    raise NotArrays(found)
 
 
 def _read(loader: Any) -> WholeBatches:
@@ -84,14 +82,8 @@ def _leaves(dataset: Any, part: Part) -> list[tuple[Any, frozenset[str]]]:
             for pair in zip(dataset.datasets, part.children, strict=True)
             for leaf in _leaves(*pair)
         ]
-    return [
-        (
-            dataset,
-            frozenset({"tensors"})
-            if _is_torch_s(dataset, "TensorDataset")
-            else _as_written(dataset, part),
-        )
-    ]
+    tensors = _is_torch_s(dataset, "TensorDataset")
+    return [(dataset, frozenset({"tensors"}) if tensors else _as_written(dataset, part))]
 
 
 def _is_torch_s(dataset: Any, name: str) -> bool:
@@ -101,20 +93,15 @@ def _is_torch_s(dataset: Any, name: str) -> bool:
 
 
 def _as_written(dataset: Any, part: Part) -> frozenset[str]:
-    """The names in its `__getitem__`. Raises NotArrays where asking for a sample may be more than
-    running the source that was read."""
-    cls = type(dataset)
-    if in_class(cls, "__getitems__") is not None or "__getitems__" in instance_vars(dataset):
+    """The names in its `__getitem__`. Raises NotArrays if asking for a sample may run more than the
+    source that was read."""
+    cls, held = type(dataset), instance_vars(dataset)
+    if in_class(cls, "__getitems__") is not None or "__getitems__" in held:
         raise NotArrays("it has __getitems__ already")
-    if (
-        in_class(cls, "__getattr__") is not None
-        or in_class(cls, "__getattribute__") is not object.__getattribute__
-    ):
+    makes = in_class(cls, "__getattr__") is not None
+    if makes or in_class(cls, "__getattribute__") is not object.__getattribute__:
         raise NotArrays("it makes attributes as they are asked for")
-    if any(
-        in_class(type(in_class(cls, name)), "__set__") is not None
-        for name in instance_vars(dataset)
-    ):
+    if any(in_class(type(in_class(cls, name)), "__set__") is not None for name in held):
         raise NotArrays("its class makes an attribute that it holds")
     method = in_class(cls, "__getitem__")
     if type(method) is not types.FunctionType or not _runs(method, part.getitem):
@@ -128,48 +115,30 @@ def _runs(method: types.FunctionType, lines: tuple[str, ...]) -> bool:
     of = method.__qualname__.rpartition(".")[0].rpartition(".")[2]
     if not of.isidentifier() or method.__defaults__:
         return False
-    names = [
-        each
-        for each in method.__code__.co_names
-        if type(method.__globals__.get(each)) is types.ModuleType
-    ]
-    imports = [
-        f"import {each}\n" for each in names
-    ]  # Python compiles calls of what a module imports otherwise
+    # Python compiles calls of what a module imports otherwise.
+    held, names = method.__globals__, method.__code__.co_names
+    imports = [f"import {each}\n" for each in names if type(held.get(each)) is types.ModuleType]
     source = "".join(imports) + f"class {of}:\n" + textwrap.indent("\n".join(lines), "    ")
     try:
         code = compile(source, "<read>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return False
-    for name in (of, method.__code__.co_name):
-        inside = [
-            each
-            for each in code.co_consts
-            if isinstance(each, types.CodeType) and each.co_name == name
-        ]
-        if len(inside) != 1:
-            return False
-        code = inside[0]
-    return _told(code) == _told(method.__code__)
+    found = [each for each in codes(code) if each.co_name == method.__code__.co_name]
+    return len(found) == 1 and _effect(found[0]) == _effect(method.__code__)
 
 
-def _told(code: types.CodeType) -> list[Any]:
-    """What it does. Of texts, spaces do not count: a docstring is indented otherwise."""
+def _effect(code: types.CodeType) -> list[Any]:
+    """What the code does. Spaces in texts do not count, because docstrings may be indented
+    otherwise."""
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     constants = [
         " ".join(each.split()) if isinstance(each, str) else repr(each) for each in code.co_consts
     ]
-    return [
-        code.co_code,
-        code.co_names,
-        code.co_varnames,
-        code.co_freevars,
-        code.co_cellvars,
-        constants,
-    ]
+    return [code.co_code, names, constants]
 
 
 class WholeBatches:
-    """In a data set's place, for torch's fetcher: gives it a whole batch, collated already."""
+    """Replaces a data set for torch's fetcher: gives it whole, collated batches."""
 
     def __init__(
         self,
@@ -201,11 +170,19 @@ class WholeBatches:
         return self.dataset[index]
 
     def __getitems__(self, indices: Any) -> Any:
-        """The batch of these indices. Raises Depends where the data set has other attributes than
-        when it was read; what a look-up raises is no error of the data set's."""
+        """The batch of these indices. Raises Depends if the data set has other attributes than when
+        it was read; other errors come from the look-up, not from the data set."""
         if not self.current:
             raise Depends("the loop changes the data set between batches")
-        return self._at_once(indices)
+        import torch
+
+        for each in self._chosen:  # a list that the program may change
+            indices = [each.indices[index] for index in indices]
+        rows = torch.as_tensor(indices)
+        plain = rows.dtype == torch.int64 and rows.ndim == 1 and bool not in map(type, indices)
+        if not plain or not len(rows):
+            raise NotArrays("its sampler draws more than numbers of samples")
+        return self._view[rows]
 
     @property
     def current(self) -> bool:
@@ -218,22 +195,7 @@ class WholeBatches:
             (name, id(value)) for names, own in held for name, value in own.items() if name in names
         ]
 
-    def _at_once(self, indices: Any) -> Any:
-        import torch
-
-        for each in self._chosen:  # a list that the program may change
-            indices = [each.indices[index] for index in indices]
-        rows = torch.as_tensor(indices)
-        if (
-            rows.dtype != torch.int64
-            or rows.ndim != 1
-            or not len(rows)
-            or bool in map(type, indices)
-        ):
-            raise NotArrays("its sampler draws more than numbers of samples")
-        return self._view[rows]
-
 
 def as_made(batch: Any) -> Any:
-    """In the place of collate_fn."""
+    """Replaces collate_fn."""
     return batch

@@ -4,7 +4,7 @@ are passed in."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, isnan, nan
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,10 @@ HELD = 0.02  # of a window: held up by tuning for longer, it is broken
 
 @dataclass
 class Window:
-    """Steps under one setting, the first ones left out.
+    """Steps under one setting, without the first ones.
 
-    Workers take turns: while they wait alike, each round of theirs hands over its batches at once.
-    So a window is whole rounds, and long waiting is never left out, only what the loop's own work
-    took beyond its ordinary steps.
+    Workers that wait alike deliver a round of batches at once, so a window is whole rounds. Long
+    waiting always counts; long work of the loop does not.
     """
 
     settings: Settings
@@ -35,22 +34,20 @@ class Window:
     long: int = 1  # as many times as long
     epoch_batches: int | None = None
     steps_s: list[float] = field(default_factory=list)
-    own_s: list[float | None] = field(
-        default_factory=list
-    )  # the loop's own work in each; None: not known
-    seconds: float = 0.0
+    own_s: list[float] = field(default_factory=list)  # the loop's own work in each; nan: not known
     slowest: float = inf  # the rate of the slowest of other ranks: they train in step
+    _seconds: float = 0.0
     _last_ns: int = -1
-    _epoch_own_s: list[float | None] = field(default_factory=list)
+    _epoch_own_s: list[float] = field(default_factory=list)
 
     def broken(self, left_out: int) -> None:
-        """The iteration ended, or another began: what comes next follows on nothing."""
+        """An iteration ended or began: the next step has no predecessor."""
         self.left_out, self._last_ns = left_out, -1
 
     def handed(self, t_ns: int, wait_ns: int | None, held_ns: int = 0) -> bool:
-        """A batch was handed over that the loop had waited for so long; True once there are enough.
-        `held_ns`: tuning held it up for so long, and workers went on meanwhile."""
-        if held_ns / 1e9 > HELD * max(WINDOW_S, self.seconds):
+        """Count a batch that the loop has waited for so long; True if there are enough. `held_ns`:
+        how long tuning held it up while workers went on."""
+        if held_ns / 1e9 > HELD * max(WINDOW_S, self._seconds):
             self.broken(left_out(self.settings, self.epoch_batches))
         if self.left_out > 0:
             self.left_out -= 1
@@ -59,12 +56,12 @@ class Window:
             step_s = (t_ns - self._last_ns - held_ns) / 1e9
             self.steps_s.append(step_s)
             self.own_s.append(_own_s(step_s, wait_ns))
-            self.seconds += step_s
+            self._seconds += step_s
         self._last_ns = t_ns
         return self._enough and len(self.steps_s) % max(1, self.settings.num_workers) == 0
 
     def within_epoch(self, t_ns: int, wait_ns: int | None) -> None:
-        """A batch was handed over of an epoch that is compared whole."""
+        """Count a batch of an epoch that is compared whole."""
         if self._last_ns >= 0:
             self._epoch_own_s.append(_own_s((t_ns - self._last_ns) / 1e9, wait_ns))
         self._last_ns = t_ns
@@ -74,34 +71,30 @@ class Window:
         self._epoch_own_s.clear()
 
     def epoch(self, batches: int, seconds: float) -> bool:
-        """A whole epoch, the start of its workers with it; `left_out` are epochs then. True once
-        there are enough."""
+        """Count a whole epoch, with the start of its workers; True if there are enough. `left_out`
+        counts epochs then."""
         if self.left_out > 0:
             self.left_out -= 1
             return False
-        known = [own for own in self._epoch_own_s if own is not None]
-        whole = bool(known) and len(known) == len(self._epoch_own_s)
+        own = self._epoch_own_s
         self.steps_s += [seconds / batches] * batches
-        self.own_s += [sum(known) / len(known) if whole else None] * batches
-        self.seconds += seconds
+        self.own_s += [sum(own) / len(own) if own else nan] * batches
+        self._seconds += seconds
         return self._enough
 
     @property
     def _enough(self) -> bool:
-        return (
-            self.seconds >= self.long * WINDOW_S and len(self.steps_s) >= self.long * WINDOW_STEPS
-        )
+        steps = len(self.steps_s)
+        return self._seconds >= self.long * WINDOW_S and steps >= self.long * WINDOW_STEPS
 
-    def _ordinary(self) -> tuple[Steps, Steps | None]:
+    def _ordinary(self) -> tuple[Steps, Steps]:
         """The steps that count, and the loop's own work in each: without pauses, and without what
-        workers have made ahead during one. Where it is not known what the loop waited for, nothing
-        is known to be a pause."""
-        steps = np.asarray(self.steps_s)
-        if not self.own_s or None in self.own_s:
-            return steps, None
-        own = np.asarray(self.own_s, np.float64)
+        workers made ahead during one. If waiting is not known, no step is a pause."""
+        steps, own = np.asarray(self.steps_s), np.asarray(self.own_s)
         least = np.argsort(own)[: max(1, int(ORDINARY * len(own)))]
-        pauses = own > PAUSE * steps[least].mean()
+        if not np.isfinite(own).all():
+            return steps, own
+        pauses = own > PAUSE * steps[least].mean() if len(own) else own > 0
         kept = ~pauses
         for at in np.flatnonzero(pauses):
             kept[at : at + 1 + self.settings.ahead] = False
@@ -111,13 +104,12 @@ class Window:
     @property
     def times(self) -> tuple[float, float | None]:
         """(seconds of the steps that count, those of the loop's own work in them)."""
-        steps, own = self._ordinary()
-        return float(steps.sum()), None if own is None else float(own.sum())
+        steps, own = (float(each.sum()) for each in self._ordinary())
+        return steps, None if isnan(own) else own
 
     @property
     def waits(self) -> bool:
-        """Whether the loop waits for so much that it is worth a change; True where that is not
-        known."""
+        """Whether the loop waits enough to be worth a change; True if that is not known."""
         seconds, own = self.times
         return own is None or seconds > LEAST_GAIN * own
 
@@ -128,21 +120,21 @@ class Window:
         return min(self.slowest, len(steps) / max(1e-9, float(steps.sum())))
 
 
-def _own_s(step_s: float, wait_ns: int | None) -> float | None:
-    return None if wait_ns is None else max(0.0, step_s - wait_ns / 1e9)
+def _own_s(step_s: float, wait_ns: int | None) -> float:
+    return nan if wait_ns is None else max(0.0, step_s - wait_ns / 1e9)
 
 
 class Headroom:
-    """How many times as fast the loop could be at most, if it never waited, by windows of the
-    code's own settings."""
+    """How many times as fast the loop could be if it never waited, from windows of the code's own
+    settings."""
 
     def __init__(self, own: Settings) -> None:
         self.own = own
         self._seconds = self._own_s = 0.0
 
     def add(self, window: Window) -> None:
-        """Of several ranks that train in step, each waits for the slowest inside of its own work:
-        they tell nothing."""
+        """Ranks that train in step wait for the slowest within their own work, so their windows say
+        nothing."""
         seconds, own = window.times
         if window.settings == self.own and own is not None and window.slowest == inf:
             self._seconds += seconds
@@ -150,18 +142,18 @@ class Headroom:
 
     @property
     def factor(self) -> float | None:
-        """None where it is not known."""
+        """None if it is not known."""
         return self._seconds / max(1e-9, self._own_s) if self._seconds else None
 
 
 def epochs_left_out(settings: Settings) -> int:
-    """Whole epochs at the beginning of a window that say nothing: those in which workers that are
-    kept began."""
+    """How many epochs to leave out at the beginning of a window: those in which kept workers
+    start."""
     return int(settings.persistent_workers and settings.num_workers > 0)
 
 
 def left_out(settings: Settings, epoch_batches: int | None) -> int:
-    """Batches at the beginning of a window that say nothing: made ahead before it, or by workers
-    that just began."""
+    """How many batches to leave out at the beginning of a window: made ahead before it, or by new
+    workers."""
     ahead = 2 + settings.ahead
     return ahead if epoch_batches is None else min(ahead, max(1, epoch_batches // 4))

@@ -63,7 +63,7 @@ KNOWN: list[Known] = [
         "*-pure",
     ),
     Known(SWITCHING, "*", r"(?s)^(traceback( \(\d\))?|stderr): .*/tuning/switching\.py", "tuned"),
-    Known(SWITCHING, "loops/*-shown", r"^iterator: .*tuning\.switching\.Switching", "tuned"),
+    Known(SWITCHING, "loops/*-shown", r"^iterator: .*tuning\.turns\.Turns", "tuned"),
     Known(WORKERS_BATCH, "loops/*-0-*", r"^end descriptors: bare 4, watched 7$", "tuned"),
     Known(WORKERS_TRIED, "talk/*-0", rf"^end handlers: {int(SIGCHLD)}: bare '0', [^;]*$", "[dr]e*"),
     Known(

@@ -86,10 +86,10 @@ class Script:
         """`at_once`: its workers start now, as between many steps, and make what is compared."""
         iterator.switch(self.now)
         pending = iterator._pending
-        while self.at_once and pending is not None and pending.workers is not None:
-            if not pending.workers.started:
-                pending.workers.start(1)
-            if pending.ready and torch_parts.finished(pending.pool.iterator):
+        while self.at_once and pending is not None and pending.pool.workers is not None:
+            if not pending.pool.workers.started:
+                pending.pool.workers.start(1)
+            if pending.pool.started and torch_parts.finished(pending.pool.iterator):
                 break
             time.sleep(0.001)
 
@@ -150,7 +150,7 @@ def restless(loader: Any) -> Any:
 def deciding(loader: Any) -> Any:
     """Tuned as tuning decides, in a hurry: looks and trials take a few batches, and workers are
     always tried first."""
-    from loaderscope.tuning import candidates, look, told, trial, tune, tuner, window
+    from loaderscope.tuning import at_exit, candidates, look, trial, tune, tuner, window
 
     look.LOOK_BATCHES, look.LOOK_S = 12, 0.02
     window.WINDOW_S, window.WINDOW_STEPS, trial.SHORT_PAIRS = 0.01, 3, 3
@@ -158,7 +158,7 @@ def deciding(loader: Any) -> Any:
         candidates.Candidate(each, None) for each in _hurried(own) if each != own
     ]
     tuned = tune.tune(loader)
-    told.tell_nothing()  # what the program writes is compared with a bare one's
+    at_exit.print_nothing()  # what the program writes is compared with a bare one's
     return tuned
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import loaderscope
 from loaderscope.tuning import program
-from loaderscope.tuning.told import tell_nothing
+from loaderscope.tuning.at_exit import print_nothing
 
 
 @pytest.fixture(autouse=True)
@@ -19,4 +19,4 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(program, "files", lambda: ())  # other tests', which are in this process
     yield
     loaderscope.unwatch()
-    tell_nothing()  # when pytest ends
+    print_nothing()  # when pytest ends

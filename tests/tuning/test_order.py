@@ -27,6 +27,16 @@ class Source:
             yield index
 
 
+class Early:
+    """Says whether indices may be drawn early."""
+
+    def __init__(self, early: bool = True) -> None:
+        self.draws_early = lambda drawn: early
+
+    def draw(self, draw: Any, generator: Any) -> Any:
+        return draw()
+
+
 def ran(order: Order, source: Source, guest: bool, ahead: int) -> list[Any]:
     """A loop whose batches are made by a pool that takes all it can get, up to so many ahead."""
     found: list[Any] = []
@@ -55,8 +65,7 @@ def test_each_index_is_drawn_when_the_code_s_own_settings_draw_it(own: int, ahea
 
 def test_what_hears_of_nothing_is_drawn_as_far_ahead_as_is_asked_for_but_never_the_first() -> None:
     source = Source(10)
-    order = Order(iter(source), 0)
-    order.may_draw_early = lambda drawn: True
+    order = Order(iter(source), 0, evidence=Early())
     with pytest.raises(StopIteration):
         next(order)
     order.asked(True)
@@ -67,8 +76,7 @@ def test_a_generator_moves_when_bare_would_move_it() -> None:
     """Drawn to its end, a shuffling sampler moves its generator once more."""
     bare, ours = (torch.Generator().manual_seed(1) for _ in range(2))
     source = iter(RandomSampler(range(5), generator=bare))
-    order = Order(iter(RandomSampler(range(5), generator=ours)), 0, ours)
-    order.may_draw_early = lambda drawn: True
+    order = Order(iter(RandomSampler(range(5), generator=ours)), 0, ours, Early())
     for _ in range(5):
         order.asked(True)
         while not order.drained and not order.ends_soon and len(order.waiting) < 9:
@@ -101,8 +109,7 @@ def test_in_any_order_what_is_not_under_way_was_handed_over() -> None:
 @pytest.mark.parametrize("early", [False, True])
 def test_an_error_of_the_sampler_comes_where_the_loop_would_meet_it(early: bool) -> None:
     source = Source(9, fails_at=3)
-    order = Order(iter(source), 0)
-    order.may_draw_early = lambda drawn: early
+    order = Order(iter(source), 0, evidence=Early(early))
     found: list[Any] = []
     with pytest.raises(LookupError) as raised:
         found += ran(order, source, guest=True, ahead=5)

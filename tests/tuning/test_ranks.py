@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.record.session.ranks import Ranks
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.text.tuned_text import render_tuned
-from loaderscope.tuning import look, ranks, tuner
+from loaderscope.tuning import look, ranks, trying, tuner
 from loaderscope.tuning.candidates import Candidate
 from loaderscope.tuning.comparison import SpotChecks
-from loaderscope.tuning.ranks import Board, Following, Leading, meet
+from loaderscope.tuning.ranks import Following, Leading, Word, meet
 from loaderscope.tuning.room import Room
 from loaderscope.tuning.settings import Settings
 from switch_data import Rows
@@ -78,12 +79,9 @@ class Job:
         self.loops = []
         for rank, own in enumerate(rates):
             driver = tuner.Tuner(self._loaders[rank], budget_s=60.0, clock=lambda: self.now)
-            board = Board(folder, rank, len(rates), 10**9)
             self.loops.append(Loop(driver, own))
-            if rank:
-                driver._following = Following(board, self.now)
-            else:
-                driver._leading = Leading(board, self.now)
+            part = Following if rank else Leading
+            driver.ranks = part(folder, rank, len(rates), 10**9, self.now)
             driver.begun(self.loops[-1])  # type: ignore[arg-type]
 
     @property
@@ -111,7 +109,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(*rates: dict[Settings, float], tried: Any = (BETTER,), in_step: bool = True) -> Job:
         found = [Candidate(each, Range(1.8, 2.0, 2.2)) for each in tried]
         monkeypatch.setattr(look, "usual", lambda own, cores, look_up: found)
-        monkeypatch.setattr(tuner, "room_left", lambda: Room(None, None, None))
+        monkeypatch.setattr(trying, "room_left", lambda: Room(inf, inf, inf))
         return Job(tmp_path, list(rates), in_step)
 
     return make
@@ -129,7 +127,7 @@ def test_all_have_the_same_settings_at_the_same_steps(job: Any) -> None:
         abs(a[0] - b[0]) <= 2 for a, b in zip(both.loops[0].seen, both.loops[1].seen, strict=True)
     )
     assert follower.trials == [] and both.loops[1].tidied
-    assert follower._following.trials[0]["outcome"] == "proven"
+    assert follower.ranks.leader.trials[0]["outcome"] == "proven"
     for loop in both.loops:  # slower than the code's own, for long
         loop.rates[BETTER] = 10.0
     both.run(60)
@@ -177,7 +175,7 @@ def test_a_rank_that_falls_behind_ends_it_for_all(job: Any) -> None:
 
 def test_a_rank_that_never_comes(job: Any) -> None:
     both = job({OWN: 20.0}, {OWN: 20.0})
-    Path(both.drivers[1]._following.board.folder, "1.json").unlink()
+    Path(both.drivers[1].ranks._folder, "1.json").unlink()
     both.run(20, ranks=(0,))
     assert (
         both.drivers[0].decided and "rank 1 has not come to decide together" in both.drivers[0].said
@@ -195,14 +193,14 @@ def test_settings_that_fail_in_one_rank_are_left_by_all(job: Any) -> None:
 
 
 def test_what_an_earlier_try_wrote_is_not_heard(tmp_path: Path) -> None:
-    Following(Board(tmp_path, 1, 2, 0), now=50)
-    leader = Leading(Board(tmp_path, 0, 2, since_ns=100), now=10**9)
+    Following(tmp_path, 1, 2, 0, now=50)
+    leader = Leading(tmp_path, 0, 2, since_ns=100, now=10**9)
     leader.listen(10**9)
     assert not leader.met
     (tmp_path / "1.json").write_text('{"t_ns": 2')
     leader.listen(2 * 10**9)
     assert not leader.met
-    Following(Board(tmp_path, 1, 2, 0), now=3 * 10**9)
+    Following(tmp_path, 1, 2, 0, now=3 * 10**9)
     leader.listen(3 * 10**9)
     assert leader.met
 
@@ -210,9 +208,9 @@ def test_what_an_earlier_try_wrote_is_not_heard(tmp_path: Path) -> None:
 def test_cores_and_memory_are_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranks, "usable_cores", lambda: 8)
     monkeypatch.setattr(ranks, "_cpus", lambda: list(range(8)))
-    leader = Leading(Board(tmp_path, 0, 2, 0), 1)
+    leader = Leading(tmp_path, 0, 2, 0, 1)
     for own, cores in ((range(8), 4), (range(8, 16), 8)):  # the same ones; others each
-        leader.heard[1] = {"cpus": list(own)}
+        leader.heard[1] = Word(cpus=tuple(own))
         assert leader.cores == cores
     assert Room(8e9, 4e9, 100).shared_by(4) == Room(2e9, 1e9, 100)
 
@@ -225,7 +223,7 @@ def test_ranks_that_cannot_meet_are_told_so() -> None:
     watch(loader)
     list(loader)
     assert "on several hosts" in str(meet(loader, Ranks(0, 4, 0, 2), 0, 0))
-    assert "nobody tells" in str(meet(loader, Ranks(None, 2), 0, 0))
+    assert "does not say which" in str(meet(loader, Ranks(None, 2), 0, 0))
     assert isinstance(meet(loader, Ranks(0, 2, 0, 2), 0, 0), Leading)
     assert isinstance(meet(loader, Ranks(1, 2), 0, 0), Following)
 
@@ -278,9 +276,9 @@ def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("wish", "stays", "said"),
     [
-        ("keep", BETTER, "was kept, as asked"),
+        ("keep", BETTER, "was kept, as requested"),
         ("back", OWN, "put back"),
-        ("stop", OWN, "nothing that was tried"),
+        ("stop", OWN, "nothing was certainly faster"),
     ],
 )
 def test_what_is_asked_for_at_a_dashboard_holds_for_all(

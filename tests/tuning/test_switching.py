@@ -25,8 +25,7 @@ from torch.utils.data import DataLoader
 import loaderscope
 from loaderscope.profiler.base import torch_parts
 from loaderscope.profiler.record.iterate.watch import watch
-from loaderscope.tuning import shown
-from loaderscope.tuning.pools import PoolMaker
+from loaderscope.tuning import evidence
 from loaderscope.tuning.settings import Settings, settings_of, why_fixed, why_refused
 from switch_data import Drawing, FailsElsewhere, Rows, Script, same, scripted
 
@@ -42,9 +41,9 @@ pytestmark = [
 def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loaders are taken to be functions of their indices from the first batch on, and nothing is
     compared."""
-    monkeypatch.setattr(shown, "ENOUGH", 0)
+    monkeypatch.setattr(evidence, "ENOUGH", 0)
     monkeypatch.setattr(Script, "COMPARED", 0)
-    monkeypatch.setattr(PoolMaker, "witness", PoolMaker.later)
+    monkeypatch.setattr(evidence.Evidence, "nothing_changed_here", True)
 
 
 some_settings = st.builds(Settings, st.integers(0, 3), st.integers(1, 4))
@@ -480,7 +479,7 @@ def test_loaders_that_cannot_be_switched_say_why() -> None:
     assert "iterable" in str(found["DataLoaderStream"]) and "StatefulDataLoader" in str(
         found["StatefulDataLoaderRows"]
     )
-    assert "a way of its own" in str(found["OwnWayRows"])
+    assert "its own iterators" in str(found["OwnWayRows"])
 
 
 def test_settings_that_a_loader_cannot_have_are_refused() -> None:

@@ -4,6 +4,7 @@ of it."""
 from __future__ import annotations
 
 import itertools
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,13 @@ from torch.utils.data import DataLoader
 
 import loaderscope
 from loaderscope.advisors.schema.report_model import Range
-from loaderscope.tuning import candidates, look, tuner
+from loaderscope.tuning import candidates, look, trying, tuner
 from loaderscope.tuning.candidates import Candidate, neighbours, ordered
 from loaderscope.tuning.comparison import SpotChecks
+from loaderscope.tuning.factor import Fit, Spread, product
 from loaderscope.tuning.room import Room
 from loaderscope.tuning.settings import Settings
-from loaderscope.tuning.trial import (
-    CERTAIN,
-    SECOND_LOOK,
-    TOLD,
-    Spread,
-    Trial,
-    hopeless,
-    product,
-    ratio,
-)
+from loaderscope.tuning.trial import DECISION_LEVEL, REPORT_LEVEL, SECOND_LOOK, Trial
 from loaderscope.tuning.window import Headroom, Window
 from switch_data import Rows, same
 
@@ -41,21 +34,32 @@ def window(settings: Settings, rate: float) -> Window:
     return found
 
 
+def trial_of(base: Settings, candidate: Settings, predicted: Any = None, **known: Any) -> Trial:
+    found = Trial(base, candidate, predicted)
+    found.rates[base] += known.pop("base_rates", [])
+    for name, value in known.items():
+        setattr(found, name, value)
+    return found
+
+
+def ratio(base: Any, candidate: Any, level: float, before: Spread = Spread()) -> Range:  # noqa: B008
+    return Fit(base, candidate).factor(level, before)
+
+
 def test_steady_turns_are_certain_and_turns_that_differ_are_not() -> None:
-    steady = ratio([10.0, 10.1, 9.9], [16.0, 16.2], CERTAIN)
-    wild = ratio([10.0, 14.0, 8.0], [16.0, 11.0], CERTAIN)
-    assert steady is not None and wild is not None
+    steady = ratio([10.0, 10.1, 9.9], [16.0, 16.2], DECISION_LEVEL)
+    wild = ratio([10.0, 14.0, 8.0], [16.0, 11.0], DECISION_LEVEL)
     assert 1.4 < steady.low < 1.6 < steady.high < 1.8
     assert wild.low < 1 < wild.high
-    told = ratio([10.0, 10.1, 9.9], [16.0, 16.2], TOLD)
-    assert told is not None and steady.low < told.low < told.mid == steady.mid
-    assert ratio([10.0, 10.0], [16.0], CERTAIN) is None
+    told = ratio([10.0, 10.1, 9.9], [16.0, 16.2], REPORT_LEVEL)
+    assert steady.low < told.low < told.mid == steady.mid
+    assert Fit([10.0, 10.0], [16.0]).few and not Fit([10.0, 10.0, 10.0], [16.0, 16.0]).few
 
 
 def test_a_machine_that_slows_down_moves_both() -> None:
     rates = [10.0 * 0.8**turn for turn in range(7)]
-    found = ratio(rates[::2], [1.5 * rate for rate in rates[1::2]], CERTAIN)
-    assert found is not None and found.low < 1.5 < found.high and found.high - found.low < 0.2
+    found = ratio(rates[::2], [1.5 * rate for rate in rates[1::2]], DECISION_LEVEL)
+    assert found.low < 1.5 < found.high and found.high - found.low < 0.2
 
 
 def test_the_interval_holds_what_is_true() -> None:
@@ -65,8 +69,8 @@ def test_the_interval_holds_what_is_true() -> None:
     held = 0
     for _ in range(400):
         noise = np.exp(random.normal(0, 0.05, 7))
-        found = ratio(list(10 * noise[::2]), list(13 * noise[1::2]), TOLD)
-        held += found is not None and found.low <= 1.3 <= found.high
+        found = ratio(list(10 * noise[::2]), list(13 * noise[1::2]), REPORT_LEVEL)
+        held += found.low <= 1.3 <= found.high
     assert 0.72 < held / 400 < 0.92
 
 
@@ -97,11 +101,21 @@ def test_what_is_much_slower_is_left_after_one_window() -> None:
     assert slow.measured is not None and slow.measured.low < 0.6 < slow.measured.high < 1
 
 
-def test_a_slow_window_beside_others_that_differ_as_much_says_nothing() -> None:
-    steady, noisy = hopeless([50.0, 51.0], [30.0]), hopeless([50.0, 90.0], [40.0])
-    assert steady is not None and steady.high < 1 and noisy is None
-    known = hopeless([50.0, 60.0], [30.0], Spread(squares=10 * 0.02**2, freedom=10))
-    assert known is not None and known.high < 0.7  # how windows differ is known from before
+@pytest.mark.parametrize(
+    ("base", "slow", "spread", "left"),
+    [
+        ((50.0, 51.0), 30.0, Spread(), True),
+        ((50.0, 90.0), 40.0, Spread(), False),  # as far from each other as from it
+        ((50.0, 60.0), 30.0, Spread(10 * 0.02**2, 10), True),  # windows are known to differ less
+    ],
+)
+def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(
+    base: tuple[float, float], slow: float, spread: Spread, left: bool
+) -> None:
+    trial = trial_of(OWN, OTHER, before=spread)
+    for settings, rate in ((OWN, base[0]), (OTHER, slow), (OWN, base[1])):
+        trial.add(window(settings, rate))
+    assert (trial.outcome == "not faster") == left == (trial.measured is not None)
 
 
 def waiting(settings: Settings, wait_ms: float, own_ms: float) -> Window:
@@ -116,7 +130,7 @@ def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
     """A loop that waits for half of its time is tried, and becomes six times as fast: at first, and
     looked at again."""
     for again, outcome in ((300.0, "proven"), (50.0, "not faster")):
-        trial = Trial(OWN, OTHER, headroom=Headroom(OWN))
+        trial = trial_of(OWN, OTHER, headroom=Headroom(OWN))
         while trial.outcome is None and trial.first_look is None:
             trial.add(waiting(OWN, 10, 10) if trial.turn == OWN else window(OTHER, 300.0))
         assert trial.outcome is None and trial.first_look is not None and trial.measured is None
@@ -129,7 +143,7 @@ def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
 
 
 def test_what_the_headroom_allows_is_proven_at_once() -> None:
-    trial = Trial(OWN, OTHER, headroom=Headroom(OWN))
+    trial = trial_of(OWN, OTHER, headroom=Headroom(OWN))
     while trial.outcome is None:
         trial.add(waiting(OWN, 10, 10) if trial.turn == OWN else window(OTHER, 100.0))
     assert trial.outcome == "proven" and trial.first_look is None and trial.why is None
@@ -142,7 +156,7 @@ def test_workers_that_deliver_in_bursts_are_measured_right() -> None:
         Settings(0): itertools.repeat(148.0),
         Settings(4): itertools.cycle([0.1, 0.1, 0.1, 148.0]),
     }
-    trial, now_ms = Trial(Settings(0), Settings(4), headroom=Headroom(Settings(0))), 0.0
+    trial, now_ms = trial_of(Settings(0), Settings(4), headroom=Headroom(Settings(0))), 0.0
     while trial.outcome is None:
         found = trial.window(None)
         over = False
@@ -156,7 +170,7 @@ def test_workers_that_deliver_in_bursts_are_measured_right() -> None:
 
 
 def test_windows_of_the_base_just_before_count() -> None:
-    trial = turns(Trial(OWN, OTHER, base_rates=[50.0]), {OWN: 50, OTHER: 80})
+    trial = turns(trial_of(OWN, OTHER, base_rates=[50.0]), {OWN: 50, OTHER: 80})
     assert trial.outcome == "proven" and len(trial.rates[OWN]) == 3 == len(trial.rates[OTHER]) + 1
 
 
@@ -174,7 +188,7 @@ def test_at_the_last_look_less_certainty_is_asked_for() -> None:
 
 def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() -> None:
     trial = turns(
-        Trial(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1)), {OTHER: 100, Settings(3): 150}
+        trial_of(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1)), {OTHER: 100, Settings(3): 150}
     )
     assert trial.measured is not None and 2.9 < trial.measured.mid < 3.1
     joint = product(Range(1.9, 2.0, 2.1), Range(1.4, 1.5, 1.6))
@@ -189,7 +203,7 @@ def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(
     workers: int, middle: float, better: bool
 ) -> None:
     certain = Range(middle - 0.05, middle, middle + 0.05)
-    trial = Trial(Settings(2), Settings(workers), of_base=Range(1.9, 2.0, 2.1))
+    trial = trial_of(Settings(2), Settings(workers), of_base=Range(1.9, 2.0, 2.1))
     assert trial._better(middle, certain) == better
     assert not Trial(Settings(2), Settings(workers))._better(
         middle, certain
@@ -200,11 +214,7 @@ def factor(value: float) -> Range:
     return Range(value * 0.9, value, value * 1.1)
 
 
-def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(candidates, "usable_cores", lambda: 4)
-
+def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones() -> None:
     def predict(**changes: Any) -> Range:
         if "fetch" in changes:
             return factor(5.0)
@@ -213,7 +223,7 @@ def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones(
             (1 + workers) * (1.2 if changes.get("prefetch_factor", 2) == 4 and workers else 1)
         )
 
-    found = [each.settings for each in ordered(OWN, False, predict)]
+    found = [each.settings for each in ordered(OWN, False, predict, 4)]
     assert found[0] == Settings(3, 4) and len(found) == candidates.FIRST
     assert not any(each.pin_memory for each in found)
 
@@ -238,13 +248,13 @@ def test_workers_are_kept_where_starting_them_costs_much() -> None:
     for gain, worth in ((1.4, True), (1.01, False)):
         found = [
             each.settings
-            for each in ordered(Settings(2), False, lambda g=gain, **kw: predict(g, **kw))
+            for each in ordered(Settings(2), False, lambda g=gain, **kw: predict(g, **kw), 2)
         ]
         assert any(each.persistent_workers for each in found) == worth
 
 
 def test_where_free_loading_would_gain_nothing_nothing_is_tried() -> None:
-    assert ordered(OWN, True, lambda **changes: factor(0.9)) == []
+    assert ordered(OWN, True, lambda **changes: factor(0.9), 2) == []
 
 
 def test_fewer_workers_make_as_many_batches_ahead() -> None:
@@ -287,8 +297,8 @@ def test_earlier_trials_tell_how_windows_differ() -> None:
     base, candidate = [100.0, 100.1, 100.0], [108.0, 108.1]
     alone, noisy = Spread(), Spread(squares=6 * 0.05**2, freedom=6)
     lucky, moderated = (ratio(base, candidate, 0.99, each) for each in (alone, noisy))
-    assert lucky is not None and moderated is not None and lucky.low > 1.05 > moderated.low
-    grown = noisy.with_(base, candidate)
+    assert lucky.low > 1.05 > moderated.low
+    grown = noisy.with_(Fit(base, candidate))
     assert grown.freedom == 8 and noisy.squares < grown.squares < 1.01 * noisy.squares
 
 
@@ -385,7 +395,7 @@ def test_the_best_proven_one_stays_and_is_watched(tuned: Any) -> None:
     loop, driver = tuned(rates, [Settings(2)])
     loop.run(driver, 100)
     assert driver.decided and driver.chosen == loop.settings == Settings(3)
-    assert driver.best.measured.mid == pytest.approx(3.0, rel=0.05)
+    assert driver.search.best.measured.mid == pytest.approx(3.0, rel=0.05)
     rates[Settings(3)] = 15.0  # slower than the user's own was, and for long
     loop.run(driver, 20)
     assert loop.settings == Settings(3)
@@ -421,14 +431,16 @@ def test_short_epochs_are_compared_whole(tuned: Any) -> None:
         loop.given = loop.length
         driver.ended(loop)
     assert [each.outcome for each in driver.trials][:2] == ["not faster", "proven"]
-    assert driver.chosen == others[1] and driver.best.measured.mid == pytest.approx(1.2, rel=0.02)
+    assert driver.chosen == others[1] and driver.search.best.measured.mid == pytest.approx(
+        1.2, rel=0.02
+    )
 
 
 def test_dry_tries_nothing_and_says_what_may_be_tried(tuned: Any) -> None:
     loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(2)], dry=True)
     loop.run(driver, 100)
     assert driver.decided and loop.seen == [Settings(1)] and driver.chosen == Settings(1)
-    assert driver.said == "nothing was tried, as asked; may be tried: num_workers=2"
+    assert driver.said == "nothing was tried, as requested; may be tried: num_workers=2"
 
 
 def test_a_loader_that_depends_on_more_than_its_indices_is_given_up_at_once(tuned: Any) -> None:
@@ -452,7 +464,7 @@ def test_the_budget_holds(tuned: Any, options: dict[str, Any]) -> None:
 
 
 def test_what_may_not_fit_is_not_tried(tuned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuner, "room_left", lambda: Room(1e6, None, None))
+    monkeypatch.setattr(trying, "room_left", lambda: Room(1e6, inf, inf))
     loop, driver = tuned({Settings(1): 20.0}, [Settings(64)])
     loop.run(driver, 30)
     assert driver.decided and loop.seen == [Settings(1)]

@@ -3,6 +3,9 @@ they should."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -13,10 +16,12 @@ import pytest
 
 import loaderscope
 
+FOLDER = Path(loaderscope.__file__).resolve().parent / "benchmarks"
+
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Any]:
-    folder = str(Path(loaderscope.__file__).resolve().parent / "benchmarks")
+    folder = str(FOLDER)
     sys.path.insert(0, folder)
     try:
         import tune
@@ -127,3 +132,16 @@ def test_the_longest_step_is_looked_for_beside_switches(bench: Any) -> None:
         10.0,
     )
     assert found["longest_ordinary_ms"] == 90.0
+
+
+@pytest.mark.parametrize(
+    ("case", "settings"), [("decided-0", {"num_workers": 0}), ("others-2", {"prefetch_factor": 3})]
+)
+def test_what_tuning_costs_is_measured_in_pairs(
+    case: str, settings: dict[str, int], tmp_path: Path
+) -> None:
+    command = [sys.executable, str(FOLDER / "tune_cost.py"), "--side", case, "--turns", "2"]
+    env = {**os.environ, "LOADERSCOPE_DIR": str(tmp_path), "LOADERSCOPE_SYSTEM": "0"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=200)
+    found = json.loads(done.stdout)
+    assert found["ratio"]["count"] == 2 and found["settings"].items() >= settings.items()

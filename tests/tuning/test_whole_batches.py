@@ -22,6 +22,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorD
 
 from loaderscope.advisors.assemble.probe import same_batch
 from loaderscope.advisors.code.batched.batch_values import NotArrays
+from loaderscope.profiler.store.run.tuning import changed_words
 from loaderscope.tuning import whole_batches as module
 from loaderscope.tuning.candidates import neighbours, ordered, usual
 from loaderscope.tuning.guards import Depends
@@ -272,11 +273,11 @@ def test_a_batch_that_is_not_the_same_is_made_by_the_data_set(
     script = scripted(loader, {2: AT_ONCE})
     whole_batches(loader)._view = lambda rows: None  # type: ignore[attr-defined]
     monkeypatch.setattr(
-        module.WholeBatches, "_at_once", lambda self, indices: [torch.zeros(1), torch.zeros(1)]
+        module.WholeBatches, "__getitems__", lambda self, indices: [torch.zeros(1), torch.zeros(1)]
     )
     assert all(map(same_batch, looped(loader), bare))
     assert [str(each) for each in script.failures] == [
-        "its batches are not those that the code's own settings make"
+        "its batches differ from those of the code's own settings"
     ]
 
 
@@ -353,7 +354,7 @@ def test_whole_batches_are_a_candidate_with_what_their_look_up_costs() -> None:
 
 @pytest.mark.parametrize("own", [Settings(0), Settings(3, 4, True, True)])
 def test_settings_in_words(own: Settings) -> None:
-    words = own.looked_up.told_from(own)
+    words = changed_words(own.arguments(), own.looked_up.arguments())
     assert words.endswith("whole batches by one look-up") and ("num_workers=0" in words) == (
         own.num_workers > 0
     )

@@ -75,7 +75,7 @@ def main() -> None:
     while time.monotonic() - begun < MORE_S:
         for _ in apart:
             dist.all_reduce(torch.ones(1))
-            following = tuner_of(apart)._following
+            following = tuner_of(apart).following
             # Once the turn's batches come: torch's workers do not notice the end of a parent that
             # dies as they start.
             if following is not None and following.turn == 2 and following.window is not None:

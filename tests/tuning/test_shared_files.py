@@ -19,10 +19,11 @@ from torch.utils.data import DataLoader, Dataset, Subset
 
 import loaderscope
 from loaderscope.profiler.record.fetch_probe.positions import descriptors
-from loaderscope.tuning.apart import Handles, SharedHandles, _received, handles, reopen_files
+from loaderscope.tuning import shared_files
 from loaderscope.tuning.batches import why_not_sent
+from loaderscope.tuning.evidence import Evidence
 from loaderscope.tuning.settings import Settings
-from loaderscope.tuning.shown import Shown
+from loaderscope.tuning.shared_files import SharedHandles, _received, handles, reopen_files
 from stored_rows import BYTES, LENGTH, Stored, row, store
 from switch_data import Script, same, scripted
 
@@ -177,7 +178,7 @@ def test_a_worker_that_waits_for_a_thread_it_has_not_never_has_its_turn(
     assert "Pooled.threads has threads, which forked processes lack" in why_not(
         data, 0, Settings(2)
     )
-    monkeypatch.setattr(Shown, "why_not", lambda *_: None)  # had nobody seen the threads
+    monkeypatch.setattr(Evidence, "why_not", lambda *_: None)  # had nobody seen the threads
     loader = DataLoader(data, batch_size=6)
     script = scripted(loader, {5: Settings(2)}, at_once=False)
     assert [int(each) for batch in loader for each in batch[:, 0]] == list(range(LENGTH))
@@ -256,28 +257,29 @@ def test_what_workers_forked_later_could_not_open_is_left_to_workers(rows: Path)
 
 def test_what_only_lies_open_is_no_reason(rows: Path, server: tuple[str, int]) -> None:
     with socket.create_connection(server), rows.open("r+b") as idle:
-        assert any(name == "rows.bin" for _, name in handles().files.values()) and idle.tell() == 0
+        assert any(name == "rows.bin" for _, name in handles()[0].values()) and idle.tell() == 0
         assert why_not(Stored(lambda: rows.open("rb"), late=True), 0, Settings(2)) is None
 
 
-def test_a_connection_counts_that_brings_something_in_each_fetch() -> None:
-    def now(files: int = 0, **brought: int) -> Handles:
-        connections = {
-            (number, 0): (count, name)
-            for number, (name, count) in enumerate(sorted(brought.items()))
-        }
-        return Handles({(9, 9): (files, "rows.bin")}, connections)
+def test_a_connection_counts_that_brings_something_in_each_fetch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fetched(shared: SharedHandles, *looks: tuple[int, int, int]) -> str | None:
+        """How far a file is, and what a server and a rank have sent, before and after a fetch."""
+        for step, (file, server, rank) in zip((shared.begins, shared.ended), looks, strict=True):
+            found = {1: (server, "server"), 2: (rank, "rank")}
+            monkeypatch.setattr(
+                shared_files, "handles", lambda f=file, c=found: ({0: (f, "rows.bin")}, c)
+            )
+            step()
+        return shared.why_not_forked
 
     shared = SharedHandles()
     for fetch in range(SharedHandles.LOOKS):
         assert shared.why_not_forked is None
-        shared.fetched(
-            now(server=fetch, rank=2 * fetch), now(server=fetch + 1, rank=2 * fetch + fetch // 2)
-        )
-    assert str(shared.why_not_forked).startswith("workers would share server, which")
-    shared = SharedHandles()
-    shared.fetched(now(0), now(512))
-    assert "share rows.bin" in str(shared.why_not_forked)
+        why = fetched(shared, (0, fetch, 2 * fetch), (0, fetch + 1, 2 * fetch + fetch // 2))
+    assert str(why).startswith("workers would share server, which")
+    assert "share rows.bin" in str(fetched(SharedHandles(), (0, 0, 0), (512, 0, 0)))
 
 
 def test_a_socket_that_another_thread_closes_meanwhile_leaves_nothing_open(rows: Path) -> None:

@@ -1,5 +1,4 @@
-"""What a program that tunes in its code is told when it ends: what `loaderscope tune` would say, on
-standard error."""
+"""One line per loader on standard error when a program ends that tunes in its code."""
 
 from __future__ import annotations
 
@@ -15,27 +14,27 @@ from .tuner import Tuner
 _drivers: dict[Tuner, tuple[str, int]] = {}  # with the loader's name, and the process that tunes it
 
 
-def tell_at_the_end(driver: Tuner, name: str) -> None:
-    """Of this loader, once."""
+def print_at_exit(driver: Tuner, name: str) -> None:
+    """Print what was found for this loader, once."""
     if not _drivers:
-        atexit.register(_tell_all)
+        atexit.register(_print_all)
     _drivers.setdefault(driver, (name, os.getpid()))
 
 
-def tell_nothing() -> None:
-    """Of what was tuned so far."""
-    atexit.unregister(_tell_all)
+def print_nothing() -> None:
+    """Forget what was tuned so far."""
+    atexit.unregister(_print_all)
     _drivers.clear()
 
 
-def _tell_all() -> None:
-    """A line for each loader that was iterated over. The program has ended: no error of ours may be
-    its last word."""
+def _print_all() -> None:
+    """A line for each loader that was iterated over. The program has ended, so an error here must
+    not reach it."""
     try:
         for driver, (name, pid) in _drivers.items():
             tuned = (
-                read_tuning(*driver.place, [])
-                if pid == os.getpid() and driver.place is not None
+                read_tuning(*driver.record.place, [])
+                if pid == os.getpid() and driver.record.place is not None
                 else None
             )
             if tuned is not None and tuned.follows is None:

@@ -1,0 +1,172 @@
+"""Tries the candidates one after the other, in windows that take turns with the best so far."""
+
+from __future__ import annotations
+
+import weakref
+from math import inf
+from typing import TYPE_CHECKING
+
+from .ranks import Leading
+from .room import Load, room_left, why_no_room, worker_bytes
+from .settings import Settings, why_refused
+from .trial import Trial
+from .turns import Turns
+from .window import Window
+from .worker_context import forks
+
+if TYPE_CHECKING:
+    from .tuner import Tuner
+
+IDLE_NS = (
+    3_000_000_000  # a loader that handed over nothing for so long does not keep others waiting
+)
+MAY_BE_TRIED = "it may be tried"
+
+_trying: weakref.ref[Tuner] | None = None  # one loader at a time: two would be measured together
+
+
+class Trying:
+    """The trials of a loader whose settings this rank decides on."""
+
+    def __init__(self, tuner: Tuner) -> None:
+        self._tuner, self.search = tuner, tuner.search
+        self.load = Load(0.0, 0.0)
+        self.trial: Trial | None = None
+        self._trial_ns = 0
+        self._steps = 0  # when the first trial began
+
+    def handed(self, iterator: Turns, now: int) -> None:
+        """A batch is about to reach the loop."""
+        if self.trial is None:
+            self._next(iterator, now)
+            return
+        self._go_on(iterator, self.trial, now)
+        if self.trial is not None and self._spent(now):
+            self.trial.seconds = (now - self._trial_ns) / 1e9
+            self.trial.end("undecided", "the time for trying was used up")
+            self.ended(more=False)
+
+    @property
+    def _ranks(self) -> Leading:
+        assert isinstance(self._tuner.ranks, Leading)
+        return self._tuner.ranks
+
+    def _next(self, iterator: Turns, now: int) -> None:
+        global _trying
+        tuner, holder = self._tuner, _trying() if _trying is not None else None
+        if not self.search.trials:
+            self.search.waiting = tuner.look.found or []
+        if not self.search.waiting:
+            tuner.decide("no other settings are expected to be faster")
+            return
+        other = holder is not None and holder is not tuner and not holder.decided
+        if holder is not None and other and now - holder.last_ns < IDLE_NS:
+            return
+        _trying = weakref.ref(tuner)
+        trial = self.search.begin(now)
+        self._steps = self._steps or tuner.steps
+        if iterator.why_never is not None:
+            trial.end("not tried", iterator.why_never)
+            tuner.decide(f"not tuned: {iterator.why_never}")
+            return
+        why = self._why_not(iterator, trial.candidate)
+        if why is not None or tuner.dry:
+            trial.end("not tried", why or MAY_BE_TRIED)
+            self._after()
+            return
+        self.trial, self._trial_ns = trial, now
+        self._open_window(iterator, trial)
+
+    def _why_not(self, iterator: Turns, settings: Settings) -> str | None:
+        tuner, loader = self._tuner, self._tuner.loader()
+        if loader is None:
+            return "the loader is gone"
+        why = why_refused(loader, tuner.own, settings, tuner.any_order)
+        if why is not None or (why := iterator.why_not(settings)) is not None:
+            return why
+        if not settings.num_workers:
+            return None
+        held = worker_bytes(iterator.pool.pids, forks(loader.multiprocessing_context))
+        return why_no_room(settings, held, self.load, room_left().shared_by(self._ranks.world))
+
+    def _open_window(self, iterator: Turns, trial: Trial) -> None:
+        tuner = self._tuner
+        tuner.window = trial.window(tuner.epoch_batches, tuner.by_epochs)
+        if not tuner.by_epochs:  # else from the next epoch on
+            kept = (trial.base, trial.candidate)
+            self._ranks.take_turn(tuner.clock(), tuner.window.settings, kept)
+            iterator.switch(tuner.window.settings)
+
+    def _go_on(self, iterator: Turns, trial: Trial, now: int) -> None:
+        tuner, window = self._tuner, self._tuner.window
+        assert window is not None
+        if tuner.by_epochs:
+            window.within_epoch(now, timing(iterator)[0])
+            if window.settings != tuner.own:  # no epoch begins with what was not compared yet
+                iterator.switch(window.settings)
+        elif iterator.pool.settings != window.settings:  # what is under way comes first
+            iterator.switch(window.settings)
+        elif (why := self._ranks.failure) is not None:
+            trial.end("failed", why)
+            self.ended()
+        elif (
+            self._ranks.all_at_turn
+            and window.handed(now, *timing(iterator))
+            and (rates := self._ranks.rates) is not None
+        ):
+            window.slowest = min(rates, default=inf)
+            self.add(iterator, window, now)
+
+    def add(self, iterator: Turns, window: Window, now: int) -> None:
+        """A window has ended."""
+        trial = self.trial
+        assert trial is not None
+        trial.seconds = (now - self._trial_ns) / 1e9
+        trial.add(window)
+        if self._tuner.asked(iterator):
+            return
+        self._tuner.write()
+        if trial.outcome is not None:
+            self.ended()
+            iterator.release_unwanted()
+        elif not self._spent(now):
+            self._open_window(iterator, trial)
+
+    def _spent(self, now: int) -> bool:
+        tuner = self._tuner
+        over = now - self.search.began_ns > tuner.budget_s * 1e9
+        return over or tuner.steps - self._steps > tuner.most_steps
+
+    def ended(self, more: bool = True) -> None:
+        """The trial is over."""
+        assert self.trial is not None
+        self.search.ended(self.trial)
+        self.trial = self._tuner.window = None
+        self._tuner.chosen = self.search.found
+        self._after(more)
+
+    def _after(self, more: bool = True) -> None:
+        if not more or self.search.over(self._tuner.clock()):
+            self.conclude()
+        else:
+            self._tuner.write()
+
+    def conclude(self) -> None:
+        """Nothing more is tried."""
+        tuner, search = self._tuner, self.search
+        if tuner.dry:
+            tried = (each for each in search.trials if each.why == MAY_BE_TRIED)
+            may = "; ".join(tuner.words(each.candidate) for each in tried) or "nothing"
+            tuner.decide(f"nothing was tried, as requested; may be tried: {may}")
+        elif search.best is None:
+            tuner.decide("nothing was certainly faster: the loader keeps its own settings")
+        else:
+            tuner.decide(f"{tuner.words(search.found)} is faster, and stays", search.found)
+
+
+def timing(iterator: Turns) -> tuple[int | None, int]:
+    """How long the loop waited for the last batch, None if that is not known; and how long it took
+    to make the batch again."""
+    step = iterator.pool.step
+    waited = step.last_wait_ns() if step is not None else None
+    return waited, iterator.spot_checks.took_ns
