@@ -15,6 +15,8 @@ from typing import NamedTuple, TypeVar
 from ..profiler.guard.users_code import of_user
 
 T = TypeVar("T")
+Aliases = dict[str, set[str]]
+Calls = dict[str, list[ast.Call]]
 MOST_FILES, MOST_BYTES = 500, 2 << 20
 # Waits for whichever child ends: `os.wait()`, `os.waitpid(-1, ...)`, `os.waitid(os.P_ALL, ...)`.
 _ANY_CHILD = re.compile(r"\bos\.wait3?\(|\bwaitpid\(\s*-1\b|\bP_ALL\b|from os import .*\bwait\b")
@@ -87,7 +89,8 @@ def _writes(path: Path) -> _Writes:
 def _parsed(path: Path, changed_ns: int) -> _Writes:
     found = _Writes({}, {})
     with suppress(SyntaxError, ValueError, RecursionError):
-        _scan(ast.parse(_text(path)), found)
+        tree = ast.parse(_text(path))
+        _scan(tree, found, {}, _calls(tree))
     return found
 
 
@@ -97,9 +100,22 @@ def _text(path: Path) -> str:
     return ""
 
 
-def _scan(scope: ast.AST, found: _Writes) -> None:
-    """Of a module or function: what it writes to, whatever it is called there."""
-    aliases: dict[str, set[str]] = {}
+def _calls(tree: ast.AST) -> Calls:
+    found: Calls = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            found.setdefault(name, []).append(node)
+    return found
+
+
+def _scan(scope: ast.AST, found: _Writes, outer: Aliases, calls: Calls) -> None:
+    """Of a module or function: what it writes to, whatever it is called there. `outer` are the
+    aliases of the scope around it, `calls` the calls in the file, by the name of the function."""
+    aliases = {name: set(stands_for) for name, stands_for in outer.items()}
+    if isinstance(scope, _DEFINITIONS):
+        for name, value in _arguments(scope, calls):
+            aliases.setdefault(name, set()).update(_names(value, outer))
     nodes = list(_nodes_of(scope))
     for node in (*nodes, *nodes):  # a name may be bound below where it is used
         value = getattr(node, "iter", getattr(node, "value", None))
@@ -115,7 +131,18 @@ def _scan(scope: ast.AST, found: _Writes) -> None:
         for name, owner in _assigned(node):
             found.owners.setdefault(name, set()).update(_names(owner, aliases))
         if isinstance(node, _DEFINITIONS) and node.name not in _CONSTRUCTORS:
-            _scan(node, found)
+            _scan(node, found, aliases, calls)
+
+
+def _arguments(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, calls: Calls
+) -> Iterator[tuple[str, ast.AST]]:
+    """What calls of this function give for each of its arguments."""
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    for call in calls.get(function.name, ()):
+        bound = isinstance(call.func, ast.Attribute) and names[:1] == ["self"]
+        yield from zip(names[bound:], call.args, strict=False)
+        yield from ((each.arg, each.value) for each in call.keywords if each.arg is not None)
 
 
 def _nodes_of(scope: ast.AST) -> Iterator[ast.AST]:
@@ -159,7 +186,7 @@ def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield str(name.value), owner
 
 
-def _names(expression: ast.AST, aliases: dict[str, set[str]]) -> set[str]:
+def _names(expression: ast.AST, aliases: Aliases) -> set[str]:
     """The names of attributes in an expression, and those that its variables stand for; of a
     variable its own too."""
     found: set[str] = set()
