@@ -10,6 +10,7 @@ import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from ...profiler.base.errors import UsageError
@@ -18,6 +19,8 @@ from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, Run
 from ...profiler.store.run.run_finder import find_run
 from ...profiler.store.run.run_reader import open_run
+
+File = tuple[str, int]  # path, bytes
 
 # A walk keeps a path and a size a file: more than this is not looked at.
 MAX_ENTRIES = 200_000
@@ -54,7 +57,7 @@ class Data:
 
     shown: str
     suffix: str
-    files: tuple[tuple[str, int], ...]
+    files: tuple[File, ...]
     count: int
     bytes: int
     folders: tuple[Path, ...]
@@ -72,11 +75,7 @@ def find_data(source: Run | str | os.PathLike[str], seconds: float) -> Data:
     if isinstance(source, Run):
         return _of_run(source, deadline)
     path = Path(source)
-    try:
-        is_data = path.is_dir() and not (path / "run.json").exists()
-    except (OSError, ValueError):
-        is_data = False
-    if is_data:
+    if _is_folder(path) and not (path / "run.json").exists():
         return _of_folder(path.absolute(), deadline)
     if path.is_file():
         raise UsageError(
@@ -86,15 +85,14 @@ def find_data(source: Run | str | os.PathLike[str], seconds: float) -> Data:
 
 
 def _of_folder(path: Path, deadline: float) -> Data:
-    walk = _Walk(deadline)
-    found: dict[str, list[tuple[str, int]]] = {}
+    walk, shown = _Walk(deadline), clean(path, 200)
+    found: dict[str, list[File]] = {}
     for name, size in walk.files(path, deep=True):
         found.setdefault(suffix_of(name), []).append((name, size))
     if not found:
         why = f" ({walk.unreadable} folders cannot be read)" if walk.unreadable else ""
-        raise UsageError(f"there are no files in {clean(path, 200)}{why}")
-    suffix = min(found, key=lambda each: (-len(found[each]), each))
-    _refuse_containers(suffix, len(found[suffix]), clean(path, 200))
+        raise UsageError(f"there are no files in {shown}{why}")
+    suffix = _commonest({name: len(files) for name, files in found.items()}, shown)
     others = sum(map(len, found.values())) - len(found[suffix])
     notes = [f"{others:,} files of other kinds were left out"] if others else []
     if walk.unreadable:
@@ -105,76 +103,66 @@ def _of_folder(path: Path, deadline: float) -> Data:
 
 
 def _of_run(run: Run, deadline: float) -> Data:
-    loader = _most_files(run)
-    if loader is None:
-        containers = sorted(
-            {clean(each.kind, 20) for other in run.loaders for each in other.looks.containers}
-        )
-        if containers:
+    loader = max(run.loaders, key=lambda each: sum(_opens(each).values()), default=None)
+    opens = _opens(loader) if loader is not None else {}
+    if loader is None or not opens:
+        kinds = {clean(each.kind, 20) for other in run.loaders for each in other.looks.containers}
+        if kinds:
             raise UsageError(
-                f"run {run.id} reads its samples from {' and '.join(containers)}: they are packed "
-                "already, there are no single files to probe"
+                f"run {run.id} reads its samples from {' and '.join(sorted(kinds))}: they are "
+                "packed already, there are no single files to probe"
             )
         raise UsageError(
             f"run {run.id} was not seen to open any files: name the folder of the data instead"
         )
-    opens = {
-        name: totals.opens for name, totals in loader.looks.suffixes.items() if totals.opens > 0
-    }
     plain = {name: number for name, number in opens.items() if name not in CONTAINERS}
-    suffix = min(plain or opens, key=lambda each: (-opens[each], each))
-    _refuse_containers(suffix, opens[suffix], f"run {run.id}")
-    told = [Path(name) for name in loader.looks.folders]
-    folders = tuple(path for path in told if path.is_absolute() and _is_folder(path))
+    suffix = _commonest(plain or opens, f"run {run.id}")
+    recorded = [Path(name) for name in loader.looks.folders]
+    folders = tuple(path for path in recorded if path.is_absolute() and _is_folder(path))
     if not folders:
-        some = f", such as {clean(told[0], 160)}," if told else ""
+        some = f", such as {clean(recorded[0], 160)}," if recorded else ""
         raise UsageError(
             f"the folders that run {run.id} read from{some} are not on this machine: name a folder "
             "instead"
         )
     walk = _Walk(deadline)
-    files = tuple(
-        sorted(
-            {
-                each
-                for folder in folders
-                for each in walk.files(folder, deep=False)
-                if suffix_of(each[0]) == suffix
-            }
-        )
-    )
+    walked = {each for folder in folders for each in walk.files(folder, deep=False)}
+    files = tuple(sorted(each for each in walked if suffix_of(each[0]) == suffix))
     if not files:
         raise UsageError(
             f"the folders that run {run.id} read from hold no {suffix or 'such'} files any more"
         )
-    total, notes = sum(size for _, size in files), []
-    count = _length(loader, suffix) if loader.looks.directories > len(folders) else None
-    if count is not None and count > len(
-        files
-    ):  # its other folders are not known, but how many samples there are is
-        total, notes = (
-            round(total * count / len(files)),
-            ["the whole data set's size is that of its mean file"],
-        )
-    else:
-        count = len(files)
-    partial = walk.stopped or (count == len(files) and loader.looks.directories > len(folders))
+    total, count, notes = sum(size for _, size in files), len(files), []
+    more = loader.looks.directories > len(folders)  # not all folders are known
+    length = _length(loader, suffix) if more else None
+    if length is not None and length > count:  # but how many samples there are is
+        total, count, more = round(total * length / count), length, False
+        notes.append("the size of the whole data set is estimated from the mean file")
     host = next((process.host for process in run.processes if loader in process.loaders), None)
     if host is not None and host != host_name():
         notes.append(
             f"the run was recorded on {clean(host, 60)}; its folders were found on this machine too"
         )
-    return Data(f"run {run.id}", suffix, files, count, total, folders, partial, tuple(notes))
+    return Data(
+        f"run {run.id}", suffix, files, count, total, folders, walk.stopped or more, tuple(notes)
+    )
 
 
-def _most_files(run: Run) -> LoaderRun | None:
-    """The loader that was seen to open the most files."""
-    opened = [
-        (sum(each.opens for each in loader.looks.suffixes.values()), loader)
-        for loader in run.loaders
-    ]
-    most = max(opened, key=lambda each: each[0], default=None)
-    return most[1] if most is not None and most[0] else None
+def _opens(loader: LoaderRun) -> dict[str, int]:
+    """How often files of each suffix were seen opened."""
+    suffixes = loader.looks.suffixes
+    return {name: totals.opens for name, totals in suffixes.items() if totals.opens > 0}
+
+
+def _commonest(numbers: dict[str, int], where: str) -> str:
+    """The suffix of most files. Raises UsageError for files that hold many samples each."""
+    suffix = min(numbers, key=lambda each: (-numbers[each], each))
+    if suffix in CONTAINERS:
+        raise UsageError(
+            f"the {numbers[suffix]:,} {suffix} files of {where} hold many samples each: they are "
+            "packed already"
+        )
+    return suffix
 
 
 def _length(loader: LoaderRun, suffix: str) -> int | None:
@@ -192,14 +180,6 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _refuse_containers(suffix: str, number: int, where: str) -> None:
-    if suffix in CONTAINERS:
-        raise UsageError(
-            f"the {number:,} {suffix} files of {where} hold many samples each: they are packed "
-            "already"
-        )
-
-
 def suffix_of(name: str) -> str:
     """The suffix in lower case with its dot, "" for none."""
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a Path for each of many files costs more than the walk
@@ -211,42 +191,36 @@ class _Walk:
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
         self.left = MAX_ENTRIES
-        self.found = False
         self.stopped = False
         self.unreadable = 0
 
-    def files(self, root: Path, *, deep: bool) -> Iterator[tuple[str, int]]:
+    def files(self, root: Path, *, deep: bool) -> Iterator[File]:
         """(path, bytes) of the regular files below `root`, or directly in it."""
         waiting = [os.fspath(root)]
         while waiting and not self.stopped:
             folder = waiting.pop()
             try:
                 with os.scandir(folder) as entries:
-                    listed = sorted(self._some(entries), key=lambda entry: entry.name)
+                    some = list(islice(entries, self.left + 1))
             except OSError:
                 self.unreadable += 1
                 continue
+            self.stopped = len(some) > self.left
+            some = some[: self.left]
+            self.left -= len(some)
             below = []
-            for entry in listed:
+            for entry in sorted(some, key=lambda entry: entry.name):
+                if entry.name.startswith("."):
+                    continue
                 try:
                     if entry.is_dir(follow_symlinks=False):
                         below.append(entry.path)
                     elif stat.S_ISREG((about := entry.stat(follow_symlinks=False)).st_mode):
-                        self.found = True
                         yield entry.path, about.st_size
+                        if time.monotonic() > self.deadline:
+                            self.stopped = True
+                            break
                 except OSError:  # gone meanwhile
                     continue
-                if self.found and time.monotonic() > self.deadline:
-                    self.stopped = True
-                    break
             if deep:
                 waiting += reversed(below)
-
-    def _some(self, entries: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
-        for entry in entries:
-            if self.left == 0:
-                self.stopped = True
-                return
-            self.left -= 1
-            if not entry.name.startswith("."):
-                yield entry

@@ -1,4 +1,4 @@
-"""Times reading from each layout, cold and warm, and decoding: in rounds in which all take turns.
+"""Times reading from each layout, cold and warm, and decoding, in rounds in which all take turns.
 
 Whatever else the machine does hits them all alike, and ratios are taken within a round.
 """
@@ -19,36 +19,22 @@ from .decoders import Decoder
 from .layout import Layout, Read
 from .page_cache import make_cold
 
-# Rounds that count. Fewer than the first only where time ends; the spread shown is that of all of
-# them.
+# There are fewer rounds than planned only where time ends.
 MAX_ROUNDS = 7
 PLANNED_ROUNDS = 5
-
-# A first round, which does not count, checks what is read and tells how many samples a pass can
-# afford.
+# A first round, which does not count, checks what is read and shows what a pass costs.
 PILOT_SAMPLES = 32
 MIN_PASS_SAMPLES = 8
-
-
-# Storage is fickle: so much of the time that is left is planned with.
+# Storage is fickle: only this part of the remaining time is planned with.
 SAFETY = 0.8
 
 
 @dataclass
-class Lane:
-    """One layout and its passes: seconds a sample by round, None where a pass was not measured."""
-
-    layout: Layout
-    cold_s: list[float | None] = field(default_factory=list)
-    warm_s: list[float | None] = field(default_factory=list)
-    samples: int = 0  # a pass
-
-
-@dataclass
 class Timed:
-    """All lanes. `decode_s` is seconds a sample by round, empty where nothing decodes them."""
+    """The layouts that were timed, the files first. `decode_s` is seconds a sample by round, empty
+    where nothing decodes them."""
 
-    lanes: list[Lane]
+    layouts: list[Layout]
     decode_s: list[float] = field(default_factory=list)
     rounds: int = 0
     cold_reason: str | None = None
@@ -61,89 +47,82 @@ def time_layouts(
     seed: int,
     deadline: float,
 ) -> Timed:
-    """Passes over each layout that has no `reason`, until the deadline. The first layout is the
-    files as they are.
+    """Passes over each layout that has no `reason`, until the deadline.
 
     A layout that gives other samples than were put in gets a reason instead of figures.
     """
-    return _Trial(layouts, converted, decoder, random.Random(seed), deadline).run()
+    alive = [each for each in layouts if each.reason is None]
+    trial = _Trial(alive, converted, decoder, random.Random(seed), deadline)
+    timed = trial.timed
+    try:
+        trial.pilot()
+        gc.collect()  # once: with large libraries loaded it takes longer than many a pass
+        for number in range(MAX_ROUNDS):
+            trial.plan(number)
+            begun = time.monotonic()
+            trial.round(number)
+            timed.rounds += 1
+            if number + 1 >= PLANNED_ROUNDS and 2 * time.monotonic() - begun > deadline:
+                break
+    except _Late:
+        pass
+    for layout in timed.layouts:  # of a round that was broken off, no pair is whole
+        del layout.cold_s[timed.rounds :], layout.warm_s[timed.rounds :]
+    del timed.decode_s[timed.rounds :]
+    return timed
 
 
 class _Late(Exception):
-    """The deadline passed within a pass: it does not count."""
+    """The deadline passed within a pass, which does not count then."""
 
 
 class _Trial:
     def __init__(
         self,
-        layouts: Sequence[Layout],
+        layouts: list[Layout],
         converted: Converted,
         decoder: Decoder | None,
         rng: random.Random,
         deadline: float,
     ) -> None:
-        self.timed = Timed([Lane(layout) for layout in layouts if layout.reason is None])
+        self.timed = Timed(layouts)
         self.converted, self.rng, self.deadline = converted, rng, deadline
         self.decoder = decoder if converted.decoded else None
-        self.costs: dict[
-            str, float
-        ] = {}  # seconds a sample: both passes of a layout by its name, and "decode"
         self.decode_samples = min(PILOT_SAMPLES, converted.decoded)
-
-    def run(self) -> Timed:
-        timed = self.timed
-        try:
-            self.pilot()
-            gc.collect()  # once: with large libraries loaded it takes longer than many a pass
-            for number in range(MAX_ROUNDS):
-                self.plan(number)
-                begun = time.monotonic()
-                self.round(number)
-                timed.rounds += 1
-                if number + 1 >= PLANNED_ROUNDS and 2 * time.monotonic() - begun > self.deadline:
-                    break
-        except _Late:
-            pass
-        for lane in timed.lanes:  # of a round that was broken off, no pair is whole
-            del lane.cold_s[timed.rounds :], lane.warm_s[timed.rounds :]
-        del timed.decode_s[timed.rounds :]
-        return timed
+        # Seconds a sample: both passes of a layout by its name, and "decode".
+        self.costs: dict[str, float] = {}
 
     def plan(self, number: int) -> None:
-        """How many samples each reads in this round, from what they cost last time: all get as much
-        of the time."""
+        """How many samples each reads in this round: all get as much of the time, by what they
+        cost last time."""
         left = SAFETY * (self.deadline - time.monotonic())
         share = left / max(1, PLANNED_ROUNDS - number) / (len(self.costs) or 1)
-        for lane in self.timed.lanes:
-            lane.samples = lane.layout.pass_samples(
-                _affordable(share, self.costs[lane.layout.name])
-            )
+
+        def affordable(name: str, most: int) -> int:
+            return min(most, max(MIN_PASS_SAMPLES, int(share / max(self.costs[name], 1e-9))))
+
+        for layout in self.timed.layouts:
+            layout.pass_samples = affordable(layout.format.name, layout.count)
         if self.decoder is not None:
-            self.decode_samples = min(
-                _affordable(share, self.costs["decode"]), self.converted.decoded
-            )
+            self.decode_samples = affordable("decode", self.converted.decoded)
 
     def pilot(self) -> None:
-        """A first visit to each, which tells what they cost; drops layouts that return something
+        """A first visit to each shows what it costs, and drops layouts that return something
         else."""
-        for lane in list(self.timed.lanes):
-            layout = lane.layout
-            order = self.order(layout, layout.pass_samples(PILOT_SAMPLES))
+        for layout in list(self.timed.layouts):
+            layout.pass_samples = min(PILOT_SAMPLES, layout.count)
+            order = self.order(layout)
             layout.reason = self.wrong(layout, order)
-            if layout.reason is not None:
-                self.timed.lanes.remove(lane)
-                continue
-            self.visit(lane, order, counted=False)
+            if layout.reason is None:
+                self.visit(layout, order, counted=False)
+            else:
+                self.timed.layouts.remove(layout)
         if self.decoder is not None:
-            self.decoding()
+            self.decoding(self.decoder)
 
     def wrong(self, layout: Layout, order: Sequence[int]) -> str | None:
         """Why this layout cannot be trusted to give back what was put in; None where it does."""
-        checks = (
-            self.converted.encoded_checks
-            if layout.form == "encoded"
-            else self.converted.decoded_checks
-        )
+        checks = self.converted.checks[layout.format.form]
         try:
             with layout.reading() as read:
                 got = [check(sample) for sample in self.until_deadline(read(order))]
@@ -151,36 +130,32 @@ class _Trial:
             raise
         except Exception as error:
             return f"reading it failed ({type(error).__name__}: {clean(error, 160)})"
-        return (
-            None
-            if got == [checks[index] for index in order]
-            else "it gave other samples than were stored"
-        )
+        if got != [checks[index] for index in order]:
+            return "it gave other samples than were stored"
+        return None
 
     def round(self, number: int) -> None:
-        lanes = self.timed.lanes
-        start = number % len(lanes) if lanes else 0
-        for lane in lanes[start:] + lanes[:start]:
-            self.visit(lane, self.order(lane.layout, lane.samples), counted=True)
+        layouts = self.timed.layouts
+        start = number % len(layouts) if layouts else 0
+        for layout in layouts[start:] + layouts[:start]:
+            self.visit(layout, self.order(layout), counted=True)
         if self.decoder is not None:
-            self.timed.decode_s.append(self.decoding())
+            self.timed.decode_s.append(self.decoding(self.decoder))
 
-    def visit(self, lane: Lane, order: Sequence[int], *, counted: bool) -> None:
+    def visit(self, layout: Layout, order: Sequence[int], *, counted: bool) -> None:
         """A pass that finds nothing in the page cache, if that can be had, and the same once
         more."""
-        layout, begun = lane.layout, time.perf_counter()
-        why = self.timed.cold_reason or make_cold(layout.paths())
-        if lane is self.timed.lanes[0] and not counted:
-            self.timed.cold_reason = (
-                why  # where the files cannot be made cold, there is nothing to compare with
-            )
+        begun = time.perf_counter()
+        why = self.timed.cold_reason or make_cold(layout.files)
+        if layout is self.timed.layouts[0] and not counted:
+            # Where the files cannot be made cold, there is nothing to compare with.
+            self.timed.cold_reason = why
         with layout.reading() as read:
-            cold_s = self.one_pass(read, order)
-            warm_s = self.one_pass(read, order)
-        self.costs[layout.name] = (time.perf_counter() - begun) / len(order)
+            cold_s, warm_s = self.one_pass(read, order), self.one_pass(read, order)
+        self.costs[layout.format.name] = (time.perf_counter() - begun) / len(order)
         if counted:
-            lane.cold_s.append(cold_s if why is None else None)
-            lane.warm_s.append(warm_s)
+            layout.cold_s.append(cold_s if why is None else None)
+            layout.warm_s.append(warm_s)
 
     def one_pass(self, read: Read, order: Sequence[int]) -> float:
         """Seconds a sample."""
@@ -190,13 +165,12 @@ class _Trial:
                 pass
             return (time.perf_counter() - begun) / len(order)
 
-    def decoding(self) -> float:
+    def decoding(self, decoder: Decoder) -> float:
         """Seconds a sample of decoding alone, from bytes in memory."""
-        assert self.decoder is not None
-        decode = self.decoder.decode
+        decode = decoder.decode
         spent = 0.0
         order = self.rng.sample(range(self.converted.decoded), self.decode_samples)
-        with self.timed.lanes[0].layout.reading() as read, _no_collection():
+        with self.timed.layouts[0].reading() as read, _no_collection():
             for data in self.until_deadline(read(order)):
                 begun = time.perf_counter()
                 decode(data)
@@ -204,12 +178,12 @@ class _Trial:
         self.costs["decode"] = spent / len(order)
         return self.costs["decode"]
 
-    def order(self, layout: Layout, number: int) -> list[int]:
-        """So many samples as a shuffled sampler asks for them; for a layout read in sequence, its
+    def order(self, layout: Layout) -> list[int]:
+        """A pass's samples as a shuffled sampler asks for them; of a layout read in sequence, its
         first."""
-        if layout.order == "in sequence":
-            return list(range(number))
-        return self.rng.sample(range(layout.count), number)
+        if layout.format.order == "in sequence":
+            return list(range(layout.pass_samples))
+        return self.rng.sample(range(layout.count), layout.pass_samples)
 
     def until_deadline(self, samples: Iterator[Any]) -> Iterator[Any]:
         clock, deadline = time.monotonic, self.deadline
@@ -229,7 +203,3 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _affordable(seconds: float, cost_s: float) -> int:
-    return max(MIN_PASS_SAMPLES, int(seconds / max(cost_s, 1e-9)))
