@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..advisors.schema.report_model import Range
-from ..advisors.whatif.past_trials import correction_for
 from ..profiler.base.atomic_write import write_atomically
 from ..profiler.base.clock import now_ns
-from ..profiler.base.host import host_name
 from ..profiler.record.iterate.watch import loader_place
 from ..profiler.store.rundir import FORMAT
 from .settings import Settings
@@ -58,9 +56,6 @@ class Record:
         if place is None:
             return
         self.place = place
-        # In the cache by now: predictions asked for it, in a thread of their own.
-        predicted = any(each["predicted"] for each in (*trials, *waiting))
-        correction = correction_for(place[0].parent, host_name()) if predicted else None
         facts = {
             "format": FORMAT,
             "own": asdict(own),
@@ -70,7 +65,6 @@ class Record:
             "trials": trials,
             "waiting": waiting,
             "follows": follows,
-            "corrected": None if correction is None else [correction.scale, correction.width],
             "switches": self._switches,
         }
         with suppress(OSError):

@@ -16,7 +16,6 @@ from ...profiler.store.run.epoch_ends import batches_an_epoch
 from ...profiler.store.run.missing_figures import missing_figures
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_reader import open_run
-from ..case.case import Case
 from ..schema.rank_model import Ranks
 from ..schema.report_model import (
     SCHEMA,
@@ -88,7 +87,7 @@ def build_report(
             if advice:
                 probe = probes.get((process.path.name, each.index)) if probes else None
                 case = case_of(run, process, coded, found, system, probe)
-                found = _with_correction(advise(case), case)
+                found = advise(case)
             return with_trials(found, each.tuning) if each.tuning is not None else found
 
         if pid is None and loader is None:
@@ -111,14 +110,6 @@ def build_report(
             notes=_notes(run, system, so_far=pid is None),
             missing=missing_figures(run),
         )
-
-
-def _with_correction(loader: LoaderReport, case: Case) -> LoaderReport:
-    """What predictions learned from earlier trials is said where there are any."""
-    correction = case.whatif.workload.correction if case.whatif is not None else None
-    if correction is None or not (loader.recommendations or loader.rejected):
-        return loader
-    return replace(loader, notes=(*loader.notes, str(correction)))
 
 
 def _ranks_by_place(run: Run) -> dict[Place, Ranks]:

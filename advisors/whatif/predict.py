@@ -16,7 +16,6 @@ from ..schema.report_model import Range
 from . import costs
 from .accuracy import MISFIT_SHARE, left_shorter, less_sure, moved, ranged, ratio_error
 from .changes import Plan, as_measured, plans
-from .past_trials import KINDS as SETTINGS
 from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, released, run_plan, warmed
 from .widths import CROWDED_FROM, stretched
 from .workload import Floats, TooLittle, Workload, workload_of
@@ -91,8 +90,6 @@ class WhatIf:
         if kinds & OF_WORKERS:
             kinds |= self._of_hand_over(middle)
         found = ranged(low, mid, high, kinds, error, self.misfit)
-        if self.workload.correction is not None and asked.kinds <= SETTINGS:
-            found = self.workload.correction.applied(found)
         top = self._free(asked.best)
         most = top
         if self.workload.on_device is None and not asked.middle.num_workers:

@@ -19,7 +19,6 @@ from ..stage_model.verdict import MINIMUM_BATCHES
 from . import costs
 from .costs import StartMethod
 from .device_work import DeviceWork, device_work
-from .past_trials import Correction, correction_for
 
 Floats = npt.NDArray[np.float64]
 
@@ -109,9 +108,6 @@ class Workload:
         default=0.0, repr=False
     )  # of idle time, spent while the feeder thread packed
     on_device: DeviceWork | None = None  # None: no device that was timed
-    correction: Correction | None = (
-        None  # from earlier trials on this host; None: there are too few
-    )
     core_wait: float = (
         0.0  # of the time main or a worker could have computed, the part it waited for a core
     )
@@ -306,7 +302,6 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         shares_in_collate=workers > 0 and _collates_by_default(loader),
         turn_share=turns,
         on_device=on_device,
-        correction=correction_for(run.path, process.host),
         core_wait=max(
             core_wait_ratio(run, process, loader, in_main=main) or 0.0 for main in (True, False)
         ),
