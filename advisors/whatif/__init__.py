@@ -2,6 +2,7 @@
 change would do."""
 
 from .predict import WhatIf
-from .workload import TooLittle, Workload, workload_of
+from .recorded import TooLittle
+from .workload import Workload, workload_of
 
 __all__ = ["TooLittle", "WhatIf", "Workload", "workload_of"]

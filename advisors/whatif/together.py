@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .changes import ARGUMENTS, TIMES
+from .changes import ARGUMENTS, TIMES, ends
 
 
 class Excluded(Exception):
@@ -32,11 +32,6 @@ def together(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, A
             if any(first[other] != value or other != name for other in rivals):
                 raise Excluded(f"both take the place of the same {stage}")
         else:
-            (low, high), (less, more) = _pair(first[name]), _pair(value)
+            (low, high), (less, more) = ends(first[name]), ends(value)
             found[name] = (low * less, high * more)
     return found
-
-
-def _pair(value: Any) -> tuple[float, float]:
-    low, high = value if isinstance(value, tuple | list) else (value, value)
-    return min(low, high), max(low, high)
