@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import linecache
 import stat
-from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
 from ...profiler.base.host import host_name
 from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import cell_of
-from ...profiler.store.inspection import Part
+from ...profiler.store.inspection import Inspection
 from ...profiler.store.run.run import LoaderRun, ProcessRun
 
 MAX_FILE_BYTES = 2 << 20
@@ -31,7 +30,7 @@ class SourceLines:
     def __init__(self, process: ProcessRun, loader: LoaderRun, here: str | None = None) -> None:
         self._recorded: dict[tuple[str, int], str] = {}
         seen = loader.inspection
-        for part in (*_all(seen.dataset), *_all(seen.collate)):
+        for part in (*seen.parts, *Inspection(seen.collate).parts):
             # The place is that of the first of these that the class has.
             source = part.getitem or part.getitems or part.iter or part.call
             if part.file and part.line:
@@ -50,13 +49,6 @@ class SourceLines:
             found = _line_of_file(file, line, self._began_ns)
         text = clean(found.strip(), MAX_LINE) if found is not None else ""
         return text or None
-
-
-def _all(part: Part | None) -> Iterable[Part]:
-    if part is not None:
-        yield part
-        for child in part.children:
-            yield from _all(child)
 
 
 def _line_of_file(file: str, line: int, began_ns: int) -> str | None:
