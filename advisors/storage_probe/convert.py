@@ -69,13 +69,14 @@ def convert(
     A layout that cannot hold them gets its reason and is emptied. The first layout is the files.
     Raises UsageError where the disk is full.
     """
-    work = _Conversion(layouts, decoder, max_bytes, deadline)
+    parent, budget_s = layouts[0].folder.parent, DECODING_SHARE * (deadline - time.monotonic())
+    work = _Conversion(layouts, decoder, max_bytes, deadline, budget_s)
     with ExitStack() as opened:
         for layout in layouts:
             opened.callback(layout.close)
         try:
             for number, path in enumerate(paths):
-                if not number % SPACE_EVERY_FILES and free(work.parent) < RESERVE_BYTES // 2:
+                if not number % SPACE_EVERY_FILES and free(parent) < RESERVE_BYTES // 2:
                     work.done.stopped = "free space ran low"
                     break
                 work.one(path)
@@ -85,15 +86,14 @@ def convert(
     return work.done
 
 
+@dataclass
 class _Conversion:
-    def __init__(
-        self, layouts: Sequence[Layout], decoder: Decoder | None, max_bytes: int, deadline: float
-    ) -> None:
-        self.layouts, self.decoder = layouts, decoder
-        self.max_bytes, self.deadline = max_bytes, deadline
-        self.decode_budget_s = DECODING_SHARE * (deadline - time.monotonic())
-        self.parent = layouts[0].folder.parent
-        self.done = Converted()
+    layouts: Sequence[Layout]
+    decoder: Decoder | None
+    max_bytes: int
+    deadline: float
+    decode_budget_s: float
+    done: Converted = field(default_factory=Converted)
 
     def alive(self, form: Form) -> list[Layout]:
         """Layouts of this form without a reason against them."""
@@ -148,7 +148,7 @@ class _Conversion:
     def add(self, layout: Layout, sample: Any, source_bytes: int, before_s: float) -> None:
         if layout.first is None:
             self.guarded(layout, layout.begin, sample)
-            layout.convert_s = 0.0  # opening is done once, however large the data set is
+            layout.convert_s = 0.0  # opening takes as long for a larger data set
         self.guarded(layout, layout.add, sample)
         layout.convert_s += before_s
         layout.source_bytes += source_bytes
@@ -164,7 +164,7 @@ class _Conversion:
         except NotStorable as error:
             layout.give_up(clean(error, 200))
         except Exception as error:
-            if _full(error, self.parent):
+            if _full(error, layout.folder.parent):
                 raise UsageError(
                     "the disk became full: lower --bytes, or name a roomier folder with --temp"
                 ) from error

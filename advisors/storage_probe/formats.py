@@ -144,15 +144,8 @@ def _write_arrow(layout: Layout) -> Iterator[Write]:
 def _read_arrow(layout: Layout) -> Iterator[Read]:
     with import_module("pyarrow").memory_map(str(layout.files[0])) as source:
         opened = import_module("pyarrow.ipc").open_file(source)
-        groups = [opened.get_batch(n).column(0) for n in range(opened.num_record_batches)]
-        starts = np.cumsum([0, *map(len, groups)]).tolist()
-
-        def read(order: Sequence[int]) -> Iterator[bytes]:
-            places = np.searchsorted(starts, order, side="right") - 1
-            for index, group in zip(order, places.tolist(), strict=True):
-                yield groups[group][index - starts[group]].as_py()
-
-        yield read
+        rows = opened.read_all().column(0)  # mapped: nothing is read yet
+        yield lambda order: (rows[index].as_py() for index in order)
 
 
 @contextmanager

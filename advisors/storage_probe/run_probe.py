@@ -24,7 +24,7 @@ from .probe_model import LayoutTrial, StorageProbe
 from .results import middle, trials
 from .sample import choose
 from .scratch import file_system, place, room, scratch
-from .source import Data, find_data
+from .source import Data, File, find_data
 from .timing import PLANNED_ROUNDS, Timed, time_layouts
 from .verdict import sentences
 
@@ -49,16 +49,11 @@ def run_probe(
     begun = time.monotonic()
     until = begun + TIMING_UNTIL * bounds.max_seconds
     data = find_data(source, WALK_SHARE * bounds.max_seconds)
-    chosen, too_large = choose(data, bounds, seed)
-    if not chosen:
-        what = f"every {data.suffix or 'file'} of {clean(data.shown, 200)}"
-        raise UsageError(f"{what} is larger than the bound on bytes: raise --bytes")
     decoder, why_not = decoder_for(data.suffix)
     formats = [each for each in FORMATS if each.form == "encoded" or decoder is not None]
-    bounds, chosen, parent, notes = _room(data, chosen, bounds, temp, formats)
-    notes += [*data.notes, *([why_not] if why_not else [])]
-    if too_large:
-        notes.append(f"{too_large:,} files larger than the bound on bytes were left out")
+    bounds, chosen, parent, notes = _sample(data, bounds, temp, seed, formats)
+    if why_not is not None:
+        notes.append(why_not)
     step()
     memory = memory_bytes()
     fits = data.bytes <= (memory or 0)
@@ -72,10 +67,19 @@ def run_probe(
             layout.load()
         now = time.monotonic()
         converted = convert(
-            chosen, layouts, decoder, bounds.max_bytes, now + COPY_SHARE * (until - now)
+            [path for path, _ in chosen],
+            layouts,
+            decoder,
+            bounds.max_bytes,
+            now + COPY_SHARE * (until - now),
         )
         if not converted.count:
-            raise UsageError(_nothing(converted))
+            why, number = (*converted.skipped.most_common(1), ("", 0))[0]
+            if not number:
+                raise UsageError("not one file could be copied in the time: raise --seconds")
+            raise UsageError(
+                f"no file could be part of the sample: {clean(why, 200)}, for {number:,} of them"
+            )
         step()
         timed = time_layouts(layouts, converted, decoder, seed, until)
         step()
@@ -90,6 +94,32 @@ def run_probe(
             file_system=file_system(folder),
             seconds=time.monotonic() - begun,
         )
+
+
+def _sample(
+    data: Data, bounds: Bounds, temp: Path | None, seed: int, formats: Sequence[Format]
+) -> tuple[Bounds, list[File], Path, list[str]]:
+    """The sample and where its copies go. Both bounds and sample are made smaller where there is
+    little room."""
+    chosen, too_large = choose(data, bounds, seed)
+    if not chosen:
+        what = f"every {data.suffix or 'file'} of {clean(data.shown, 200)}"
+        raise UsageError(f"{what} is larger than the bound on bytes: raise --bytes")
+    needed = _needed(chosen, bounds, formats)
+    parent, notes = place(data.folders, temp, needed)
+    where, left = clean(parent, 200), room(parent)
+    if needed > left:
+        notes.append(f"{where} has little room: the sample was made smaller")
+    while _needed(chosen, bounds, formats) > left:
+        bounds = replace(bounds, max_bytes=bounds.max_bytes // 2)
+        chosen, too_large = choose(data, bounds, seed)
+        if not chosen:
+            raise UsageError(
+                f"there is no room for a probe in {where}: name a roomier folder with --temp"
+            )
+    if too_large:
+        notes.append(f"{too_large:,} files larger than the bound on bytes were left out")
+    return bounds, chosen, parent, [*notes, *data.notes]
 
 
 def _result(
@@ -131,48 +161,11 @@ def _result(
     )
 
 
-def _room(
-    data: Data, chosen: list[str], bounds: Bounds, temp: Path | None, formats: Sequence[Format]
-) -> tuple[Bounds, list[str], Path, list[str]]:
-    """Bounds, sample, place and notes; the sample is made smaller where there is little room.
-    Raises UsageError."""
-    sizes = dict(data.files)
-    decoded = sum(each.form == "decoded" for each in formats)
-
-    def needed(paths: list[str], max_bytes: int) -> int:
-        sample = sum(sizes[path] for path in paths)
-        return round(
-            OVERHEAD * ((len(formats) - decoded) * sample + decoded * max_bytes)
-            + len(formats) * OVERHEAD_A_FILE * len(paths)
-        )
-
-    parent, notes = place(data.folders, temp, needed(chosen, bounds.max_bytes))
-    left, max_bytes = room(parent), bounds.max_bytes
-    # Decoded samples are the greater part of it mostly: both shrink together until they fit.
-    while needed(chosen, max_bytes) > left:
-        max_bytes //= 2
-        total, kept = 0, []
-        for path in chosen:
-            if (total := total + sizes[path]) > max_bytes:
-                break
-            kept.append(path)
-        if not kept:
-            raise UsageError(
-                f"there is no room for a probe in {clean(parent, 200)}: name a roomier folder with "
-                "--temp"
-            )
-        chosen = kept
-    if max_bytes < bounds.max_bytes:
-        notes.append(f"{clean(parent, 200)} has little room: the sample was made smaller")
-        bounds = replace(bounds, max_bytes=max_bytes)
-    return bounds, chosen, parent, notes
-
-
-def _nothing(converted: Converted) -> str:
-    if converted.skipped:
-        why, number = converted.skipped.most_common(1)[0]
-        return f"no file could be part of the sample: {clean(why, 200)}, for {number:,} of them"
-    return "not one file could be copied in the time: raise --seconds"
+def _needed(chosen: Sequence[File], bounds: Bounds, formats: Sequence[Format]) -> int:
+    """Bytes that all layouts may take."""
+    sample = sum(size for _, size in chosen)
+    data = sum(sample if each.form == "encoded" else bounds.max_bytes for each in formats)
+    return round(OVERHEAD * data + len(formats) * OVERHEAD_A_FILE * len(chosen))
 
 
 def _notes(

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -85,19 +86,17 @@ def find_data(source: Run | str | os.PathLike[str], seconds: float) -> Data:
 
 
 def _of_folder(path: Path, deadline: float) -> Data:
-    walk, shown = _Walk(deadline), clean(path, 200)
-    found: dict[str, list[File]] = {}
-    for name, size in walk.files(path, deep=True):
-        found.setdefault(suffix_of(name), []).append((name, size))
-    if not found:
+    walk, shown = _walk([path], deadline, deep=True), clean(path, 200)
+    numbers = Counter(suffix_of(name) for name, _ in walk.files)
+    if not numbers:
         why = f" ({walk.unreadable} folders cannot be read)" if walk.unreadable else ""
         raise UsageError(f"there are no files in {shown}{why}")
-    suffix = _commonest({name: len(files) for name, files in found.items()}, shown)
-    others = sum(map(len, found.values())) - len(found[suffix])
+    suffix = _commonest(numbers, shown)
+    others = len(walk.files) - numbers[suffix]
     notes = [f"{others:,} files of other kinds were left out"] if others else []
     if walk.unreadable:
         notes.append(f"{walk.unreadable:,} folders cannot be read and were left out")
-    files = tuple(sorted(found[suffix]))
+    files = _of_suffix(walk, suffix)
     total = sum(size for _, size in files)
     return Data(clean(path), suffix, files, len(files), total, (path,), walk.stopped, tuple(notes))
 
@@ -125,9 +124,8 @@ def _of_run(run: Run, deadline: float) -> Data:
             f"the folders that run {run.id} read from{some} are not on this machine: name a folder "
             "instead"
         )
-    walk = _Walk(deadline)
-    walked = {each for folder in folders for each in walk.files(folder, deep=False)}
-    files = tuple(sorted(each for each in walked if suffix_of(each[0]) == suffix))
+    walk = _walk(folders, deadline, deep=False)
+    files = _of_suffix(walk, suffix)
     if not files:
         raise UsageError(
             f"the folders that run {run.id} read from hold no {suffix or 'such'} files any more"
@@ -148,13 +146,17 @@ def _of_run(run: Run, deadline: float) -> Data:
     )
 
 
+def _of_suffix(walk: _Walk, suffix: str) -> tuple[File, ...]:
+    return tuple(sorted({each for each in walk.files if suffix_of(each[0]) == suffix}))
+
+
 def _opens(loader: LoaderRun) -> dict[str, int]:
     """How often files of each suffix were seen opened."""
     suffixes = loader.looks.suffixes
     return {name: totals.opens for name, totals in suffixes.items() if totals.opens > 0}
 
 
-def _commonest(numbers: dict[str, int], where: str) -> str:
+def _commonest(numbers: Mapping[str, int], where: str) -> str:
     """The suffix of most files. Raises UsageError for files that hold many samples each."""
     suffix = min(numbers, key=lambda each: (-numbers[each], each))
     if suffix in CONTAINERS:
@@ -185,42 +187,43 @@ def suffix_of(name: str) -> str:
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a Path for each of many files costs more than the walk
 
 
+@dataclass
 class _Walk:
     """A bounded walk in the order of names, so that the same folder gives the same files."""
 
-    def __init__(self, deadline: float) -> None:
-        self.deadline = deadline
-        self.left = MAX_ENTRIES
-        self.stopped = False
-        self.unreadable = 0
+    files: list[File]
+    stopped: bool = False
+    unreadable: int = 0
 
-    def files(self, root: Path, *, deep: bool) -> Iterator[File]:
-        """(path, bytes) of the regular files below `root`, or directly in it."""
-        waiting = [os.fspath(root)]
-        while waiting and not self.stopped:
-            folder = waiting.pop()
-            try:
-                with os.scandir(folder) as entries:
-                    some = list(islice(entries, self.left + 1))
-            except OSError:
-                self.unreadable += 1
+
+def _walk(roots: Iterable[Path], deadline: float, *, deep: bool) -> _Walk:
+    """The regular files in these folders, or below them."""
+    found, entries_left = _Walk([]), MAX_ENTRIES
+    waiting = [os.fspath(root) for root in roots][::-1]
+    while waiting and not found.stopped:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                some = list(islice(entries, entries_left + 1))
+        except OSError:
+            found.unreadable += 1
+            continue
+        found.stopped = len(some) > entries_left
+        some = some[:entries_left]
+        entries_left -= len(some)
+        below = []
+        for entry in sorted(some, key=lambda entry: entry.name):
+            if entry.name.startswith("."):
                 continue
-            self.stopped = len(some) > self.left
-            some = some[: self.left]
-            self.left -= len(some)
-            below = []
-            for entry in sorted(some, key=lambda entry: entry.name):
-                if entry.name.startswith("."):
-                    continue
-                try:
-                    if entry.is_dir(follow_symlinks=False):
-                        below.append(entry.path)
-                    elif stat.S_ISREG((about := entry.stat(follow_symlinks=False)).st_mode):
-                        yield entry.path, about.st_size
-                        if time.monotonic() > self.deadline:
-                            self.stopped = True
-                            break
-                except OSError:  # gone meanwhile
-                    continue
-            if deep:
-                waiting += reversed(below)
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(entry.path)
+                elif stat.S_ISREG((about := entry.stat(follow_symlinks=False)).st_mode):
+                    found.files.append((entry.path, about.st_size))
+            except OSError:  # gone meanwhile
+                continue
+            if found.files and time.monotonic() > deadline:
+                found.stopped = True
+                break
+        if deep:
+            waiting += reversed(below)
+    return found

@@ -51,9 +51,11 @@ def time_layouts(
 
     A layout that gives other samples than were put in gets a reason instead of figures.
     """
-    alive = [each for each in layouts if each.reason is None]
-    trial = _Trial(alive, converted, decoder, random.Random(seed), deadline)
-    timed = trial.timed
+    timed = Timed([each for each in layouts if each.reason is None])
+    samples = min(PILOT_SAMPLES, converted.decoded)
+    trial = _Trial(
+        timed, converted, decoder if samples else None, random.Random(seed), deadline, samples
+    )
     try:
         trial.pilot()
         gc.collect()  # once: with large libraries loaded it takes longer than many a pass
@@ -76,21 +78,16 @@ class _Late(Exception):
     """The deadline passed within a pass, which does not count then."""
 
 
+@dataclass
 class _Trial:
-    def __init__(
-        self,
-        layouts: list[Layout],
-        converted: Converted,
-        decoder: Decoder | None,
-        rng: random.Random,
-        deadline: float,
-    ) -> None:
-        self.timed = Timed(layouts)
-        self.converted, self.rng, self.deadline = converted, rng, deadline
-        self.decoder = decoder if converted.decoded else None
-        self.decode_samples = min(PILOT_SAMPLES, converted.decoded)
-        # Seconds a sample: both passes of a layout by its name, and "decode".
-        self.costs: dict[str, float] = {}
+    timed: Timed
+    converted: Converted
+    decoder: Decoder | None
+    rng: random.Random
+    deadline: float
+    decode_samples: int
+    # Seconds a sample: both passes of a layout by its name, and "decode".
+    costs: dict[str, float] = field(default_factory=dict)
 
     def plan(self, number: int) -> None:
         """How many samples each reads in this round: all get as much of the time, by what they
@@ -117,8 +114,7 @@ class _Trial:
                 self.visit(layout, order, counted=False)
             else:
                 self.timed.layouts.remove(layout)
-        if self.decoder is not None:
-            self.decoding(self.decoder)
+        self.decoding()
 
     def wrong(self, layout: Layout, order: Sequence[int]) -> str | None:
         """Why this layout cannot be trusted to give back what was put in; None where it does."""
@@ -139,8 +135,7 @@ class _Trial:
         start = number % len(layouts) if layouts else 0
         for layout in layouts[start:] + layouts[:start]:
             self.visit(layout, self.order(layout), counted=True)
-        if self.decoder is not None:
-            self.timed.decode_s.append(self.decoding(self.decoder))
+        self.timed.decode_s += self.decoding()
 
     def visit(self, layout: Layout, order: Sequence[int], *, counted: bool) -> None:
         """A pass that finds nothing in the page cache, if that can be had, and the same once
@@ -165,10 +160,11 @@ class _Trial:
                 pass
             return (time.perf_counter() - begun) / len(order)
 
-    def decoding(self, decoder: Decoder) -> float:
-        """Seconds a sample of decoding alone, from bytes in memory."""
-        decode = decoder.decode
-        spent = 0.0
+    def decoding(self) -> list[float]:
+        """Seconds a sample of decoding alone, from bytes in memory; none where nothing decodes."""
+        if self.decoder is None:
+            return []
+        decode, spent = self.decoder.decode, 0.0
         order = self.rng.sample(range(self.converted.decoded), self.decode_samples)
         with self.timed.layouts[0].reading() as read, _no_collection():
             for data in self.until_deadline(read(order)):
@@ -176,7 +172,7 @@ class _Trial:
                 decode(data)
                 spent += time.perf_counter() - begun
         self.costs["decode"] = spent / len(order)
-        return self.costs["decode"]
+        return [self.costs["decode"]]
 
     def order(self, layout: Layout) -> list[int]:
         """A pass's samples as a shuffled sampler asks for them; of a layout read in sequence, its
