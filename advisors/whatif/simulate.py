@@ -19,21 +19,6 @@ from itertools import count
 
 from .device_work import Together
 
-# At the same time, events happen in this order.
-(
-    WORKER_IDLE,
-    WORKER_CPU,
-    ARRIVE,
-    PIN_CPU,
-    RECEIVE,
-    LOOP_IDLE,
-    LOOP_CPU,
-    TASK,
-    STARTED,
-    LOOP_LEFT,
-) = range(10)
-COMPUTING = frozenset({WORKER_CPU, PIN_CPU, RECEIVE, LOOP_CPU})
-
 
 @dataclass(frozen=True)
 class Times:
@@ -138,32 +123,37 @@ class _Queue(deque[int]):
     taker: _Process | None = None
 
 
-# A process yields the queue that it waits for, or (event, whose, ns): how long it computes or idles
-# until the event. `whose` orders events of the same time.
-_Process = Iterator[_Queue | tuple[int, int, float]]
+# A process yields the queue it waits for, the ns that it idles, or the ns that it computes with the
+# number of cores it wants.
+_Process = Iterator[_Queue | float | tuple[float, float]]
 
 
 class _Machine:
     """The clock and the cores. `v` is virtual time: the work done by each running job."""
 
-    def __init__(self, cpus: float, compute_weight: float) -> None:
-        self.cpus, self.compute_weight = cpus, compute_weight
+    def __init__(self, cpus: float) -> None:
+        self.cpus = cpus
         self.t = self.v = self.demand = 0.0  # demand: cores wanted by what runs
+        self.order = count()  # of events at the same time
         self.timed: list[tuple[float, int, int, _Process | _Queue]] = []
-        self.running: list[tuple[float, int, int, _Process]] = []
+        self.running: list[tuple[float, int, float, _Process]] = []
 
     def resume(self, process: _Process) -> None:
         """Let it go on until it waits."""
-        asked = next(process)
+        while (asked := next(process)) == 0:
+            pass
         if isinstance(asked, _Queue):
             asked.taker = process
-            return
-        what, who, ns = asked
-        if what in COMPUTING:
-            heappush(self.running, (self.v + ns, what, who, process))
-            self.demand += self.compute_weight if what == LOOP_CPU else 1.0
+        elif isinstance(asked, tuple):
+            work, cores = asked
+            heappush(self.running, (self.v + work, next(self.order), cores, process))
+            self.demand += cores
         else:
-            heappush(self.timed, (self.t + ns, what, who, process))
+            self.later(asked, process)
+
+    def later(self, ns: float, then: _Process | _Queue, task: int = 0) -> None:
+        """After so long a process goes on, or a task arrives in a queue."""
+        heappush(self.timed, (self.t + ns, next(self.order), task, then))
 
     def put(self, queue: _Queue, task: int) -> None:
         queue.append(task)
@@ -174,20 +164,17 @@ class _Machine:
     def step(self) -> None:
         """The next event: of those at a given time, or the next job that ends."""
         speed = 1.0 if self.demand <= self.cpus else self.cpus / self.demand
-        done = self.t + (self.running[0][0] - self.v) / speed if self.running else math.inf
-        if self.timed and self.timed[0][0] < done:
-            now, _, who, then = heappop(self.timed)
-            if self.running:
-                self.v += (now - self.t) * speed
+        now = self.t + (self.running[0][0] - self.v) / speed if self.running else math.inf
+        if self.timed and self.timed[0][0] < now:
+            now, _, task, then = heappop(self.timed)
+            self.v += (now - self.t) * speed
         else:
-            now = done
-            self.v, what, who, then = heappop(self.running)
-            self.demand -= self.compute_weight if what == LOOP_CPU else 1.0
-            if not self.running:
-                self.demand = 0.0
+            self.v, _, cores, then = heappop(self.running)
+            self.demand = self.demand - cores if self.running else 0.0
+            task = 0
         self.t = max(self.t, now)
         if isinstance(then, _Queue):
-            self.put(then, who)
+            self.put(then, task)
         else:
             self.resume(then)
 
@@ -198,7 +185,7 @@ class _Loader:
     def __init__(self, times: Times, setting: Setting) -> None:
         self.times, self.setting = times, setting
         self.rows = len(times.work_cpu)
-        self.machine = _Machine(setting.cpus, setting.compute_weight)
+        self.machine = _Machine(setting.cpus)
         self.queues = [_Queue() for _ in range(setting.workers)]
         self.arrived, self.to_pin = _Queue(), _Queue()
         self.owner: list[int] = []  # which worker has each task
@@ -209,15 +196,13 @@ class _Loader:
 
     def epoch(self) -> Epoch:
         machine = self.machine
-        for number, queue in enumerate(self.queues):
-            machine.resume(self.worker(number, queue))
-        machine.resume(self.pin_thread())
-        machine.resume(self.main())
+        for process in (*map(self.worker, self.queues), self.pin_thread(), self.main()):
+            machine.resume(process)
         while len(self.ends) < self.rows:
             machine.step()
         return Epoch(self.ends, self.work_ns, self.worked, self.compute_ns)
 
-    def worker(self, number: int, queue: _Queue) -> _Process:
+    def worker(self, queue: _Queue) -> _Process:
         machine, times = self.machine, self.times
         delivered = self.to_pin if self.setting.pin else self.arrived
         cold = self.setting.cold_ns
@@ -227,20 +212,19 @@ class _Loader:
             task = queue.popleft()
             row = task % self.rows
             begun = machine.t + cold  # what is cold at the start was measured apart
-            idle, cold = times.work_idle[row] + cold, 0.0
-            if idle > 0:
-                yield WORKER_IDLE, number, idle
-            yield WORKER_CPU, number, times.work_cpu[row]
+            yield times.work_idle[row] + cold
+            cold = 0.0
+            yield times.work_cpu[row], 1.0
             self.work_ns += machine.t - begun
             self.worked += 1
-            heappush(machine.timed, (machine.t + times.send[row], ARRIVE, task, delivered))
+            machine.later(times.send[row], delivered, task)
 
     def pin_thread(self) -> _Process:
         while True:
             if not self.to_pin:
                 yield self.to_pin
             task = self.to_pin.popleft()
-            yield PIN_CPU, task, self.times.pin_cpu[task % self.rows]
+            yield self.times.pin_cpu[task % self.rows], 1.0
             self.machine.put(self.arrived, task)
 
     def main(self) -> _Process:
@@ -251,29 +235,25 @@ class _Loader:
         for task in range(min(setting.prefetch * setting.workers, tasks)):
             starting += times.draw[task % self.rows]
             self.send_task(starting)
-        yield STARTED, 0, starting
-        early: set[int] = set()  # batches that were taken before their turn
+        yield starting
+        early: set[int] = set()  # batches that were taken and not yet handed over
         for awaited in count():
-            task = awaited
-            while not (setting.in_order and awaited in early):
+            task = awaited if setting.in_order else -1
+            while task not in early:
                 if not self.arrived:
                     yield self.arrived
-                task = self.arrived.popleft()
-                yield RECEIVE, task, times.receive[task % self.rows]
-                if not setting.in_order or task == awaited:
-                    break
-                early.add(task)
-                task = awaited
+                taken = self.arrived.popleft()
+                yield times.receive[taken % self.rows], 1.0
+                early.add(taken)
+                task = awaited if setting.in_order else taken
+            early.discard(task)
             self.held[self.owner[task]] -= 1
             if len(self.owner) < tasks:
                 self.send_task(machine.t + setting.hop_ns)
             row, begun = task % self.rows, machine.t
-            idle = device.given(row, begun) - begun + times.compute_idle[row]
-            if idle > 0:
-                yield LOOP_IDLE, row, idle
-            if times.compute_cpu[row] > 0 or idle <= 0:
-                yield LOOP_CPU, row, times.compute_cpu[row]
-            yield LOOP_LEFT, row, device.left(machine.t) - machine.t
+            yield device.given(row, begun) - begun + times.compute_idle[row]
+            yield times.compute_cpu[row], setting.compute_weight
+            yield device.left(machine.t) - machine.t
             self.ends.append(max(machine.t, device.done))
             self.compute_ns += machine.t - begun
 
@@ -286,6 +266,6 @@ class _Loader:
                 if self.held[turn] < self.setting.prefetch:
                     break
                 turn = (turn + 1) % workers
-        heappush(self.machine.timed, (t, TASK, len(self.owner), self.queues[turn]))
+        self.machine.later(t - self.machine.t, self.queues[turn], len(self.owner))
         self.owner.append(turn)
         self.held[turn] += 1
