@@ -263,9 +263,9 @@ def _epochs(loader: LoaderRun, system: SystemRun | None) -> tuple[EpochReads, ..
     found = []
     for epoch in sorted(loader.looks.epochs, key=lambda each: each.epoch):
         if epoch.samples > 0:
-            counts = [epoch.read_bytes, epoch.disk_bytes, epoch.major_faults]
-            read, disk, faults = (count / epoch.samples if count >= 0 else None for count in counts)
-            found.append(EpochReads(epoch.epoch, epoch.samples, read, disk, faults))
+            counts = epoch.read_bytes, epoch.disk_bytes, epoch.major_faults
+            figures = (count / epoch.samples if count >= 0 else None for count in counts)
+            found.append(EpochReads(epoch.epoch, epoch.samples, *figures))
     if found or system is None:
         return tuple(found)
     numbers, samples = loader.batches["epoch"], loader.batches["samples"]
@@ -288,32 +288,24 @@ def _memory_bytes(system: SystemRun | None, mapped: float) -> int | None:
     if system is None:
         return None
     machine = system.machine
-    totals = [peak(machine["mem_total_bytes"]) or system.mem_total_bytes]
-    totals.append(peak(machine["cgroup_mem_limit_bytes"]) or system.cgroup_mem_limit_bytes)
+    totals = (
+        peak(machine["mem_total_bytes"]) or system.mem_total_bytes,
+        peak(machine["cgroup_mem_limit_bytes"]) or system.cgroup_mem_limit_bytes,
+    )
     known = [total for total in totals if total]
     if not known:
         return None
     left = min(known) - max(0.0, _held_bytes(system.process) - mapped)
     available = low(machine["mem_available_bytes"])
-    if available is not None:
-        left = min(left, available)
-    return int(max(0.0, left))
+    return int(max(0.0, left if available is None else min(left, available)))
 
 
 def _held_bytes(process: Columns) -> float:
     """Peak of PSS (USS where it is not told) of every process, a worker and its later namesakes
     counted once."""
-    most: dict[tuple[int, int, int, int], float] = {}
-    rows = zip(
-        process["owner_pid"],
-        process["role"],
-        process["loader"],
-        process["worker"],
-        process["pss_bytes"],
-        process["uss_bytes"],
-        strict=True,
-    )
-    for owner, role, loader, worker, pss, uss in rows:
-        place = int(owner), int(role), int(loader), int(worker)
-        most[place] = max(most.get(place, 0.0), float(pss if pss >= 0 else max(uss, 0)))
+    most: dict[tuple[int, ...], float] = {}
+    names = ("owner_pid", "role", "loader", "worker", "pss_bytes", "uss_bytes")
+    for *place, pss, uss in zip(*(process[name].tolist() for name in names), strict=True):
+        held = float(pss if pss >= 0 else max(uss, 0))
+        most[tuple(place)] = max(most.get(tuple(place), 0.0), held)
     return sum(most.values())

@@ -52,19 +52,19 @@ def place(
     if temp is not None:
         candidates = [temp.expanduser().resolve()]
     else:  # on the data's file system the outermost of the folders around it last
-        usual = Path(tempfile.gettempdir()).resolve()
-        near = (usual, Path(platformdirs.user_cache_dir()).resolve(), Path.cwd().resolve())
-        around = (*near, *folders[0].parents)
-        candidates = [*(path for path in around if _device(path) == device), usual]
-    fit = [path for path in candidates if _writable(path)]
-    if temp is not None and not fit:
-        raise UsageError(f"{clean(temp, 200)} is not a folder that can be written to")
-    fit = [path for path in fit if not any(path.is_relative_to(each) for each in folders)]
-    if temp is not None and not fit:
+        usual = Path(tempfile.gettempdir())
+        near = (usual, Path(platformdirs.user_cache_dir()), Path.cwd(), *folders[0].parents)
+        resolved = [path.resolve() for path in near]
+        candidates = [*(path for path in resolved if _device(path) == device), resolved[0]]
+    outside = [path for path in candidates if not any(map(path.is_relative_to, folders))]
+    fit = [path for path in outside if path.is_dir() and os.access(path, os.W_OK | os.X_OK)]
+    if temp is not None and not outside:
         raise UsageError(
             f"{clean(temp, 200)} lies within the data, where nothing is written: name another "
             "folder"
         )
+    if temp is not None and not fit:
+        raise UsageError(f"{clean(temp, 200)} is not a folder that can be written to")
     if not fit:
         raise UsageError("no folder outside of the data can be written to: name one with --temp")
     best = next((path for path in fit if room(path, free) >= needed), None)
@@ -110,10 +110,6 @@ def _device(path: Path) -> int | None:
         return path.stat().st_dev
     except OSError:
         return None
-
-
-def _writable(path: Path) -> bool:
-    return path.is_dir() and os.access(path, os.W_OK | os.X_OK)
 
 
 @contextmanager

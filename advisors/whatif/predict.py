@@ -264,13 +264,12 @@ def _chosen(run: Run, which: int | str | None) -> tuple[ProcessRun, LoaderRun]:
     found = [(process, loader) for process in run.processes for loader in process.loaders]
     if not found:
         raise UsageError("this run has recorded no loader: nothing can be predicted")
-    if which is None:
-        return max(found, key=lambda pair: pair[1].count)
-    if isinstance(which, str):
-        named = [pair for pair in found if pair[1].name == which]
-        if named:
-            return max(named, key=lambda pair: pair[1].count)
-    elif isinstance(which, int) and not isinstance(which, bool) and 0 <= which < len(found):
-        return found[which]
+    chosen = [
+        pair
+        for place, pair in enumerate(found)
+        if which is None or (which in (pair[1].name, place) and not isinstance(which, bool))
+    ]
+    if chosen:
+        return max(chosen, key=lambda pair: pair[1].count)
     names = ", ".join(f"{place} ({loader.name})" for place, (_, loader) in enumerate(found[:8]))
     raise UsageError(f"there is no loader {which!r} in this run: it has {names}")
