@@ -60,7 +60,6 @@ class Layout:
     full: bool = False
     reason: str | None = None  # why it has no figures
     files: tuple[Path, ...] = ()
-    pass_samples: int = 0
     cold_s: list[float | None] = field(default_factory=list)
     warm_s: list[float | None] = field(default_factory=list)
     _opened: ExitStack = field(default_factory=ExitStack)

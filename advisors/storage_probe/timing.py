@@ -6,9 +6,10 @@ Whatever else the machine does hits them all alike, and ratios are taken within 
 from __future__ import annotations
 
 import gc
+import math
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,14 +17,14 @@ from typing import Any
 from ...profiler.base.metadata import clean
 from .convert import Converted, check
 from .decoders import Decoder
-from .layout import Layout, Read
+from .layout import Layout
 from .page_cache import make_cold
 
 # There are fewer rounds than planned only where time ends.
 MAX_ROUNDS = 7
 PLANNED_ROUNDS = 5
-# A first round, which does not count, checks what is read and shows what a pass costs.
-PILOT_SAMPLES = 32
+# What is read is checked on so many samples first, and a pass reads so many at least.
+CHECKED_SAMPLES = 32
 MIN_PASS_SAMPLES = 8
 # Storage is fickle: only this part of the remaining time is planned with.
 SAFETY = 0.8
@@ -52,17 +53,14 @@ def time_layouts(
     A layout that gives other samples than were put in gets a reason instead of figures.
     """
     timed = Timed([each for each in layouts if each.reason is None])
-    samples = min(PILOT_SAMPLES, converted.decoded)
-    trial = _Trial(
-        timed, converted, decoder if samples else None, random.Random(seed), deadline, samples
-    )
+    decoded = converted.decoded if decoder is not None else 0
+    trial = _Trial(timed, decoder if decoded else None, random.Random(seed), deadline)
     try:
-        trial.pilot()
+        trial.check(converted)
         gc.collect()  # once: with large libraries loaded it takes longer than many a pass
-        for number in range(MAX_ROUNDS):
-            trial.plan(number)
+        for number in range(MAX_ROUNDS if timed.layouts else 0):
             begun = time.monotonic()
-            trial.round(number)
+            trial.round(number, decoded)
             timed.rounds += 1
             if number + 1 >= PLANNED_ROUNDS and 2 * time.monotonic() - begun > deadline:
                 break
@@ -81,112 +79,77 @@ class _Late(Exception):
 @dataclass
 class _Trial:
     timed: Timed
-    converted: Converted
     decoder: Decoder | None
     rng: random.Random
     deadline: float
-    decode_samples: int
-    # Seconds a sample: both passes of a layout by its name, and "decode".
-    costs: dict[str, float] = field(default_factory=dict)
 
-    def plan(self, number: int) -> None:
-        """How many samples each reads in this round: all get as much of the time, by what they
-        cost last time."""
-        left = SAFETY * (self.deadline - time.monotonic())
-        share = left / max(1, PLANNED_ROUNDS - number) / (len(self.costs) or 1)
-
-        def affordable(name: str, most: int) -> int:
-            return min(most, max(MIN_PASS_SAMPLES, int(share / max(self.costs[name], 1e-9))))
-
-        for layout in self.timed.layouts:
-            layout.pass_samples = affordable(layout.format.name, layout.count)
-        if self.decoder is not None:
-            self.decode_samples = affordable("decode", self.converted.decoded)
-
-    def pilot(self) -> None:
-        """A first visit to each shows what it costs, and drops layouts that return something
-        else."""
+    def check(self, converted: Converted) -> None:
+        """Drop layouts that do not give back what was put in."""
         for layout in list(self.timed.layouts):
-            layout.pass_samples = min(PILOT_SAMPLES, layout.count)
-            order = self.order(layout)
-            layout.reason = self.wrong(layout, order)
-            if layout.reason is None:
-                self.visit(layout, order, counted=False)
+            order, checks = self.order(layout)[:CHECKED_SAMPLES], converted.checks
+            got: list[int] = []
+            try:
+                with layout.reading() as read:
+                    self.one_pass(got.append(check(sample)) for sample in read(order))
+            except _Late:
+                raise
+            except Exception as error:
+                text = clean(error, 160)
+                layout.reason = f"reading it failed ({type(error).__name__}: {text})"
             else:
+                if got != [checks[layout.format.form][index] for index in order]:
+                    layout.reason = "it gave other samples than were stored"
+            if layout.reason is not None:
                 self.timed.layouts.remove(layout)
-        self.decoding()
+        for layout in self.timed.layouts[:1]:  # without cold files there is nothing to compare with
+            self.timed.cold_reason = make_cold(layout.files)
 
-    def wrong(self, layout: Layout, order: Sequence[int]) -> str | None:
-        """Why this layout cannot be trusted to give back what was put in; None where it does."""
-        checks = self.converted.checks[layout.format.form]
-        try:
-            with layout.reading() as read:
-                got = [check(sample) for sample in self.until_deadline(read(order))]
-        except _Late:
-            raise
-        except Exception as error:
-            return f"reading it failed ({type(error).__name__}: {clean(error, 160)})"
-        if got != [checks[index] for index in order]:
-            return "it gave other samples than were stored"
-        return None
-
-    def round(self, number: int) -> None:
+    def round(self, number: int, decoded: int) -> None:
+        """Two passes over each layout, and one of decoding: all get as much of the time."""
         layouts = self.timed.layouts
-        start = number % len(layouts) if layouts else 0
+        left = SAFETY * (self.deadline - time.monotonic()) / max(1, PLANNED_ROUNDS - number)
+        share_s = left / (2 * len(layouts) + bool(decoded))
+        start = number % len(layouts)
         for layout in layouts[start:] + layouts[:start]:
-            self.visit(layout, self.order(layout), counted=True)
-        self.timed.decode_s += self.decoding()
-
-    def visit(self, layout: Layout, order: Sequence[int], *, counted: bool) -> None:
-        """A pass that finds nothing in the page cache, if that can be had, and the same once
-        more."""
-        begun = time.perf_counter()
-        why = self.timed.cold_reason or make_cold(layout.files)
-        if layout is self.timed.layouts[0] and not counted:
-            # Where the files cannot be made cold, there is nothing to compare with.
-            self.timed.cold_reason = why
-        with layout.reading() as read:
-            cold_s, warm_s = self.one_pass(read, order), self.one_pass(read, order)
-        self.costs[layout.format.name] = (time.perf_counter() - begun) / len(order)
-        if counted:
+            why, order = self.timed.cold_reason or make_cold(layout.files), self.order(layout)
+            with layout.reading() as read:
+                # A pass that finds nothing in the page cache, and the same once more.
+                cold_s, read_samples = self.one_pass(read(order), share_s)
+                warm_s, _ = self.one_pass(read(order[:read_samples]))
             layout.cold_s.append(cold_s if why is None else None)
             layout.warm_s.append(warm_s)
+        if self.decoder is not None:
+            decode, spent = self.decoder.decode, list[float]()
+            with layouts[0].reading() as read:
+                samples = read(self.rng.sample(range(decoded), decoded))
+                self.one_pass((spent.append(_seconds(decode, data)) for data in samples), share_s)
+            self.timed.decode_s.append(sum(spent) / len(spent))
 
-    def one_pass(self, read: Read, order: Sequence[int]) -> float:
-        """Seconds a sample."""
+    def one_pass(self, samples: Iterator[Any], share_s: float = math.inf) -> tuple[float, int]:
+        """Seconds a sample, and how many were read in the share of time."""
+        clock, number = time.monotonic, 0
         with _no_collection():
-            begun = time.perf_counter()
-            for _ in self.until_deadline(read(order)):
-                pass
-            return (time.perf_counter() - begun) / len(order)
-
-    def decoding(self) -> list[float]:
-        """Seconds a sample of decoding alone, from bytes in memory; none where nothing decodes."""
-        if self.decoder is None:
-            return []
-        decode, spent = self.decoder.decode, 0.0
-        order = self.rng.sample(range(self.converted.decoded), self.decode_samples)
-        with self.timed.layouts[0].reading() as read, _no_collection():
-            for data in self.until_deadline(read(order)):
-                begun = time.perf_counter()
-                decode(data)
-                spent += time.perf_counter() - begun
-        self.costs["decode"] = spent / len(order)
-        return [self.costs["decode"]]
+            begun = clock()
+            stop = min(self.deadline, begun + share_s)
+            for number, _ in enumerate(samples, 1):
+                if clock() > stop:
+                    if stop == self.deadline:
+                        raise _Late
+                    if number >= MIN_PASS_SAMPLES:
+                        break
+            return (clock() - begun) / number, number
 
     def order(self, layout: Layout) -> list[int]:
-        """A pass's samples as a shuffled sampler asks for them; of a layout read in sequence, its
-        first."""
+        """The samples as a shuffled sampler asks for them, or in sequence."""
         if layout.format.order == "in sequence":
-            return list(range(layout.pass_samples))
-        return self.rng.sample(range(layout.count), layout.pass_samples)
+            return list(range(layout.count))
+        return self.rng.sample(range(layout.count), layout.count)
 
-    def until_deadline(self, samples: Iterator[Any]) -> Iterator[Any]:
-        clock, deadline = time.monotonic, self.deadline
-        for sample in samples:
-            if clock() > deadline:
-                raise _Late
-            yield sample
+
+def _seconds(decode: Callable[[bytes], object], data: bytes) -> float:
+    begun = time.perf_counter()
+    decode(data)
+    return time.perf_counter() - begun
 
 
 @contextmanager
