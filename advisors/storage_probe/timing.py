@@ -90,7 +90,7 @@ class _Trial:
             got: list[int] = []
             try:
                 with layout.reading() as read:
-                    self.one_pass(got.append(check(sample)) for sample in read(order))
+                    self.one_pass(map(got.append, map(check, read(order))))
             except _Late:
                 raise
             except Exception as error:
@@ -122,7 +122,8 @@ class _Trial:
             decode, spent = self.decoder.decode, list[float]()
             with layouts[0].reading() as read:
                 samples = read(self.rng.sample(range(decoded), decoded))
-                self.one_pass((spent.append(_seconds(decode, data)) for data in samples), share_s)
+                times = (_seconds(decode, data) for data in samples)
+                self.one_pass(map(spent.append, times), share_s)
             self.timed.decode_s.append(sum(spent) / len(spent))
 
     def one_pass(self, samples: Iterator[Any], share_s: float = math.inf) -> tuple[float, int]:
