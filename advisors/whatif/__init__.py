@@ -1,5 +1,5 @@
-"""The what-if model: a simulation of the DataLoader, fed with measured times, that predicts what a
-change would do."""
+"""The what-if model predicts what a change would do, by simulating the DataLoader with measured
+times."""
 
 from .predict import WhatIf
 from .recorded import TooLittle

@@ -24,8 +24,8 @@ ARGUMENTS = (
 )
 # How the program and the device work together.
 TOGETHER = ("non_blocking", "synchronous", "copy_stream")
-# Factors on a stage's time; `transfer` is pack, hand-over and unpack together, `draw` what is drawn
-# once an epoch (as much as `index` where nothing is said of it).
+# Factors on a stage's time. `transfer` is pack, hand-over and unpack together; `draw` is drawing
+# once an epoch, and follows `index` unless it is given.
 STAGES = (
     "index",
     "draw",
@@ -49,8 +49,8 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class Plans:
-    """What a change may come to: its best, middle and worst case (all one where nothing is
-    uncertain in itself), and which kinds of change were made (names of `accuracy.MODEL_ERROR`)."""
+    """The best, middle and worst case of a change (the same if its own effect is certain), and the
+    kinds of change (names of `accuracy.MODEL_ERROR`)."""
 
     best: Plan
     middle: Plan
@@ -61,8 +61,8 @@ class Plans:
 def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0) -> Plans:
     """The plans for these changes. Raises UsageError for an unknown name or an invalid value.
 
-    `idle_kept` is the share of idle time in fetch and collate that is no waiting for a core: new
-    mean times are meant without such waiting.
+    `idle_kept` is the share of idle time in fetch and collate that is not waiting for a core: new
+    mean times do not include such waiting.
     """
     made = workload.plan
     factors: dict[str, Pair] = {}
@@ -112,15 +112,14 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
 
 
 def ends(value: Any) -> Pair:
-    """The lower and the upper end of a number or a pair: rules need not know which end is the
-    better one."""
+    """The lower and the upper end of a number or a pair, in any order."""
     low, high = value if isinstance(value, tuple | list) else (value, value)
     return float(min(low, high)), float(max(low, high))
 
 
 def _middle(low: float, high: float) -> float:
-    """The middle of a range of times: their geometric mean, as the gain is a ratio. Of a range that
-    reaches down to next to nothing, a tenth of its upper end stands for the lower."""
+    """The geometric mean of a range of times, as the gain is a ratio. The lower end counts as at
+    least a tenth of the upper."""
     return math.sqrt(max(low, high / 10) * high)
 
 
@@ -152,7 +151,7 @@ def _with_device(plan: Plan, name: str, value: bool) -> Plan:
 
 
 def _kinds(base: Plan, made: Plan) -> set[str]:
-    """Which arguments changed, as far as they mean anything with that many workers."""
+    """Which arguments changed and have an effect with that many workers."""
     kinds = set()
     if made.num_workers != base.num_workers:
         fewest = min(made.num_workers, base.num_workers)
@@ -162,7 +161,7 @@ def _kinds(base: Plan, made: Plan) -> set[str]:
     if made.together != base.together:
         kinds.add("together")
     if not made.num_workers or not base.num_workers:
-        return kinds  # the other arguments mean nothing without workers
+        return kinds  # the other arguments have no effect without workers
     for name in ("prefetch_factor", "in_order", "persistent_workers", "start_method"):
         if getattr(made, name) != getattr(base, name):
             kinds.add("multiprocessing_context" if name == "start_method" else name)

@@ -1,5 +1,4 @@
-"""What a device does of a loop, and how the program and the device wait for each other, as far as
-that was measured."""
+"""What the device does in a loop, and how the program and the device wait for each other."""
 
 from __future__ import annotations
 
@@ -21,11 +20,11 @@ _COLUMNS = (
     "h2d_pinned",
     "h2d_blocking",
 )
-# Of a batch's copies, those that must be waited for, or issued elsewhere, for the loop to count as
-# such a one.
+# A loop counts as one that waits for its copies, or issues them on another stream, if more than
+# this part of them is.
 MOST = 0.5
-# Issuing takes as long each time: where a call seems to take longer beside its copy, the device was
-# further behind than is known.
+# Issuing a copy takes as long each time. Where a call takes longer than its copy by more, the
+# device was further behind than is known: the low quantile is the issuing itself.
 LEAST = 0.1
 
 
@@ -33,7 +32,7 @@ LEAST = 0.1
 class Together:
     """How the program and the device work together. `blocking`: it waits for the copies;
     `asked_blocking`: it would from page-locked memory, too. `synchronous`: it waits for the end of
-    each step. `aside`: copies go to a stream of their own, beside computing."""
+    each step. `aside`: copies go to a stream of their own."""
 
     blocking: bool
     asked_blocking: bool
@@ -48,9 +47,9 @@ class Together:
 
 @dataclass(frozen=True, repr=False)
 class DeviceWork:
-    """A value a steady batch, ns: `copy` and `kernel` are the device's time, `issue` the program's
-    own in a step, less what it waited for the device; `call` is what of `issue` are the calls that
-    copy."""
+    """Times of each steady batch in ns: `copy` and `kernel` are the device's, `issue` is the
+    program's own in a step, without waiting for the device; `call` is the part of `issue` in calls
+    that copy."""
 
     together: Together
     copy_ns: Floats

@@ -1,4 +1,4 @@
-"""What comes once an epoch: workers that start and end, the permutation that is drawn, cold
+"""Costs that come once an epoch: starting and ending workers, drawing a permutation, cold
 workers."""
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from ..stage_model.stages import startup_ns
 from . import costs
 from .recorded import Mask, Recorded, Rows
 
-# Ending workers may take so many times as long as usual; a longer pause between epochs is the
-# user's (validation).
+# Ending workers may take this many times as long as usual; a longer pause between epochs is
+# something else, such as validation.
 STOP_AT_MOST = 6.0
 
 
@@ -42,8 +42,7 @@ def start_ns(seen: Recorded) -> float:
 
 
 def stop_ns(loader: LoaderRun, speed: float) -> float:
-    """Ending the workers: the time between two epochs, or the usual time where that is too long to
-    be only this."""
+    """Ending the workers: the time between two epochs, or the usual time if that is too long."""
     if not loader.num_workers or loader.config.get("persistent_workers") is True:
         return 0.0
     usual = costs.STOP_NS * loader.num_workers * speed
@@ -55,8 +54,8 @@ def stop_ns(loader: LoaderRun, speed: float) -> float:
 
 
 def draw_ns(seen: Recorded) -> float:
-    """What is drawn once an epoch: torch's shuffle makes a permutation of the whole data set, a
-    list, with the first batch. One repeated start is enough to know it."""
+    """Drawing once an epoch: with the first batch, torch's shuffle makes a permutation of the whole
+    data set. One repeated start is enough to know it."""
     index = seen.column("index_ns")
     first = seen.later(seen.head & (index >= 0))
     if not first.any():
@@ -65,7 +64,7 @@ def draw_ns(seen: Recorded) -> float:
 
 
 def cold_ns(seen: Recorded) -> float:
-    """What the first batch of a worker takes longer to make and to send than others do."""
+    """The extra time of making and sending the first batch of a worker."""
     made = seen.work + seen.column("pack_ns").clip(0)
     # In the first epoch, files are read for the first time.
     first = seen.later(seen.fresh & seen.usable)
@@ -90,9 +89,9 @@ def measured_ns(seen: Recorded, start: float, stop: float) -> tuple[float, float
 
 
 def _repeated(loader: LoaderRun) -> Rows:
-    """The epochs that training repeats: all but the first, or the first if there is but one. Of a
-    tuned loader, those in which no other settings than the code's made batches, and the first,
-    which begins with these."""
+    """The epochs that training repeats: all but the first, or the first if it is the only one. Of a
+    tuned loader, only epochs that used the code's settings throughout count, and the first, which
+    begins with them."""
     coded = _as_coded(loader)
     coded[:1] = True
     found: Rows = np.flatnonzero((startup_ns(loader) >= 0) & coded)
@@ -100,8 +99,8 @@ def _repeated(loader: LoaderRun) -> Rows:
 
 
 def _as_coded(loader: LoaderRun) -> Mask:
-    """Which epochs are there whole: `LoaderRun.as_coded` leaves out what tuning made with other
-    settings."""
+    """Which epochs are complete: `LoaderRun.as_coded` leaves out batches that tuning made with
+    other settings."""
     epochs = loader.epochs
     if loader.tuning is None:
         return np.ones(epochs.rows, bool)

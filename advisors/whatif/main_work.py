@@ -1,4 +1,4 @@
-"""What the training process does for loading and for computing, as far as no stage says it."""
+"""What the training process does for loading and computing, beyond the recorded stages."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from ..stage_model.measured import mean
 from . import costs
 from .recorded import Recorded
 
-# Fewer than this say little of a typical hand-over.
+# Fewer batches show too little of a typical hand-over.
 ENOUGH = 5
-# What taking a batch costs beyond unpacking is torch's own code: more than this is something else.
+# Taking a batch costs unpacking and torch's own code: more than this is something else.
 RECEIVE_MOST_NS = 3e6
-# Where computing takes less than this part of what making batches takes in main, other threads' CPU
-# time is not attributed to computing.
+# If computing takes less than this part of making batches in main, CPU time of other threads is not
+# attributed to computing.
 MINOR = 0.5
 # A loop that computes for less than this share of its time does not compute.
 LEAST_COMPUTING = 0.02
 
 
 def receive_ns(seen: Recorded) -> float:
-    """Time in main a batch that no stage explains: torch's own code, the hand-over of the next
-    task."""
+    """Time in main for a batch that no stage explains: torch's own code, sending the next task."""
     if not seen.loader.num_workers:
         return max(0.0, float(np.median(_unexplained(seen) - seen.time("unpack_ns"))))
     wait, unpack, queued = (
@@ -47,8 +46,8 @@ def receive_ns(seen: Recorded) -> float:
 
 
 def speed_of(seen: Recorded) -> float:
-    """How much longer than the reference this machine takes to hand over, by torch's own lines
-    around a batch; 1 with workers, and where the loop is too slow to tell."""
+    """`costs.speed_of` by torch's own lines around a batch; 1 with workers, and for loops that are
+    too slow to show it."""
     step = (seen.wait + seen.compute)[seen.steady]
     if seen.loader.num_workers or float(np.median(step)) > costs.WARM_STEP_NS:
         return 1.0
@@ -56,15 +55,15 @@ def speed_of(seen: Recorded) -> float:
 
 
 def _unexplained(seen: Recorded) -> Floats:
-    """Without workers: what of each wait no stage took."""
+    """Without workers: the part of each wait that no stage explains."""
     names = ("index_ns", "fetch_ns", "collate_ns", "pin_ns")
     found: Floats = seen.wait[seen.steady] - sum(map(seen.time, names))
     return found
 
 
 def compute_cores(run: Run, process: ProcessRun, seen: Recorded, in_main: Floats) -> float | None:
-    """Cores main used while it computed: its CPU time between the first and the last sample inside
-    the loop, less what loading took of it (`in_main`)."""
+    """Cores that main used while it computed: its CPU time between the first and the last sample
+    inside the loop, without loading (`in_main`)."""
     system, loader = run.host_of(process), seen.loader
     if system is None:
         return None
@@ -81,10 +80,10 @@ def compute_cores(run: Run, process: ProcessRun, seen: Recorded, in_main: Floats
     computing = float(seen.compute[seen.steady].mean())
     step, making = float((seen.wait + seen.compute)[seen.steady].mean()), float(in_main.mean())
     if computing <= LEAST_COMPUTING * step:
-        return 1.0  # what is left of main's CPU time would be divided by next to nothing
+        return 1.0  # the rest of main's CPU time would be divided by next to nothing
     found = (cores * step - making) / computing
     if not loader.num_workers and computing < MINOR * making:
-        # More is rather threads of the fetching, which spin while they wait for work.
+        # More is probably threads of fetching, which spin while they wait for work.
         found = min(found, 1.0)
     return min(max(1.0, float(process.torch_threads or 1)), max(0.0, found))
 

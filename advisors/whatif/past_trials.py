@@ -1,4 +1,4 @@
-"""What tuning measured in recorded runs, beside what had been predicted."""
+"""Trials of recorded runs: what tuning measured, and what had been predicted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...profiler.store.run.tuning import Three, read_tuning
 from ..schema.report_model import Range
 from ..schema.tuning_model import UNSURE
 
-FACTORS = (0.001, 1000.0)  # what else a record holds is no measurement
+FACTORS = (0.001, 1000.0)  # anything else in a record is not a measurement
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Outcome:
 
     @property
     def error(self) -> float:
-        """Of the likeliest factor: 0.1 is a tenth too much."""
+        """The error of the likeliest factor: 0.1 is a tenth too much."""
         return self.predicted.mid / self.measured.mid - 1
 
     @property
@@ -37,7 +37,7 @@ class Outcome:
 
     @property
     def sure(self) -> bool:
-        """Whether enough was measured to tell how good the prediction was."""
+        """Whether enough was measured to judge the prediction."""
         return math.log(self.measured.high / self.measured.low) / 2 <= UNSURE
 
 

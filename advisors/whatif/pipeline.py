@@ -1,5 +1,4 @@
-"""A plan of a loop, simulated: what each batch costs under it, and the time a batch that comes
-out."""
+"""Simulates a plan: what each batch costs under it, and the resulting time a batch."""
 
 from __future__ import annotations
 
@@ -14,14 +13,12 @@ from .recorded import BLOCK_ROWS, Rows
 from .simulate import Epoch, Setting, Times, epoch
 from .workload import Workload
 
-# Times beyond so many medians are held back where workers go, if no more than so many are: see
-# typical.
+# Where workers go, times are cut at this many medians, if no more than this share is longer.
 OUTLYING, FEW_OUTLYING = 3.0, 0.2
-# Batches a simulation runs over: enough for heavy tails to show, few enough for some ten
-# milliseconds.
+# Batches in a simulation: enough for heavy tails to show, few enough for some ten milliseconds.
 BATCHES = 720
 SEED = 20_250_131
-# Of a long epoch, the part set apart as its start: until then the queue fills.
+# The part of a long epoch that counts as its start, in which the queue fills.
 HEAD_SHARE = 0.25
 # Blocks for the uncertainty of a ratio (see advisors.stage_model.block_error).
 BLOCKS = 16
@@ -29,8 +26,8 @@ BLOCKS = 16
 
 @dataclass(frozen=True)
 class Contention:
-    """Of what was measured as idle time, the part that is no waiting for a core: it stays when
-    cores are free."""
+    """The part of measured idle time that is not waiting for a core, and stays when cores are
+    free."""
 
     fetch: float = 1.0
     compute: float = 1.0
@@ -62,7 +59,7 @@ def drawn_rows(workload: Workload) -> Rows:
 
 
 def own_pack_ns(w: Workload, rows: Rows) -> float:
-    """What packing keeps a worker from its next task, on average; 0 without workers."""
+    """How long packing keeps a worker from its next task, on average; 0 without workers."""
     if not w.num_workers:
         return 0.0
     return float(np.minimum(w.pack_ns[rows], w.handover.pack_ns).mean())
@@ -162,13 +159,13 @@ def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> Times
 def _handed_over(
     w: Workload, plan: Plan, rows: Rows, left: float
 ) -> tuple[Floats, Floats, Floats, float]:
-    """With workers: what packing keeps the worker itself, what it takes beside it, unpacking, and
-    what main takes a batch beside that. `left` is how much of the computing in a worker is left.
+    """With workers: the part of packing that blocks the worker, the rest of packing, unpacking, and
+    the rest of receiving a batch in main. `left` is the remaining share of computing in a worker.
 
-    A feeder thread packs while the worker goes on, but both want the interpreter: what packing
-    needs to compute keeps the worker, what was measured beyond that was waiting for its turn.
-    Unpacking asks a thread of the worker for each tensor, which waits for its turn likewise: with
-    less work in the worker, both wait less.
+    A feeder thread packs while the worker goes on, but both need the interpreter. The CPU time of
+    packing blocks the worker; the rest of the measured time was waiting for the interpreter.
+    Unpacking asks a thread of the worker for each tensor, which waits likewise. With less work in
+    the worker, both wait less.
     """
     model, zeros, transfer = w.handover, np.zeros(len(rows)), plan.factor("transfer")
     pack, unpack, receive = zeros + model.pack_ns, zeros + model.unpack_ns, model.receive_ns
@@ -180,8 +177,8 @@ def _handed_over(
 
 
 def made_in_main(w: Workload, plan: Plan, rows: Rows) -> tuple[Floats, Floats]:
-    """CPU time of fetching and collating; where workers go, without what they take only because
-    workers do it. (A new time that was asked for is meant as it is.)"""
+    """CPU time of fetching and collating; where workers go, without the extra time that they cost
+    in a worker. A stage with a new time is left as it is."""
     fetch, collate = w.fetch_cpu_ns[rows], w.collate_cpu_ns[rows]
     if plan.num_workers or not w.num_workers:
         return fetch, collate
@@ -198,16 +195,16 @@ def made_in_main(w: Workload, plan: Plan, rows: Rows) -> tuple[Floats, Floats]:
 
 
 def typical(values: Floats) -> Floats:
-    """The values with a few that are far beyond the others held back: in a worker, fresh memory and
-    other threads make some batches many times as long."""
+    """The values with a few outliers cut: in a worker, fresh memory and other threads make some
+    batches many times as long."""
     most = OUTLYING * float(np.median(values))
     few = most > 0 and np.mean(values > most) <= FEW_OUTLYING
     return np.minimum(values, most) if few else values
 
 
 def _warm(w: Workload, plan: Plan, rows: Rows, making_ns: float) -> float:
-    """How much less of cold caches there is, from 0 to 1, where batches are made in so much less
-    time than they were. Making alone counts: so it is exactly 0 where nothing changes."""
+    """How much of the effect of cold caches goes, from 0 to 1, as batches take less time to make.
+    It is exactly 0 where nothing changes."""
     if plan.num_workers or w.num_workers:
         return 0.0
     stages = (w.fetch_cpu_ns, w.fetch_idle_ns, w.collate_cpu_ns, w.collate_idle_ns)
@@ -217,13 +214,13 @@ def _warm(w: Workload, plan: Plan, rows: Rows, making_ns: float) -> float:
 
 
 def warmed(values: Floats, cold_ns: float, least: float) -> Floats:
-    """Times without so much of what was cold, of which at least a part is left."""
+    """Times without the effect of cold caches; at least this part remains."""
     return np.maximum(values * least, values - cold_ns) if cold_ns > 0 else values
 
 
 def _compute(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> tuple[Floats, Floats]:
-    """Main's computing, divided as its CPU time says: all of it CPU where that was not measured. On
-    a device that was timed, what main itself does in a step."""
+    """CPU and idle time of main's computing: all of it CPU where that was not measured. With a
+    timed device, main's own part of a step."""
     share, factor = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores), plan.factor
     if w.on_device is not None:
         calls = w.on_device.call_ns[rows] * (1 - min(1.0, factor("h2d")))
@@ -237,9 +234,8 @@ def _compute(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> tup
 
 
 def released(w: Workload, plan: Plan) -> tuple[float, float]:
-    """What letting go of batches has to do with the loop's computing, where workers come or go: the
-    factor on it, and what is added, in ns. Shared memory is given back there, which takes a loop
-    that hardly computes all its time."""
+    """How releasing batches changes the loop's computing, where workers come or go: a factor, and
+    an added time in ns. The loop returns shared memory, which may be most of what it does."""
     if bool(plan.num_workers) == bool(w.num_workers):
         return 1.0, 0.0
     release = w.handover.release_ns

@@ -1,4 +1,4 @@
-"""A loop to simulate: its settings, and what changes in the time of each stage."""
+"""A loop to simulate: its settings, and how the time of each stage changes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .device_work import Together
 
 @dataclass(frozen=True)
 class Plan:
-    """The DataLoader's arguments, a factor on each stage's time (1.0: as measured), and, for stages
-    that took no time at all, a constant time in ns a batch."""
+    """The DataLoader's arguments, a factor on each stage's time (1.0: as measured), and for stages
+    that took no time, a constant time in ns a batch."""
 
     num_workers: int
     prefetch_factor: int

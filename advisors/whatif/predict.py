@@ -1,5 +1,4 @@
-"""What would happen to the training loop if something were changed: a prediction from what was
-measured."""
+"""Predicts what a change would do to the training loop."""
 
 from __future__ import annotations
 
@@ -23,26 +22,23 @@ from .recorded import TooLittle
 from .widths import CROWDED_FROM, stretched
 from .workload import Workload, workload_of
 
-# Waiting for a core is found by trying: the share of idle time that makes the simulated work as
-# long as the measured.
+# Waiting for a core is fitted: the share of idle time that makes the simulated work as long as the
+# measured work.
 TRIES = 5
 CLOSE = 0.02
-# Loading cannot be faster than free: a prediction is held below that, but for what the loop's own
-# spread allows.
+# Loading cannot be faster than free: a prediction stays below that, but for the loop's own spread.
 OVER_FREE = 1.02
 # Below this part of a step, computing hardly matters.
 COMPUTES = 0.2
-# Main busy with taking batches from workers for more than this part of the time: that is what
-# limits the loop.
+# If main takes batches from workers for more than this part of the time, that limits the loop.
 MOSTLY_HAND_OVER = 0.4
-# Changes after which that costs something else than was measured.
+# Changes that alter its cost.
 OF_WORKERS = frozenset({"to_workers", "from_workers", "num_workers", "prefetch_factor"})
-# What workers bring is less by so much of the share of the cores that other programs keep busy: who
-# shares a core with another program has half of it, and is seldom moved to a free one within so
-# short a wait (measured on two cores with one of them busy: 0.75 of the gain on free ones, 0.6 to
-# 1.0, for batches of 0.5 to 60 ms).
+# Workers gain less by this part of the share of cores that other programs use: a process that
+# shares a core has half of it, and is seldom moved to a free one in so short a time (measured on
+# two cores with one busy, for batches of 0.5 to 60 ms: 0.75 of the gain on free cores, 0.6 to 1.0).
 SHARED_CORE = 0.5
-# Above this they are no noise.
+# Less is noise.
 OTHERS_FROM = 0.1
 # A loop that uses more cores than this computes with several threads.
 SEVERAL_THREADS = 1.2
@@ -100,14 +96,14 @@ class WhatIf:
 
     @property
     def crowded(self) -> bool:
-        """Whether the loop waits for cores, or other programs keep some busy, so that its times are
-        less sure."""
+        """Whether the loop waits for cores, or other programs use some: its times are less
+        certain."""
         return self.workload.core_wait >= CROWDED_FROM or self.busy_beside > 0
 
     @property
     def busy_beside(self) -> float:
-        """Cores that other programs keep busy while this loop runs without workers; 0 where that is
-        hardly anything."""
+        """Cores that other programs use while this loop runs without workers; 0 if that is
+        noise."""
         w = self.workload
         return w.others * w.plan.cpus if w.others > OTHERS_FROM else 0.0
 
@@ -118,16 +114,15 @@ class WhatIf:
 
     @property
     def released_share(self) -> float:
-        """Of a step, what the loop computes only because its batches come from workers: it goes
-        with them."""
+        """The share of a step that the loop computes only because its batches come from workers."""
         w = self.workload
         kept, _ = released(w, replace(w.plan, num_workers=0))
         return (1.0 - kept) * self._computing_share
 
     @property
     def cold_share(self) -> float:
-        """Of a step, what the loop computes longer only because long loading before it has emptied
-        the caches."""
+        """The share of a step that computing takes longer because loading has emptied the
+        caches."""
         w = self.workload
         if w.on_device is not None or not w.cold_lines_ns:
             return 0.0
@@ -150,8 +145,7 @@ class WhatIf:
         return warmed(self._computing_ns, cold, costs.WARM_COMPUTE)
 
     def _factor(self, plan: Plan, changed: Outcome) -> float:
-        # What the model did not find in the hand-over goes with it: no half of it can be left
-        # without workers.
+        # What the model does not explain is hand-over, and goes entirely with the workers.
         share = 1.0 if self.workload.num_workers and not plan.num_workers else MISFIT_SHARE
         found = moved(self._unchanged.batch_ns / max(1e-3, changed.batch_ns), self.misfit, share)
         if self._beside_others(plan):
@@ -163,11 +157,11 @@ class WhatIf:
         return bool(plan.num_workers and not self.workload.num_workers and self.busy_beside)
 
     def _more_kinds(self, asked: Plans, outcome: Outcome) -> set[str]:
-        """What else makes the change less sure."""
+        """What else makes the change less certain."""
         w, plan, kinds = self.workload, asked.middle, set[str]()
         if self._beside_others(plan):
             kinds.add("others")
-        # What threads of the fetching used in main counts as computing's: where that is short,
+        # CPU time of fetching's threads in main counts as computing: where computing is short,
         # nothing is known of it.
         several = (w.compute_cores or 1.0) > SEVERAL_THREADS and self._computing_share > COMPUTES
         if several and plan.num_workers != w.num_workers:
@@ -187,7 +181,7 @@ class WhatIf:
             measured = w.measured_batch_ns
             free = w.on_device.free_ns(plan.together, plan.factor("h2d"), plan.factor("compute"))
         else:
-            # Computing is known of all epochs, not of the last.
+            # Computing is averaged over all epochs, the measured time is not.
             measured = max(w.measured_batch_ns, w.measured_inner_ns)
             computing = self._computing_ns if plan.num_workers else self._computing_warm_ns
             idle = w.compute_ns * w.compute_idle_share * self._contention.compute
@@ -206,8 +200,8 @@ class WhatIf:
 
     @cached_property
     def _fitted(self) -> tuple[Contention, Outcome]:
-        """The contention that makes the simulated work and computing as long as measured, and the
-        unchanged loop."""
+        """The contention that makes simulated work and computing as long as measured, and the
+        outcome of the unchanged loop."""
         w, rows, contention = self.workload, self._rows, Contention()
         found = run_plan(w, w.plan, rows, contention)
         if not w.num_workers:
@@ -232,7 +226,7 @@ class WhatIf:
 
 
 def _less(share: float, over_ns: float, idle_ns: float) -> float:
-    """The share of idle time that would take away so much too long."""
+    """The share of idle time that removes the excess."""
     return min(1.0, max(0.0, share - over_ns / idle_ns)) if idle_ns > 0 else share
 
 
@@ -247,7 +241,7 @@ def predict(
     `run` is a `Run`, or anything `open_run` takes. `loader` is a loader's name or its place in
     `run.loaders`; without it, the loader with the most batches. `changes` are those of
     `WhatIf.predict`. The true factor should lie between `low` and `high` four times in five. Raises
-    UsageError for a change or loader that cannot be meant, and where too little was measured;
+    UsageError for an invalid change or loader, and where too little was measured;
     RunNotFound and RunUnreadable as `open_run` does.
     """
     opened = run if isinstance(run, Run) else open_run(run)

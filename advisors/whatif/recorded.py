@@ -19,7 +19,7 @@ Mask = npt.NDArray[np.bool_]
 BLOCK_ROWS = 32
 # More batches add nothing to a simulation, and reading a million rows would take a second.
 MAX_ROWS = 20_000
-# Of a run's first part, batches that take so many times as long as is typical warm something up.
+# In the first part of a run, batches that take many times the median warm something up.
 EARLY, WARMING = 0.05, 8.0
 
 
@@ -29,8 +29,8 @@ class TooLittle(Exception):
 
 
 class Recorded:
-    """At most MAX_ROWS batches of a loader. A mask is over these; `steady` batches are neither the
-    first of an epoch or a worker, nor do they warm something up."""
+    """At most MAX_ROWS batches of a loader, which all masks are over. `steady` batches are not the
+    first of an epoch or a worker, and warm nothing up."""
 
     def __init__(self, loader: LoaderRun) -> None:
         self.loader, workers = loader, loader.num_workers
@@ -104,8 +104,8 @@ def _into_epoch(epoch: npt.NDArray[Any], rows: Rows) -> Rows:
 
 
 def _warming(work: Floats, steady: Mask) -> Mask:
-    """Which batches at the very beginning made something for the first time: caches, files,
-    compiled code. It does not come again, and a mean must not carry it."""
+    """Which early batches made something for the first time: caches, files, compiled code. That
+    does not come again, so means leave it out."""
     rows = np.flatnonzero(steady)
     found = np.zeros(len(work), bool)
     if len(rows):

@@ -24,7 +24,7 @@ from .device_work import Together
 class Times:
     """A batch's work in ns, one value a batch. Lists, not arrays: they are read one at a time."""
 
-    work_cpu: Sequence[float]  # fetch, collate, and what of packing the worker itself must do
+    work_cpu: Sequence[float]  # fetch, collate, and the part of packing that blocks the worker
     work_idle: Sequence[float]
     send: Sequence[float]  # from the end of that work until main can take the batch
     # main: taking the message, unpacking (without a pin thread), sending the next task
@@ -37,7 +37,7 @@ class Times:
     kernel: Sequence[float] = ()
 
     def part(self, first: int, count: int) -> Times:
-        """The times of so many batches."""
+        """The times of `count` batches."""
         lists = (getattr(self, each.name) for each in fields(self))
         return Times(*(values[first : first + count] for values in lists))
 
@@ -66,12 +66,12 @@ class Setting:
     start_ns: float
     cold_ns: float
     hop_ns: float
-    more_tasks: bool  # the epoch goes on after what is simulated
+    more_tasks: bool  # the epoch goes on after the simulated batches
     device: Together | None = None  # None: there is none, or it was not timed
 
 
 class _Device:
-    """What the device has been given until now, and when it will have done that."""
+    """The work that the device has been given, and when it will be done."""
 
     def __init__(self, times: Times, together: Together | None) -> None:
         self._copy, self._kernel, self._together = times.copy, times.kernel, together
@@ -211,7 +211,7 @@ class _Loader:
                 yield queue
             task = queue.popleft()
             row = task % self.rows
-            begun = machine.t + cold  # what is cold at the start was measured apart
+            begun = machine.t + cold  # the cold start is not part of the work
             yield times.work_idle[row] + cold
             cold = 0.0
             yield times.work_cpu[row], 1.0

@@ -1,5 +1,4 @@
-"""Several changes made together: what the model is asked then, and which cannot be made
-together."""
+"""Combines two changes, unless they exclude each other."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ class Excluded(Exception):
 def together(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Both changes, as `WhatIf.predict` takes them.
 
-    Factors on one stage multiply: each acts on what the other leaves. A new time of a stage stands
-    for all of its work, so that nothing is left for another change of that stage. Raises Excluded.
+    Factors on one stage multiply. A new time of a stage replaces all of its work, so it excludes
+    other changes of that stage. Raises Excluded.
     """
     found = dict(first)
     for name, value in second.items():

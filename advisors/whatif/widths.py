@@ -17,15 +17,14 @@ from typing import Any
 from ..schema.report_model import Range
 
 FILE = Path(__file__).with_name("widths.json")
-# From this part of its time waiting for a core on, a loop counts as crowded.
+# A loop that waits for a core for this part of its time or more is crowded.
 CROWDED_FROM = 0.1
 NARROWEST, WIDEST = 0.5, 4.0
 
 
 def stretched(found: Range, rule: str | None, crowded: bool) -> Range:
-    """The range, as wide as the cases of this rule, on such machines, have shown to be needed. What
-    the model is sure is a gain, or a loss, stays one: an end that comes nearer to no change goes
-    half the way at most."""
+    """The range, as wide as cases of this rule on such machines needed. A certain gain or loss
+    stays one: an end moves at most half the way towards no change."""
     factor = _factor(_table(), rule, crowded)
     mid = max(1e-9, found.mid)
     down, up = math.log(mid / max(1e-9, found.low)), math.log(max(1e-9, found.high) / mid)

@@ -1,4 +1,4 @@
-"""What the simulation is fed with: a loader's loop as it was measured."""
+"""The input of the simulation: a loader's loop as it was measured."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .main_work import compute_cores, receive_ns, sizes, speed_of
 from .plan import Plan
 from .recorded import Recorded, TooLittle
 
-# Two threads that compute take the interpreter in turns of this length (sys.getswitchinterval):
-# making a batch waits for it about as long as it computes, and one turn more.
+# Two threads that compute take turns of this length with the interpreter (sys.getswitchinterval):
+# making a batch waits for it about as long as it computes, and one more turn.
 SWITCH_NS = 5e6
 
 
@@ -57,18 +57,18 @@ class Workload:
     unpack_ns: Floats
     pin_ns: Floats
     h2d_ns: Floats
-    compute_ns: Floats  # hand-over to next next(), with what of `wait` the device did not feel
+    compute_ns: Floats  # hand-over to the next next(), and the part of `wait` the device worked
     step_ns: Floats
     compute_cores: float | None  # CPU that main used while computing; None: not measured
     compute_idle_share: float  # of computing, spent waiting for something else than a core
-    # in main a batch, beside drawing indices and unpacking; without workers: beside all else
+    # in main a batch, besides drawing indices and unpacking; without workers: besides all stages
     receive_ns: float
     measured_batch_ns: float  # of whole epochs after the first, their starts and ends included
     measured_inner_ns: float  # the same of steady batches alone
     start_ns: float  # iter() to the first fetch, an epoch after the first; 0 without workers
     stop_ns: float  # the epoch's end: workers ended
-    cold_ns: float  # what the first batch of a fresh worker takes longer
-    draw_ns: float  # what the first batch's drawing takes longer than others', as of a permutation
+    cold_ns: float  # the extra time of a fresh worker's first batch
+    draw_ns: float  # the extra time of an epoch's first drawing, such as of a permutation
     tensors: float
     data_bytes: float
     pickled_bytes: float  # outside tensors
@@ -89,8 +89,8 @@ class Workload:
 
     @property
     def cold_lines_ns(self) -> float:
-        """Without workers: what torch's own lines take longer than usual, as long batches have
-        emptied the caches."""
+        """Without workers: the extra time of torch's own lines after long batches have emptied the
+        caches."""
         usual = costs.SINGLE_OTHER_NS * self.speed
         return 0.0 if self.num_workers else max(0.0, self.receive_ns - usual)
 
@@ -113,7 +113,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     main_waits, worker_waits = (
         core_wait_ratio(run, process, loader, in_main=main) or 0.0 for main in (True, False)
     )
-    # What main waited for a core beside its workers, the simulation makes anew.
+    # The simulation adds main's waiting for a core beside its workers itself.
     beside = main_waits if workers else 0.0
     index, unpack = seen.time("index_ns") * (1.0 - beside), seen.time("unpack_ns")
     receive, speed = receive_ns(seen), speed_of(seen)
@@ -127,7 +127,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     on_device = device_work(loader, seen.rows[seen.steady])
     start, stop = epoch_times.start_ns(seen), epoch_times.stop_ns(loader, speed)
     whole, inner = epoch_times.measured_ns(seen, start, stop)
-    # The program may be far ahead of the device, which has the last word on how fast the loop is.
+    # The program may be far ahead of the device, which limits the loop then.
     by_device = on_device.step_ns if on_device is not None else 0.0
     return Workload(
         _plan(run, process, loader, on_device),
@@ -181,8 +181,8 @@ def _plan(run: Run, process: ProcessRun, loader: LoaderRun, device: DeviceWork |
 
 
 def _compute(seen: Recorded, in_main: Floats | float) -> Floats:
-    """The loop's own computing, and what the device computed while main was in next(), beside what
-    loading took `in_main`."""
+    """The loop's own computing, and the time in next() in which the device worked and main did not
+    load (`in_main`)."""
     stall, wait = seen.of_steady("stall_ns"), seen.wait[seen.steady]
     hidden = np.where(stall >= 0, wait - stall, 0.0).clip(0)
     found: Floats = seen.compute[seen.steady] + (hidden - in_main).clip(0)
@@ -190,23 +190,23 @@ def _compute(seen: Recorded, in_main: Floats | float) -> Floats:
 
 
 def _work(seen: Recorded, waits: float, pack_ns: float) -> Work:
-    """Making the batches. `waits` is, of the time in which it could compute, the part it waited for
-    a core. That is no work: the simulation makes its own."""
+    """Making the batches. `waits` is the share of waiting for a core in the time it could compute.
+    It is taken off, as the simulation adds its own."""
     ready = 1 / (1 - waits)
     made = []
     for name in ("fetch", "collate"):
         wall = seen.time(f"{name}_ns")
         cpu = _cpu(wall, seen.of_steady(f"{name}_cpu_ns"))
         busy = cpu * ready
-        if not seen.loader.num_workers:  # another program took the core, and will take it again
+        if not seen.loader.num_workers:  # another program had the core, and will have it again
             cpu = busy = np.minimum(wall, busy)
         made.append((cpu, (wall - busy).clip(0)))
     (fetch_cpu, fetch_idle), (collate_cpu, collate_idle) = made
     if not seen.loader.num_workers:
         return Work(fetch_cpu, fetch_idle, collate_cpu, collate_idle, np.zeros(seen.count))
-    # A feeder thread packs one batch while the next is made: both want the interpreter, and waiting
-    # for it is no latency. The simulation lets packing keep the worker instead. A worker that
-    # computes little seldom needs the interpreter.
+    # A feeder thread packs one batch while the next is made. Both need the interpreter, so some
+    # idle time is waiting for it; in the simulation packing blocks the worker instead. A worker
+    # that computes little seldom needs the interpreter.
     own = np.minimum(np.minimum(seen.time("pack_ns"), pack_ns), fetch_cpu + collate_cpu + SWITCH_NS)
     before = fetch_idle + collate_idle
     collate_idle = (collate_idle - (own - fetch_idle).clip(0)).clip(0)
@@ -225,9 +225,9 @@ def _cpu(wall: Floats, cpu: Floats) -> Floats:
 
 
 def _beside_packing(seen: Recorded) -> Floats:
-    """For each batch, how long the worker's feeder thread was packing the one before while this one
-    was made: both want the interpreter, so time without CPU in it was waiting for its turn, which
-    ends where there is no feeder thread."""
+    """For each batch, how long the feeder thread packed the one before while this one was made.
+    Idle time in it was waiting for the interpreter, which no worker needs without a feeder
+    thread."""
     begin, worker = seen.column("t_fetch_ns"), seen.column("worker")
     end = begin + seen.work
     packed = end + seen.column("pack_ns").clip(0)
