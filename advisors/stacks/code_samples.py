@@ -1,7 +1,7 @@
-"""Which stack samples are a loader's: those of its workers, and of main while it was iterated,
-merged over all bursts.
+"""The stack samples of a loader: those of its workers, and of main while it was iterated, merged
+over all bursts.
 
-What main does inside and outside `next()` is given to every loader that was in use at the time.
+Samples of main inside and outside `next()` count for every loader that was in use at the time.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Frames = tuple[Frame, ...]
 
 @dataclass
 class Samples:
-    """What was seen of one loader. `stacks` has the samples of each stage by stack, outermost frame
-    first; `gil` maps a stage to (samples, those that held the GIL), of processes where that was
-    measured. `shared` counts samples that may be another loader's as well."""
+    """The samples of one loader. `stacks` has those of each stage by stack, outermost frame first.
+    `gil` maps a stage to (samples, those that held the GIL) of processes where that was measured.
+    `shared` counts samples that may belong to another loader."""
 
     bursts: int = 0
     seconds: float = 0.0
@@ -56,7 +56,7 @@ def samples_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Samples:
 
 
 def _add(found: Samples, burst: StackCapture, process: ProcessRun, loader: LoaderRun) -> bool:
-    """Add what the burst shows of the loader; whether it shows anything."""
+    """Add the loader's samples in a burst; whether there are any."""
     in_use = [each for each in process.loaders if _iterated(each, burst)] or list(process.loaders)
     workers = _workers(process, burst)
     seen = False
@@ -88,11 +88,11 @@ def _add(found: Samples, burst: StackCapture, process: ProcessRun, loader: Loade
 
 
 def _workers(process: ProcessRun, burst: StackCapture) -> dict[int, int]:
-    """Process id of each worker → its loader, as it was during the burst: ids are used again."""
+    """Process id of each worker → its loader during the burst, as ids are reused."""
     rows = process.workers
     columns = (rows[name].tolist() for name in ("t_ns", "pid", "loader"))
     started = sorted(zip(*columns, strict=True), key=lambda row: row[0])
-    # Clocks that were not recorded, or a row written late, make no worker unknown.
+    # A worker is known even if its start was recorded late or without a clock.
     known = {pid: loader for _, pid, loader in reversed(started)}
     known.update({pid: loader for t_ns, pid, loader in started if t_ns <= burst.t_end_ns})
     return known
@@ -121,8 +121,7 @@ def _iterated(loader: LoaderRun, burst: StackCapture) -> bool:
 
 @lru_cache(maxsize=4096)
 def _tidy(frames: Frames) -> Frames:
-    """Without comprehensions as functions of their own: their lines become those of the function
-    around them."""
+    """Merge frames of comprehensions into the function around them."""
     kept: list[Frame] = []
     for frame in frames:
         found = _COMPREHENSION.fullmatch(frame.function)

@@ -1,4 +1,4 @@
-"""Which functions the time goes to: stack samples merged by stage, and the callables of transform
+"""The functions that take the time: stack samples merged by stage, and callables of transform
 chains."""
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ _Key = tuple[str, str, bool] | tuple[str, int]  # a function: compiled or not; o
 def code_of(
     run: Run, process: ProcessRun, loader: LoaderRun, here: str | None = None
 ) -> Code | None:
-    """What the bursts of this host show of this loader's processes; with a reason where they show
-    nothing.
+    """What the bursts of this host show of the loader's processes, or the reason why nothing.
 
-    None for a run in which stacks were neither recorded nor refused: one of an older version.
-    `here` is this machine's name, for the text of lines (default: its own).
+    None for a run of an older version, which neither recorded nor refused stacks. `here` names this
+    machine, for the text of lines (default: its own name).
     """
     found = samples_of(run, process, loader)
     if not found.stacks:
@@ -59,14 +58,14 @@ def code_of(
 def _why_none(run: Run, process: ProcessRun) -> str | None:
     systems = run.samplers_of(process)
     bursts = [burst for system in systems for burst in system.bursts]
-    told = [burst.reason for burst in bursts if burst.reason]
-    told += [
+    reasons = [burst.reason for burst in bursts if burst.reason]
+    reasons += [
         text
-        for reasons in (process.reasons, *(s.reasons for s in systems))
-        if (text := reasons.get("stacks"))
+        for recorded in (process.reasons, *(s.reasons for s in systems))
+        if (text := recorded.get("stacks"))
     ]
-    if told:
-        return told[0]
+    if reasons:
+        return reasons[0]
     return "no burst of stack samples was taken while this loader was in use" if bursts else None
 
 
@@ -92,8 +91,8 @@ def _stage(stacks: Mapping[Frames, int], gil_share: float | None, lines: SourceL
 def _spots(
     stacks: Mapping[Frames, int], samples: int, lines: SourceLines, by_line: bool
 ) -> tuple[HotSpot, ...]:
-    """Functions by how often they were innermost, or (`by_line`) lines of the user's own by how
-    often they were on the stack. A native frame is a part of the line that calls it."""
+    """Functions by how often they were innermost, or (`by_line`) lines of the user's code by how
+    often they were on the stack. A native frame belongs to the line that calls it."""
     inner: Counter[_Key] = Counter()
     total: Counter[_Key] = Counter()
     first: dict[_Key, Frame] = {}
@@ -171,8 +170,8 @@ def wilson(count: int, samples: int) -> tuple[float, float]:
 
 
 def transforms_of(loader: LoaderRun, stages: Mapping[str, Stage]) -> tuple[TransformTime, ...]:
-    """The callables of the loader's transform chains, in their order. Shares are of the fetching
-    they were timed in."""
+    """The callables of the loader's transform chains, in order. Shares are of the fetches in which
+    they were timed."""
     looks = loader.looks
     whole = looks.chain_fetch_ns
     return tuple(

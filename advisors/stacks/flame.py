@@ -1,4 +1,4 @@
-"""The flame graph of a stage: its stacks as one tree, without what is too thin to be seen."""
+"""The flame graph of a stage: its stacks as one tree, without nodes too thin to be seen."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the processes of one loader read, by epoch: from the process lane of the system sampler.
+"""What the processes of one loader read in a time, from the samples of the system sampler.
 
-A worker's counters begin with it. The training process's counters also hold those of workers that
-ended, so with workers only theirs are counted. Counters are a second or so apart: what an epoch
-read is right within one sample.
+A worker's counters begin with it. The training process's counters include those of ended workers,
+so with workers only the workers are counted. Samples are about a second apart, so the reads of an
+epoch are right within one sample.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..case.case import Case
 
 @dataclass(frozen=True)
 class Reads:
-    """Bytes: by system calls, page cache included, and of them from the storage (None where that is
-    not told)."""
+    """Bytes read by system calls, page cache included, and the part that came from storage (None
+    where that is not counted)."""
 
     any_bytes: float
     disk_bytes: float | None
@@ -46,8 +46,7 @@ def reads_of(
         pids = process["pid"][rows]
         for pid in np.unique(pids):
             times, counted = (process[each][rows[pids == pid]] for each in ("t_ns", name))
-            # A worker read all it counted; a training process may have read before its loader
-            # began.
+            # A training process may have read before its loader began; a worker has not.
             first = 0.0 if role else float(counted[0])
             before = np.interp(begin_ns, times, counted, left=first)
             after = np.interp(end_ns, times, counted, left=before)

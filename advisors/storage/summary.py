@@ -1,10 +1,10 @@
-"""What fetching reads, and which part of fetching is reading, decoding and the rest.
+"""What fetching reads, and the shares of reading, decoding and the rest in it.
 
-Reading is waiting for files and copying their bytes. What is waited for is 1 - CPU / wall, less
-what a core was waited for. Opening a file and copying it out of the page cache is CPU time too:
-OPEN_US a file and bytes ÷ COPY_BYTES_PER_US, both measured on two cores of a cloud machine (x86-64,
-ext4 and overlay; `open`, `read` and `close` of 1 kB to 2 MB of warm files took 10 µs and 60 µs a
-MB), at most all CPU time of fetch. Decoding is the rest of the CPU time.
+Reading is waiting for files and copying their bytes. Waiting is 1 - CPU / wall, without waiting for
+a core. Opening a file and copying it out of the page cache take CPU time: OPEN_US a file and bytes
+÷ COPY_BYTES_PER_US, both measured on two cores of a cloud machine (x86-64, ext4 and overlay;
+`open`, `read` and `close` of 1 kB to 2 MB of warm files took 10 µs and 60 µs a MB), and at most all
+CPU time of fetch. Decoding is the rest of the CPU time.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from .files import containers_of, dataset_bytes, is_stored
 
 OPEN_US = 12.0
 COPY_BYTES_PER_US = 10_000.0
-# Fewer bytes and page faults a sample than these are the process's own: no sample is read with
-# them.
+# Fewer bytes and page faults a sample are the process's own, and read no sample.
 LEAST_BYTES, LEAST_FAULTS = 16.0, 0.01
-# Of what is read, less than this from the disk: the page cache gives it all.
+# If less than this part of the bytes comes from the disk, the page cache holds them all.
 FROM_CACHE = 0.01
 
 _MOUNTS = {
@@ -140,8 +139,7 @@ def storage_of(
 
 
 def mount_kind(type_: str) -> str:
-    """local, overlay, network, fuse, memory or other, of a file system's type as the kernel names
-    it."""
+    """local, overlay, network, fuse, memory or other, by the kernel's name of the file system."""
     name = type_.lower()
     if name.partition(".")[0] in ("fuse", "fuseblk"):
         return "fuse"
@@ -151,8 +149,8 @@ def mount_kind(type_: str) -> str:
 def _per_sample(
     loader: LoaderRun, system: SystemRun | None, reasons: dict[str, str]
 ) -> dict[str, float | None]:
-    """Figures a sample, from the sampled fetches, else from the sampler's counters. `reasons` says
-    why one is not known."""
+    """Figures a sample, from the sampled fetches or else from the sampler's counters. Reasons for
+    missing ones are added to `reasons`."""
     looks, samples = loader.looks, _samples(loader)
     counted = ("read_bytes", "disk_bytes", "read_calls", "major_faults")
     found = {name: _a_sample(looks, name) for name in counted}
@@ -209,7 +207,7 @@ def _split(
     reads = opens > 0 or max(read_bytes, disk_bytes) >= LEAST_BYTES or faults >= LEAST_FAULTS
     # Code that sleeps waits for nothing that is read.
     reads = reads and not any("sleep" in part.names for part in loader.inspection.parts)
-    # No file can have been waited for where all lie on disks whose reads are counted, and none was.
+    # Nothing was waited for if all files are on disks whose reads are counted, and none was.
     counted = all(m.kind in ("local", "overlay", "memory") for m in mounts)
     in_cache = read["disk_bytes"] is not None and disk_bytes <= FROM_CACHE * read_bytes
     if mounts and counted and in_cache and not faults:
@@ -279,11 +277,11 @@ def _epochs(loader: LoaderRun, system: SystemRun | None) -> tuple[EpochReads, ..
 
 
 def _memory_bytes(system: SystemRun | None, mapped: float) -> int | None:
-    """min(the container's limit, the machine's memory) - what the run's processes hold, at most
-    what is available.
+    """Memory that can hold files: the container's limit or the machine's memory, without the memory
+    of the run's processes, and at most the available memory.
 
-    Pages of files that are mapped count as held where they are counted at all: they are page cache,
-    so up to `mapped` bytes are not taken off.
+    The processes' memory includes pages of mapped files, which are page cache: up to `mapped` bytes
+    are not taken off.
     """
     if system is None:
         return None
@@ -301,8 +299,8 @@ def _memory_bytes(system: SystemRun | None, mapped: float) -> int | None:
 
 
 def _held_bytes(process: Columns) -> float:
-    """Peak of PSS (USS where it is not told) of every process, a worker and its later namesakes
-    counted once."""
+    """The sum of the peaks of PSS (or USS) of all processes. A worker and its successors of the
+    same number count once."""
     most: dict[tuple[int, ...], float] = {}
     names = ("owner_pid", "role", "loader", "worker", "pss_bytes", "uss_bytes")
     for *place, pss, uss in zip(*(process[name].tolist() for name in names), strict=True):

@@ -15,8 +15,7 @@ DEFAULT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Bounds:
-    """At most so many bytes in any one layout, so many files, and so many seconds in all. Raises
-    UsageError."""
+    """The most bytes of each layout, files, and seconds in all. Raises UsageError."""
 
     max_bytes: int = DEFAULT_BYTES
     max_files: int = DEFAULT_FILES

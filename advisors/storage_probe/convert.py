@@ -1,6 +1,6 @@
-"""Copies the sample once, and writes it into every layout on the way.
+"""Reads the sample once, and writes it into every layout.
 
-Each layout is charged what it would have cost alone.
+The conversion time of a layout is what it would have taken alone.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .probe_model import Form
 from .sample import OutOfTime, Unreadable, read_original
 from .scratch import RESERVE_BYTES, free_bytes
 
-# How often free space is asked for: others write to the same file system.
+# How often free space is checked: others write to the same file system.
 SPACE_EVERY_FILES = 16
 # Decoding may take this part of the time for copying.
 DECODING_SHARE = 0.6
-# Where no layout takes decoded samples, this many show how long decoding takes.
+# If no layout takes decoded samples, this many are decoded to time it.
 ENOUGH_DECODED = 256
-# With less than this left on the disk, an error is taken to be the disk's.
+# With less than this left, an error is attributed to the disk.
 FULL_BELOW_BYTES = 1_000_000
 
 
@@ -42,7 +42,7 @@ class Converted:
 
     count: int = 0
     bytes: int = 0
-    decoded: int = 0  # the first so many decode
+    decoded: int = 0  # the number of samples at the start that were decoded
     skipped: Counter[str] = field(default_factory=Counter)
     checks: dict[Form, list[int]] = field(default_factory=lambda: {"encoded": [], "decoded": []})
     stopped: str | None = None
@@ -154,8 +154,8 @@ class _Conversion:
         layout.source_bytes += source_bytes
 
     def guarded(self, layout: Layout, step: Callable[..., object], *arguments: Any) -> None:
-        """One step of a layout without a reason: a failure is its reason, but a full disk ends
-        the probe."""
+        """One step of a layout. If it fails, that is the layout's reason; a full disk ends the
+        probe."""
         if layout.reason is not None:
             return
         begun = time.perf_counter()
@@ -172,7 +172,7 @@ class _Conversion:
         layout.convert_s += time.perf_counter() - begun
 
     def finish(self) -> None:
-        """Close every layout, and have its files on the storage."""
+        """Close every layout and flush its files to the storage."""
         for layout in self.layouts:
             if layout.reason is None and not layout.count:
                 layout.give_up("no sample could be stored in it")
@@ -183,7 +183,7 @@ class _Conversion:
 
 
 def _full(error: Exception, folder: Path) -> bool:
-    """Whether a full disk is behind an error: LMDB calls it an I/O error."""
+    """Whether a full disk caused the error, which LMDB calls an I/O error."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
     try:

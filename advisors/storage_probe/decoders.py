@@ -1,5 +1,4 @@
-"""What turns a file's bytes into a sample, by the file's suffix: what most data sets do with such
-files."""
+"""Turns a file's bytes into a sample, by the file's suffix, as most data sets do."""
 
 from __future__ import annotations
 
@@ -16,11 +15,10 @@ import numpy as np
 
 PICTURES = frozenset((".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"))
 
-# A file may decode to far more than it holds: beyond this it is left out rather than let it fill
-# the memory.
+# A file that decodes to more than this is left out: it could fill the memory.
 MAX_DECODED_BYTES = 1 << 30
 
-# Modes that arrays have as they are; others (a palette, CMYK) become RGB, as data sets make them.
+# Modes that are kept; others (a palette, CMYK) become RGB, as in most data sets.
 _MODES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")
 
 

@@ -1,4 +1,4 @@
-"""The formats that are tried: how each stores samples, and how it gives them back."""
+"""The formats that are tried: how each stores samples, and how it reads them."""
 
 from __future__ import annotations
 

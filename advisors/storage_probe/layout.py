@@ -52,9 +52,9 @@ class Layout:
     max_bytes: int
     max_samples: int
     fits_memory: bool = True
-    first: Any = None  # the first sample, which shows what the others are like
+    first: Any = None  # the first sample; others are alike
     count: int = 0
-    stored_bytes: int = 0  # as they were handed in
+    stored_bytes: int = 0  # of the samples themselves
     source_bytes: int = 0  # of the original files of these samples
     convert_s: float = 0.0
     full: bool = False
@@ -109,8 +109,8 @@ class Layout:
         return sum(each.st_blocks * 512 for each in about) or sum(each.st_size for each in about)
 
     def close(self) -> None:
-        """Let go of every handle, also after a failure."""
-        with suppress(Exception):  # what could not be written may not close either
+        """Close all handles, also after a failure."""
+        with suppress(Exception):  # after a failed write, closing may fail too
             self._opened.close()
 
     def give_up(self, reason: str) -> None:

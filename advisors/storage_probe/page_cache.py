@@ -12,12 +12,12 @@ import numpy as np
 
 # Of thousands of files, this many evenly spread ones are checked.
 CHECKED_FILES = 64
-# What is called cold may have this part of its pages in memory: some are in flight in the kernel.
+# Cold files may have this part of their pages in memory: some are in flight in the kernel.
 COLD_BELOW = 0.05
 
 
 def flush(paths: Sequence[Path]) -> None:
-    """Have the files on the storage: only clean pages can be dropped. Raises OSError."""
+    """Flush the files to the storage: only clean pages can be dropped. Raises OSError."""
     # First all begin to be written, so that one commit of the journal serves many.
     for sync in (_drop, os.fsync):
         for path in paths:
@@ -26,8 +26,7 @@ def flush(paths: Sequence[Path]) -> None:
 
 
 def make_cold(paths: Sequence[Path]) -> str | None:
-    """Drop the pages of exactly these files, which must be flushed and unmapped; None, or why that
-    cannot be had."""
+    """Drop the pages of these files, which must be flushed and unmapped. None, or why it failed."""
     share = 0.0
     for _ in range(2):  # the first call may only move pages that were read a moment ago
         try:

@@ -1,5 +1,4 @@
-"""From passes to rates, factors and pay-offs: what each layout would mean for the whole data
-set."""
+"""Turns times of passes into rates, gains and pay-offs for the whole data set."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ Times = Sequence[float | None]  # seconds a sample by round
 def trials(
     layouts: Sequence[Layout], timed: Timed, data: Data, memory_bytes: int | None
 ) -> tuple[LayoutTrial, ...]:
-    """One result a layout, in order; the first is the files as they are, to which all are
-    compared."""
+    """A result for each layout, in order. All are compared with the first, the files as they
+    are."""
     return tuple(_trial(each, timed, data, memory_bytes) for each in layouts)
 
 
@@ -45,7 +44,7 @@ def _trial(layout: Layout, timed: Timed, data: Data, memory_bytes: int | None) -
     whole = disk * scale if disk is not None and scale is not None else None
     convert_s = layout.convert_s if stored and layout is not files else None
     whole_convert_s = convert_s * scale if convert_s is not None and scale is not None else None
-    # The page cache holds what is read of the files, whatever is allocated.
+    # The page cache holds the bytes of the files, not their allocated blocks.
     sizes = (data.bytes, data.bytes if layout is files else whole)
     fit = [
         size <= memory_bytes if size is not None and memory_bytes is not None else None
@@ -79,7 +78,7 @@ def _figures(
     samples: int,
     whole_convert_s: float | None,
 ) -> dict[str, Any]:
-    """Rates, and for all but the files themselves the factors and pay-offs."""
+    """Rates, and for all layouts but the files the factors and pay-offs."""
     files = timed.layouts[0]
     found: dict[str, Any] = {}
     for part, pays in (("read", "pays_after_reading"), ("total", "pays_after_total")):
@@ -105,7 +104,7 @@ def _figures(
 
 
 def _times(layout: Layout, decode_s: Sequence[float]) -> dict[str, Times]:
-    """Times cold and warm, with decoding where it is given: a decoded layout has nothing to add."""
+    """Cold and warm times, with decoding if it is given and the layout is not decoded."""
     more = decode_s if layout.format.form == "encoded" and decode_s else [0.0] * len(layout.warm_s)
     return {
         state: [t + d if t is not None else None for t, d in zip(times, more, strict=True)]

@@ -28,13 +28,13 @@ from .source import Data, File, find_data
 from .timing import PLANNED_ROUNDS, Timed, time_layouts
 from .verdict import sentences
 
-# The walk has this part of all the time, copying this part of what is left then, and the last pass
-# ends when this part of all is over, since removing the copies takes time too.
+# The walk takes this part of the time, copying this part of the rest, and timing ends after this
+# part of all, as removing the copies takes time too.
 WALK_SHARE, COPY_SHARE, TIMING_UNTIL = 0.1, 0.4, 0.9
-# Layouts add to the samples' own bytes: rounding up to pages, headers, indices.
+# Layouts take more than the samples' bytes: pages, headers, indices.
 OVERHEAD = 1.5
 OVERHEAD_A_FILE = 8192
-# Fewer rounds show little of what chance does, fewer samples little of a data set.
+# Fewer rounds show too little of the spread, fewer samples too little of a data set.
 FEW_ROUNDS, FEW_SAMPLES = 3, 32
 
 
@@ -58,7 +58,7 @@ def run_probe(
     memory = memory_bytes()
     fits = data.bytes <= (memory or 0)
     with scratch(parent) as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what decoders and libraries warn of
+        warnings.simplefilter("ignore")  # of decoders and libraries
         layouts = [
             Layout(each, folder / each.name, bounds.max_bytes, len(chosen), fits)
             for each in formats
@@ -99,8 +99,8 @@ def run_probe(
 def _sample(
     data: Data, bounds: Bounds, temp: Path | None, seed: int, formats: Sequence[Format]
 ) -> tuple[Bounds, list[File], Path, list[str]]:
-    """The sample and where its copies go. Both bounds and sample are made smaller where there is
-    little room."""
+    """Bounds, sample, the folder for the copies, and notes. With little room, bounds and sample are
+    made smaller."""
     chosen, too_large = choose(data, bounds, seed)
     if not chosen:
         what = f"every {data.suffix or 'file'} of {clean(data.shown, 200)}"
@@ -194,8 +194,8 @@ def _share(read_s: float | None, decode_s: float | None) -> float | None:
 
 
 def memory_bytes() -> int | None:
-    """The most that the page cache could hold of a data set now: what is available, within the
-    container's limit."""
+    """The most that the page cache could hold: the available memory, within the container's
+    limit."""
     try:
         available = psutil.virtual_memory().available
     except (OSError, RuntimeError):

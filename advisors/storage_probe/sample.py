@@ -1,4 +1,4 @@
-"""A reproducible sample of the files, and reading them without surprises."""
+"""Takes a reproducible sample of the files, and reads them safely."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ class OutOfTime(Exception):
 
 
 def choose(data: Data, bounds: Bounds, seed: int) -> tuple[list[File], int]:
-    """Files in random order within the bounds, and how many were passed over as larger than the
-    byte bound.
+    """Files in random order within the bounds, and how many are larger than the bound on bytes.
 
-    The order is random so that however early copying has to stop, what was copied is a fair sample.
+    The order is random, so that a part of it is a fair sample too if copying has to stop.
     """
     order = [file for file in data.files if file[1] <= bounds.max_bytes]
     too_large = len(data.files) - len(order)
@@ -40,8 +39,7 @@ def read_original(path: str, limit: int, deadline: float) -> bytes:
     """The file's bytes. Raises Unreadable, and OutOfTime where slow storage would take it past the
     deadline."""
     try:
-        # Whatever has taken the file's place since the walk, a pipe or a link, must neither block
-        # nor lead elsewhere.
+        # A pipe or a link may have replaced the file since the walk: do not block or follow it.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise Unreadable(f"cannot be opened ({error.strerror or error})") from error

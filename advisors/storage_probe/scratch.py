@@ -20,7 +20,7 @@ from ...profiler.base.mounts import Mounts
 
 PREFIX = "loaderscope-probe-"
 
-# Left free for everybody else: a part of what is needed, and at least this.
+# Left free for others: at least so many bytes, and this part of what is used.
 RESERVE_BYTES = 64_000_000
 RESERVE_SHARE = 0.1
 
@@ -42,16 +42,15 @@ def place(
     data: Sequence[Path], temp: Path | None, needed: int, free: FreeBytes = free_bytes
 ) -> tuple[Path, list[str]]:
     """Where to make the folder, and notes: `temp`, or a folder on the data's file system, or the
-    usual temporary one.
+    usual temporary one, but none within the data.
 
-    Never within the data. One with less room than `needed` is taken only where no other has more.
-    Raises UsageError.
+    The first with enough room is taken, else the one with the most. Raises UsageError.
     """
     folders = [folder.resolve() for folder in data]
     device = _device(folders[0])
     if temp is not None:
         candidates = [temp.expanduser().resolve()]
-    else:  # on the data's file system the outermost of the folders around it last
+    else:  # on the data's file system; of the folders around the data the outermost last
         usual = Path(tempfile.gettempdir())
         near = (usual, Path(platformdirs.user_cache_dir()), Path.cwd(), *folders[0].parents)
         resolved = [path.resolve() for path in near]
@@ -88,7 +87,7 @@ def file_system(path: Path) -> str | None:
 def scratch(parent: Path) -> Iterator[Path]:
     """A folder below `parent`, mode 0700, removed at the end: also after an exception, Ctrl-C,
     SIGTERM or SIGHUP."""
-    # Signals that end a process end the block first; a handler that somebody else has set stays.
+    # Signals that end the process unwind the block first. Handlers set by others stay.
     ending = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
     with _handling(_leave, ending):
         try:
@@ -114,7 +113,7 @@ def _device(path: Path) -> int | None:
 
 @contextmanager
 def _handling(handler: Handler, numbers: Sequence[signal.Signals]) -> Iterator[None]:
-    """Handle these signals so within the block. Only the main thread may."""
+    """Handle these signals within the block, in the main thread only."""
     main = threading.current_thread() is threading.main_thread()
     previous = {number: signal.signal(number, handler) for number in numbers if main}
     try:

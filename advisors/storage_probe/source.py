@@ -1,6 +1,6 @@
-"""Which files a probe is about: those of a folder, or those that a recorded run was seen to read.
+"""Finds the files for a probe: those of a folder, or those that a recorded run read.
 
-Nothing here is written to, no symbolic link is followed, and hidden names are left out.
+Nothing is written, symbolic links are not followed, and hidden names are left out.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ...profiler.store.run.run_reader import open_run
 
 File = tuple[str, int]  # path, bytes
 
-# A walk keeps a path and a size a file: more than this is not looked at.
+# A walk keeps the path and size of each file: it stops after so many entries.
 MAX_ENTRIES = 200_000
 
-# Files that hold many samples: packing them once more is not what a probe of small files is about.
+# Files that hold many samples, which are packed already.
 CONTAINERS = frozenset(
     (
         ".lmdb",
@@ -49,10 +49,9 @@ CONTAINERS = frozenset(
 
 @dataclass(frozen=True)
 class Data:
-    """Files of one suffix. `files` are (path, bytes) in the order of paths; `count` and `bytes` are
-    of the whole.
+    """Files of one suffix, in the order of paths. `count` and `bytes` are of the whole data set.
 
-    `folders` hold them: nothing may be written there. `partial` is true where the walk was stopped
+    Nothing may be written to `folders`, which hold the files. `partial`: the walk was stopped
     before its end.
     """
 
@@ -133,7 +132,7 @@ def _of_run(run: Run, deadline: float) -> Data:
     total, count, notes = sum(size for _, size in files), len(files), []
     more = loader.looks.directories > len(folders)  # not all folders are known
     length = _length(loader, suffix) if more else None
-    if length is not None and length > count:  # but how many samples there are is
+    if length is not None and length > count:  # but the number of samples is
         total, count, more = round(total * length / count), length, False
         notes.append("the size of the whole data set is estimated from the mean file")
     host = next((process.host for process in run.processes if loader in process.loaders), None)

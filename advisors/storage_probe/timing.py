@@ -1,6 +1,6 @@
-"""Times reading from each layout, cold and warm, and decoding, in rounds in which all take turns.
+"""Times cold and warm reading of each layout, and decoding, in rounds in which all take turns.
 
-Whatever else the machine does hits them all alike, and ratios are taken within a round.
+Other load on the machine affects all alike, as ratios are taken within a round.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .decoders import Decoder
 from .layout import Layout
 from .page_cache import make_cold
 
-# There are fewer rounds than planned only where time ends.
+# There are fewer rounds than planned only if time ends.
 MAX_ROUNDS = 7
 PLANNED_ROUNDS = 5
-# What is read is checked on so many samples first, and a pass reads so many at least.
+# So many samples are checked first, and a pass reads at least so many.
 CHECKED_SAMPLES = 32
 MIN_PASS_SAMPLES = 8
-# Storage is fickle: only this part of the remaining time is planned with.
+# Storage varies: only this part of the remaining time is planned.
 SAFETY = 0.8
 
 
@@ -50,7 +50,7 @@ def time_layouts(
 ) -> Timed:
     """Passes over each layout that has no `reason`, until the deadline.
 
-    A layout that gives other samples than were put in gets a reason instead of figures.
+    A layout that returns other samples than were stored gets a reason instead of figures.
     """
     timed = Timed([each for each in layouts if each.reason is None])
     decoded = converted.decoded if decoder is not None else 0
@@ -73,7 +73,7 @@ def time_layouts(
 
 
 class _Late(Exception):
-    """The deadline passed within a pass, which does not count then."""
+    """The deadline passed within a pass, which does not count."""
 
 
 @dataclass
@@ -84,7 +84,7 @@ class _Trial:
     deadline: float
 
     def check(self, converted: Converted) -> None:
-        """Drop layouts that do not give back what was put in."""
+        """Drop layouts that return other samples than were stored."""
         for layout in list(self.timed.layouts):
             order, checks = self.order(layout)[:CHECKED_SAMPLES], converted.checks
             got: list[int] = []
@@ -105,7 +105,7 @@ class _Trial:
             self.timed.cold_reason = make_cold(layout.files)
 
     def round(self, number: int, decoded: int) -> None:
-        """Two passes over each layout, and one of decoding: all get as much of the time."""
+        """Two passes over each layout, and one of decoding, with equal shares of the time."""
         layouts = self.timed.layouts
         left = SAFETY * (self.deadline - time.monotonic()) / max(1, PLANNED_ROUNDS - number)
         share_s = left / (2 * len(layouts) + bool(decoded))
@@ -113,7 +113,7 @@ class _Trial:
         for layout in layouts[start:] + layouts[:start]:
             why, order = self.timed.cold_reason or make_cold(layout.files), self.order(layout)
             with layout.reading() as read:
-                # A pass that finds nothing in the page cache, and the same once more.
+                # Nothing is in the page cache, then all of it is.
                 cold_s, read_samples = self.one_pass(read(order), share_s)
                 warm_s, _ = self.one_pass(read(order[:read_samples]))
             layout.cold_s.append(cold_s if why is None else None)
@@ -155,7 +155,7 @@ def _seconds(decode: Callable[[bytes], object], data: bytes) -> float:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Python's collector must not strike one layout and spare another."""
+    """Python's garbage collector must not slow some layouts only."""
     was = gc.isenabled()
     gc.disable()
     try:
