@@ -19,9 +19,8 @@ from .source_lines import SourceLines
 MAX_SPOTS = 40
 _Z = 1.959964  # of the normal distribution, two-sided 95 %
 _SHARED = (
-    "several loaders of this process fetched in it while it was looked at, and nothing tells their "
-    "data sets apart: "
-    "{part} of the samples may be another's"
+    "several loaders of this process fetched while stacks were taken, and their data sets cannot "
+    "be told apart: {part} of the samples may belong to another loader"
 )
 
 _Key = tuple[str, str, bool] | tuple[str, int]  # a function: compiled or not; or a line

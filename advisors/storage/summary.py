@@ -79,8 +79,8 @@ _MOUNTS = {
     "memory": ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"),
 }
 _NO_SAMPLER = "the system sampler recorded nothing"
-_NO_LOOKS = "no batch was looked at in detail for it"
-_NO_OPEN = "no file was seen opened"
+_NO_LOOKS = "no batch was sampled in detail for it"
+_NO_OPEN = "no file was seen being opened"
 
 
 def storage_of(
@@ -200,7 +200,7 @@ def _split(
     if cpu is None:
         return "no CPU time of fetching was recorded"
     if read["opens"] is None and read["read_bytes"] is None and read["disk_bytes"] is None:
-        return "what fetching reads was not measured: neither looked at nor sampled"
+        return "what fetching reads was not measured: no fetch and no system sample shows it"
     opens, read_bytes, disk_bytes, faults = (
         read[name] or 0.0 for name in ("opens", "read_bytes", "disk_bytes", "major_faults")
     )

@@ -105,7 +105,8 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     MINIMUM_BATCHES steady batches, or batches whose making was not timed."""
     if loader.kind == "iterable":
         raise TooLittle(
-            "it is not a DataLoader: only waiting and computing are seen, not how batches are made"
+            "it is not a DataLoader: only waiting and computing are recorded, not how batches are "
+            "made"
         )
     seen = Recorded(loader)
     seen.check()

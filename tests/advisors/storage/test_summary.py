@@ -126,7 +126,7 @@ def test_a_set_that_reads_nothing_waits_for_something_else(tmp_path: Path) -> No
     assert shares(found) == (0.0, pytest.approx(0.2), pytest.approx(0.8))
     assert (
         found.wait_us_per_open is None
-        and found.reasons["wait_us_per_open"] == "no file was seen opened"
+        and found.reasons["wait_us_per_open"] == "no file was seen being opened"
     )
 
 
