@@ -103,7 +103,3 @@ class StorageProbe:
     def to_json(self, indent: int | None = 2) -> str:
         """JSON text; figures that were not measured are null."""
         return dump(self, indent)
-
-    def layout(self, name: str) -> LayoutTrial | None:
-        """The layout of this name."""
-        return next((each for each in self.layouts if each.name == name), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 from ...profiler.base.errors import UsageError
@@ -51,6 +50,7 @@ class WhatIf:
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self._rows = drawn_rows(workload)
+        self._contention, self._unchanged = self._fitted()
 
     @property
     def baseline_batches_per_s(self) -> float:
@@ -190,15 +190,6 @@ class WhatIf:
             free *= plan.factor("compute") * released(w, plan)[0]
         return OVER_FREE * measured / free if free > 0 else math.inf
 
-    @property
-    def _contention(self) -> Contention:
-        return self._fitted[0]
-
-    @property
-    def _unchanged(self) -> Outcome:
-        return self._fitted[1]
-
-    @cached_property
     def _fitted(self) -> tuple[Contention, Outcome]:
         """The contention that makes simulated work and computing as long as measured, and the
         outcome of the unchanged loop."""

@@ -63,10 +63,8 @@ def test_a_whole_probe(tmp_path: Path, temp: Path) -> None:
         found.sample_bytes == found.whole_bytes == sum(p.stat().st_size for p in data.glob("*.npy"))
     )
     assert found.rounds >= 1
-    files = found.layout("files")
-    array = found.layout("array")
-    assert files is not None
-    assert array is not None
+    by_name = {each.name: each for each in found.layouts}
+    files, array = by_name["files"], by_name["array"]
     for each in (files, array):
         assert each.reason is None
         assert each.total_warm is not None
