@@ -104,10 +104,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     """The loader's loop. Raises TooLittle for an iterable that is no DataLoader, fewer than
     MINIMUM_BATCHES steady batches, or batches whose making was not timed."""
     if loader.kind == "iterable":
-        raise TooLittle(
-            "it is not a DataLoader: only waiting and computing are recorded, not how batches are "
-            "made"
-        )
+        raise TooLittle("it is not a DataLoader: how batches are made was not recorded")
     seen = Recorded(loader)
     seen.check()
     workers = loader.num_workers
