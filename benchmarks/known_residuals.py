@@ -27,6 +27,7 @@ from typing import Any
 
 from known_answers import RESULT_FILE, by_hand
 from known_cases.generated import JUDGES, PREFIX
+from learn_widths import learnt, needed
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Range, Recommendation
 from loaderscope.advisors.whatif import WhatIf, widths
@@ -105,7 +106,7 @@ def residual(name: str, run: Path, found: Found) -> Found:
         "true": true,
         "distance": round(abs(math.log(raw.mid)), 3),
         "workers": workers,
-        "needed": round(widths.needed(raw.low, shown.mid, raw.high, true), 3),
+        "needed": round(needed(raw.low, shown.mid, raw.high, true), 3),
         "of_fix": found.get("of_fix"),
     }
 
@@ -161,7 +162,7 @@ def main() -> int:
             {key: each[key] for key in ("case", "rule", "crowded", "distance", "needed")}
             for each in every
         ]
-        table = widths.learnt(stored)
+        table = learnt(stored)
         text = json.dumps({"table": table}, indent=1)[:-2]
         lines = ",\n".join("  " + json.dumps(each) for each in stored)
         widths.FILE.write_text(f'{text},\n "residuals": [\n{lines}\n ]\n}}\n', encoding="utf-8")

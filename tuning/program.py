@@ -114,8 +114,8 @@ def _scan(scope: ast.AST, found: _Writes, outer: Aliases, calls: Calls) -> None:
     aliases of the scope around it, `calls` the calls in the file, by the name of the function."""
     aliases = {name: set(stands_for) for name, stands_for in outer.items()}
     if isinstance(scope, _DEFINITIONS):
-        for name, value in _arguments(scope, calls):
-            aliases.setdefault(name, set()).update(_names(value, outer))
+        for name, given in _arguments(scope, calls):
+            aliases.setdefault(name, set()).update(_names(given, outer))
     nodes = list(_nodes_of(scope))
     for node in (*nodes, *nodes):  # a name may be bound below where it is used
         value = getattr(node, "iter", getattr(node, "value", None))

@@ -12,10 +12,8 @@ from typing import Any
 import msgspec
 
 from ..advisors.schema.report_model import Range
-from ..advisors.whatif.past_trials import correction_for
 from ..profiler.base.atomic_write import write_atomically
 from ..profiler.base.clock import now_ns
-from ..profiler.base.host import host_name
 from ..profiler.record.iterate.watch import loader_place
 from ..profiler.store.rundir import FORMAT
 from .settings import Settings
@@ -46,14 +44,10 @@ class Record:
             return
         self.place = place
         waits = [trial_facts(each) for each in waiting]
-        # In the cache by now: predictions asked for it, in a thread of their own.
-        predicted = any(each["predicted"] for each in (*trials, *waits))
-        correction = correction_for(place[0].parent, host_name()) if predicted else None
         facts |= {
             "format": FORMAT,
             "trials": trials,
             "waiting": waits,
-            "corrected": None if correction is None else [correction.scale, correction.width],
             "switches": self.switches,
         }
         with suppress(OSError):

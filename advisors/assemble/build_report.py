@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from ...profiler.store.run.epoch_ends import batches_an_epoch
 from ...profiler.store.run.missing_figures import missing_figures
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_reader import open_run
-from ..case.case import Case
 from ..schema.rank_model import Ranks
 from ..schema.report_model import (
     SCHEMA,
@@ -85,7 +84,7 @@ def build_report(
                 found = with_ranks(found, coded, ranks)
             if advice:
                 case = case_of(run, process, coded, found, system, tried.get(_place(member)))
-                found = _with_correction(advise(case), case)
+                found = advise(case)
             return with_trials(found, loader.tuning) if loader.tuning is not None else found
 
         loaders: list[LoaderReport] = []
@@ -114,14 +113,6 @@ def build_report(
 
 def _place(member: Member) -> Place:
     return member[0].path.name, member[1].index
-
-
-def _with_correction(loader: LoaderReport, case: Case) -> LoaderReport:
-    """What predictions learned from earlier trials is said if there are any."""
-    correction = case.whatif.workload.correction if case.whatif is not None else None
-    if correction is None or not (loader.recommendations or loader.rejected):
-        return loader
-    return replace(loader, notes=(*loader.notes, str(correction)))
 
 
 def report(target: Any = None, *, probe: bool = False) -> Report:

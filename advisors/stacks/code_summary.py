@@ -1,10 +1,10 @@
-"""Which functions the time goes to: stack samples merged by stage, and the callables of transform
+"""The functions that take the time: stack samples merged by stage, and callables of transform
 chains."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from ...profiler.record.inspect.uses import place_of
@@ -13,28 +13,26 @@ from ...profiler.store.stacks.stack_samples import STAGES, Frame
 from ..schema.report_model import Code, CodeStage, HotSpot, Stage, TransformTime
 from .code_samples import Frames, samples_of
 from .flame import flame_of
-from .libraries import owner_of
+from .libraries import Owner, owner_of
 from .source_lines import SourceLines
 
 MAX_SPOTS = 40
 _Z = 1.959964  # of the normal distribution, two-sided 95 %
 _SHARED = (
-    "several loaders of this process fetched in it while it was looked at, and nothing tells their "
-    "data sets apart: "
-    "{part} of the samples may be another's"
+    "several loaders of this process fetched while stacks were taken, and their data sets cannot "
+    "be told apart: {part} of the samples may belong to another loader"
 )
 
-_Function = tuple[str, str, bool]  # file, name, whether compiled
+_Key = tuple[str, str, bool] | tuple[str, int]  # a function: compiled or not; or a line
 
 
 def code_of(
     run: Run, process: ProcessRun, loader: LoaderRun, here: str | None = None
 ) -> Code | None:
-    """What the bursts of this host show of this loader's processes; with a reason where they show
-    nothing.
+    """What the bursts of this host show of the loader's processes, or the reason why nothing.
 
-    None for a run in which stacks were neither recorded nor refused: one of an older version.
-    `here` is this machine's name, for the text of lines (default: its own).
+    None for a run of an older version, which neither recorded nor refused stacks. `here` names this
+    machine, for the text of lines (default: its own name).
     """
     found = samples_of(run, process, loader)
     if not found.stacks:
@@ -59,14 +57,14 @@ def code_of(
 def _why_none(run: Run, process: ProcessRun) -> str | None:
     systems = run.samplers_of(process)
     bursts = [burst for system in systems for burst in system.bursts]
-    told = [burst.reason for burst in bursts if burst.reason]
-    told += [
+    reasons = [burst.reason for burst in bursts if burst.reason]
+    reasons += [
         text
-        for reasons in (process.reasons, *(s.reasons for s in systems))
-        if (text := reasons.get("stacks"))
+        for recorded in (process.reasons, *(s.reasons for s in systems))
+        if (text := recorded.get("stacks"))
     ]
-    if told:
-        return told[0]
+    if reasons:
+        return reasons[0]
     return "no burst of stack samples was taken while this loader was in use" if bursts else None
 
 
@@ -75,12 +73,13 @@ def _stage(stacks: Mapping[Frames, int], gil_share: float | None, lines: SourceL
     libraries: Counter[str] = Counter()
     for frames, count in stacks.items():
         if frames:
-            libraries[owner_of(*_function(frames[-1])).library or ""] += count
+            libraries[_owner(frames[-1]).library or ""] += count
+    functions = _spots(stacks, samples, lines, by_line=False)
     return CodeStage(
         samples=samples,
         gil_share=gil_share,
-        hot=_functions(stacks, samples, lines),
-        lines=_own_lines(stacks, samples, lines),
+        hot=tuple(sorted(functions, key=lambda spot: (-spot.share, -spot.total_share))),
+        lines=_spots(stacks, samples, lines, by_line=True),
         libraries={name: count / samples for name, count in libraries.most_common()}
         if samples
         else {},
@@ -88,110 +87,67 @@ def _stage(stacks: Mapping[Frames, int], gil_share: float | None, lines: SourceL
     )
 
 
-def _functions(
-    stacks: Mapping[Frames, int], samples: int, lines: SourceLines
+def _spots(
+    stacks: Mapping[Frames, int], samples: int, lines: SourceLines, by_line: bool
 ) -> tuple[HotSpot, ...]:
-    """Every function that was innermost, by the share of that."""
-    inner: Counter[_Function] = Counter()
-    places: dict[_Function, Counter[int]] = {}
+    """Functions by how often they were innermost, or (`by_line`) lines of the user's code by how
+    often they were on the stack. A native frame belongs to the line that calls it."""
+    inner: Counter[_Key] = Counter()
+    total: Counter[_Key] = Counter()
+    first: dict[_Key, Frame] = {}
+    places: dict[_Key, Counter[int]] = defaultdict(Counter)
+    callers: dict[_Key, Counter[str]] = defaultdict(Counter)
     for frames, count in stacks.items():
-        if frames:
-            function = _function(frames[-1])
-            inner[function] += count
-            places.setdefault(function, Counter())[frames[-1].line] += count
-    chosen = dict(inner.most_common(MAX_SPOTS))
-    total: Counter[_Function] = Counter()
-    callers: dict[_Function, Counter[str]] = {}
-    for frames, count in stacks.items():
-        seen: set[_Function] = set()  # recursion counts once a stack
-        caller = None
+        seen: dict[_Key, str | None] = {}  # recursion counts once a stack
+        caller = innermost = None
         for frame in frames:
-            function = _function(frame)
-            if function in chosen and function not in seen:
-                seen.add(function)
-                total[function] += count
-                if caller is not None:
-                    callers.setdefault(function, Counter())[caller] += count
-            if owner_of(*_function(frame)).own:
+            if by_line and frame.native:
+                continue
+            own, innermost = _owner(frame).own, None
+            if own or not by_line:
+                key: _Key = (frame.file, frame.line) if by_line else _function(frame)
+                first.setdefault(key, frame)
+                seen.setdefault(key, caller)
+                innermost = key, frame.line
+            if own:
                 caller = place_of(frame.file, frame.line)
+        for key, called_from in seen.items():
+            total[key] += count
+            if called_from is not None:
+                callers[key][called_from] += count
+        if innermost is not None:
+            inner[innermost[0]] += count
+            places[innermost[0]][innermost[1]] += count
     found = []
-    for function, count in chosen.items():
-        file, name, native = function
-        owner = owner_of(*function)
-        line = places[function].most_common(1)[0][0]
-        low, high = wilson(total[function], samples)
+    for key, _ in (total if by_line else inner).most_common(MAX_SPOTS):
+        frame, owner = first[key], _owner(first[key])
+        line = places[key].most_common(1)[0][0] if places[key] else frame.line
+        low, high = wilson(total[key], samples)
         found.append(
             HotSpot(
-                function=name,
-                file=file or None,
+                function=frame.function,
+                file=frame.file or None,
                 line=line or None,
                 library=owner.library,
                 own=owner.own,
-                native=native,
-                share=count / samples,
-                total_share=total[function] / samples,
+                native=frame.native,
+                share=inner[key] / samples,
+                total_share=total[key] / samples,
                 low=low,
                 high=high,
-                called_from=_commonest(callers.get(function)),
-                text=lines.text(file, line) if owner.own else None,
-            )
-        )
-    return tuple(sorted(found, key=lambda spot: (-spot.share, -spot.total_share)))
-
-
-def _own_lines(
-    stacks: Mapping[Frames, int], samples: int, lines: SourceLines
-) -> tuple[HotSpot, ...]:
-    total: Counter[tuple[str, int]] = Counter()
-    inner: Counter[tuple[str, int]] = Counter()
-    functions: dict[tuple[str, int], str] = {}
-    callers: dict[tuple[str, int], Counter[str]] = {}
-    for frames, count in stacks.items():
-        seen: dict[tuple[str, int], str | None] = {}
-        last = caller = None
-        for frame in frames:
-            if frame.native:
-                continue  # a part of the line that calls it
-            last = None
-            if owner_of(*_function(frame)).own:
-                last = (frame.file, frame.line)
-                functions.setdefault(last, frame.function)
-                seen.setdefault(last, caller)
-                caller = place_of(frame.file, frame.line)
-        for line, called_from in seen.items():
-            total[line] += count
-            if called_from is not None:
-                callers.setdefault(line, Counter())[called_from] += count
-        if last is not None:
-            inner[last] += count
-    found = []
-    for (file, number), count in total.most_common(MAX_SPOTS):
-        low, high = wilson(count, samples)
-        found.append(
-            HotSpot(
-                function=functions[file, number],
-                file=file or None,
-                line=number or None,
-                library=None,
-                own=True,
-                native=False,
-                share=inner[file, number] / samples,
-                total_share=count / samples,
-                low=low,
-                high=high,
-                called_from=_commonest(callers.get((file, number))),
-                text=lines.text(file, number),
+                called_from=callers[key].most_common(1)[0][0] if callers[key] else None,
+                text=lines.text(frame.file, line) if owner.own else None,
             )
         )
     return tuple(found)
 
 
-def _function(frame: Frame) -> _Function:
+def _function(frame: Frame) -> _Key:
     return frame.file, frame.function, frame.native
 
 
-def _commonest(counted: Counter[str] | None) -> str | None:
-    return counted.most_common(1)[0][0] if counted else None
+def _owner(frame: Frame) -> Owner:
+    return owner_of(frame.file, frame.function, frame.native)
 
 
 def wilson(count: int, samples: int) -> tuple[float, float]:
@@ -213,8 +169,8 @@ def wilson(count: int, samples: int) -> tuple[float, float]:
 
 
 def transforms_of(loader: LoaderRun, stages: Mapping[str, Stage]) -> tuple[TransformTime, ...]:
-    """The callables of the loader's transform chains, in their order. Shares are of the fetching
-    they were timed in."""
+    """The callables of the loader's transform chains, in order. Shares are of the fetches in which
+    they were timed."""
     looks = loader.looks
     whole = looks.chain_fetch_ns
     return tuple(

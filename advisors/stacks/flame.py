@@ -1,7 +1,8 @@
-"""The flame graph of a stage: its stacks as one tree, without what is too thin to be seen."""
+"""The flame graph of a stage: its stacks as one tree, without nodes too thin to be seen."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ def flame_of(stacks: Mapping[Frames, int]) -> tuple[FlameNode, ...]:
     """Nodes of at least LEAST_SHARE of the samples, the MAX_NODES largest, each after its
     parent."""
     root = _Node(0)
+    tree: list[_Node] = []
     for frames, count in stacks.items():
         node = root
         node.samples += count
@@ -33,10 +35,16 @@ def flame_of(stacks: Mapping[Frames, int]) -> tuple[FlameNode, ...]:
             key = frame.function, frame.file, frame.native
             if key not in node.children:
                 node.children[key] = _Node(node.depth + 1)
+                tree.append(node.children[key])
             node = node.children[key]
             node.samples += count
             node.lines[frame.line] += count
-    least = _least(root)
+    # (samples, -depth) of the smallest node to keep: of equal ones the outer, so that no node loses
+    # its parent.
+    least: tuple[float, float] = (LEAST_SHARE * root.samples, -math.inf)
+    if len(tree) > MAX_NODES:
+        largest = sorted(((node.samples, -node.depth) for node in tree), reverse=True)
+        least = max(least, largest[MAX_NODES - 1])
     nodes: list[FlameNode] = []
     waiting = [(key, child, -1) for key, child in _by_size(root)]
     while waiting:  # no recursion: stacks may be as deep as Python allows
@@ -57,19 +65,3 @@ def flame_of(stacks: Mapping[Frames, int]) -> tuple[FlameNode, ...]:
 def _by_size(node: _Node) -> list[tuple[tuple[str, str, bool], _Node]]:
     """Children, the largest last: it is taken first."""
     return sorted(node.children.items(), key=lambda item: item[1].samples)
-
-
-def _least(root: _Node) -> tuple[float, int]:
-    """(samples, -depth) of the smallest node to keep: of equal ones the outer, so that no node
-    loses its parent."""
-    sizes: list[tuple[float, int]] = []
-    waiting = [root]
-    least = LEAST_SHARE * root.samples
-    while waiting:
-        node = waiting.pop()
-        for child in node.children.values():
-            if child.samples >= least:
-                sizes.append((child.samples, -child.depth))
-                waiting.append(child)
-    sizes.sort(reverse=True)
-    return (least, -len(sizes) - 1) if len(sizes) <= MAX_NODES else sizes[MAX_NODES - 1]

@@ -1,8 +1,8 @@
-"""Whose code a frame is: the user's own, a library's, the standard library's, or compiled.
+"""The owner of a frame: the user's code, a library, the standard library, or compiled code.
 
-Only paths are looked at, since a run may have been recorded on another machine. A library is named
-by the folder it has below `site-packages` ("PIL", "numpy"), a module of the standard library by its
-first name ("json", "zipfile"), compiled code outside of both by its file ("libjpeg").
+Only paths are used, as a run may have been recorded on another machine. A library is named by its
+folder below `site-packages` ("PIL", "numpy"), a module of the standard library by its first name
+("json", "zipfile"), other compiled code by its file ("libjpeg").
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
-# What is left of compiled code whose file says nothing.
+# Compiled code whose file has no telling name.
 COMPILED = "compiled code"
 PYTHON = "python"
 
@@ -34,9 +34,9 @@ _INTERPRETER_SOURCE = re.compile(
     r"(?:.*/)?(?:Objects|Python|Modules|Parser|Include)/\w[^/]*\.[ch]", re.DOTALL
 )
 _CYTHON = re.compile(r"(\w+)/(?:.+/)?[^/]+\.(?:pyx|pxd|pxi)")
-# Folders that hold packages of several projects: the second name tells which.
+# Folders that hold packages of several projects, which the second name distinguishes.
 _SHARED_FOLDERS = ("google", "nvidia", "azure")
-# Functions that the standard library writes itself, by `exec`: of named tuples and data classes.
+# Functions that the standard library generates for named tuples and data classes.
 _WRITTEN = re.compile(r"(?:.*\.)?(?:__\w+__|_replace|_asdict|_make)", re.DOTALL)
 
 
@@ -56,8 +56,8 @@ class Owner:
 
 @lru_cache(maxsize=8192)
 def owner_of(file: str, function: str = "", native: bool = False) -> Owner:
-    """Whose code this file is. `function` tells the user's code from generated code where the file
-    is "<string>"."""
+    """The owner of this file. `function` distinguishes the user's code from generated code if the
+    file is "<string>"."""
     path = file.replace("\\", "/")
     if found := _INSTALLED.fullmatch(path):
         return Owner(_package(found[1]), found[1])

@@ -1,23 +1,21 @@
-"""The text of a line of the user's code: from the source recorded with the run, or from the file
-where it still is.
+"""The text of a line of the user's code, from the source recorded with the run or from the file.
 
-A C function shows in a stack as the Python line that calls it, so the line's text is what names it.
-A file is read only on the machine that recorded the run, only if it has not changed since the
-process began, and only to be shown or searched.
+In a stack, a C function is the Python line that calls it, so the line's text names it. A file is
+read only on the machine that recorded the run, and only if it has not changed since the process
+began.
 """
 
 from __future__ import annotations
 
 import linecache
 import stat
-from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
 from ...profiler.base.host import host_name
 from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import cell_of
-from ...profiler.store.inspection import Part
+from ...profiler.store.inspection import Inspection
 from ...profiler.store.run.run import LoaderRun, ProcessRun
 
 MAX_FILE_BYTES = 2 << 20
@@ -31,7 +29,7 @@ class SourceLines:
     def __init__(self, process: ProcessRun, loader: LoaderRun, here: str | None = None) -> None:
         self._recorded: dict[tuple[str, int], str] = {}
         seen = loader.inspection
-        for part in (*_all(seen.dataset), *_all(seen.collate)):
+        for part in (*seen.parts, *Inspection(seen.collate).parts):
             # The place is that of the first of these that the class has.
             source = part.getitem or part.getitems or part.iter or part.call
             if part.file and part.line:
@@ -42,7 +40,7 @@ class SourceLines:
         self._began_ns = process.unix_ns
 
     def text(self, file: str | None, line: int | None) -> str | None:
-        """The line without indentation, clean enough to print; None where it cannot be had."""
+        """The line without indentation, safe to print; None if it is not available."""
         if not file or not line or line < 1:
             return None
         found = self._recorded.get((file, line))
@@ -50,13 +48,6 @@ class SourceLines:
             found = _line_of_file(file, line, self._began_ns)
         text = clean(found.strip(), MAX_LINE) if found is not None else ""
         return text or None
-
-
-def _all(part: Part | None) -> Iterable[Part]:
-    if part is not None:
-        yield part
-        for child in part.children:
-            yield from _all(child)
 
 
 def _line_of_file(file: str, line: int, began_ns: int) -> str | None:
@@ -80,7 +71,7 @@ def _line_of_file(file: str, line: int, began_ns: int) -> str | None:
 
 @lru_cache(maxsize=32)
 def _lines(file: str, mtime_ns: int, size: int) -> tuple[str, ...]:
-    """The file's lines; time and size are part of the question, so that a changed file is read
+    """The file's lines. Time and size are part of the cache key, so a changed file is read
     again."""
     with Path(file).open(encoding="utf-8", errors="replace") as opened:
         return tuple(opened.read(MAX_FILE_BYTES).split("\n"))

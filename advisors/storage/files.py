@@ -1,4 +1,4 @@
-"""Which files and containers a loader's data set lies in, and how large it is as a whole."""
+"""The files and containers of a loader's data set, and its total size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...profiler.store.run.run import LoaderRun
 from ...profiler.store.sampled_fetches import SampledFetches
 from ..schema.report_model import Container
 
-# What attributes say of storage: kinds of `inspection.Attribute` → kinds of `Container`.
+# Kinds of `inspection.Attribute` → kinds of `Container`.
 _ATTRIBUTES = {
     "memmap": "memmap",
     "hdf5": "hdf5",
@@ -18,7 +18,7 @@ _ATTRIBUTES = {
     "hf": "arrow",
     "zarr": "zarr",
 }
-# Libraries that open files past Python's own `open`, by names in the source.
+# Libraries that open files without Python's `open`, by names in the source.
 _LIBRARIES = {"h5py": "hdf5", "sqlite3": "sqlite", "lmdb": "lmdb", "ParquetFile": "parquet"}
 # Files that hold many samples, by suffix.
 SUFFIXES = {
@@ -46,7 +46,7 @@ SUFFIXES = {
     ".bin": "file",
     ".dat": "file",
 }
-# A file with fewer samples than this is one of many small ones; with more, it holds many.
+# A file with at least so many samples holds many; with fewer, it is one of many small files.
 MANY = 4
 
 
@@ -62,16 +62,16 @@ def is_stored(loader: LoaderRun) -> bool:
 
 
 def length_of(loader: LoaderRun) -> int | None:
-    """Samples of the data set; None where it does not say."""
-    told = loader.config.get("dataset_len")
-    if isinstance(told, int) and not isinstance(told, bool) and told > 0:
-        return told
+    """The number of samples of the data set, if it is known."""
+    length = loader.config.get("dataset_len")
+    if isinstance(length, int) and not isinstance(length, bool) and length > 0:
+        return length
     part = loader.inspection.dataset
     return part.length if part is not None and part.length else None
 
 
 def listed(loader: LoaderRun) -> int | None:
-    """How many files the data set lists, in all lists of them that its access methods use."""
+    """How many files the data set lists, in all lists that its access methods use."""
     found = 0
     for part in loader.inspection.parts:
         lists = [a for a in part.attributes if a.kind == "paths" and a.length]
@@ -82,9 +82,8 @@ def listed(loader: LoaderRun) -> int | None:
 
 
 def containers_of(loader: LoaderRun) -> tuple[Container, ...]:
-    """Containers seen open, those that an attribute holds, and those whose library the source
-    names; each kind of the latter only where no file of it was seen. Their path is then the
-    attribute ("dataset.path")."""
+    """Containers that were seen open, and for kinds of which none was seen, those that an attribute
+    holds or whose library the source names. Their path is then the attribute ("dataset.path")."""
     found = {c.path: Container(c.kind, c.path, c.bytes) for c in loader.looks.containers}
     kinds = {c.kind for c in found.values()}
     kinds |= {"memmap", "npy"} if kinds & {"memmap", "npy"} else set()
@@ -93,7 +92,7 @@ def containers_of(loader: LoaderRun) -> tuple[Container, ...]:
         if kind is not None and kind not in kinds:
             path = f"dataset.{attribute.name}"
             found.setdefault(path, Container(kind, path, attribute.nbytes))
-    if loader.looks.samples:  # otherwise nothing shows that what the source names is read at all
+    if loader.looks.samples:  # else nothing shows that the library is used at all
         kinds |= {c.kind for c in found.values()}
         for part in loader.inspection.parts:
             for name, kind in _LIBRARIES.items():
@@ -104,14 +103,14 @@ def containers_of(loader: LoaderRun) -> tuple[Container, ...]:
 
 
 def _text_of(part: Part) -> str | None:
-    """The one attribute that holds a text: the path, most likely."""
+    """The only attribute that holds a text, which is most likely the path."""
     texts = [a.name for a in part.attributes if a.kind == "text" and a.name in part.names]
     return texts[0] if len(texts) == 1 else None
 
 
 def main_suffix(looks: SampledFetches) -> str | None:
-    """The suffix of more than half of the opens, lower case, "" for files without; None where there
-    is none."""
+    """The suffix of more than half of the opens in lower case, "" for files without one; None if
+    there is no such suffix."""
     for suffix, totals in looks.suffixes.items():
         if totals.opens * 2 > looks.opens > 0:
             return suffix.lower()
@@ -119,19 +118,18 @@ def main_suffix(looks: SampledFetches) -> str | None:
 
 
 def few_files(loader: LoaderRun) -> bool:
-    """Whether what is opened for samples is few files again and again: each holds MANY samples or
-    more.
+    """Whether samples come from few files that are opened again and again, each with MANY samples
+    or more.
 
-    Files are counted a process, so workers count each again: then more samples are asked for. A
-    data set that has been looked at many times over opens its files again too, so its length is
-    what the files are compared with.
+    Each process counts its files, so workers count a file several times. After several epochs, any
+    data set has opened its files again, so the files are compared with its length.
     """
     looks, length = loader.looks, length_of(loader)
     if not looks.opens or looks.reopened * 2 < looks.opens:
         return False
     named = listed(loader)
     if named is not None and main_suffix(looks) not in SUFFIXES:
-        # pictures and the like: one that is used for several samples is still read for each
+        # A picture that is used for several samples is still read for each.
         return False
     files = named or looks.distinct / max(1, loader.num_workers)
     return files * MANY <= (length if length is not None else looks.samples)

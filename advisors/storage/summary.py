@@ -1,16 +1,16 @@
-"""What fetching reads, and which part of fetching is reading, decoding and the rest.
+"""What fetching reads, and the shares of reading, decoding and the rest in it.
 
-Reading is waiting for files and copying their bytes. What is waited for is 1 - CPU / wall, less
-what a core was waited for. Opening a file and copying it out of the page cache is CPU time too:
-OPEN_US a file and bytes ÷ COPY_BYTES_PER_US, both measured on two cores of a cloud machine (x86-64,
-ext4 and overlay; `open`, `read` and `close` of 1 kB to 2 MB of warm files took 10 µs and 60 µs a
-MB), at most all CPU time of fetch. Decoding is the rest of the CPU time.
+Reading is waiting for files and copying their bytes. Waiting is 1 - CPU / wall, without waiting for
+a core. Opening a file and copying it out of the page cache take CPU time: OPEN_US a file and bytes
+÷ COPY_BYTES_PER_US, both measured on two cores of a cloud machine (x86-64, ext4 and overlay;
+`open`, `read` and `close` of 1 kB to 2 MB of warm files took 10 µs and 60 µs a MB), and at most all
+CPU time of fetch. Decoding is the rest of the CPU time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
@@ -24,10 +24,9 @@ from .files import containers_of, dataset_bytes, is_stored
 
 OPEN_US = 12.0
 COPY_BYTES_PER_US = 10_000.0
-# Fewer bytes and page faults a sample than these are the process's own: no sample is read with
-# them.
+# Fewer bytes and page faults a sample are the process's own, and read no sample.
 LEAST_BYTES, LEAST_FAULTS = 16.0, 0.01
-# Of what is read, less than this from the disk: the page cache gives it all.
+# If less than this part of the bytes comes from the disk, the page cache holds them all.
 FROM_CACHE = 0.01
 
 _MOUNTS = {
@@ -80,22 +79,21 @@ _MOUNTS = {
     "memory": ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"),
 }
 _NO_SAMPLER = "the system sampler recorded nothing"
-_NO_LOOKS = "no batch was looked at in detail for it"
+_NO_LOOKS = "no batch was sampled in detail for it"
+_NO_OPEN = "no file was seen being opened"
 
 
 def storage_of(
     run: Run, process: ProcessRun, loader: LoaderRun, stages: Mapping[str, Stage]
 ) -> StorageSummary | None:
     """The loader's storage summary; None where nothing of it was recorded."""
-    looks = loader.looks
-    if not looks.samples and not looks.reasons and not is_stored(loader):
+    looks, reasons = loader.looks, dict(loader.looks.reasons)
+    if not looks.samples and not reasons and not is_stored(loader):
         return None
     system = run.host_of(process)
-    told = _Told(loader, system)
-    reasons = told.reasons
+    read = _per_sample(loader, system, reasons)
     mounts = tuple(Mount(m.path, m.type, mount_kind(m.type), m.opens) for m in looks.mounts)
     containers = containers_of(loader)
-    opens = told.opens
     total, why = dataset_bytes(loader)
     if total is None:
         reasons["dataset_bytes"] = why
@@ -104,16 +102,16 @@ def storage_of(
         reasons["memory_bytes"] = (
             _NO_SAMPLER if system is None else "how much memory there is was not sampled"
         )
-    split = _split(run, process, loader, stages, told, mounts)
+    idle = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
+    split = _split(loader, stages, read, mounts, idle)
     if isinstance(split, str):
-        for name in ("reading_share", "decoding_share", "other_share"):
-            reasons[name] = split
-        split = _Split(None, None, None, None)
-    waited = None
-    if split.waited is not None and opens and told.sample_us is not None:
-        waited = split.waited * told.sample_us / opens
+        reasons |= dict.fromkeys(("reading_share", "decoding_share", "other_share"), split)
+        split = _Split()
+    opens, waited = read["opens"], None
+    if split.waited is not None and opens and read["fetch_us"] is not None:
+        waited = split.waited * read["fetch_us"] / opens
     elif opens == 0:
-        reasons["wait_us_per_open"] = "no file was seen opened"
+        reasons["wait_us_per_open"] = _NO_OPEN
     else:
         unknown = "what fetching waits for was not measured"
         reasons["wait_us_per_open"] = reasons.get("opens_per_sample", unknown)
@@ -121,9 +119,9 @@ def storage_of(
         samples=looks.samples,
         opens_per_sample=opens,
         reopened_share=looks.reopened / looks.opens if looks.opens else None,
-        read_bytes_per_sample=told.read,
-        disk_bytes_per_sample=told.disk,
-        read_calls_per_sample=told.calls,
+        read_bytes_per_sample=read["read_bytes"],
+        disk_bytes_per_sample=read["disk_bytes"],
+        read_calls_per_sample=read["read_calls"],
         wait_us_per_open=waited,
         sequential_share=looks.sequential / looks.opens if looks.opens else None,
         directories=looks.directories if looks.opens else None,
@@ -141,105 +139,85 @@ def storage_of(
 
 
 def mount_kind(type_: str) -> str:
-    """local, overlay, network, fuse, memory or other, of a file system's type as the kernel names
-    it."""
+    """local, overlay, network, fuse, memory or other, by the kernel's name of the file system."""
     name = type_.lower()
     if name.partition(".")[0] in ("fuse", "fuseblk"):
         return "fuse"
     return next((found for found, names in _MOUNTS.items() if name in names), "other")
 
 
-class _Told:
-    """Figures a sample: from the looks, else from the sampler's counters."""
-
-    def __init__(self, loader: LoaderRun, system: SystemRun | None) -> None:
-        looks = loader.looks
-        self.reasons = dict(looks.reasons)
-        samples = _samples(loader)
-        sampled = reads_of(system, loader) if system is not None and samples else None
-        self.any_bytes = sampled.any_bytes if sampled is not None else None
-        self.read = _a_sample(looks, "read_bytes")
-        self.disk = _a_sample(looks, "disk_bytes")
-        if sampled is not None and samples:
-            self.read = sampled.any_bytes / samples if self.read is None else self.read
-            if self.disk is None and sampled.disk_bytes is not None:
-                self.disk = sampled.disk_bytes / samples
-        self.calls = _a_sample(looks, "read_calls")
-        self.faults = _a_sample(looks, "major_faults")
-        seen = looks.samples > 0 and not (looks.opens == 0 and "opens" in looks.reasons)
-        self.opens = looks.opens / looks.samples if seen else None
-        self.sample_us = _sample_us(loader, samples)
-        for name, value in (
-            ("opens_per_sample", self.opens),
-            ("read_bytes_per_sample", self.read),
-            ("disk_bytes_per_sample", self.disk),
-            ("read_calls_per_sample", self.calls),
+def _per_sample(
+    loader: LoaderRun, system: SystemRun | None, reasons: dict[str, str]
+) -> dict[str, float | None]:
+    """Figures a sample, from the sampled fetches or else from the sampler's counters. Reasons for
+    missing ones are added to `reasons`."""
+    looks, samples = loader.looks, _samples(loader)
+    counted = ("read_bytes", "disk_bytes", "read_calls", "major_faults")
+    found = {name: _a_sample(looks, name) for name in counted}
+    sampled = reads_of(system, loader) if system is not None and samples else None
+    if sampled is not None:
+        for name, total in (
+            ("read_bytes", sampled.any_bytes),
+            ("disk_bytes", sampled.disk_bytes),
         ):
-            if value is None:
-                short = name.removesuffix("_per_sample")
-                self.reasons.setdefault(
-                    name, looks.reasons.get(short) or looks.reasons.get("looks", _NO_LOOKS)
-                )
+            if found[name] is None and total is not None:
+                found[name] = total / samples
+    seen = looks.samples > 0 and (looks.opens > 0 or "opens" not in looks.reasons)
+    found["opens"] = looks.opens / looks.samples if seen else None
+    found["fetch_us"] = _sample_us(loader, samples)
+    for name in ("opens", "read_bytes", "disk_bytes", "read_calls"):
+        if found[name] is None:
+            why = looks.reasons.get(name) or looks.reasons.get("looks", _NO_LOOKS)
+            reasons.setdefault(f"{name}_per_sample", why)
+    if not looks.opens:
+        why = _NO_OPEN if seen else reasons["opens_per_sample"]
         for name in ("reopened_share", "sequential_share", "directories"):
-            if not looks.opens:
-                self.reasons.setdefault(
-                    name, "no file was seen opened" if seen else self.reasons["opens_per_sample"]
-                )
+            reasons.setdefault(name, why)
+    return found
 
 
-@dataclass(frozen=True)
-class _Split:
+class _Split(NamedTuple):
     """Shares of fetch; `waited` is the part of reading that is waiting."""
 
-    reading: float | None
-    decoding: float | None
-    other: float | None
-    waited: float | None
+    reading: float | None = None
+    decoding: float | None = None
+    other: float | None = None
+    waited: float | None = None
 
 
 def _split(
-    run: Run,
-    process: ProcessRun,
     loader: LoaderRun,
     stages: Mapping[str, Stage],
-    told: _Told,
+    read: Mapping[str, float | None],
     mounts: tuple[Mount, ...],
+    core_wait: float | None,
 ) -> _Split | str:
     """The three shares of fetch, or why they are not known."""
-    fetch = stages.get("fetch")
-    if fetch is None or not fetch.count or told.sample_us is None:
+    fetch, fetch_us = stages.get("fetch"), read["fetch_us"]
+    if fetch is None or not fetch.count or fetch_us is None:
         return "fetching was not timed"
     cpu = cpu_share(loader.batches["fetch_ns"], loader.batches["fetch_cpu_ns"])
     if cpu is None:
         return "no CPU time of fetching was recorded"
-    if told.opens is None and told.read is None and told.disk is None:
-        return "what fetching reads was not measured: neither looked at nor sampled"
-    io = waiting_share(
-        1 - cpu, core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
+    if read["opens"] is None and read["read_bytes"] is None and read["disk_bytes"] is None:
+        return "what fetching reads was not measured: no fetch and no system sample shows it"
+    opens, read_bytes, disk_bytes, faults = (
+        read[name] or 0.0 for name in ("opens", "read_bytes", "disk_bytes", "major_faults")
     )
-    assert io is not None
-    seen = (told.read or 0.0) >= LEAST_BYTES or (told.disk or 0.0) >= LEAST_BYTES
-    reads = bool(told.opens) or seen or (told.faults or 0.0) >= LEAST_FAULTS
-    # Who sleeps by his own code waits for nothing that is read.
+    reads = opens > 0 or max(read_bytes, disk_bytes) >= LEAST_BYTES or faults >= LEAST_FAULTS
+    # Code that sleeps waits for nothing that is read.
     reads = reads and not any("sleep" in part.names for part in loader.inspection.parts)
-    copied_us = (told.opens or 0.0) * OPEN_US + (told.read or 0.0) / COPY_BYTES_PER_US
-    copying = min(cpu, copied_us / max(told.sample_us, 1e-3))
-    waited = io if reads and not _all_cached(told, mounts) else 0.0
+    # Nothing was waited for if all files are on disks whose reads are counted, and none was.
+    counted = all(m.kind in ("local", "overlay", "memory") for m in mounts)
+    in_cache = read["disk_bytes"] is not None and disk_bytes <= FROM_CACHE * read_bytes
+    if mounts and counted and in_cache and not faults:
+        reads = False
+    copied_us = opens * OPEN_US + read_bytes / COPY_BYTES_PER_US
+    copying = min(cpu, copied_us / max(fetch_us, 1e-3))
+    waited = (waiting_share(1 - cpu, core_wait) or 0.0) if reads else 0.0
     reading = min(1.0, waited + copying)
     decoding = min(1.0 - reading, cpu - copying)
     return _Split(reading, decoding, max(0.0, 1.0 - reading - decoding), waited)
-
-
-def _all_cached(told: _Told, mounts: tuple[Mount, ...]) -> bool:
-    """Whether no file can have been waited for: all lie on disks whose reads are counted, and none
-    was counted."""
-    if (
-        told.disk is None
-        or not mounts
-        or any(m.kind not in ("local", "overlay", "memory") for m in mounts)
-    ):
-        return False
-    return told.disk <= FROM_CACHE * (told.read or 0.0) and not told.faults
 
 
 def _samples(loader: LoaderRun) -> float:
@@ -283,9 +261,9 @@ def _epochs(loader: LoaderRun, system: SystemRun | None) -> tuple[EpochReads, ..
     found = []
     for epoch in sorted(loader.looks.epochs, key=lambda each: each.epoch):
         if epoch.samples > 0:
-            counts = [epoch.read_bytes, epoch.disk_bytes, epoch.major_faults]
-            read, disk, faults = (count / epoch.samples if count >= 0 else None for count in counts)
-            found.append(EpochReads(epoch.epoch, epoch.samples, read, disk, faults))
+            counts = epoch.read_bytes, epoch.disk_bytes, epoch.major_faults
+            figures = (count / epoch.samples if count >= 0 else None for count in counts)
+            found.append(EpochReads(epoch.epoch, epoch.samples, *figures))
     if found or system is None:
         return tuple(found)
     numbers, samples = loader.batches["epoch"], loader.batches["samples"]
@@ -299,41 +277,33 @@ def _epochs(loader: LoaderRun, system: SystemRun | None) -> tuple[EpochReads, ..
 
 
 def _memory_bytes(system: SystemRun | None, mapped: float) -> int | None:
-    """min(the container's limit, the machine's memory) - what the run's processes hold, at most
-    what is available.
+    """Memory that can hold files: the container's limit or the machine's memory, without the memory
+    of the run's processes, and at most the available memory.
 
-    Pages of files that are mapped count as held where they are counted at all: they are page cache,
-    so up to `mapped` bytes are not taken off.
+    The processes' memory includes pages of mapped files, which are page cache: up to `mapped` bytes
+    are not taken off.
     """
     if system is None:
         return None
     machine = system.machine
-    totals = [peak(machine["mem_total_bytes"]) or system.mem_total_bytes]
-    totals.append(peak(machine["cgroup_mem_limit_bytes"]) or system.cgroup_mem_limit_bytes)
+    totals = (
+        peak(machine["mem_total_bytes"]) or system.mem_total_bytes,
+        peak(machine["cgroup_mem_limit_bytes"]) or system.cgroup_mem_limit_bytes,
+    )
     known = [total for total in totals if total]
     if not known:
         return None
     left = min(known) - max(0.0, _held_bytes(system.process) - mapped)
     available = low(machine["mem_available_bytes"])
-    if available is not None:
-        left = min(left, available)
-    return int(max(0.0, left))
+    return int(max(0.0, left if available is None else min(left, available)))
 
 
 def _held_bytes(process: Columns) -> float:
-    """Peak of PSS (USS where it is not told) of every process, a worker and its later namesakes
-    counted once."""
-    most: dict[tuple[int, int, int, int], float] = {}
-    rows = zip(
-        process["owner_pid"],
-        process["role"],
-        process["loader"],
-        process["worker"],
-        process["pss_bytes"],
-        process["uss_bytes"],
-        strict=True,
-    )
-    for owner, role, loader, worker, pss, uss in rows:
-        place = int(owner), int(role), int(loader), int(worker)
-        most[place] = max(most.get(place, 0.0), float(pss if pss >= 0 else max(uss, 0)))
+    """The sum of the peaks of PSS (or USS) of all processes. A worker and its successors of the
+    same number count once."""
+    most: dict[tuple[int, ...], float] = {}
+    names = ("owner_pid", "role", "loader", "worker", "pss_bytes", "uss_bytes")
+    for *place, pss, uss in zip(*(process[name].tolist() for name in names), strict=True):
+        held = float(pss if pss >= 0 else max(uss, 0))
+        most[tuple(place)] = max(most.get(tuple(place), 0.0), held)
     return sum(most.values())

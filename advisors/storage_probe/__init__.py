@@ -1,5 +1,4 @@
-"""Tries other ways to store a data set on a copy of a sample of its own files, in a folder that
-goes away again."""
+"""Tries other layouts of a data set on a copy of a sample of its files, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -30,13 +29,12 @@ def probe_storage(
     """Time the layouts on a sample of the files of `source`: a folder of data, or a run (value, id,
     path, "latest").
 
-    At most `max_bytes` in any one layout, `max_files` files and about `max_seconds` in all. The
-    same `seed` takes the same sample. Nothing is written into the data; the copies are in a new
-    folder below `temp`, by default on the file system of the data, which is removed whatever
-    happens. `step` is called after choosing, copying and timing.
+    Each layout takes at most `max_bytes`, the sample at most `max_files` files, and the probe about
+    `max_seconds`. The same `seed` takes the same sample. The data is only read. The copies are in a
+    new folder below `temp`, by default on the file system of the data, which is always removed.
+    `step` is called after choosing, copying and timing.
 
-    Raises UsageError (no files, no room, a bound that cannot be meant), RunNotFound and
-    RunUnreadable.
+    Raises UsageError (no files, no room, an invalid bound), RunNotFound and RunUnreadable.
     """
     from .run_probe import run_probe
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -13,24 +12,19 @@ DEFAULT_BYTES = 256_000_000
 DEFAULT_FILES = 2_000
 DEFAULT_SECONDS = 60.0
 
-_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-
 
 @dataclass(frozen=True)
 class Bounds:
-    """At most so many bytes in any one layout, so many files, and so many seconds in all. Raises
-    UsageError."""
+    """The most bytes of each layout, files, and seconds in all. Raises UsageError."""
 
     max_bytes: int = DEFAULT_BYTES
     max_files: int = DEFAULT_FILES
     max_seconds: float = DEFAULT_SECONDS
 
     def __post_init__(self) -> None:
-        if self.max_bytes < 1:
-            raise UsageError("the sample needs at least one byte: raise the bound on bytes")
-        if self.max_files < 1:
-            raise UsageError("the sample needs at least one file: raise the bound on files")
-        if not (math.isfinite(self.max_seconds) and self.max_seconds > 0):
+        if self.max_bytes < 1 or self.max_files < 1:
+            raise UsageError("the sample needs at least one file and one byte: raise the bounds")
+        if not 0 < self.max_seconds < float("inf"):
             raise UsageError("the probe needs some time: give a number of seconds above 0")
 
 
@@ -39,5 +33,5 @@ def read_size(text: str) -> int:
     match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([kKMGT]?)(i?)[bB]?\s*", text, re.ASCII)
     if match is None:
         raise UsageError(f"{clean(text, 40)!r} is not a size: write it as 64MB or 1.5GB")
-    unit: int = (1024 if match[3] else 1000) ** _POWERS[match[2].upper()]
+    unit: int = (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " ")
     return round(float(match[1]) * unit)

@@ -1,11 +1,11 @@
-"""What turns a file's bytes into a sample, by the file's suffix: what most data sets do with such
-files."""
+"""Turns a file's bytes into a sample, by the file's suffix, as most data sets do."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import wave
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,11 +15,10 @@ import numpy as np
 
 PICTURES = frozenset((".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"))
 
-# A file may decode to far more than it holds: beyond this it is left out rather than let it fill
-# the memory.
+# A file that decodes to more than this is left out: it could fill the memory.
 MAX_DECODED_BYTES = 1 << 30
 
-# Modes that arrays have as they are; others (a palette, CMYK) become RGB, as data sets make them.
+# Modes that are kept; others (a palette, CMYK) become RGB, as in most data sets.
 _MODES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")
 
 
@@ -45,20 +44,9 @@ def decoder_for(suffix: str) -> tuple[Decoder | None, str | None]:
         except ImportError:
             return None, 'decoding pictures needs Pillow: pip install "loaderscope[storage]"'
         return Decoder("PIL", "pictures", lambda data: _picture(image, data)), None
-    known = {
-        ".npy": Decoder("numpy", "arrays", _npy),
-        ".npz": Decoder("numpy", "arrays", _npz),
-        ".json": Decoder("json", "texts", json.loads),
-        ".csv": Decoder("csv", "tables", lambda data: list(csv.reader(io.StringIO(data.decode())))),
-        ".txt": Decoder("str", "texts", lambda data: data.decode()),
-        ".wav": Decoder("wave", "sounds", _wav),
-    }
-    found = known.get(suffix)
-    return (
-        (found, None)
-        if found
-        else (None, f"{suffix or 'files without a suffix'}: no decoder is known here")
-    )
+    if suffix in _DECODERS:
+        return _DECODERS[suffix], None
+    return None, f"{suffix or 'files without a suffix'}: no decoder is known here"
 
 
 def _picture(image: Any, data: bytes) -> np.ndarray[Any, Any]:
@@ -82,11 +70,19 @@ def _npz(data: bytes) -> Any:
 
 
 def _wav(data: bytes) -> np.ndarray[Any, Any]:
-    import wave
-
     with wave.open(io.BytesIO(data)) as sound:
         width, channels = sound.getsampwidth(), sound.getnchannels()
         frames = sound.readframes(sound.getnframes())
     if width not in (1, 2, 4):
         return np.frombuffer(frames, np.uint8).reshape(-1, channels, width)
     return np.frombuffer(frames, {1: "u1", 2: "<i2", 4: "<i4"}[width]).reshape(-1, channels)
+
+
+_DECODERS = {
+    ".npy": Decoder("numpy", "arrays", _npy),
+    ".npz": Decoder("numpy", "arrays", _npz),
+    ".json": Decoder("json", "texts", json.loads),
+    ".csv": Decoder("csv", "tables", lambda data: list(csv.reader(io.StringIO(data.decode())))),
+    ".txt": Decoder("str", "texts", bytes.decode),
+    ".wav": Decoder("wave", "sounds", _wav),
+}

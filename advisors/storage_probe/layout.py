@@ -1,116 +1,120 @@
-"""What every layout can do: take samples one by one, be flushed, and give them back in an order."""
+"""One layout of the samples: written once into a folder of its own, then read and timed."""
 
 from __future__ import annotations
 
 import shutil
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from .probe_model import Form, Order
 
+Write = Callable[[Any], object]
 Read = Callable[[Sequence[int]], Iterator[Any]]
 
 
 class NotStorable(Exception):
-    """These samples do not go into this layout; the text says why."""
+    """This layout cannot hold these samples; the text says why."""
 
 
-class Layout(ABC):
-    """One way to store samples, in a folder of its own. Encoded layouts take bytes, decoded ones
-    NumPy arrays.
+@dataclass(frozen=True)
+class Format:
+    """A way to store samples: a row of `formats.FORMATS`.
 
-    `fits_memory` is whether the whole data set does: a library's reading ahead is of use only then.
-
-    Life: `load` its library, `begin`, `add` each sample, `finish`; then any number of `reading`.
+    `open_write` gives a function that stores the next sample, `open_read` one that yields the
+    samples of an order, in memory of their own. A format that is read in sequence yields as many
+    samples as the order has, from its beginning. Encoded formats hold bytes, decoded ones arrays.
     """
 
-    name: ClassVar[str]
-    label: ClassVar[str]
-    form: ClassVar[Form] = "encoded"
-    order: ClassVar[Order] = "shuffled"
-    module: ClassVar[str | None] = None  # its library
-    package: ClassVar[str | None] = None  # as pip calls it, where that differs
-    slow_import: ClassVar[bool] = False
+    name: str
+    label: str
+    open_write: Callable[[Layout], AbstractContextManager[Write]]
+    open_read: Callable[[Layout], AbstractContextManager[Read]]
+    form: Form = "encoded"
+    order: Order = "shuffled"
+    module: str | None = None  # its library
+    one_shape: bool = False  # all samples must be alike
 
-    def __init__(
-        self, folder: Path, max_bytes: int, max_samples: int, fits_memory: bool = True
-    ) -> None:
-        self.folder = folder / self.name
-        self.max_bytes = max_bytes
-        self.max_samples = max_samples
-        self.fits_memory = fits_memory
-        self.count = 0
-        self.stored_bytes = 0  # as they were handed in
-        self.source_bytes = 0  # of the original files of these samples
-        self.convert_s = 0.0
-        self.full = False
-        self.reason: str | None = None
 
-    def load(self) -> str | None:
-        """Import the library; why it cannot be had, else None."""
-        if self.module is None:
-            return None
+@dataclass
+class Layout:
+    """The samples in one format. Life: `load`, `begin`, `add` each sample, `finish`, `reading`.
+
+    `fits_memory` is whether the whole data set does: reading ahead is of use only then. `cold_s`
+    and `warm_s` are the seconds a sample of each round, None where a pass was not measured.
+    """
+
+    format: Format
+    folder: Path  # its own
+    max_bytes: int
+    max_samples: int
+    fits_memory: bool = True
+    first: Any = None  # the first sample; others are alike
+    count: int = 0
+    stored_bytes: int = 0  # of the samples themselves
+    source_bytes: int = 0  # of the original files of these samples
+    convert_s: float = 0.0
+    full: bool = False
+    reason: str | None = None  # why it has no figures
+    files: tuple[Path, ...] = ()
+    cold_s: list[float | None] = field(default_factory=list)
+    warm_s: list[float | None] = field(default_factory=list)
+    _opened: ExitStack = field(default_factory=ExitStack)
+
+    def load(self) -> None:
+        """Import the library; without it, this is the layout's reason."""
+        module = self.format.module
         try:
-            import_module(self.module)
+            if module is not None:
+                import_module(module)
         except ImportError:
-            return f'needs {self.package or self.module}: pip install "loaderscope[storage]"'
+            package = module and module.partition(".")[0]
+            self.reason = f'needs {package}: pip install "loaderscope[storage]"'
         except Exception as error:  # whatever a broken installation raises
-            return f"{self.module} cannot be imported ({type(error).__name__})"
-        return None
+            self.reason = f"{module} cannot be imported ({type(error).__name__})"
 
-    def begin(self) -> None:
-        """Make the folder, and open for writing."""
+    def begin(self, first: Any) -> None:
+        """Open it for writing samples like `first`."""
+        self.first = first
         self.folder.mkdir()
+        self._write = self._opened.enter_context(self.format.open_write(self))
 
     def add(self, sample: Any) -> None:
         """Store the next sample. Raises NotStorable, or what its library raises."""
-        self.store(sample)
+        if self.format.form == "decoded" and sample.dtype.hasobject:
+            raise NotStorable("samples hold Python objects")
+        if self.format.one_shape:
+            here, there = (f"{each.shape} {each.dtype}" for each in (self.first, sample))
+            if here != there:
+                raise NotStorable(f"samples decode to different shapes, such as {here} and {there}")
+        self._write(sample)
         self.count += 1
-        self.stored_bytes += len(sample) if self.form == "encoded" else sample.nbytes
-
-    @abstractmethod
-    def store(self, sample: Any) -> None:
-        """Write one sample as number `count`."""
+        self.stored_bytes += len(sample) if self.format.form == "encoded" else sample.nbytes
 
     def finish(self) -> None:
         """Write what is left, and close."""
-        self.close()
+        self._opened.close()
+        self.files = tuple(sorted(path for path in self.folder.rglob("*") if path.is_file()))
 
-    def close(self) -> None:  # noqa: B027 - some layouts hold nothing open
-        """Let go of every handle; may be called again, and after any failure."""
-
-    @abstractmethod
     def reading(self) -> AbstractContextManager[Read]:
-        """Open it. What is got then yields the samples of an order, as bytes or arrays of their own
-        memory.
-
-        A layout read in sequence yields as many as the order has, from its beginning.
-        """
-
-    def pass_samples(self, wished: int) -> int:
-        """How many samples a pass of about `wished` has to read: what comes together is read
-        together."""
-        return max(1, min(wished, self.count))
-
-    def paths(self) -> list[Path]:
-        """Its files."""
-        return sorted(path for path in self.folder.rglob("*") if path.is_file())
+        """Open it for reading."""
+        return self.format.open_read(self)
 
     def disk_bytes(self) -> int:
         """Allocated on disk, which for small files is more than they hold."""
-        about = [path.stat() for path in self.paths()]
-        allocated = sum(each.st_blocks * 512 for each in about)
-        return allocated or sum(each.st_size for each in about)
+        about = [path.stat() for path in self.files]
+        return sum(each.st_blocks * 512 for each in about) or sum(each.st_size for each in about)
+
+    def close(self) -> None:
+        """Close all handles, also after a failure."""
+        with suppress(Exception):  # after a failed write, closing may fail too
+            self._opened.close()
 
     def give_up(self, reason: str) -> None:
         """Close and free the space; `reason` is what the result will say."""
         self.reason = reason
-        try:
-            self.close()
-        except Exception:  # it could not be written, so closing it may fail too
-            pass
+        self.close()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,7 +1,6 @@
-"""What a storage probe found, as frozen values with their units in their names, and JSON.
+"""The result of a storage probe, as frozen values with units in their names, and JSON.
 
-Rates are of one process that does nothing but load. What was not measured is None, and a reason
-stands beside it.
+Rates are of one process that only loads. A figure that was not measured is None, with a reason.
 """
 
 from __future__ import annotations
@@ -76,15 +75,14 @@ class StorageProbe:
 
     `reading_warm_share` and `reading_cold_share` are the part of a sample's time that is reading
     its file, the rest is decoding; None where nothing decodes it. `cold_reason` says why there are
-    no cold figures. `verdict` is the result in plain sentences, `notes` what to know when reading
-    the figures.
+    no cold figures. `verdict` is the result in plain sentences, `notes` explain the figures.
     """
 
     source: str
     suffix: str  # of the files that were probed
     whole_files: int
     whole_bytes: int
-    whole_is_lower_bound: bool  # the walk was stopped: there are more
+    whole_is_lower_bound: bool  # the walk was stopped before its end
     samples: int
     sample_bytes: int
     decoder: str | None
@@ -92,7 +90,7 @@ class StorageProbe:
     reading_warm_share: float | None
     reading_cold_share: float | None
     cold_reason: str | None
-    memory_bytes: int | None  # at most this can hold the data set
+    memory_bytes: int | None  # the most that can hold the data set
     file_system: str | None  # of the temporary folder
     rounds: int
     seconds: float
@@ -105,7 +103,3 @@ class StorageProbe:
     def to_json(self, indent: int | None = 2) -> str:
         """JSON text; figures that were not measured are null."""
         return dump(self, indent)
-
-    def layout(self, name: str) -> LayoutTrial | None:
-        """The layout of this name."""
-        return next((each for each in self.layouts if each.name == name), None)

@@ -1,4 +1,4 @@
-"""A reproducible sample of the files, and reading them without surprises."""
+"""Takes a reproducible sample of the files, and reads them safely."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 import random
 import stat
 import time
+from itertools import accumulate, takewhile
 
 from .bounds import Bounds
-from .source import Data
+from .source import Data, File
 
 _PIECE = 4 << 20
 
@@ -21,35 +22,24 @@ class OutOfTime(Exception):
     """The time for copying ended within a file."""
 
 
-def choose(data: Data, bounds: Bounds, seed: int) -> tuple[list[str], int]:
-    """Paths in random order within the bounds, and how many files were passed over as larger than
-    the byte bound.
+def choose(data: Data, bounds: Bounds, seed: int) -> tuple[list[File], int]:
+    """Files in random order within the bounds, and how many are larger than the bound on bytes.
 
-    The order is random so that however early copying has to stop, what was copied is a fair sample.
+    The order is random, so that a part of it is a fair sample too if copying has to stop.
     """
-    order = list(data.files)
+    order = [file for file in data.files if file[1] <= bounds.max_bytes]
+    too_large = len(data.files) - len(order)
     random.Random(seed).shuffle(order)
-    chosen: list[str] = []
-    total = too_large = 0
-    for path, size in order:
-        if len(chosen) >= bounds.max_files:
-            break
-        if size > bounds.max_bytes:
-            too_large += 1
-            continue
-        if total + size > bounds.max_bytes:
-            break
-        total += size
-        chosen.append(path)
-    return chosen, too_large
+    total = accumulate(size for _, size in order)
+    number = sum(1 for _ in takewhile(lambda size: size <= bounds.max_bytes, total))
+    return order[: min(number, bounds.max_files)], too_large
 
 
 def read_original(path: str, limit: int, deadline: float) -> bytes:
     """The file's bytes. Raises Unreadable, and OutOfTime where slow storage would take it past the
     deadline."""
     try:
-        # Whatever has taken the file's place since the walk, a pipe or a link, must neither block
-        # nor lead elsewhere.
+        # A pipe or a link may have replaced the file since the walk: do not block or follow it.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise Unreadable(f"cannot be opened ({error.strerror or error})") from error

@@ -1,6 +1,6 @@
-"""Which files a probe is about: those of a folder, or those that a recorded run was seen to read.
+"""Finds the files for a probe: those of a folder, or those that a recorded run read.
 
-Nothing here is written to, no symbolic link is followed, and hidden names are left out.
+Nothing is written, symbolic links are not followed, and hidden names are left out.
 """
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from ...profiler.base.errors import UsageError
@@ -19,10 +21,12 @@ from ...profiler.store.run.run import LoaderRun, Run
 from ...profiler.store.run.run_finder import find_run
 from ...profiler.store.run.run_reader import open_run
 
-# A walk keeps a path and a size a file: more than this is not looked at.
+File = tuple[str, int]  # path, bytes
+
+# A walk keeps the path and size of each file: it stops after so many entries.
 MAX_ENTRIES = 200_000
 
-# Files that hold many samples: packing them once more is not what a probe of small files is about.
+# Files that hold many samples, which are packed already.
 CONTAINERS = frozenset(
     (
         ".lmdb",
@@ -45,16 +49,15 @@ CONTAINERS = frozenset(
 
 @dataclass(frozen=True)
 class Data:
-    """Files of one suffix. `files` are (path, bytes) in the order of paths; `count` and `bytes` are
-    of the whole.
+    """Files of one suffix, in the order of paths. `count` and `bytes` are of the whole data set.
 
-    `folders` hold them: nothing may be written there. `partial` is true where the walk was stopped
+    Nothing may be written to `folders`, which hold the files. `partial`: the walk was stopped
     before its end.
     """
 
     shown: str
     suffix: str
-    files: tuple[tuple[str, int], ...]
+    files: tuple[File, ...]
     count: int
     bytes: int
     folders: tuple[Path, ...]
@@ -72,11 +75,7 @@ def find_data(source: Run | str | os.PathLike[str], seconds: float) -> Data:
     if isinstance(source, Run):
         return _of_run(source, deadline)
     path = Path(source)
-    try:
-        is_data = path.is_dir() and not (path / "run.json").exists()
-    except (OSError, ValueError):
-        is_data = False
-    if is_data:
+    if _is_folder(path) and not (path / "run.json").exists():
         return _of_folder(path.absolute(), deadline)
     if path.is_file():
         raise UsageError(
@@ -86,95 +85,85 @@ def find_data(source: Run | str | os.PathLike[str], seconds: float) -> Data:
 
 
 def _of_folder(path: Path, deadline: float) -> Data:
-    walk = _Walk(deadline)
-    found: dict[str, list[tuple[str, int]]] = {}
-    for name, size in walk.files(path, deep=True):
-        found.setdefault(suffix_of(name), []).append((name, size))
-    if not found:
+    walk, shown = _walk([path], deadline, deep=True), clean(path, 200)
+    numbers = Counter(suffix_of(name) for name, _ in walk.files)
+    if not numbers:
         why = f" ({walk.unreadable} folders cannot be read)" if walk.unreadable else ""
-        raise UsageError(f"there are no files in {clean(path, 200)}{why}")
-    suffix = min(found, key=lambda each: (-len(found[each]), each))
-    _refuse_containers(suffix, len(found[suffix]), clean(path, 200))
-    others = sum(map(len, found.values())) - len(found[suffix])
+        raise UsageError(f"there are no files in {shown}{why}")
+    suffix = _commonest(numbers, shown)
+    others = len(walk.files) - numbers[suffix]
     notes = [f"{others:,} files of other kinds were left out"] if others else []
     if walk.unreadable:
         notes.append(f"{walk.unreadable:,} folders cannot be read and were left out")
-    files = tuple(sorted(found[suffix]))
+    files = _of_suffix(walk, suffix)
     total = sum(size for _, size in files)
     return Data(clean(path), suffix, files, len(files), total, (path,), walk.stopped, tuple(notes))
 
 
 def _of_run(run: Run, deadline: float) -> Data:
-    loader = _most_files(run)
-    if loader is None:
-        containers = sorted(
-            {clean(each.kind, 20) for other in run.loaders for each in other.looks.containers}
-        )
-        if containers:
+    loader = max(run.loaders, key=lambda each: sum(_opens(each).values()), default=None)
+    opens = _opens(loader) if loader is not None else {}
+    if loader is None or not opens:
+        kinds = {clean(each.kind, 20) for other in run.loaders for each in other.looks.containers}
+        if kinds:
             raise UsageError(
-                f"run {run.id} reads its samples from {' and '.join(containers)}: they are packed "
-                "already, there are no single files to probe"
+                f"run {run.id} reads its samples from {' and '.join(sorted(kinds))}: they are "
+                "packed already, there are no single files to probe"
             )
         raise UsageError(
             f"run {run.id} was not seen to open any files: name the folder of the data instead"
         )
-    opens = {
-        name: totals.opens for name, totals in loader.looks.suffixes.items() if totals.opens > 0
-    }
     plain = {name: number for name, number in opens.items() if name not in CONTAINERS}
-    suffix = min(plain or opens, key=lambda each: (-opens[each], each))
-    _refuse_containers(suffix, opens[suffix], f"run {run.id}")
-    told = [Path(name) for name in loader.looks.folders]
-    folders = tuple(path for path in told if path.is_absolute() and _is_folder(path))
+    suffix = _commonest(plain or opens, f"run {run.id}")
+    recorded = [Path(name) for name in loader.looks.folders]
+    folders = tuple(path for path in recorded if path.is_absolute() and _is_folder(path))
     if not folders:
-        some = f", such as {clean(told[0], 160)}," if told else ""
+        some = f", such as {clean(recorded[0], 160)}," if recorded else ""
         raise UsageError(
             f"the folders that run {run.id} read from{some} are not on this machine: name a folder "
             "instead"
         )
-    walk = _Walk(deadline)
-    files = tuple(
-        sorted(
-            {
-                each
-                for folder in folders
-                for each in walk.files(folder, deep=False)
-                if suffix_of(each[0]) == suffix
-            }
-        )
-    )
+    walk = _walk(folders, deadline, deep=False)
+    files = _of_suffix(walk, suffix)
     if not files:
         raise UsageError(
             f"the folders that run {run.id} read from hold no {suffix or 'such'} files any more"
         )
-    total, notes = sum(size for _, size in files), []
-    count = _length(loader, suffix) if loader.looks.directories > len(folders) else None
-    if count is not None and count > len(
-        files
-    ):  # its other folders are not known, but how many samples there are is
-        total, notes = (
-            round(total * count / len(files)),
-            ["the whole data set's size is that of its mean file"],
-        )
-    else:
-        count = len(files)
-    partial = walk.stopped or (count == len(files) and loader.looks.directories > len(folders))
+    total, count, notes = sum(size for _, size in files), len(files), []
+    more = loader.looks.directories > len(folders)  # not all folders are known
+    length = _length(loader, suffix) if more else None
+    if length is not None and length > count:  # but the number of samples is
+        total, count, more = round(total * length / count), length, False
+        notes.append("the size of the whole data set is estimated from the mean file")
     host = next((process.host for process in run.processes if loader in process.loaders), None)
     if host is not None and host != host_name():
         notes.append(
             f"the run was recorded on {clean(host, 60)}; its folders were found on this machine too"
         )
-    return Data(f"run {run.id}", suffix, files, count, total, folders, partial, tuple(notes))
+    return Data(
+        f"run {run.id}", suffix, files, count, total, folders, walk.stopped or more, tuple(notes)
+    )
 
 
-def _most_files(run: Run) -> LoaderRun | None:
-    """The loader that was seen to open the most files."""
-    opened = [
-        (sum(each.opens for each in loader.looks.suffixes.values()), loader)
-        for loader in run.loaders
-    ]
-    most = max(opened, key=lambda each: each[0], default=None)
-    return most[1] if most is not None and most[0] else None
+def _of_suffix(walk: _Walk, suffix: str) -> tuple[File, ...]:
+    return tuple(sorted({each for each in walk.files if suffix_of(each[0]) == suffix}))
+
+
+def _opens(loader: LoaderRun) -> dict[str, int]:
+    """How often files of each suffix were seen opened."""
+    suffixes = loader.looks.suffixes
+    return {name: totals.opens for name, totals in suffixes.items() if totals.opens > 0}
+
+
+def _commonest(numbers: Mapping[str, int], where: str) -> str:
+    """The suffix of most files. Raises UsageError for files that hold many samples each."""
+    suffix = min(numbers, key=lambda each: (-numbers[each], each))
+    if suffix in CONTAINERS:
+        raise UsageError(
+            f"the {numbers[suffix]:,} {suffix} files of {where} hold many samples each: they are "
+            "packed already"
+        )
+    return suffix
 
 
 def _length(loader: LoaderRun, suffix: str) -> int | None:
@@ -192,61 +181,48 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _refuse_containers(suffix: str, number: int, where: str) -> None:
-    if suffix in CONTAINERS:
-        raise UsageError(
-            f"the {number:,} {suffix} files of {where} hold many samples each: they are packed "
-            "already"
-        )
-
-
 def suffix_of(name: str) -> str:
     """The suffix in lower case with its dot, "" for none."""
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a Path for each of many files costs more than the walk
 
 
+@dataclass
 class _Walk:
     """A bounded walk in the order of names, so that the same folder gives the same files."""
 
-    def __init__(self, deadline: float) -> None:
-        self.deadline = deadline
-        self.left = MAX_ENTRIES
-        self.found = False
-        self.stopped = False
-        self.unreadable = 0
+    files: list[File]
+    stopped: bool = False
+    unreadable: int = 0
 
-    def files(self, root: Path, *, deep: bool) -> Iterator[tuple[str, int]]:
-        """(path, bytes) of the regular files below `root`, or directly in it."""
-        waiting = [os.fspath(root)]
-        while waiting and not self.stopped:
-            folder = waiting.pop()
-            try:
-                with os.scandir(folder) as entries:
-                    listed = sorted(self._some(entries), key=lambda entry: entry.name)
-            except OSError:
-                self.unreadable += 1
+
+def _walk(roots: Iterable[Path], deadline: float, *, deep: bool) -> _Walk:
+    """The regular files in these folders, or below them."""
+    found, entries_left = _Walk([]), MAX_ENTRIES
+    waiting = [os.fspath(root) for root in roots][::-1]
+    while waiting and not found.stopped:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                some = list(islice(entries, entries_left + 1))
+        except OSError:
+            found.unreadable += 1
+            continue
+        found.stopped = len(some) > entries_left
+        some = some[:entries_left]
+        entries_left -= len(some)
+        below = []
+        for entry in sorted(some, key=lambda entry: entry.name):
+            if entry.name.startswith("."):
                 continue
-            below = []
-            for entry in listed:
-                try:
-                    if entry.is_dir(follow_symlinks=False):
-                        below.append(entry.path)
-                    elif stat.S_ISREG((about := entry.stat(follow_symlinks=False)).st_mode):
-                        self.found = True
-                        yield entry.path, about.st_size
-                except OSError:  # gone meanwhile
-                    continue
-                if self.found and time.monotonic() > self.deadline:
-                    self.stopped = True
-                    break
-            if deep:
-                waiting += reversed(below)
-
-    def _some(self, entries: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
-        for entry in entries:
-            if self.left == 0:
-                self.stopped = True
-                return
-            self.left -= 1
-            if not entry.name.startswith("."):
-                yield entry
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(entry.path)
+                elif stat.S_ISREG((about := entry.stat(follow_symlinks=False)).st_mode):
+                    found.files.append((entry.path, about.st_size))
+            except OSError:  # gone meanwhile
+                continue
+            if found.files and time.monotonic() > deadline:
+                found.stopped = True
+                break
+        if deep:
+            waiting += reversed(below)
+    return found

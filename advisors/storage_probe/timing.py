@@ -1,14 +1,15 @@
-"""Times reading from each layout, cold and warm, and decoding: in rounds in which all take turns.
+"""Times cold and warm reading of each layout, and decoding, in rounds in which all take turns.
 
-Whatever else the machine does hits them all alike, and ratios are taken within a round.
+Other load on the machine affects all alike, as ratios are taken within a round.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,39 +17,25 @@ from typing import Any
 from ...profiler.base.metadata import clean
 from .convert import Converted, check
 from .decoders import Decoder
-from .layout import Layout, Read
+from .layout import Layout
 from .page_cache import make_cold
 
-# Rounds that count. Fewer than the first only where time ends; the spread shown is that of all of
-# them.
+# There are fewer rounds than planned only if time ends.
 MAX_ROUNDS = 7
 PLANNED_ROUNDS = 5
-
-# A first round, which does not count, checks what is read and tells how many samples a pass can
-# afford.
-PILOT_SAMPLES = 32
+# So many samples are checked first, and a pass reads at least so many.
+CHECKED_SAMPLES = 32
 MIN_PASS_SAMPLES = 8
-
-
-# Storage is fickle: so much of the time that is left is planned with.
+# Storage varies: only this part of the remaining time is planned.
 SAFETY = 0.8
 
 
 @dataclass
-class Lane:
-    """One layout and its passes: seconds a sample by round, None where a pass was not measured."""
-
-    layout: Layout
-    cold_s: list[float | None] = field(default_factory=list)
-    warm_s: list[float | None] = field(default_factory=list)
-    samples: int = 0  # a pass
-
-
-@dataclass
 class Timed:
-    """All lanes. `decode_s` is seconds a sample by round, empty where nothing decodes them."""
+    """The layouts that were timed, the files first. `decode_s` is seconds a sample by round, empty
+    where nothing decodes them."""
 
-    lanes: list[Lane]
+    layouts: list[Layout]
     decode_s: list[float] = field(default_factory=list)
     rounds: int = 0
     cold_reason: str | None = None
@@ -61,167 +48,114 @@ def time_layouts(
     seed: int,
     deadline: float,
 ) -> Timed:
-    """Passes over each layout that has no `reason`, until the deadline. The first layout is the
-    files as they are.
+    """Passes over each layout that has no `reason`, until the deadline.
 
-    A layout that gives other samples than were put in gets a reason instead of figures.
+    A layout that returns other samples than were stored gets a reason instead of figures.
     """
-    return _Trial(layouts, converted, decoder, random.Random(seed), deadline).run()
+    timed = Timed([each for each in layouts if each.reason is None])
+    decoded = converted.decoded if decoder is not None else 0
+    trial = _Trial(timed, decoder if decoded else None, random.Random(seed), deadline)
+    try:
+        trial.check(converted)
+        gc.collect()  # once: with large libraries loaded it takes longer than many a pass
+        for number in range(MAX_ROUNDS if timed.layouts else 0):
+            begun = time.monotonic()
+            trial.round(number, decoded)
+            timed.rounds += 1
+            if number + 1 >= PLANNED_ROUNDS and 2 * time.monotonic() - begun > deadline:
+                break
+    except _Late:
+        pass
+    for layout in timed.layouts:  # of a round that was broken off, no pair is whole
+        del layout.cold_s[timed.rounds :], layout.warm_s[timed.rounds :]
+    del timed.decode_s[timed.rounds :]
+    return timed
 
 
 class _Late(Exception):
-    """The deadline passed within a pass: it does not count."""
+    """The deadline passed within a pass, which does not count."""
 
 
+@dataclass
 class _Trial:
-    def __init__(
-        self,
-        layouts: Sequence[Layout],
-        converted: Converted,
-        decoder: Decoder | None,
-        rng: random.Random,
-        deadline: float,
-    ) -> None:
-        self.timed = Timed([Lane(layout) for layout in layouts if layout.reason is None])
-        self.converted, self.rng, self.deadline = converted, rng, deadline
-        self.decoder = decoder if converted.decoded else None
-        self.costs: dict[
-            str, float
-        ] = {}  # seconds a sample: both passes of a layout by its name, and "decode"
-        self.decode_samples = min(PILOT_SAMPLES, converted.decoded)
+    timed: Timed
+    decoder: Decoder | None
+    rng: random.Random
+    deadline: float
 
-    def run(self) -> Timed:
-        timed = self.timed
-        try:
-            self.pilot()
-            gc.collect()  # once: with large libraries loaded it takes longer than many a pass
-            for number in range(MAX_ROUNDS):
-                self.plan(number)
-                begun = time.monotonic()
-                self.round(number)
-                timed.rounds += 1
-                if number + 1 >= PLANNED_ROUNDS and 2 * time.monotonic() - begun > self.deadline:
-                    break
-        except _Late:
-            pass
-        for lane in timed.lanes:  # of a round that was broken off, no pair is whole
-            del lane.cold_s[timed.rounds :], lane.warm_s[timed.rounds :]
-        del timed.decode_s[timed.rounds :]
-        return timed
-
-    def plan(self, number: int) -> None:
-        """How many samples each reads in this round, from what they cost last time: all get as much
-        of the time."""
-        left = SAFETY * (self.deadline - time.monotonic())
-        share = left / max(1, PLANNED_ROUNDS - number) / (len(self.costs) or 1)
-        for lane in self.timed.lanes:
-            lane.samples = lane.layout.pass_samples(
-                _affordable(share, self.costs[lane.layout.name])
-            )
-        if self.decoder is not None:
-            self.decode_samples = min(
-                _affordable(share, self.costs["decode"]), self.converted.decoded
-            )
-
-    def pilot(self) -> None:
-        """A first visit to each, which tells what they cost; drops layouts that return something
-        else."""
-        for lane in list(self.timed.lanes):
-            layout = lane.layout
-            order = self.order(layout, layout.pass_samples(PILOT_SAMPLES))
-            layout.reason = self.wrong(layout, order)
+    def check(self, converted: Converted) -> None:
+        """Drop layouts that return other samples than were stored."""
+        for layout in list(self.timed.layouts):
+            order, checks = self.order(layout)[:CHECKED_SAMPLES], converted.checks
+            got: list[int] = []
+            try:
+                with layout.reading() as read:
+                    self.one_pass(map(got.append, map(check, read(order))))
+            except _Late:
+                raise
+            except Exception as error:
+                text = clean(error, 160)
+                layout.reason = f"reading it failed ({type(error).__name__}: {text})"
+            else:
+                if got != [checks[layout.format.form][index] for index in order]:
+                    layout.reason = "it gave other samples than were stored"
             if layout.reason is not None:
-                self.timed.lanes.remove(lane)
-                continue
-            self.visit(lane, order, counted=False)
-        if self.decoder is not None:
-            self.decoding()
+                self.timed.layouts.remove(layout)
+        for layout in self.timed.layouts[:1]:  # without cold files there is nothing to compare with
+            self.timed.cold_reason = make_cold(layout.files)
 
-    def wrong(self, layout: Layout, order: Sequence[int]) -> str | None:
-        """Why this layout cannot be trusted to give back what was put in; None where it does."""
-        checks = (
-            self.converted.encoded_checks
-            if layout.form == "encoded"
-            else self.converted.decoded_checks
-        )
-        try:
+    def round(self, number: int, decoded: int) -> None:
+        """Two passes over each layout, and one of decoding, with equal shares of the time."""
+        layouts = self.timed.layouts
+        left = SAFETY * (self.deadline - time.monotonic()) / max(1, PLANNED_ROUNDS - number)
+        share_s = left / (2 * len(layouts) + bool(decoded))
+        start = number % len(layouts)
+        for layout in layouts[start:] + layouts[:start]:
+            why, order = self.timed.cold_reason or make_cold(layout.files), self.order(layout)
             with layout.reading() as read:
-                got = [check(sample) for sample in self.until_deadline(read(order))]
-        except _Late:
-            raise
-        except Exception as error:
-            return f"reading it failed ({type(error).__name__}: {clean(error, 160)})"
-        return (
-            None
-            if got == [checks[index] for index in order]
-            else "it gave other samples than were stored"
-        )
-
-    def round(self, number: int) -> None:
-        lanes = self.timed.lanes
-        start = number % len(lanes) if lanes else 0
-        for lane in lanes[start:] + lanes[:start]:
-            self.visit(lane, self.order(lane.layout, lane.samples), counted=True)
+                # Nothing is in the page cache, then all of it is.
+                cold_s, read_samples = self.one_pass(read(order), share_s)
+                warm_s, _ = self.one_pass(read(order[:read_samples]))
+            layout.cold_s.append(cold_s if why is None else None)
+            layout.warm_s.append(warm_s)
         if self.decoder is not None:
-            self.timed.decode_s.append(self.decoding())
+            decode, spent = self.decoder.decode, list[float]()
+            with layouts[0].reading() as read:
+                samples = read(self.rng.sample(range(decoded), decoded))
+                times = (_seconds(decode, data) for data in samples)
+                self.one_pass(map(spent.append, times), share_s)
+            self.timed.decode_s.append(sum(spent) / len(spent))
 
-    def visit(self, lane: Lane, order: Sequence[int], *, counted: bool) -> None:
-        """A pass that finds nothing in the page cache, if that can be had, and the same once
-        more."""
-        layout, begun = lane.layout, time.perf_counter()
-        why = self.timed.cold_reason or make_cold(layout.paths())
-        if lane is self.timed.lanes[0] and not counted:
-            self.timed.cold_reason = (
-                why  # where the files cannot be made cold, there is nothing to compare with
-            )
-        with layout.reading() as read:
-            cold_s = self.one_pass(read, order)
-            warm_s = self.one_pass(read, order)
-        self.costs[layout.name] = (time.perf_counter() - begun) / len(order)
-        if counted:
-            lane.cold_s.append(cold_s if why is None else None)
-            lane.warm_s.append(warm_s)
-
-    def one_pass(self, read: Read, order: Sequence[int]) -> float:
-        """Seconds a sample."""
+    def one_pass(self, samples: Iterator[Any], share_s: float = math.inf) -> tuple[float, int]:
+        """Seconds a sample, and how many were read in the share of time."""
+        clock, number = time.monotonic, 0
         with _no_collection():
-            begun = time.perf_counter()
-            for _ in self.until_deadline(read(order)):
-                pass
-            return (time.perf_counter() - begun) / len(order)
+            begun = clock()
+            stop = min(self.deadline, begun + share_s)
+            for number, _ in enumerate(samples, 1):
+                if clock() > stop:
+                    if stop == self.deadline:
+                        raise _Late
+                    if number >= MIN_PASS_SAMPLES:
+                        break
+            return (clock() - begun) / number, number
 
-    def decoding(self) -> float:
-        """Seconds a sample of decoding alone, from bytes in memory."""
-        assert self.decoder is not None
-        decode = self.decoder.decode
-        spent = 0.0
-        order = self.rng.sample(range(self.converted.decoded), self.decode_samples)
-        with self.timed.lanes[0].layout.reading() as read, _no_collection():
-            for data in self.until_deadline(read(order)):
-                begun = time.perf_counter()
-                decode(data)
-                spent += time.perf_counter() - begun
-        self.costs["decode"] = spent / len(order)
-        return self.costs["decode"]
+    def order(self, layout: Layout) -> list[int]:
+        """The samples as a shuffled sampler asks for them, or in sequence."""
+        if layout.format.order == "in sequence":
+            return list(range(layout.count))
+        return self.rng.sample(range(layout.count), layout.count)
 
-    def order(self, layout: Layout, number: int) -> list[int]:
-        """So many samples as a shuffled sampler asks for them; for a layout read in sequence, its
-        first."""
-        if layout.order == "in sequence":
-            return list(range(number))
-        return self.rng.sample(range(layout.count), number)
 
-    def until_deadline(self, samples: Iterator[Any]) -> Iterator[Any]:
-        clock, deadline = time.monotonic, self.deadline
-        for sample in samples:
-            if clock() > deadline:
-                raise _Late
-            yield sample
+def _seconds(decode: Callable[[bytes], object], data: bytes) -> float:
+    begun = time.perf_counter()
+    decode(data)
+    return time.perf_counter() - begun
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Python's collector must not strike one layout and spare another."""
+    """Python's garbage collector must not slow some layouts only."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -229,7 +163,3 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _affordable(seconds: float, cost_s: float) -> int:
-    return max(MIN_PASS_SAMPLES, int(seconds / max(cost_s, 1e-9)))

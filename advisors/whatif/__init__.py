@@ -1,7 +1,8 @@
-"""The what-if model: a simulation of the DataLoader, fed with measured times, that predicts what a
-change would do."""
+"""The what-if model predicts what a change would do, by simulating the DataLoader with measured
+times."""
 
 from .predict import WhatIf
-from .workload import TooLittle, Workload, workload_of
+from .recorded import TooLittle
+from .workload import Workload, workload_of
 
 __all__ = ["TooLittle", "WhatIf", "Workload", "workload_of"]

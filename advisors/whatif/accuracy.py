@@ -1,7 +1,6 @@
-"""How far predictions may be off: the model's own error a kind of change, and the range that
-follows.
+"""How far off predictions may be: the model's error for each kind of change, and the range.
 
-`benchmarks/prediction.py --calibrate` prints MODEL_ERROR anew from what it measures.
+`benchmarks/prediction.py --calibrate` measures and prints MODEL_ERROR.
 """
 
 from __future__ import annotations
@@ -25,31 +24,29 @@ MODEL_ERROR: dict[str, tuple[float, float]] = {
     "stage": (0.03, 0.15),
     "cpus": (0.06, 0.20),
     "together": (0.03, 0.15),
-    # Main computes with several threads beside more or fewer workers: on busy cores each parallel
-    # region may wait for a thread that was put aside, which is not simulated (docs/causes.md,
+    # Main computes with several threads, and the number of workers changes. On busy cores each
+    # parallel region may wait for a preempted thread, which is not simulated (docs/causes.md,
     # "Waiting for a core").
     "intra_op": (0.30, 0.30),
-    # Handing batches over is most of a step, before or after: wake-ups and descriptors sent between
-    # processes, whose cost differs between machines, and on one of them from one second to the
-    # next.
+    # Handing batches over is most of a step, before or after the change: the cost of wake-ups and
+    # of descriptors sent between processes differs between machines, and from second to second.
     "hand-over": (0.30, 0.10),
-    # Workers that share cores with other programs: which of them, the scheduler decides
-    # (SHARED_CORE in predict.py).
+    # Workers share cores with other programs, as the scheduler decides (SHARED_CORE in predict.py).
     "others": (0.20, 0.05),
 }
-# A loop that gains more than this with free loading hardly computes: what it does beside loading
-# may take this part of the time it took, once short batches leave it the caches and the cores.
+# A loop that gains more than this with free loading hardly computes. With short batches, caches and
+# cores are free for its own work, which may then take as little as this part of its time.
 HARDLY_COMPUTES, LEFT_AT_LEAST = 5.0, 0.6
-# A loop without workers that becomes many times as fast was found to become faster still: what is
-# left has caches and branch predictors to itself. Beyond a factor of e, by this power of the rest:
-# the slope of least absolute deviations of ln(true / predicted) over 45 generated cases that judge
-# nothing (`benchmarks/known_residuals.py` prints it anew).
+# A loop without workers that becomes many times as fast becomes faster still: the rest has caches
+# and branch predictors to itself. Beyond a factor of e, by this power of the factor: the slope of
+# least absolute deviations of ln(true / predicted) over 45 generated cases that judge nothing
+# (printed by `benchmarks/known_residuals.py`).
 LEFT_SHORTER, LEFT_FROM = 0.115, math.e
 # Four in five of a normal distribution lie within so many standard deviations.
 FOUR_IN_FIVE = 1.28
-# Where the simulated loop, unchanged, is off by ln x, a changed one is not if it is limited by
-# something else: its middle is moved by half of that, by less where the factor is below FULL_MISFIT
-# and the limit is likely the same.
+# If the simulation of the unchanged loop is off by ln x, that of the changed loop may not be, as
+# something else limits it. Its middle is moved by half of ln x, and by less for factors below
+# FULL_MISFIT, where the limit is likely the same.
 MISFIT_SHARE = 0.5
 FULL_MISFIT = math.log(2)
 WIDEST = math.log(20)
@@ -66,20 +63,18 @@ def ratio_error(base: Floats, changed: Floats) -> float:
 
 
 def moved(simulated: float, misfit: float, share: float = MISFIT_SHARE) -> float:
-    """The predicted factor: as simulated, moved by what the unchanged loop's simulation is off (see
-    `ranged`)."""
+    """The simulated factor, corrected for the error of the unchanged loop's simulation."""
     return simulated * math.exp(_off(simulated, misfit, share))
 
 
 def less_sure(free: float) -> float:
-    """The most that a gain may be, where free loading would bring this factor by what was
-    measured."""
+    """The upper bound of a gain, where free loading would bring this factor by the measured
+    times."""
     return free / LEFT_AT_LEAST if free > HARDLY_COMPUTES else free
 
 
 def left_shorter(found: Range) -> Range:
-    """The range of a large gain, as far as what is left is shorter than the parts that were
-    measured."""
+    """The range of a large gain: the remaining work is shorter than it was measured."""
     more = max(1.0, found.mid / LEFT_FROM) ** LEFT_SHORTER
     return Range(found.low * more, found.mid * more, found.high * more)
 

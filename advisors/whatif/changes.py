@@ -1,19 +1,17 @@
-"""The changes a prediction can be asked for, checked, and the plan of a loop they make of a
-workload."""
+"""The changes a prediction can be asked for, checked, and the plans they make of a workload."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ...profiler.base.errors import UsageError
 from ...profiler.base.torch_parts import DEFAULT_PREFETCH
 from . import costs
-from .costs import START_METHODS, StartMethod
-from .device_work import Together
+from .plan import Plan
 from .workload import Workload
 
 ARGUMENTS = (
@@ -26,8 +24,8 @@ ARGUMENTS = (
 )
 # How the program and the device work together.
 TOGETHER = ("non_blocking", "synchronous", "copy_stream")
-# Factors on a stage's time; `transfer` is pack, hand-over and unpack together, `draw` what is drawn
-# once an epoch (as much as `index` where nothing is said of it).
+# Factors on a stage's time. `transfer` is pack, hand-over and unpack together; `draw` is drawing
+# once an epoch, and follows `index` unless it is given.
 STAGES = (
     "index",
     "draw",
@@ -44,39 +42,15 @@ STAGES = (
 TIMES = {"index_us": "index", "fetch_us": "fetch", "collate_us": "collate"}
 NAMES = (*ARGUMENTS, *TOGETHER, *STAGES, *TIMES, "cpus")
 
-MOST_WORKERS = 1024
-MOST_PREFETCH = 1024
+MOST = 1024  # workers, and batches ahead of each
 
 Pair = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A loop to simulate: the DataLoader's arguments, a factor on each stage's time (1.0: as
-    measured), and, for stages that took no time at all, a constant time in ns a batch."""
-
-    num_workers: int
-    prefetch_factor: int
-    in_order: bool
-    pin_memory: bool
-    persistent_workers: bool
-    start_method: StartMethod
-    cpus: float
-    together: Together | None = None  # None: no device that was timed
-    factors: Mapping[str, float] = field(default_factory=dict)
-    constants_ns: Mapping[str, float] = field(default_factory=dict)
-
-    def factor(self, stage: str) -> float:
-        return self.factors.get(stage, 1.0)
-
-    def constant_ns(self, stage: str) -> float:
-        return self.constants_ns.get(stage, 0.0)
-
-
-@dataclass(frozen=True)
 class Plans:
-    """What a change may come to: its best, middle and worst case (all one where nothing is
-    uncertain in itself), and which kinds of change were made (names of `accuracy.MODEL_ERROR`)."""
+    """The best, middle and worst case of a change (the same if its own effect is certain), and the
+    kinds of change (names of `accuracy.MODEL_ERROR`)."""
 
     best: Plan
     middle: Plan
@@ -84,170 +58,121 @@ class Plans:
     kinds: frozenset[str]
 
 
-def as_measured(workload: Workload) -> Plan:
-    """The plan that changes nothing."""
-    return Plan(
-        workload.num_workers,
-        workload.prefetch_factor,
-        workload.in_order,
-        workload.pin_memory,
-        workload.persistent_workers,
-        workload.start_method,
-        workload.cpus,
-        workload.on_device.together if workload.on_device is not None else None,
-    )
-
-
 def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0) -> Plans:
-    """The plans for these changes. Raises UsageError for an unknown name or a value that cannot be
-    meant.
+    """The plans for these changes. Raises UsageError for an unknown name or an invalid value.
 
-    `idle_kept` is the share of idle time in fetch and collate that is no waiting for a core: new
-    mean times are meant without such waiting.
+    `idle_kept` is the share of idle time in fetch and collate that is not waiting for a core: new
+    mean times do not include such waiting.
     """
-    base = as_measured(workload)
-    made = base
-    pairs: dict[str, Pair] = {}
+    made = workload.plan
+    factors: dict[str, Pair] = {}
     constants: dict[str, Pair] = {}
-    cpus: Pair = (base.cpus, base.cpus)
-    asked: dict[str, bool] = {}
+    cpus = made.cpus, made.cpus
     for name, value in changes.items():
-        if name not in NAMES:
-            raise UsageError(f"predict() does not know {name!r}: it takes {', '.join(NAMES)}")
+        stage = TIMES.get(name, name)
         if name in ARGUMENTS:
-            made = _with_argument(made, name, value, workload)
+            made = replace(made, **_argument(name, value, workload))
         elif name in TOGETHER:
-            asked[name] = _truth(name, value)
+            made = _with_device(made, name, _truth(name, value))
         elif name == "cpus":
-            low, high = _pair(name, value, least=0.01)
-            cpus = (high, low)
+            cpus = _pair(name, value, least=0.01)
+        elif name not in NAMES:
+            raise UsageError(f"predict() does not know {name!r}: it takes {', '.join(NAMES)}")
         else:
-            stage = TIMES.get(name, name)
             low, high = _pair(name, value)
-            if name in TIMES:
-                mean = _mean_ns(workload, stage, idle_kept)
-                if mean <= 0:
-                    constants[stage] = (low * 1e3, high * 1e3)
-                    continue
-                low, high = low * 1e3 / mean, high * 1e3 / mean
-            before = pairs.get(stage, (1.0, 1.0))
-            pairs[stage] = (before[0] * low, before[1] * high)
+            mean = _mean_ns(workload, stage, idle_kept) / 1e3 if name in TIMES else 1.0
+            if mean > 0:
+                before = factors.get(stage, (1.0, 1.0))
+                factors[stage] = (before[0] * low / mean, before[1] * high / mean)
+            else:
+                constants[stage] = (low * 1e3, high * 1e3)
+    if made.together is not None and made.pin_memory != workload.plan.pin_memory:
+        made = replace(made, together=made.together.pinned(made.pin_memory))
     if "draw" not in changes and "index" in changes:
-        pairs["draw"] = pairs["index"]
+        factors["draw"] = factors["index"]
     elif "draw" not in changes and "index_us" in changes:
-        pairs["draw"] = costs.DRAWN_AS_ARRAY
-    made = _with_device(base, made, asked)
-    kinds = _kinds(base, made) | _stage_kinds(workload, made, pairs)
-    if cpus != (base.cpus, base.cpus):
-        kinds.add("cpus")
+        factors["draw"] = costs.DRAWN_AS_ARRAY
+    kinds = _kinds(workload.plan, made)
+    if any(pair != (1.0, 1.0) and _takes_time(workload, made, s) for s, pair in factors.items()):
+        kinds.add("stage")
     if any(high > 0 for _, high in constants.values()):
         kinds.add("stage")
-
-    def of(chosen: Mapping[str, Pair], which: int) -> dict[str, float]:
-        return {
-            stage: (low, _middle(low, high), high)[which] for stage, (low, high) in chosen.items()
-        }
-
+    if cpus != (made.cpus, made.cpus):
+        kinds.add("cpus")
     best, middle, worst = (
-        replace(made, factors=of(pairs, which), constants_ns=of(constants, which), cpus=cores)
-        for which, cores in enumerate((cpus[0], (cpus[0] + cpus[1]) / 2, cpus[1]))
+        replace(
+            made,
+            cpus=cores,
+            factors={stage: case(*pair) for stage, pair in factors.items()},
+            constants_ns={stage: case(*pair) for stage, pair in constants.items()},
+        )
+        for case, cores in ((min, cpus[1]), (_middle, sum(cpus) / 2), (max, cpus[0]))
     )
     return Plans(best, middle, worst, frozenset(kinds))
 
 
+def ends(value: Any) -> Pair:
+    """The lower and the upper end of a number or a pair, in any order."""
+    low, high = value if isinstance(value, tuple | list) else (value, value)
+    return float(min(low, high)), float(max(low, high))
+
+
 def _middle(low: float, high: float) -> float:
-    """The middle of a range of times: their geometric mean, as the gain is a ratio. Of a range that
-    reaches down to next to nothing, a tenth of its upper end stands for the lower."""
+    """The geometric mean of a range of times, as the gain is a ratio. The lower end counts as at
+    least a tenth of the upper."""
     return math.sqrt(max(low, high / 10) * high)
 
 
-def _with_argument(plan: Plan, name: str, value: Any, workload: Workload) -> Plan:
+def _argument(name: str, value: Any, workload: Workload) -> dict[str, Any]:
+    """The field of the plan that an argument sets."""
     if name == "num_workers":
-        return replace(plan, num_workers=_whole(name, value, 0, MOST_WORKERS))
+        return {name: _whole(name, value, 0)}
     if name == "prefetch_factor":
-        ahead = DEFAULT_PREFETCH if value is None else _whole(name, value, 1, MOST_PREFETCH)
-        return replace(plan, prefetch_factor=ahead)
+        return {name: DEFAULT_PREFETCH if value is None else _whole(name, value, 1)}
     if name == "multiprocessing_context":
-        if value not in START_METHODS:
+        if value not in costs.START_METHODS:
+            methods = ", ".join(costs.START_METHODS)
             raise UsageError(
-                f"multiprocessing_context must be one of {', '.join(START_METHODS)}, not "
-                f"{_shown(value)}"
+                f"multiprocessing_context must be one of {methods}, not {_shown(value)}"
             )
-        return replace(plan, start_method=cast("StartMethod", value))
-    value = _truth(name, value)
-    if name == "in_order":
-        return replace(plan, in_order=value)
-    if name == "persistent_workers":
-        return replace(plan, persistent_workers=value)
-    return replace(
-        plan, pin_memory=value and workload.device
-    )  # torch pins nothing where there is no device
+        return {"start_method": value}
+    # torch pins nothing where there is no device
+    return {name: _truth(name, value) and (name != "pin_memory" or workload.device)}
 
 
-def _with_device(base: Plan, made: Plan, asked: Mapping[str, bool]) -> Plan:
-    together = base.together
-    if together is None:
-        return made
-    if "non_blocking" in asked:
-        blocking = not asked["non_blocking"]
-        together = replace(together, blocking=blocking, asked_blocking=blocking)
-    if made.pin_memory != base.pin_memory:
-        together = together.pinned(made.pin_memory)
-    together = replace(
-        together,
-        synchronous=asked.get("synchronous", together.synchronous),
-        aside=asked.get("copy_stream", together.aside),
-    )
-    return replace(made, together=together)
-
-
-def _truth(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} must be True or False, not {_shown(value)}")
-    return value
+def _with_device(plan: Plan, name: str, value: bool) -> Plan:
+    if plan.together is None:
+        return plan
+    if name == "non_blocking":
+        changed = {"blocking": not value, "asked_blocking": not value}
+    else:
+        changed = {"aside" if name == "copy_stream" else name: value}
+    return replace(plan, together=replace(plan.together, **changed))
 
 
 def _kinds(base: Plan, made: Plan) -> set[str]:
-    """Which arguments changed, as far as they mean anything with that many workers."""
+    """Which arguments changed and have an effect with that many workers."""
     kinds = set()
     if made.num_workers != base.num_workers:
-        away = (
-            "to_workers"
-            if not base.num_workers
-            else "from_workers"
-            if not made.num_workers
-            else "num_workers"
-        )
-        kinds.add(away)
+        fewest = min(made.num_workers, base.num_workers)
+        kinds.add("num_workers" if fewest else "from_workers" if base.num_workers else "to_workers")
     if made.pin_memory != base.pin_memory:
         kinds.add("pin_memory" if base.together is None else "together")
     if made.together != base.together:
         kinds.add("together")
     if not made.num_workers or not base.num_workers:
-        return kinds  # the other arguments mean nothing without workers
-    for name in ("prefetch_factor", "in_order", "persistent_workers"):
+        return kinds  # the other arguments have no effect without workers
+    for name in ("prefetch_factor", "in_order", "persistent_workers", "start_method"):
         if getattr(made, name) != getattr(base, name):
-            kinds.add(name)
-    if made.start_method != base.start_method:
-        kinds.add("multiprocessing_context")
+            kinds.add("multiprocessing_context" if name == "start_method" else name)
     return kinds
 
 
-def _stage_kinds(workload: Workload, made: Plan, pairs: Mapping[str, Pair]) -> set[str]:
-    """ "stage" where a factor touches time that is there at all: what takes no time cannot take
-    less."""
-    for stage, pair in pairs.items():
-        if pair == (1.0, 1.0):
-            continue
-        if stage in ("transfer", "unpack", "startup"):
-            if made.num_workers:
-                return {"stage"}
-        elif stage == "pin":
-            if made.pin_memory:
-                return {"stage"}
-        elif _mean_ns(workload, stage) > 0:
-            return {"stage"}
-    return set()
+def _takes_time(workload: Workload, made: Plan, stage: str) -> bool:
+    """Whether a stage takes any time at all: what takes none cannot take less."""
+    if stage in ("transfer", "unpack", "startup"):
+        return bool(made.num_workers)
+    return made.pin_memory if stage == "pin" else _mean_ns(workload, stage) > 0
 
 
 def _mean_ns(workload: Workload, stage: str, idle_kept: float = 1.0) -> float:
@@ -259,24 +184,28 @@ def _mean_ns(workload: Workload, stage: str, idle_kept: float = 1.0) -> float:
     return float(getattr(workload, f"{stage}_ns").mean())
 
 
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+def _truth(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be True or False, not {_shown(value)}")
+    return value
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
         raise UsageError(
-            f"{name} must be a whole number from {least} to {most}, not {_shown(value)}"
+            f"{name} must be a whole number from {least} to {MOST}, not {_shown(value)}"
         )
     return value
 
 
 def _pair(name: str, value: Any, least: float = 0.0) -> Pair:
-    """A number, or (low, high): ordered here, so that rules need not know which end is the better
-    one."""
     values = value if isinstance(value, tuple | list) else (value, value)
     if len(values) != 2 or not all(_number(v) and v >= least for v in values):
         meant = "a positive number" if least else "a number from 0"
         raise UsageError(
             f"{name} must be {meant}, or a pair (low, high) of such, not {_shown(value)}"
         )
-    return float(min(values)), float(max(values))
+    return ends(values)
 
 
 def _number(value: Any) -> bool:

@@ -1,10 +1,10 @@
-"""What handing a batch from a worker to the training process costs, for runs in which it was not
-measured.
+"""The cost of handing a batch from a worker to the training process, for runs that did not measure
+it.
 
-The constants are those `benchmarks/handover.py` prints, measured on the reference machine (two
-cores of a shared AMD server, quiet, Linux, Python 3.11, torch 2.13, 2026-11-23), but for RESUME_NS,
-TASK_HOP_NS and the page-locked copies, which are proposals: no device was there. `speed_of` carries
-them over to the recording machine.
+`benchmarks/handover.py` printed the constants on the reference machine (two cores of a shared AMD
+server, quiet, Linux, Python 3.11, torch 2.13, 2026-11-23). RESUME_NS, TASK_HOP_NS and the
+page-locked copies are estimates, as there was no device. `speed_of` scales them to the recording
+machine.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Literal
 StartMethod = Literal["fork", "spawn", "forkserver"]
 START_METHODS: tuple[StartMethod, ...] = ("fork", "spawn", "forkserver")
 
-# Torch's own lines around a batch without workers, on the reference machine: the lower quartile of
-# what no stage explains, over thousands of batches. They are the same on every machine, so they
-# tell how fast it runs Python.
+# Time of torch's own lines around a batch without workers on the reference machine: the lower
+# quartile of the time that no stage explains, over thousands of batches. The lines are the same
+# everywhere, so their time shows how fast a machine runs Python.
 REFERENCE_OTHER_NS = 9_000.0
-# Only half of it, in factors, is believed, and no more than this: handing over is waking up and
-# system calls more than Python. Within NEAR a machine is not believed to differ at all: what else
-# the loop does to the caches matters as much.
+# Only the square root of the factor counts, within these bounds: handing over is wake-ups and
+# system calls more than Python. Within NEAR a machine counts as the reference: the loop's effect on
+# the caches is as large.
 SLOWEST, FASTEST = 2.0, 0.5
 NEAR = (0.6, 2.0)
-# Lines that run between longer steps than this find nothing of theirs in the caches: with steps of
-# 0.3 to 0.5 ms they took 2 to 4 times as long on a server (Intel, 2026-11-22) where handing over
-# took as long as on the reference.
+# Between longer steps than this, torch's lines find cold caches: with steps of 0.3 to 0.5 ms they
+# took 2 to 4 times as long on a server (Intel, 2026-11-22) on which handing over took as long as on
+# the reference.
 WARM_STEP_NS = 200_000.0
 
 # In the worker, CPU time: pickling the message, making each tensor's storage known to another
@@ -39,35 +39,32 @@ SHARED_PACK_NS_PER_BYTE, PICKLED_PACK_NS_PER_BYTE = 0.38, 0.37
 # included); a round trip to a thread of the worker for each tensor; touching its pages; bytes out
 # of the pipe.
 RECEIVE_NS, UNPACK_TENSOR_NS = 106_000.0, 278_000.0
-# A shared byte: what 8 MB batches took in benchmarks/prediction.py; handover.py, whose loop never
-# touches them, prints 0.16.
+# The shared byte is measured with 8 MB batches in benchmarks/prediction.py. handover.py prints
+# 0.16, but its loop never touches the bytes.
 SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.45, 0.37
-# In main, when the loop lets go of a batch that came from a worker: each tensor's shared memory is
-# unmapped and its descriptor closed. The loop's own computing is where it shows. The pages of what
-# was pickled are given back at the same price.
+# In main, when the loop releases a batch that came from a worker: each tensor's shared memory is
+# unmapped and its descriptor closed. It shows in the loop's own computing. Pages of pickled data
+# are returned at the same price.
 RELEASE_TENSOR_NS, RELEASE_NS_PER_BYTE = 10_300.0, 0.16
-# Beside that, the loop has slept until the batch came: what it then does next takes this much
-# longer.
+# After sleeping until the batch came, the loop's next lines take this much longer.
 AWAKE_NS = 10_000.0
-# What waiting for the pipe may take of a batch in main, at most, a byte outside tensors: an array
-# of 7.6 MB took 0.9 in a quarter of the batches, and more in the others.
+# Waiting for the pipe in main takes at most this for each byte outside tensors: an array of 7.6 MB
+# took 0.9 in a quarter of the batches, and more in the others.
 PIPED_MOST_NS_PER_BYTE = 2.0
-# Of the collating that default_collate does in a worker: each tensor gets shared memory of its own,
-# at 60 to 75 µs where main's takes next to nothing. At most so much of what collating took is laid
-# to it.
+# In a worker, default_collate puts each tensor into shared memory of its own, at 60 to 75 µs; in
+# main that costs next to nothing. At most this part of collating is attributed to it.
 SHARED_COLLATE_TENSOR_NS, SHARED_COLLATE_MOST = 65_000.0, 0.75
-# A worker has slept, and its feeder thread has packed, since it last made a batch: fetching takes
-# this part of its CPU time, and no more than so long, only because of that (16 rows of a DataFrame
-# 366 µs against 298, 32 of a tensor 57 to 77 against 38). With fewer cores than processes each turn
-# finds the caches as another has left them (two workers and main on two cores: 40 small tensors 160
-# µs against 44, 94 of them 244 against 100). What drawing then takes in main shrinks likewise, to
-# this part at most.
+# Between two batches a worker sleeps and its feeder thread packs. This part of the CPU time of
+# fetching, up to COLD_FETCH_MOST_NS, is due to that (16 rows of a DataFrame 366 µs against 298, 32
+# of a tensor 57 to 77 against 38). With fewer cores than processes, each finds the caches as
+# another left them (two workers and main on two cores: 40 small tensors 160 µs against 44, 94 of
+# them 244 against 100). Without workers, drawing in main shrinks too, to no less than AWAKE_INDEX.
 COLD_FETCH, CROWDED_COLD_FETCH, COLD_FETCH_MOST_NS, AWAKE_INDEX = 0.3, 0.5, 150_000.0, 0.3
-# Without workers, what comes between long batches finds the caches cold, as torch's own lines do:
-# what those take longer than usual, drawing and fetching take longer too, and computing 0.7 of it.
-# This part of each is left at least. After 3 ms of other work, drawing 16 indices took 34 µs
-# against 1, fetching as many arrays 52 against 16, multiplying matrices of 128² 125 against 45,
-# torch's own lines 113 against 6.
+# Without workers, code between long batches finds cold caches, as torch's own lines do. The extra
+# time of those lines is added to drawing and to fetching too, and 0.7 of it to computing. At least
+# this part of each remains. After 3 ms of other work, drawing 16 indices took 34 µs against 1,
+# fetching as many arrays 52 against 16, multiplying matrices of 128² 125 against 45, torch's own
+# lines 113 against 6.
 WARM_INDEX, WARM_FETCH, WARM_COMPUTE, COLD_COMPUTE = 0.15, 0.55, 0.4, 0.7
 # From the task's sending to the worker's waking up.
 TASK_HOP_NS = 60_000.0
@@ -82,12 +79,12 @@ STOP_NS = 12e6
 # A new epoch with persistent workers: each acknowledges.
 RESUME_NS = 250_000.0
 
-# Page-locked copies: a proposal, not measured. Torch caches the page-locked blocks, so the copy
-# itself is what is left.
+# Page-locked copies: an estimate, not measured. Torch caches page-locked blocks, so only the copy
+# itself remains.
 PIN_TENSOR_NS, PIN_NS_PER_BYTE = 20_000.0, 0.12
-# What is left of drawing an epoch's permutation where it stays an array: torch's shuffle also makes
-# a list of it. Of up to 100,000 samples a sixth is left, of four million two thirds, as caches no
-# longer hold them (CPU time, torch 2.13).
+# The part of drawing an epoch's permutation that remains if it stays an array: torch's shuffle also
+# makes a list of it. Of up to 100,000 samples a sixth remains, of four million, which caches do not
+# hold, two thirds (CPU time, torch 2.13).
 DRAWN_AS_ARRAY = (0.15, 0.8)
 # Share of a pageable copy's time that a page-locked one takes. Torch's "pin_memory and
 # non_blocking" tutorial finds from no gain to about a third of the time.
@@ -108,8 +105,7 @@ class Handover:
 
 
 def handover(tensors: float, data_bytes: float, pickled_bytes: float, speed: float) -> Handover:
-    """The cost of handing over batches of so many tensors and bytes; `pickled_bytes` are those
-    outside tensors."""
+    """The cost of handing over batches; `pickled_bytes` are those outside tensors."""
     pack = PACK_BATCH_NS + PACK_TENSOR_NS * tensors + SHARED_PACK_NS_PER_BYTE * data_bytes
     total = data_bytes + pickled_bytes
     unpack = UNPACK_TENSOR_NS * tensors + SHARED_UNPACK_NS_PER_BYTE * data_bytes
@@ -134,8 +130,8 @@ def start_ns(method: StartMethod, workers: int, cpus: float, speed: float) -> fl
 
 
 def speed_of(other_ns: float | None) -> float:
-    """How much longer than the reference the recording machine takes to hand over, by what torch's
-    own lines took; 1 if that is not known."""
+    """How many times as long as the reference the recording machine takes to hand over, by the time
+    of torch's own lines; 1 if that is not known."""
     if not other_ns or other_ns <= 0:
         return 1.0
     factor = other_ns / REFERENCE_OTHER_NS

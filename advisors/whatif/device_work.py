@@ -1,22 +1,30 @@
-"""What a device does of a loop, and how the program and the device wait for each other, as far as
-that was measured."""
+"""What the device does in a loop, and how the program and the device wait for each other."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ...profiler.store.run.run import LoaderRun
+from ..stage_model.block_error import Floats
 
-Floats = npt.NDArray[np.float64]
-
-# Of a batch's copies, those that must be waited for, or issued elsewhere, for the loop to count as
-# such a one.
+_COLUMNS = (
+    "compute_ns",
+    "compute_device_ns",
+    "stall_ns",
+    "h2d_ns",
+    "h2d_host_ns",
+    "h2d_copies",
+    "h2d_pinned",
+    "h2d_blocking",
+)
+# A loop counts as one that waits for its copies, or issues them on another stream, if more than
+# this part of them is.
 MOST = 0.5
-# Issuing takes as long each time: where a call seems to take longer beside its copy, the device was
-# further behind than is known.
+# Issuing a copy takes as long each time. Where a call takes longer than its copy by more, the
+# device was further behind than is known: the low quantile is the issuing itself.
 LEAST = 0.1
 
 
@@ -24,7 +32,7 @@ LEAST = 0.1
 class Together:
     """How the program and the device work together. `blocking`: it waits for the copies;
     `asked_blocking`: it would from page-locked memory, too. `synchronous`: it waits for the end of
-    each step. `aside`: copies go to a stream of their own, beside computing."""
+    each step. `aside`: copies go to a stream of their own."""
 
     blocking: bool
     asked_blocking: bool
@@ -37,17 +45,17 @@ class Together:
         return replace(self, blocking=self.asked_blocking if on else True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DeviceWork:
-    """A value a steady batch, ns: `copy` and `kernel` are the device's time, `issue` the program's
-    own in a step, less what it waited for the device; `call` is what of `issue` are the calls that
-    copy."""
+    """Times of each steady batch in ns: `copy` and `kernel` are the device's, `issue` is the
+    program's own in a step, without waiting for the device; `call` is the part of `issue` in calls
+    that copy."""
 
     together: Together
-    copy_ns: Floats = field(repr=False)
-    kernel_ns: Floats = field(repr=False)
-    issue_ns: Floats = field(repr=False)
-    call_ns: Floats = field(repr=False)
+    copy_ns: Floats
+    kernel_ns: Floats
+    issue_ns: Floats
+    call_ns: Floats
     step_ns: float  # mean, by the device: from one hand-over to the next
 
     def free_ns(self, together: Together, copy: float, kernel: float) -> float:
@@ -61,36 +69,18 @@ class DeviceWork:
 
 def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork | None:
     """Of these rows of the loader's batches; None where the device was not timed."""
-    c = {
-        name: loader.batches[name][steady].astype(np.float64)
-        for name in (
-            "compute_ns",
-            "compute_device_ns",
-            "stall_ns",
-            "h2d_ns",
-            "h2d_host_ns",
-            "h2d_copies",
-            "h2d_pinned",
-            "h2d_blocking",
-        )
-    }
+    c = {name: loader.batches[name][steady].astype(np.float64) for name in _COLUMNS}
     if not np.any(c["compute_device_ns"] >= 0):
         return None
-    device, copy, host = (
-        _filled(c[name]) for name in ("compute_device_ns", "h2d_ns", "h2d_host_ns")
-    )
-    copies = c["h2d_copies"].clip(0).sum()
-    steps = loader.device_steps
+    device, copy, host = (_filled(c[n]) for n in ("compute_device_ns", "h2d_ns", "h2d_host_ns"))
+    copies, steps = c["h2d_copies"].clip(0).sum(), loader.device_steps
     aside = steps is not None and (steps.aside_share or 0.0) > MOST
     asked = _share(c["h2d_blocking"], copies) > MOST
-    pinned = c["h2d_pinned"] >= 0
-    ordinary = bool(pinned.any()) and _share(c["h2d_pinned"], copies) < MOST
+    ordinary = bool((c["h2d_pinned"] >= 0).any()) and _share(c["h2d_pinned"], copies) < MOST
     blocking = bool(copies and (asked or ordinary))
-    waited = (
-        sum(wait.mean_ns * wait.a_step for wait in steps.every_step) if steps is not None else 0.0
-    )
-    calls = host
-    issue = c["compute_ns"] - waited
+    waits = steps.every_step if steps is not None else ()
+    waited = sum(wait.mean_ns * wait.a_step for wait in waits)
+    calls, issue = host, c["compute_ns"] - waited
     if blocking:
         free = (c["h2d_host_ns"] - c["h2d_ns"] - _behind(loader)[steady]).clip(0)
         timed = (c["h2d_host_ns"] >= 0) & (c["h2d_ns"] >= 0)
@@ -102,8 +92,8 @@ def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork 
     return DeviceWork(
         together=Together(blocking, asked, waited > 0, aside),
         copy_ns=copy,
-        # What the calls take beside a copy that they wait for, the device stands still between two
-        # copies.
+        # While calls wait for a copy, the device stands still between two copies for as long as the
+        # rest of them takes.
         kernel_ns=device if aside else (device - copy - calls * blocking).clip(0),
         issue_ns=issue,
         call_ns=np.minimum(calls, issue),
@@ -113,8 +103,8 @@ def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork 
 
 def _filled(values: Floats) -> Floats:
     """What was measured of some batches only stands for the others, too."""
-    known = values >= 0
-    filled: Floats = np.where(known, values, values[known].mean() if known.any() else 0.0)
+    known = values[values >= 0]
+    filled: Floats = np.where(values >= 0, values, known.mean() if len(known) else 0.0)
     return filled
 
 
@@ -129,8 +119,7 @@ def _behind(loader: LoaderRun) -> Floats:
     t, wait, took = (
         loader.batches[name].astype(np.float64) for name in ("t_ns", "wait_ns", "compute_device_ns")
     )
-    handed, took = t + wait.clip(0), _filled(took)
-    before = np.concatenate(([0.0], np.cumsum(took)[:-1]))
-    begun = np.maximum.accumulate(handed - before) + before
-    left: Floats = begun - handed
-    return left
+    handed = t + wait.clip(0)
+    before = np.concatenate(([0.0], np.cumsum(_filled(took))[:-1]))
+    behind: Floats = np.maximum.accumulate(handed - before) + before - handed
+    return behind

@@ -1,28 +1,24 @@
-"""A plan of a loop, simulated: what each batch costs under it, and the time a batch that comes
-out."""
+"""Simulates a plan: what each batch costs under it, and the resulting time a batch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ..stage_model.block_error import Floats
 from . import costs
-from .changes import Plan
+from .plan import Plan
+from .recorded import BLOCK_ROWS, Rows
 from .simulate import Epoch, Setting, Times, epoch
-from .workload import BLOCK_ROWS, Workload
+from .workload import Workload
 
-Floats = npt.NDArray[np.float64]
-
-# Times beyond so many medians are held back where workers go, if no more than so many are: see
-# typical.
+# Where workers go, times are cut at this many medians, if no more than this share is longer.
 OUTLYING, FEW_OUTLYING = 3.0, 0.2
-# Batches a simulation runs over: enough for heavy tails to show, few enough for some ten
-# milliseconds.
+# Batches in a simulation: enough for heavy tails to show, few enough for some ten milliseconds.
 BATCHES = 720
 SEED = 20_250_131
-# Of a long epoch, the part set apart as its start: until then the queue fills.
+# The part of a long epoch that counts as its start, in which the queue fills.
 HEAD_SHARE = 0.25
 # Blocks for the uncertainty of a ratio (see advisors.stage_model.block_error).
 BLOCKS = 16
@@ -30,8 +26,8 @@ BLOCKS = 16
 
 @dataclass(frozen=True)
 class Contention:
-    """Of what was measured as idle time, the part that is no waiting for a core: it stays when
-    cores are free."""
+    """The part of measured idle time that is not waiting for a core, and stays when cores are
+    free."""
 
     fetch: float = 1.0
     compute: float = 1.0
@@ -49,159 +45,146 @@ class Outcome:
     blocks_ns: Floats
     work_ns: float
     compute_ns: float
-    receive_ns: float = 0.0
+    receive_ns: float
 
 
-def drawn_rows(workload: Workload) -> npt.NDArray[np.int64]:
+def drawn_rows(workload: Workload) -> Rows:
     """The batches every simulation of this workload runs over: blocks spread evenly over the run,
     in random order."""
-    rows = workload.rows
-    block = min(BLOCK_ROWS, rows)
-    number = -(-BATCHES // block)
-    starts = np.linspace(0, rows - block, number).astype(np.int64)
+    block = min(BLOCK_ROWS, workload.rows)
+    starts = np.linspace(0, workload.rows - block, -(-BATCHES // block)).astype(np.int64)
     np.random.default_rng(SEED).shuffle(starts)
-    found: npt.NDArray[np.int64] = (starts[:, None] + np.arange(block)).ravel()[:BATCHES]
+    found: Rows = (starts[:, None] + np.arange(block)).ravel()[:BATCHES]
     return found
 
 
-def own_pack_ns(workload: Workload, rows: npt.NDArray[np.int64]) -> float:
-    """What packing keeps a worker from its next task, on average; 0 without workers."""
-    w = workload
-    most = costs.handover(w.tensors, w.data_bytes, w.pickled_bytes, w.speed).pack_ns
-    return float(np.minimum(w.pack_ns[rows], most).mean()) if w.num_workers else 0.0
+def own_pack_ns(w: Workload, rows: Rows) -> float:
+    """How long packing keeps a worker from its next task, on average; 0 without workers."""
+    if not w.num_workers:
+        return 0.0
+    return float(np.minimum(w.pack_ns[rows], w.handover.pack_ns).mean())
 
 
-def run_plan(
-    workload: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Contention
-) -> Outcome:
+def run_plan(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> Outcome:
     """The loop under this plan, over these rows of the workload."""
-    times = _times(workload, plan, rows, contention)
-    setting = _setting(workload, plan)
-    stop = _stop_ns(workload, plan)
-    length, count = workload.epoch_batches, len(rows)
-    receive = float(np.mean(times.receive)) if plan.num_workers else 0.0
+    times, setting, stop = _times(w, plan, rows, contention), _setting(w, plan), _stop_ns(w, plan)
+    length, count = w.epoch_batches, len(rows)
     if length > count:
-        found = epoch(times, replace(setting, more_tasks=True), 0, count)
-        return replace(_long(found, length, count, stop), receive_ns=receive)
-    parts = [
-        epoch(times, setting, first, min(length, count - first))
-        for first in range(0, count, length)
-    ]
-    if len(parts) > 1 and len(parts[-1].ends) < length:
-        parts.pop()
-    return replace(_short(parts, stop), receive_ns=receive)
-
-
-def _long(found: Epoch, length: int, count: int, stop: float) -> Outcome:
-    ends = np.asarray(found.ends)
-    head = int(count * HEAD_SHARE)
-    inner = float(ends[-1] - ends[head - 1]) / (count - head)
-    whole = float(ends[head - 1]) + (length - head) * inner + stop
-    edges = np.linspace(head, count, BLOCKS + 1).astype(np.int64) - 1
-    return Outcome(
-        batch_ns=whole / length,
-        inner_ns=inner,
-        blocks_ns=np.diff(ends[edges]),
-        work_ns=found.work_ns / max(1, found.worked),
-        compute_ns=found.compute_ns / count,
-    )
-
-
-def _short(parts: list[Epoch], stop: float) -> Outcome:
-    batches = sum(len(part.ends) for part in parts)
-    whole = sum(part.ends[-1] + stop for part in parts)
-    if len(parts) >= BLOCKS // 2:
-        blocks = np.array([part.ends[-1] + stop for part in parts])
+        parts = [epoch(times, replace(setting, more_tasks=True))]
+        ends = np.asarray(parts[0].ends)
+        head = int(count * HEAD_SHARE)
+        inner = float(ends[-1] - ends[head - 1]) / (count - head)
+        whole = (float(ends[head - 1]) + (length - head) * inner + stop) / length
+        edges = np.linspace(head, count, BLOCKS + 1).astype(np.int64) - 1
+        blocks = np.diff(ends[edges])
     else:
-        ends = np.concatenate([np.diff(part.ends, prepend=0.0) for part in parts])
-        blocks = np.add.reduceat(
-            ends, np.linspace(0, batches, min(BLOCKS, batches) + 1).astype(np.int64)[:-1]
-        )
+        parts = [epoch(times.part(first, length), setting) for first in range(0, count, length)]
+        if len(parts) > 1 and len(parts[-1].ends) < length:
+            parts.pop()
+        count = sum(len(part.ends) for part in parts)
+        took = sum(part.ends[-1] + stop for part in parts)
+        inner, whole = (took - stop * len(parts)) / count, took / count
+        blocks = _blocks(parts, stop, count)
     return Outcome(
-        batch_ns=whole / batches,
-        inner_ns=(whole - stop * len(parts)) / batches,
+        batch_ns=whole,
+        inner_ns=inner,
         blocks_ns=blocks,
         work_ns=sum(part.work_ns for part in parts) / max(1, sum(part.worked for part in parts)),
-        compute_ns=sum(part.compute_ns for part in parts) / batches,
+        compute_ns=sum(part.compute_ns for part in parts) / count,
+        receive_ns=float(np.mean(times.receive)) if plan.num_workers else 0.0,
     )
 
 
-def _times(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Contention) -> Times:
+def _blocks(parts: list[Epoch], stop: float, count: int) -> Floats:
+    """Times of blocks of short epochs: of whole ones, if they are many."""
+    if len(parts) >= BLOCKS // 2:
+        return np.array([part.ends[-1] + stop for part in parts])
+    steps = np.concatenate([np.diff(part.ends, prepend=0.0) for part in parts])
+    edges = np.linspace(0, count, min(BLOCKS, count) + 1).astype(np.int64)[:-1]
+    return np.add.reduceat(steps, edges)
+
+
+def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> Times:
     f = plan.factor
     index = w.index_ns[rows] * f("index") + plan.constant_ns("index")
     fetch, collate = made_in_main(w, plan, rows)
     work_cpu = fetch * f("fetch") + collate * f("collate")
     work_cpu = work_cpu + plan.constant_ns("fetch") + plan.constant_ns("collate")
-    left = _left(work_cpu, w.fetch_cpu_ns[rows] + w.collate_cpu_ns[rows])
-    work_idle = (
-        w.fetch_idle_ns[rows] * f("fetch") + w.collate_idle_ns[rows] * f("collate")
-    ) * contention.fetch
+    made = w.fetch_cpu_ns[rows] + w.collate_cpu_ns[rows]
+    left = min(1.0, float(work_cpu.sum()) / float(made.sum())) if made.any() else 1.0
+    idle = w.fetch_idle_ns[rows] * f("fetch") + w.collate_idle_ns[rows] * f("collate")
+    work_idle = idle * contention.fetch
     if not plan.num_workers:  # no feeder thread wants the interpreter any more
-        work_idle = work_idle * (
-            1.0 - (w.turn_share[rows] if isinstance(w.turn_share, np.ndarray) else w.turn_share)
-        )
-    warm = _warm(w, plan, rows, float((work_cpu + work_idle).mean()))
+        work_idle = work_idle * (1.0 - w.turn_share[rows])
+    cold = w.cold_lines_ns * _warm(w, plan, rows, float((work_cpu + work_idle).mean()))
     if "index" not in plan.factors:
-        index = warmed(index, w.cold_lines_ns * warm, costs.WARM_INDEX)
+        index = warmed(index, cold, costs.WARM_INDEX)
         if w.num_workers and not plan.num_workers:
             index = warmed(index, costs.AWAKE_NS * w.speed, costs.AWAKE_INDEX)
     if "fetch" not in plan.factors:
-        work_cpu = work_cpu - fetch + warmed(fetch, w.cold_lines_ns * warm, costs.WARM_FETCH)
-    model = costs.handover(w.tensors, w.data_bytes, w.pickled_bytes, w.speed)
-    transfer = f("transfer")
-    zeros = np.zeros(len(rows))
-    pin = zeros
+        work_cpu = work_cpu - fetch + warmed(fetch, cold, costs.WARM_FETCH)
+    pin = send = unpack = np.zeros(len(rows))
     if plan.pin_memory:
-        pin = (w.pin_ns[rows] if w.pin_memory and w.pin_ns.any() else zeros + model.pin_ns) * f(
-            "pin"
-        )
-    if not plan.num_workers:
-        other = costs.SINGLE_OTHER_NS * w.speed
-        if not w.num_workers:  # measured, between steps as long as they were
-            other = min(w.receive_ns, other + w.cold_lines_ns * (1.0 - warm))
-        send, unpack, receive = zeros, zeros, index + other
-    else:
-        pack = w.pack_ns[rows] if w.num_workers else zeros + model.pack_ns
-        unpack = w.unpack_ns[rows] if w.num_workers else zeros + model.unpack_ns
-        # A feeder thread packs while the worker goes on, but both want the interpreter: what
-        # packing needs to compute keeps the worker, what was measured beyond that was waiting for
-        # its turn. Unpacking asks a thread of the worker for each tensor, which waits for its turn
-        # likewise: with less work in the worker, both wait less.
-        own = np.minimum(pack, model.pack_ns)
-        send = (pack - own) * left * transfer
-        work_cpu = work_cpu + own * transfer
-        asked = np.minimum(unpack, model.unpack_ns)
-        unpack = (asked + (unpack - asked) * left) * transfer * f("unpack")
-        receive = index + (w.receive_ns if w.num_workers else model.receive_ns) * transfer
-        if not plan.pin_memory:
-            receive = receive + unpack
+        measured = w.plan.pin_memory and w.pin_ns.any()
+        pin = (w.pin_ns[rows] if measured else pin + w.handover.pin_ns) * f("pin")
     compute_cpu, compute_idle = _compute(w, plan, rows, contention)
-    if w.on_device is None and not plan.num_workers:
-        compute_cpu = warmed(
-            compute_cpu, costs.COLD_COMPUTE * w.cold_lines_ns * warm, costs.WARM_COMPUTE
-        )
+    if plan.num_workers:
+        own, send, unpack, receive = _handed_over(w, plan, rows, left)
+        work_cpu = work_cpu + own
+    else:
+        receive = costs.SINGLE_OTHER_NS * w.speed
+        if not w.num_workers:  # measured, between steps as long as they were
+            receive = min(w.receive_ns, receive + w.cold_lines_ns - cold)
+            if w.on_device is None:
+                compute_cpu = warmed(compute_cpu, costs.COLD_COMPUTE * cold, costs.WARM_COMPUTE)
+    in_pin_thread = unpack if plan.pin_memory else 0.0
     return Times(
-        work_cpu=work_cpu.tolist(),
-        work_idle=work_idle.tolist(),
-        send=send.tolist(),
-        receive=receive.tolist(),
-        pin_cpu=(pin + unpack if plan.num_workers and plan.pin_memory else pin).tolist(),
-        draw=index.tolist(),
-        compute_cpu=compute_cpu.tolist(),
-        compute_idle=compute_idle.tolist(),
-        **_on_device(w, plan, rows),
+        *(
+            values.tolist()
+            for values in (
+                work_cpu,
+                work_idle,
+                send,
+                index + receive + (unpack - in_pin_thread),
+                pin + in_pin_thread,
+                index,
+                compute_cpu,
+                compute_idle,
+                *_on_device(w, plan, rows),
+            )
+        )
     )
 
 
-def made_in_main(w: Workload, plan: Plan, rows: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """CPU time of fetching and collating; where workers go, without what they take only because
-    workers do it. (A new time that was asked for is meant as it is.)"""
+def _handed_over(
+    w: Workload, plan: Plan, rows: Rows, left: float
+) -> tuple[Floats, Floats, Floats, float]:
+    """With workers: the part of packing that blocks the worker, the rest of packing, unpacking, and
+    the rest of receiving a batch in main. `left` is the remaining share of computing in a worker.
+
+    A feeder thread packs while the worker goes on, but both need the interpreter. The CPU time of
+    packing blocks the worker; the rest of the measured time was waiting for the interpreter.
+    Unpacking asks a thread of the worker for each tensor, which waits likewise. With less work in
+    the worker, both wait less.
+    """
+    model, zeros, transfer = w.handover, np.zeros(len(rows)), plan.factor("transfer")
+    pack, unpack, receive = zeros + model.pack_ns, zeros + model.unpack_ns, model.receive_ns
+    if w.num_workers:
+        pack, unpack, receive = w.pack_ns[rows], w.unpack_ns[rows], w.receive_ns
+    own, asked = np.minimum(pack, model.pack_ns), np.minimum(unpack, model.unpack_ns)
+    unpack = (asked + (unpack - asked) * left) * transfer * plan.factor("unpack")
+    return own * transfer, (pack - own) * left * transfer, unpack, receive * transfer
+
+
+def made_in_main(w: Workload, plan: Plan, rows: Rows) -> tuple[Floats, Floats]:
+    """CPU time of fetching and collating; where workers go, without the extra time that they cost
+    in a worker. A stage with a new time is left as it is."""
     fetch, collate = w.fetch_cpu_ns[rows], w.collate_cpu_ns[rows]
     if plan.num_workers or not w.num_workers:
         return fetch, collate
     if "fetch" not in plan.factors:
         fetch = typical(fetch)
-        cold = costs.COLD_FETCH if w.num_workers < w.cpus else costs.CROWDED_COLD_FETCH
+        cold = costs.COLD_FETCH if w.num_workers < w.plan.cpus else costs.CROWDED_COLD_FETCH
         fetch = fetch - np.minimum(fetch * cold, costs.COLD_FETCH_MOST_NS * w.speed)
     if "collate" not in plan.factors:
         collate = typical(collate)
@@ -212,65 +195,50 @@ def made_in_main(w: Workload, plan: Plan, rows: npt.NDArray[np.int64]) -> tuple[
 
 
 def typical(values: Floats) -> Floats:
-    """The values with a few that are far beyond the others held back: in a worker, fresh memory and
-    other threads make some batches many times as long."""
+    """The values with a few outliers cut: in a worker, fresh memory and other threads make some
+    batches many times as long."""
     most = OUTLYING * float(np.median(values))
-    return (
-        np.minimum(values, most) if most > 0 and np.mean(values > most) <= FEW_OUTLYING else values
-    )
+    few = most > 0 and np.mean(values > most) <= FEW_OUTLYING
+    return np.minimum(values, most) if few else values
 
 
-def _warm(w: Workload, plan: Plan, rows: npt.NDArray[np.int64], making_ns: float) -> float:
-    """How much less of cold caches there is, from 0 to 1, where batches are made in so much less
-    time than they were. Making alone counts: so it is exactly 0 where nothing changes."""
+def _warm(w: Workload, plan: Plan, rows: Rows, making_ns: float) -> float:
+    """How much of the effect of cold caches goes, from 0 to 1, as batches take less time to make.
+    It is exactly 0 where nothing changes."""
     if plan.num_workers or w.num_workers:
         return 0.0
-    made = (
-        w.fetch_cpu_ns[rows]
-        + w.fetch_idle_ns[rows]
-        + w.collate_cpu_ns[rows]
-        + w.collate_idle_ns[rows]
-    )
+    stages = (w.fetch_cpu_ns, w.fetch_idle_ns, w.collate_cpu_ns, w.collate_idle_ns)
+    made = sum(values[rows] for values in stages)
     computing = float(w.compute_ns[rows].mean())
-    return max(0.0, 1.0 - (making_ns + computing) / max(1.0, float(made.mean()) + computing))
+    return max(0.0, 1.0 - (making_ns + computing) / max(1.0, float(np.mean(made)) + computing))
 
 
 def warmed(values: Floats, cold_ns: float, least: float) -> Floats:
-    """Times without so much of what was cold, of which at least a part is left."""
+    """Times without the effect of cold caches; at least this part remains."""
     return np.maximum(values * least, values - cold_ns) if cold_ns > 0 else values
 
 
-def _left(work: Floats, before: Floats) -> float:
-    """How much of the computing in a worker is left, at most all of it."""
-    total = float(before.sum())
-    return min(1.0, float(work.sum()) / total) if total > 0 else 1.0
-
-
-def _compute(
-    w: Workload, plan: Plan, rows: npt.NDArray[np.int64], contention: Contention
-) -> tuple[Floats, Floats]:
-    """Main's computing, divided as its CPU time says: all of it CPU where that was not measured. On
-    a device that was timed, what main itself does in a step."""
-    share = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores)
+def _compute(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> tuple[Floats, Floats]:
+    """CPU and idle time of main's computing: all of it CPU where that was not measured. With a
+    timed device, main's own part of a step."""
+    share, factor = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores), plan.factor
     if w.on_device is not None:
-        calls = w.on_device.call_ns[rows] * (1 - min(1.0, plan.factor("h2d")))
-        compute = (w.on_device.issue_ns[rows] - calls) * plan.factor("compute")
+        calls = w.on_device.call_ns[rows] * (1 - min(1.0, factor("h2d")))
+        compute = (w.on_device.issue_ns[rows] - calls) * factor("compute")
         cpu = np.minimum(compute, w.compute_ns[rows] * share)
         return cpu, compute - cpu
-    compute = (w.compute_ns[rows] + w.h2d_ns[rows] * (_copying(w, plan) - 1.0)).clip(
-        0
-    ) * plan.factor("compute")
+    copies = w.h2d_ns[rows] * (_copying(w, plan) - 1.0)
     kept, more = released(w, plan)
-    return compute * kept * share + more, compute * kept * w.compute_idle_share * contention.compute
+    compute = (w.compute_ns[rows] + copies).clip(0) * factor("compute") * kept
+    return compute * share + more, compute * w.compute_idle_share * contention.compute
 
 
 def released(w: Workload, plan: Plan) -> tuple[float, float]:
-    """What letting go of batches has to do with the loop's computing, where workers come or go: the
-    factor on it, and what is added, in ns. Shared memory is given back there, which takes a loop
-    that hardly computes all its time."""
+    """How releasing batches changes the loop's computing, where workers come or go: a factor, and
+    an added time in ns. The loop returns shared memory, which may be most of what it does."""
     if bool(plan.num_workers) == bool(w.num_workers):
         return 1.0, 0.0
-    release = costs.handover(w.tensors, w.data_bytes, w.pickled_bytes, w.speed).release_ns
+    release = w.handover.release_ns
     if plan.num_workers:
         return 1.0, release
     return 1.0 - min(1.0, release / max(1.0, float(np.median(w.compute_ns)))), 0.0
@@ -279,37 +247,32 @@ def released(w: Workload, plan: Plan) -> tuple[float, float]:
 def _copying(w: Workload, plan: Plan) -> float:
     """The factor on the time of copies."""
     pinned = 1.0
-    if plan.pin_memory != w.pin_memory and "h2d" not in plan.factors:
+    if plan.pin_memory != w.plan.pin_memory and "h2d" not in plan.factors:
         low, high = costs.PINNED_H2D
         pinned = (low + high) / 2 if plan.pin_memory else 2 / (low + high)
     return pinned * plan.factor("h2d")
 
 
-def _on_device(w: Workload, plan: Plan, rows: npt.NDArray[np.int64]) -> dict[str, list[float]]:
+def _on_device(w: Workload, plan: Plan, rows: Rows) -> tuple[Floats, ...]:
+    """Copying and computing on the device, where there is one."""
     if w.on_device is None:
-        return {}
-    copy, kernel = (
-        w.on_device.copy_ns[rows] * _copying(w, plan),
-        w.on_device.kernel_ns[rows] * plan.factor("compute"),
-    )
-    return {"copy": copy.tolist(), "kernel": kernel.tolist()}
+        return ()
+    kernel = w.on_device.kernel_ns[rows] * plan.factor("compute")
+    return w.on_device.copy_ns[rows] * _copying(w, plan), kernel
 
 
 def _setting(w: Workload, plan: Plan) -> Setting:
     workers = plan.num_workers
-    resumed = plan.persistent_workers or not workers
-    start = costs.RESUME_NS * workers * w.speed
-    if not resumed:
-        start = costs.start_ns(plan.start_method, workers, plan.cpus, w.speed)
-    if (
-        w.num_workers
-        and w.persistent_workers == plan.persistent_workers
-        and w.start_method == plan.start_method
-    ):
-        if workers == w.num_workers:
-            start = max(0.0, w.start_ns - w.draw_ns)
-        elif workers:  # measured for another number of workers: the model says in what proportion
-            start *= max(0.0, w.start_ns - w.draw_ns) / (_modelled_start(w) or 1.0)
+    start = _modelled_start(w, plan)
+    alike = (plan.persistent_workers, plan.start_method) == (
+        w.plan.persistent_workers,
+        w.plan.start_method,
+    )
+    if workers and w.num_workers and alike:
+        # Measured; for another number of workers the model says in what proportion.
+        start = max(0.0, w.start_ns - w.draw_ns) * (
+            start / (_modelled_start(w, w.plan) or 1.0) if workers != w.num_workers else 1.0
+        )
     return Setting(
         workers=workers,
         prefetch=max(1, min(plan.prefetch_factor, 2 * BATCHES // max(1, workers))),
@@ -318,23 +281,24 @@ def _setting(w: Workload, plan: Plan) -> Setting:
         cpus=plan.cpus,
         compute_weight=max(1.0, w.compute_cores or 1.0),
         start_ns=start * plan.factor("startup") + w.draw_ns * plan.factor("draw"),
-        cold_ns=0.0 if resumed else w.cold_ns * plan.factor("startup"),
+        cold_ns=0.0
+        if plan.persistent_workers or not workers
+        else w.cold_ns * plan.factor("startup"),
         hop_ns=costs.TASK_HOP_NS * w.speed * plan.factor("transfer"),
         more_tasks=False,
         device=plan.together,
     )
 
 
-def _modelled_start(w: Workload) -> float:
-    if w.persistent_workers:
-        return costs.RESUME_NS * w.num_workers * w.speed
-    return costs.start_ns(w.start_method, w.num_workers, w.cpus, w.speed)
+def _modelled_start(w: Workload, plan: Plan) -> float:
+    if plan.persistent_workers:
+        return costs.RESUME_NS * plan.num_workers * w.speed
+    return costs.start_ns(plan.start_method, plan.num_workers, plan.cpus, w.speed)
 
 
 def _stop_ns(w: Workload, plan: Plan) -> float:
     if plan.persistent_workers or not plan.num_workers:
         return 0.0
-    usual = costs.STOP_NS * plan.num_workers * w.speed
-    if w.num_workers and not w.persistent_workers:
-        usual = w.stop_ns * plan.num_workers / w.num_workers
-    return usual
+    if w.num_workers and not w.plan.persistent_workers:
+        return w.stop_ns * plan.num_workers / w.num_workers
+    return costs.STOP_NS * plan.num_workers * w.speed

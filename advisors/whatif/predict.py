@@ -1,46 +1,43 @@
-"""What would happen to the training loop if something were changed: a prediction from what was
-measured."""
+"""Predicts what a change would do to the training loop."""
 
 from __future__ import annotations
 
 import math
 import os
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 from ...profiler.base.errors import UsageError
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_reader import open_run
 from ..schema.report_model import Range
+from ..stage_model.block_error import Floats
 from . import costs
 from .accuracy import MISFIT_SHARE, left_shorter, less_sure, moved, ranged, ratio_error
-from .changes import Plan, as_measured, plans
-from .past_trials import KINDS as SETTINGS
+from .changes import Plans, plans
 from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, released, run_plan, warmed
+from .plan import Plan
+from .recorded import TooLittle
 from .widths import CROWDED_FROM, stretched
-from .workload import Floats, TooLittle, Workload, workload_of
+from .workload import Workload, workload_of
 
-# Waiting for a core is found by trying: the share of idle time that makes the simulated work as
-# long as the measured.
+# Waiting for a core is fitted: the share of idle time that makes the simulated work as long as the
+# measured work.
 TRIES = 5
 CLOSE = 0.02
-# Loading cannot be faster than free: a prediction is held below that, but for what the loop's own
-# spread allows.
+# Loading cannot be faster than free: a prediction stays below that, but for the loop's own spread.
 OVER_FREE = 1.02
 # Below this part of a step, computing hardly matters.
 COMPUTES = 0.2
-# Main busy with taking batches from workers for more than this part of the time: that is what
-# limits the loop.
+# If main takes batches from workers for more than this part of the time, that limits the loop.
 MOSTLY_HAND_OVER = 0.4
-# Changes after which that costs something else than was measured.
+# Changes that alter its cost.
 OF_WORKERS = frozenset({"to_workers", "from_workers", "num_workers", "prefetch_factor"})
-# What workers bring is less by so much of the share of the cores that other programs keep busy: who
-# shares a core with another program has half of it, and is seldom moved to a free one within so
-# short a wait (measured on two cores with one of them busy: 0.75 of the gain on free ones, 0.6 to
-# 1.0, for batches of 0.5 to 60 ms).
+# Workers gain less by this part of the share of cores that other programs use: a process that
+# shares a core has half of it, and is seldom moved to a free one in so short a time (measured on
+# two cores with one busy, for batches of 0.5 to 60 ms: 0.75 of the gain on free cores, 0.6 to 1.0).
 SHARED_CORE = 0.5
-# Above this they are no noise.
+# Less is noise.
 OTHERS_FROM = 0.1
 # A loop that uses more cores than this computes with several threads.
 SEVERAL_THREADS = 1.2
@@ -53,6 +50,7 @@ class WhatIf:
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self._rows = drawn_rows(workload)
+        self._contention, self._unchanged = self._fitted()
 
     @property
     def baseline_batches_per_s(self) -> float:
@@ -68,33 +66,22 @@ class WhatIf:
         new mean time a batch, and `cpus`, cores. On a device: `non_blocking` copies, copies on a
         stream of their own (`copy_stream`), and whether the end of each step is waited for
         (`synchronous`). A pair (low, high) says that the change's own effect is uncertain. A stage
-        that takes no time in this run changes nothing. Raises UsageError for an unknown name or a
-        value that cannot be meant.
+        that takes no time in this run changes nothing. Raises UsageError for an unknown name or an
+        invalid value.
         """
-        asked = plans(self.workload, changes, self._fitted[0].fetch)
+        asked = plans(self.workload, changes, self._contention.fetch)
         if not asked.kinds:
             return Range(1.0, 1.0, 1.0)
-        middle = self._run(asked.middle)
-        mid = self._factor(asked.middle, middle)
-        low = (
-            mid
-            if asked.worst == asked.middle
-            else self._factor(asked.worst, self._run(asked.worst))
+        outcome = self._run(asked.middle)
+        mid = self._factor(asked.middle, outcome)
+        low, high = (
+            mid if plan == asked.middle else self._factor(plan, self._run(plan))
+            for plan in (asked.worst, asked.best)
         )
-        high = (
-            mid if asked.best == asked.middle else self._factor(asked.best, self._run(asked.best))
-        )
-        error = ratio_error(self._baseline.blocks_ns, middle.blocks_ns)
-        kinds = asked.kinds | self._of_threads(asked.middle)
-        if self._beside_others(asked.middle):
-            kinds |= {"others"}
-        if kinds & OF_WORKERS:
-            kinds |= self._of_hand_over(middle)
+        error = ratio_error(self._unchanged.blocks_ns, outcome.blocks_ns)
+        kinds = asked.kinds | self._more_kinds(asked, outcome)
         found = ranged(low, mid, high, kinds, error, self.misfit)
-        if self.workload.correction is not None and asked.kinds <= SETTINGS:
-            found = self.workload.correction.applied(found)
-        top = self._free(asked.best)
-        most = top
+        top = most = self._free(asked.best)
         if self.workload.on_device is None and not asked.middle.num_workers:
             most, found = less_sure(top), left_shorter(found)
         return Range(min(found.low, top), min(found.mid, top), min(found.high, most))
@@ -102,23 +89,23 @@ class WhatIf:
     @property
     def misfit(self) -> float:
         """The unchanged loop's simulated speed over its measured one: 1.0 where the model fits."""
-        w, found = self.workload, self._baseline
+        w, found = self.workload, self._unchanged
         if w.epoch_batches <= len(self._rows):  # whole epochs were simulated
             return max(1e-3, w.measured_batch_ns) / max(1e-3, found.batch_ns)
         return max(1e-3, w.measured_inner_ns) / max(1e-3, found.inner_ns)
 
     @property
     def crowded(self) -> bool:
-        """Whether the loop waits for cores, or other programs keep some busy, so that its times are
-        less sure."""
+        """Whether the loop waits for cores, or other programs use some: its times are less
+        certain."""
         return self.workload.core_wait >= CROWDED_FROM or self.busy_beside > 0
 
     @property
     def busy_beside(self) -> float:
-        """Cores that other programs keep busy while this loop runs without workers; 0 where that is
-        hardly anything."""
+        """Cores that other programs use while this loop runs without workers; 0 if that is
+        noise."""
         w = self.workload
-        return w.others * w.cpus if w.others > OTHERS_FROM else 0.0
+        return w.others * w.plan.cpus if w.others > OTHERS_FROM else 0.0
 
     def stretched(self, found: Range, rule: str | None = None) -> Range:
         """A predicted range as wide as measured cases have shown to be needed: of this rule's, on
@@ -127,24 +114,25 @@ class WhatIf:
 
     @property
     def released_share(self) -> float:
-        """Of a step, what the loop computes only because its batches come from workers: it goes
-        with them."""
+        """The share of a step that the loop computes only because its batches come from workers."""
         w = self.workload
-        if not w.num_workers:
-            return 0.0
-        kept, _ = released(w, replace(as_measured(w), num_workers=0))
-        return (1.0 - kept) * float(w.compute_ns.mean()) / max(1.0, float(w.step_ns.mean()))
+        kept, _ = released(w, replace(w.plan, num_workers=0))
+        return (1.0 - kept) * self._computing_share
 
     @property
     def cold_share(self) -> float:
-        """Of a step, what the loop computes longer only because long loading before it has emptied
-        the caches."""
+        """The share of a step that computing takes longer because loading has emptied the
+        caches."""
         w = self.workload
         if w.on_device is not None or not w.cold_lines_ns:
             return 0.0
-        return float((self._computing_ns - self._computing_warm_ns).mean()) / max(
-            1.0, float(w.step_ns.mean())
-        )
+        cold = (self._computing_ns - self._computing_warm_ns).mean()
+        return float(cold) / max(1.0, float(w.step_ns.mean()))
+
+    @property
+    def _computing_share(self) -> float:
+        w = self.workload
+        return float(w.compute_ns.mean()) / max(1.0, float(w.step_ns.mean()))
 
     @property
     def _computing_ns(self) -> Floats:
@@ -153,93 +141,83 @@ class WhatIf:
 
     @property
     def _computing_warm_ns(self) -> Floats:
-        return warmed(
-            self._computing_ns, costs.COLD_COMPUTE * self.workload.cold_lines_ns, costs.WARM_COMPUTE
-        )
+        cold = costs.COLD_COMPUTE * self.workload.cold_lines_ns
+        return warmed(self._computing_ns, cold, costs.WARM_COMPUTE)
 
     def _factor(self, plan: Plan, changed: Outcome) -> float:
-        # What the model did not find in the hand-over goes with it: no half of it can be left
-        # without workers.
+        # What the model does not explain is hand-over, and goes entirely with the workers.
         share = 1.0 if self.workload.num_workers and not plan.num_workers else MISFIT_SHARE
-        found = moved(self._baseline.batch_ns / max(1e-3, changed.batch_ns), self.misfit, share)
-        return (
-            found * (1.0 - SHARED_CORE * self.workload.others)
-            if self._beside_others(plan)
-            else found
-        )
+        found = moved(self._unchanged.batch_ns / max(1e-3, changed.batch_ns), self.misfit, share)
+        if self._beside_others(plan):
+            found *= 1.0 - SHARED_CORE * self.workload.others
+        return found
 
     def _beside_others(self, plan: Plan) -> bool:
         """Whether there would be workers, which share cores with other programs."""
         return bool(plan.num_workers and not self.workload.num_workers and self.busy_beside)
 
-    def _of_threads(self, plan: Plan) -> frozenset[str]:
-        w = self.workload
-        # What threads of the fetching used in main counts as computing's: where that is short,
+    def _more_kinds(self, asked: Plans, outcome: Outcome) -> set[str]:
+        """What else makes the change less certain."""
+        w, plan, kinds = self.workload, asked.middle, set[str]()
+        if self._beside_others(plan):
+            kinds.add("others")
+        # CPU time of fetching's threads in main counts as computing: where computing is short,
         # nothing is known of it.
-        computing = float(w.compute_ns.mean()) / max(1.0, float(w.step_ns.mean()))
-        several = (w.compute_cores or 1.0) > SEVERAL_THREADS and computing > COMPUTES
-        return frozenset({"intra_op"} if several and plan.num_workers != w.num_workers else ())
-
-    def _of_hand_over(self, changed: Outcome) -> frozenset[str]:
-        most = max(each.receive_ns / max(1.0, each.batch_ns) for each in (self._baseline, changed))
-        return frozenset({"hand-over"} if most > MOSTLY_HAND_OVER else ())
+        several = (w.compute_cores or 1.0) > SEVERAL_THREADS and self._computing_share > COMPUTES
+        if several and plan.num_workers != w.num_workers:
+            kinds.add("intra_op")
+        taking = max(x.receive_ns / max(1.0, x.batch_ns) for x in (self._unchanged, outcome))
+        if taking > MOSTLY_HAND_OVER and asked.kinds & OF_WORKERS:
+            kinds.add("hand-over")
+        return kinds
 
     def _run(self, plan: Plan) -> Outcome:
-        return run_plan(self.workload, plan, self._rows, self._fitted[0])
+        return run_plan(self.workload, plan, self._rows, self._contention)
 
     def _free(self, plan: Plan) -> float:
         """The factor if loading cost nothing at all."""
-        contention = self._fitted[0]
         w = self.workload
         if w.on_device is not None and plan.together is not None:
+            measured = w.measured_batch_ns
             free = w.on_device.free_ns(plan.together, plan.factor("h2d"), plan.factor("compute"))
-            return OVER_FREE * w.measured_batch_ns / free if free > 0 else math.inf
-        computing = self._computing_ns if plan.num_workers else self._computing_warm_ns
-        compute = float(
-            (computing + w.compute_ns * w.compute_idle_share * contention.compute).mean()
-        )
-        compute -= float(w.h2d_ns.mean()) * max(0.0, 1 - plan.factor("h2d"))
-        compute *= plan.factor("compute") * released(w, plan)[0]
-        measured = max(
-            w.measured_batch_ns, w.measured_inner_ns
-        )  # computing is known of all epochs, not of the last
-        return OVER_FREE * measured / compute if compute > 0 else math.inf
+        else:
+            # Computing is averaged over all epochs, the measured time is not.
+            measured = max(w.measured_batch_ns, w.measured_inner_ns)
+            computing = self._computing_ns if plan.num_workers else self._computing_warm_ns
+            idle = w.compute_ns * w.compute_idle_share * self._contention.compute
+            free = float((computing + idle).mean())
+            free -= float(w.h2d_ns.mean()) * max(0.0, 1 - plan.factor("h2d"))
+            free *= plan.factor("compute") * released(w, plan)[0]
+        return OVER_FREE * measured / free if free > 0 else math.inf
 
-    @property
-    def _baseline(self) -> Outcome:
-        return self._fitted[1]
-
-    @cached_property
     def _fitted(self) -> tuple[Contention, Outcome]:
-        """The contention that makes the simulated work and computing as long as measured, and the
-        unchanged loop."""
-        w, rows, plan = self.workload, self._rows, as_measured(self.workload)
-        contention = Contention()
-        found = run_plan(w, plan, rows, contention)
+        """The contention that makes simulated work and computing as long as measured, and the
+        outcome of the unchanged loop."""
+        w, rows, contention = self.workload, self._rows, Contention()
+        found = run_plan(w, w.plan, rows, contention)
         if not w.num_workers:
             return contention, found
         idle = float((w.fetch_idle_ns + w.collate_idle_ns)[rows].mean())
         work = idle + float((w.fetch_cpu_ns + w.collate_cpu_ns)[rows].mean())
-        compute = math.inf if w.on_device is not None else float(w.compute_ns[rows].mean())
-        compute_idle = float(w.compute_ns[rows].mean()) * w.compute_idle_share
+        computing = float(w.compute_ns[rows].mean())
+        compute = math.inf if w.on_device is not None else computing
         own = own_pack_ns(w, rows)  # a part of the simulated work, and none of the measured
         for _ in range(TRIES):
             over_work, over_compute = found.work_ns - own - work, found.compute_ns - compute
-            if over_work <= CLOSE * work and over_compute <= CLOSE * compute:
-                break
             better = Contention(
                 _less(contention.fetch, over_work, idle),
-                _less(contention.compute, over_compute, compute_idle),
+                _less(contention.compute, over_compute, computing * w.compute_idle_share),
             )
-            if better == contention:
+            close = over_work <= CLOSE * work and over_compute <= CLOSE * compute
+            if close or better == contention:
                 break
             contention = better
-            found = run_plan(w, plan, rows, contention)
+            found = run_plan(w, w.plan, rows, contention)
         return contention, found
 
 
 def _less(share: float, over_ns: float, idle_ns: float) -> float:
-    """The share of idle time that would take away so much too long."""
+    """The share of idle time that removes the excess."""
     return min(1.0, max(0.0, share - over_ns / idle_ns)) if idle_ns > 0 else share
 
 
@@ -254,7 +232,7 @@ def predict(
     `run` is a `Run`, or anything `open_run` takes. `loader` is a loader's name or its place in
     `run.loaders`; without it, the loader with the most batches. `changes` are those of
     `WhatIf.predict`. The true factor should lie between `low` and `high` four times in five. Raises
-    UsageError for a change or loader that cannot be meant, and where too little was measured;
+    UsageError for an invalid change or loader, and where too little was measured;
     RunNotFound and RunUnreadable as `open_run` does.
     """
     opened = run if isinstance(run, Run) else open_run(run)
@@ -271,13 +249,12 @@ def _chosen(run: Run, which: int | str | None) -> tuple[ProcessRun, LoaderRun]:
     found = [(process, loader) for process in run.processes for loader in process.loaders]
     if not found:
         raise UsageError("this run has recorded no loader: nothing can be predicted")
-    if which is None:
-        return max(found, key=lambda pair: pair[1].count)
-    if isinstance(which, str):
-        named = [pair for pair in found if pair[1].name == which]
-        if named:
-            return max(named, key=lambda pair: pair[1].count)
-    elif isinstance(which, int) and not isinstance(which, bool) and 0 <= which < len(found):
-        return found[which]
+    chosen = [
+        pair
+        for place, pair in enumerate(found)
+        if which is None or (which in (pair[1].name, place) and not isinstance(which, bool))
+    ]
+    if chosen:
+        return max(chosen, key=lambda pair: pair[1].count)
     names = ", ".join(f"{place} ({loader.name})" for place, (_, loader) in enumerate(found[:8]))
     raise UsageError(f"there is no loader {which!r} in this run: it has {names}")

@@ -1,43 +1,45 @@
-"""A DataLoader's epoch, event by event: tasks, workers, the queue, the pin thread and the loop,
-sharing some cores.
+"""Simulates an epoch of a DataLoader event by event: tasks, workers, the queue, the pin thread and
+the loop, which share some cores.
 
-It follows torch/utils/data/dataloader.py: `prefetch_factor` × workers tasks are sent at the start,
-and one more each time a batch is handed over, to the workers in turn (with `in_order=False`: to the
-next with room); a batch that is not the one awaited is set aside; the loop takes what it awaits,
-then computes. CPU work shares the cores equally (processor sharing), which virtual time makes
-cheap: all jobs run at speed min(1, cores / jobs), so the next to end is the one with the least work
-left at its start plus the work done by anyone since.
+It follows torch/utils/data/dataloader.py. `prefetch_factor` × workers tasks are sent at the start,
+and one more each time a batch is handed over: to the workers in turn, or with `in_order=False` to
+the next worker with room. A batch that comes before its turn waits. CPU work shares the cores
+equally. Virtual time makes that cheap: all jobs run at speed min(1, cores / jobs), so the next to
+end is the one with the least sum of its own work and the work done by each job before it began.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from heapq import heappop, heappush
+from itertools import count
 
 from .device_work import Together
-
-WORKER_IDLE, WORKER_CPU, ARRIVE, PIN_CPU, RECEIVE, LOOP_IDLE, LOOP_CPU, TASK, LOOP_LEFT = range(9)
 
 
 @dataclass(frozen=True)
 class Times:
-    """A batch's work in ns, one value a batch in the order of tasks. Lists, not arrays: read one at
-    a time."""
+    """A batch's work in ns, one value a batch. Lists, not arrays: they are read one at a time."""
 
-    work_cpu: Sequence[float]  # fetch, collate, and what of packing the worker itself must do
+    work_cpu: Sequence[float]  # fetch, collate, and the part of packing that blocks the worker
     work_idle: Sequence[float]
     send: Sequence[float]  # from the end of that work until main can take the batch
-    receive: Sequence[
-        float
-    ]  # main: taking the message, unpacking (without a pin thread), sending the next task
+    # main: taking the message, unpacking (without a pin thread), sending the next task
+    receive: Sequence[float]
     pin_cpu: Sequence[float]  # pin thread: unpacking and copying
     draw: Sequence[float]  # main: drawing the indices, for the tasks sent at the start
     compute_cpu: Sequence[float]
     compute_idle: Sequence[float]
     copy: Sequence[float] = ()  # on the device, where there is one
     kernel: Sequence[float] = ()
+
+    def part(self, first: int, count: int) -> Times:
+        """The times of `count` batches."""
+        lists = (getattr(self, each.name) for each in fields(self))
+        return Times(*(values[first : first + count] for values in lists))
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,12 @@ class Setting:
     start_ns: float
     cold_ns: float
     hop_ns: float
-    more_tasks: bool  # the epoch goes on after what is simulated
+    more_tasks: bool  # the epoch goes on after the simulated batches
     device: Together | None = None  # None: there is none, or it was not timed
 
 
 class _Device:
-    """What the device has been given until now, and when it will have done that."""
+    """The work that the device has been given, and when it will be done."""
 
     def __init__(self, times: Times, together: Together | None) -> None:
         self._copy, self._kernel, self._together = times.copy, times.kernel, together
@@ -94,14 +96,19 @@ class _Device:
         return max(t, self.done) if self._together is not None and self._together.synchronous else t
 
 
-def alone(times: Times, setting: Setting, first: int, count: int) -> Epoch:
+def epoch(times: Times, setting: Setting) -> Epoch:
+    """One epoch of these batches; with `more_tasks`, workers go on with the first ones again."""
+    return _Loader(times, setting).epoch() if setting.workers else _alone(times, setting)
+
+
+def _alone(times: Times, setting: Setting) -> Epoch:
     """No workers: one batch after another in main (`receive`: all of loading, `compute_*`: the
     rest)."""
     slow = max(1.0, 1.0 / setting.cpus)
     slow_compute = max(1.0, setting.compute_weight / setting.cpus)
     t, computing, ends = setting.start_ns, 0.0, []
     device = _Device(times, setting.device)
-    for k in range(first, first + count):
+    for k in range(len(times.work_cpu)):
         t += (times.work_cpu[k] + times.receive[k] + times.pin_cpu[k]) * slow + times.work_idle[k]
         compute = times.compute_cpu[k] * slow_compute + times.compute_idle[k]
         computing += compute
@@ -110,171 +117,155 @@ def alone(times: Times, setting: Setting, first: int, count: int) -> Epoch:
     return Epoch(ends, 0.0, 0, computing)
 
 
-def epoch(times: Times, setting: Setting, first: int, count: int) -> Epoch:
-    """`count` batches of one epoch, from row `first` on; with `more_tasks` rows wrap around for
-    those beyond."""
-    if not setting.workers:
-        return alone(times, setting, first, count)
-    workers, prefetch, in_order, pin = (
-        setting.workers,
-        setting.prefetch,
-        setting.in_order,
-        setting.pin,
-    )
-    cpus, weight_of_compute = setting.cpus, setting.compute_weight
-    work_cpu, work_idle, send, receive = times.work_cpu, times.work_idle, times.send, times.receive
-    pin_cpu, compute_cpu, compute_idle = times.pin_cpu, times.compute_cpu, times.compute_idle
-    rows = len(work_cpu)
-    device = _Device(times, setting.device)
-    tasks = 1 << 60 if setting.more_tasks else count
-    hop = setting.hop_ns
-    timed: list[tuple[float, int, int]] = []
-    running: list[tuple[float, int, int]] = []
-    queues: list[deque[int]] = [deque() for _ in range(workers)]
-    held = [0] * workers  # tasks given to a worker and not yet handed over
-    at_work = [-1] * workers
-    begun = [0.0] * workers
-    cold = [setting.cold_ns] * workers
-    owner: dict[int, int] = {}
-    arrived: deque[int] = deque()
-    to_pin: deque[int] = deque()
-    pinning = False
-    aside: set[int] = set()
-    idle_main = False
-    turn = sent = awaited = 0
-    ends: list[float] = []
-    worked = 0
-    work_total = compute_total = compute_begun = 0.0
-    t = v = 0.0
-    demand = 0.0  # cores wanted by what runs
+class _Queue(deque[int]):
+    """Tasks on their way. `taker` is the process that waits for one."""
 
-    # The tasks of the start are drawn one after another.
-    at = setting.start_ns
-    for task in range(min(prefetch * workers, tasks)):
-        at += times.draw[(first + task) % rows]
-        heappush(timed, (at, TASK, task))
-        owner[task] = turn
-        held[turn] += 1
-        turn = (turn + 1) % workers
-        sent += 1
-    starting = at
+    taker: _Process | None = None
 
-    step = "next"
-    waiting_start = True
-    handed = -1
-    while len(ends) < count:
-        # What main does without time passing.
-        while not waiting_start and step != "busy":
-            if step == "next":
-                if in_order and awaited in aside:
-                    aside.discard(awaited)
-                    handed, step = awaited, "hand"
-                elif arrived:
-                    task = arrived[0]
-                    heappush(running, (v + receive[(first + task) % rows], RECEIVE, task))
-                    demand += 1.0
-                    step = "busy"
-                else:
-                    idle_main, step = True, "busy"
-            else:  # "hand": the batch goes to the loop, and one more task to a worker
-                k = owner.pop(handed)
-                held[k] -= 1
-                awaited += 1
-                if sent < tasks:
-                    if not in_order:
-                        for _ in range(workers):
-                            if held[turn] < prefetch:
-                                break
-                            turn = (turn + 1) % workers
-                    owner[sent] = turn
-                    held[turn] += 1
-                    heappush(timed, (t + hop, TASK, sent))
-                    sent += 1
-                    turn = (turn + 1) % workers
-                row = (first + handed) % rows
-                compute_begun = t
-                step = "busy"
-                idle = device.given(row, t) - t + compute_idle[row]
-                if idle > 0:
-                    heappush(timed, (t + idle, LOOP_IDLE, row))
-                else:
-                    heappush(running, (v + compute_cpu[row], LOOP_CPU, row))
-                    demand += weight_of_compute
-        # The next event: of those at a given time, or the next job that ends.
-        speed = 1.0 if demand <= cpus else cpus / demand
-        if running:
-            done = t + (running[0][0] - v) / speed
-            if timed and timed[0][0] < done:
-                now, what, who = heappop(timed)
-                v += (now - t) * speed
-            else:
-                v, what, who = heappop(running)
-                now = done
-                demand -= weight_of_compute if what == LOOP_CPU else 1.0
-                if not running:
-                    demand = 0.0
+
+# A process yields the queue it waits for, the ns that it idles, or the ns that it computes with the
+# number of cores it wants.
+_Process = Iterator[_Queue | float | tuple[float, float]]
+
+
+class _Machine:
+    """The clock and the cores. `v` is virtual time: the work done by each running job."""
+
+    def __init__(self, cpus: float) -> None:
+        self.cpus = cpus
+        self.t = self.v = self.demand = 0.0  # demand: cores wanted by what runs
+        self.order = count()  # of events at the same time
+        self.timed: list[tuple[float, int, int, _Process | _Queue]] = []
+        self.running: list[tuple[float, int, float, _Process]] = []
+
+    def resume(self, process: _Process) -> None:
+        """Let it go on until it waits."""
+        while (asked := next(process)) == 0:
+            pass
+        if isinstance(asked, _Queue):
+            asked.taker = process
+        elif isinstance(asked, tuple):
+            work, cores = asked
+            heappush(self.running, (self.v + work, next(self.order), cores, process))
+            self.demand += cores
         else:
-            now, what, who = heappop(timed)
-        t = now if now > t else t
-        if waiting_start and t >= starting:
-            waiting_start = False
-        free = -1
-        if what == WORKER_IDLE:
-            heappush(running, (v + work_cpu[(first + at_work[who]) % rows], WORKER_CPU, who))
-            demand += 1.0
-        elif what == WORKER_CPU:
-            task = at_work[who]
-            work_total += t - begun[who]
-            worked += 1
-            heappush(timed, (t + send[(first + task) % rows], ARRIVE, task))
-            at_work[who] = -1
-            free = who
-        elif what == TASK:
-            k = owner[who]
-            queues[k].append(who)
-            if at_work[k] < 0:
-                free = k
-        elif what == RECEIVE:
-            arrived.popleft()
-            if in_order and who != awaited:
-                aside.add(who)
-                step = "next"
-            else:
-                handed, step = who, "hand"
-        elif what == LOOP_IDLE:
-            if compute_cpu[who] > 0:
-                heappush(running, (v + compute_cpu[who], LOOP_CPU, who))
-                demand += weight_of_compute
-            else:
-                heappush(timed, (device.left(t), LOOP_LEFT, who))
-        elif what == LOOP_CPU:
-            heappush(timed, (device.left(t), LOOP_LEFT, who))
-        elif what == LOOP_LEFT:
-            ends.append(max(t, device.done))
-            compute_total += t - compute_begun
-            step = "next"
-        elif what == ARRIVE and pin:
-            to_pin.append(who)
-        else:  # the batch can be taken: it has arrived, or is pinned
-            arrived.append(who)
-            if what == PIN_CPU:
-                pinning = False
-            if idle_main:
-                idle_main, step = False, "next"
-        if to_pin and not pinning:
-            task = to_pin.popleft()
-            pinning = True
-            heappush(running, (v + pin_cpu[(first + task) % rows], PIN_CPU, task))
-            demand += 1.0
-        if free >= 0 and queues[free]:
-            task = at_work[free] = queues[free].popleft()
-            begun[free] = t + cold[free]  # what is cold at the start was measured apart
-            row = (first + task) % rows
-            idle = work_idle[row] + cold[free]
-            cold[free] = 0.0
-            if idle > 0:
-                heappush(timed, (t + idle, WORKER_IDLE, free))
-            else:
-                heappush(running, (v + work_cpu[row], WORKER_CPU, free))
-                demand += 1.0
-    return Epoch(ends, work_total, worked, compute_total)
+            self.later(asked, process)
+
+    def later(self, ns: float, then: _Process | _Queue, task: int = 0) -> None:
+        """After so long a process goes on, or a task arrives in a queue."""
+        heappush(self.timed, (self.t + ns, next(self.order), task, then))
+
+    def put(self, queue: _Queue, task: int) -> None:
+        queue.append(task)
+        if queue.taker is not None:
+            taker, queue.taker = queue.taker, None
+            self.resume(taker)
+
+    def step(self) -> None:
+        """The next event: of those at a given time, or the next job that ends."""
+        speed = 1.0 if self.demand <= self.cpus else self.cpus / self.demand
+        now = self.t + (self.running[0][0] - self.v) / speed if self.running else math.inf
+        if self.timed and self.timed[0][0] < now:
+            now, _, task, then = heappop(self.timed)
+            self.v += (now - self.t) * speed
+        else:
+            self.v, _, cores, then = heappop(self.running)
+            self.demand = self.demand - cores if self.running else 0.0
+            task = 0
+        self.t = max(self.t, now)
+        if isinstance(then, _Queue):
+            self.put(then, task)
+        else:
+            self.resume(then)
+
+
+class _Loader:
+    """Workers, the pin thread and main, as processes of one machine."""
+
+    def __init__(self, times: Times, setting: Setting) -> None:
+        self.times, self.setting = times, setting
+        self.rows = len(times.work_cpu)
+        self.machine = _Machine(setting.cpus)
+        self.queues = [_Queue() for _ in range(setting.workers)]
+        self.arrived, self.to_pin = _Queue(), _Queue()
+        self.owner: list[int] = []  # which worker has each task
+        self.held = [0] * setting.workers  # tasks given to a worker and not yet handed over
+        self.ends: list[float] = []
+        self.worked = 0
+        self.work_ns = self.compute_ns = 0.0
+
+    def epoch(self) -> Epoch:
+        machine = self.machine
+        for process in (*map(self.worker, self.queues), self.pin_thread(), self.main()):
+            machine.resume(process)
+        while len(self.ends) < self.rows:
+            machine.step()
+        return Epoch(self.ends, self.work_ns, self.worked, self.compute_ns)
+
+    def worker(self, queue: _Queue) -> _Process:
+        machine, times = self.machine, self.times
+        delivered = self.to_pin if self.setting.pin else self.arrived
+        cold = self.setting.cold_ns
+        while True:
+            if not queue:
+                yield queue
+            task = queue.popleft()
+            row = task % self.rows
+            begun = machine.t + cold  # the cold start is not part of the work
+            yield times.work_idle[row] + cold
+            cold = 0.0
+            yield times.work_cpu[row], 1.0
+            self.work_ns += machine.t - begun
+            self.worked += 1
+            machine.later(times.send[row], delivered, task)
+
+    def pin_thread(self) -> _Process:
+        while True:
+            if not self.to_pin:
+                yield self.to_pin
+            task = self.to_pin.popleft()
+            yield self.times.pin_cpu[task % self.rows], 1.0
+            self.machine.put(self.arrived, task)
+
+    def main(self) -> _Process:
+        machine, times, setting = self.machine, self.times, self.setting
+        device = _Device(times, setting.device)
+        tasks = 1 << 60 if setting.more_tasks else self.rows
+        starting = setting.start_ns  # the first tasks are drawn one after another
+        for task in range(min(setting.prefetch * setting.workers, tasks)):
+            starting += times.draw[task % self.rows]
+            self.send_task(starting)
+        yield starting
+        early: set[int] = set()  # batches that were taken and not yet handed over
+        for awaited in count():
+            task = awaited if setting.in_order else -1
+            while task not in early:
+                if not self.arrived:
+                    yield self.arrived
+                taken = self.arrived.popleft()
+                yield times.receive[taken % self.rows], 1.0
+                early.add(taken)
+                task = awaited if setting.in_order else taken
+            early.discard(task)
+            self.held[self.owner[task]] -= 1
+            if len(self.owner) < tasks:
+                self.send_task(machine.t + setting.hop_ns)
+            row, begun = task % self.rows, machine.t
+            yield device.given(row, begun) - begun + times.compute_idle[row]
+            yield times.compute_cpu[row], setting.compute_weight
+            yield device.left(machine.t) - machine.t
+            self.ends.append(max(machine.t, device.done))
+            self.compute_ns += machine.t - begun
+
+    def send_task(self, t: float) -> None:
+        """One more task to the worker whose turn it is; it arrives at `t`."""
+        workers = self.setting.workers
+        turn = (self.owner[-1] + 1) % workers if self.owner else 0
+        if not self.setting.in_order:  # to one with room, if there is any
+            for _ in range(workers):
+                if self.held[turn] < self.setting.prefetch:
+                    break
+                turn = (turn + 1) % workers
+        self.machine.later(t - self.machine.t, self.queues[turn], len(self.owner))
+        self.owner.append(turn)
+        self.held[turn] += 1

@@ -1,12 +1,11 @@
-"""Several changes made together: what the model is asked then, and which cannot be made
-together."""
+"""Combines two changes, unless they exclude each other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from .changes import ARGUMENTS, TIMES
+from .changes import ARGUMENTS, TIMES, ends
 
 
 class Excluded(Exception):
@@ -16,8 +15,8 @@ class Excluded(Exception):
 def together(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Both changes, as `WhatIf.predict` takes them.
 
-    Factors on one stage multiply: each acts on what the other leaves. A new time of a stage stands
-    for all of its work, so that nothing is left for another change of that stage. Raises Excluded.
+    Factors on one stage multiply. A new time of a stage replaces all of its work, so it excludes
+    other changes of that stage. Raises Excluded.
     """
     found = dict(first)
     for name, value in second.items():
@@ -32,11 +31,6 @@ def together(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, A
             if any(first[other] != value or other != name for other in rivals):
                 raise Excluded(f"both take the place of the same {stage}")
         else:
-            (low, high), (less, more) = _pair(first[name]), _pair(value)
+            (low, high), (less, more) = ends(first[name]), ends(value)
             found[name] = (low * less, high * more)
     return found
-
-
-def _pair(value: Any) -> tuple[float, float]:
-    low, high = value if isinstance(value, tuple | list) else (value, value)
-    return min(low, high), max(low, high)

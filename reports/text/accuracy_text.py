@@ -21,8 +21,8 @@ def render_accuracy(
     unicode: bool = True,
     unsure: int = 0,
 ) -> str:
-    """A line a host and setting, then what the host's later predictions are corrected by. `unsure`:
-    of so many further trials the factor is not known well enough."""
+    """A line a host and setting. `unsure`: of so many further trials the factor is not known well
+    enough."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("host", max_width=24)
     table.add_column("changed")
@@ -47,12 +47,4 @@ def render_accuracy(
     ]
     if unsure:
         parts.append(Text(f"Left out: {unsure_trials(unsure)}.", "dim"))
-    learned = [row for row in rows if row.scale is not None]
-    return printed([*parts, *map(_learned, learned)], width, color, unicode)
-
-
-def _learned(row: AccuracyRow) -> Text:
-    return Text(
-        f"Later predictions on {clean(row.host or UNKNOWN, 60)}: factors to the power of "
-        f"{row.scale:.2f}, ranges {row.width:.2f} times as wide."
-    )
+    return printed(parts, width, color, unicode)

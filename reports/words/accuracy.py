@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ...advisors.whatif.past_trials import Outcome, correction_from
+from ...advisors.whatif.past_trials import Outcome
 from .units import plural
 
 ALL = "all"
@@ -19,9 +19,7 @@ class AccuracyRow:
     host together.
 
     `median_error` is of the predicted factor, whatever its sign; `median_bias` has it: 0.1 is a
-    tenth too much. `inside_share` lay in the predicted range, which should be 0.8. `scale` and
-    `width`, of a host, are what its later predictions are corrected by: the power of the factor,
-    and times the range's width; null where trials are too few.
+    tenth too much. `inside_share` lay in the predicted range, which should be 0.8.
     """
 
     host: str | None
@@ -30,8 +28,6 @@ class AccuracyRow:
     median_error: float
     median_bias: float
     inside_share: float
-    scale: float | None = None
-    width: float | None = None
 
 
 def accuracy_rows(outcomes: Iterable[Outcome]) -> list[AccuracyRow]:
@@ -53,7 +49,6 @@ def accuracy_rows(outcomes: Iterable[Outcome]) -> list[AccuracyRow]:
 
 
 def _row(host: str | None, changed: str, found: Sequence[Outcome]) -> AccuracyRow:
-    correction = correction_from(found) if changed == ALL else None
     return AccuracyRow(
         host,
         changed,
@@ -61,8 +56,6 @@ def _row(host: str | None, changed: str, found: Sequence[Outcome]) -> AccuracyRo
         median(abs(each.error) for each in found),
         median(each.error for each in found),
         sum(each.inside for each in found) / len(found),
-        correction.scale if correction is not None else None,
-        correction.width if correction is not None else None,
     )
 
 

@@ -222,7 +222,10 @@ def test_what_cannot_be_told_apart_is_said(recorded: tuple[RunBuilder, ProcessBu
     found = code(with_bursts(run.path, burst((4000, "fetch", GETITEM, 3))), 1)
 
     assert found.stages["fetch"].samples == 3
-    assert found.reason is not None and "100 % of the samples may be another's" in found.reason
+    assert (
+        found.reason is not None
+        and "100 % of the samples may belong to another loader" in found.reason
+    )
 
 
 def test_the_gil_is_that_of_the_processes_of_the_stage(

@@ -8,6 +8,8 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,16 @@ import numpy as np
 import pytest
 
 from loaderscope.advisors.storage_probe.convert import check, convert
-from loaderscope.advisors.storage_probe.decoded import DecodedLmdb, MappedArray
 from loaderscope.advisors.storage_probe.decoders import Decoder
-from loaderscope.advisors.storage_probe.encoded import Files
-from loaderscope.advisors.storage_probe.layout import Layout
-from loaderscope.advisors.storage_probe.tars import Tar
+from loaderscope.advisors.storage_probe.formats import FORMATS
+from loaderscope.advisors.storage_probe.layout import Format, Layout
 from loaderscope.profiler.base.errors import UsageError
 
 BYTES = 1 << 20
+FILES, LMDB, TAR, ARRAY, DECODED_LMDB = (
+    next(each for each in FORMATS if each.name == name)
+    for name in ("files", "lmdb", "tar", "array", "lmdb-decoded")
+)
 
 
 def soon() -> float:
@@ -37,9 +41,9 @@ def sources(folder: Path, *contents: bytes) -> list[str]:
     return [str(path) for path in paths]
 
 
-def made(folder: Path, *kinds: type[Layout], max_bytes: int = BYTES) -> list[Layout]:
+def made(folder: Path, *kinds: Format, max_bytes: int = BYTES) -> list[Layout]:
     folder.mkdir()
-    return [kind(folder, max_bytes, 100) for kind in kinds]
+    return [Layout(kind, folder / kind.name, max_bytes, 100) for kind in kinds]
 
 
 ROW = Decoder("json", "rows", lambda data: np.array(json.loads(data), np.uint8))
@@ -52,7 +56,7 @@ def read(layout: Layout) -> list[Any]:
 
 def test_broken_files_are_left_out_of_every_layout_and_counted(tmp_path: Path) -> None:
     paths = sources(tmp_path / "data", b"[1,2]", b"broken", b"[3,4]")
-    layouts = made(tmp_path / "out", Files, Tar, MappedArray)
+    layouts = made(tmp_path / "out", FILES, TAR, ARRAY)
     done = convert([*paths, str(tmp_path / "gone")], layouts, ROW, BYTES, soon())
     assert (done.count, done.decoded, done.bytes) == (2, 2, 10)
     assert done.skipped == {
@@ -61,13 +65,13 @@ def test_broken_files_are_left_out_of_every_layout_and_counted(tmp_path: Path) -
     }
     assert read(layouts[0]) == read(layouts[1]) == [b"[1,2]", b"[3,4]"]
     np.testing.assert_array_equal(read(layouts[2]), [[1, 2], [3, 4]])
-    assert done.encoded_checks == [check(b"[1,2]"), check(b"[3,4]")]
+    assert done.checks["encoded"] == [check(b"[1,2]"), check(b"[3,4]")]
     assert all(layout.convert_s > 0 and layout.source_bytes == 10 for layout in layouts)
 
 
 def test_layouts_that_cannot_hold_the_samples_say_why_and_the_others_go_on(tmp_path: Path) -> None:
     paths = sources(tmp_path / "data", b"[1,2]", b"[1,2,3]", b"[1,2]")
-    layouts = made(tmp_path / "out", Files, MappedArray, DecodedLmdb)
+    layouts = made(tmp_path / "out", FILES, ARRAY, DECODED_LMDB)
     done = convert(paths, layouts, ROW, BYTES, soon())
     assert done.count == 3
     assert layouts[1].reason is not None
@@ -77,7 +81,7 @@ def test_layouts_that_cannot_hold_the_samples_say_why_and_the_others_go_on(tmp_p
 
 
 def test_samples_that_are_no_arrays_have_no_decoded_layout(tmp_path: Path) -> None:
-    layouts = made(tmp_path / "out", Files, MappedArray)
+    layouts = made(tmp_path / "out", FILES, ARRAY)
     paths = sources(tmp_path / "data", b'{"a": 1}', b"{}")
     assert convert(paths, layouts, Decoder("json", "texts", json.loads), BYTES, soon()).decoded == 2
     assert layouts[1].reason == "samples do not decode to one array each"
@@ -85,22 +89,22 @@ def test_samples_that_are_no_arrays_have_no_decoded_layout(tmp_path: Path) -> No
 
 def test_decoded_layouts_stop_at_the_bound_and_the_others_go_on(tmp_path: Path) -> None:
     blow_up = Decoder("x", "x", lambda data: np.full(400, data[0], np.uint8))
-    layouts = made(tmp_path / "out", Files, MappedArray, max_bytes=1000)
+    layouts = made(tmp_path / "out", FILES, ARRAY, max_bytes=1000)
     done = convert(
         sources(tmp_path / "data", b"a", b"b", b"c", b"d"), layouts, blow_up, 1000, soon()
     )
     assert (layouts[0].count, layouts[1].count) == (4, 2)
     assert layouts[1].source_bytes == 2
-    assert len(done.decoded_checks) >= 2
+    assert len(done.checks["decoded"]) >= 2
     assert [row[0] for row in read(layouts[1])] == [ord("a"), ord("b")]
-    too_big = made(tmp_path / "more", Files, MappedArray, max_bytes=100)
+    too_big = made(tmp_path / "more", FILES, ARRAY, max_bytes=100)
     convert(sources(tmp_path / "data", b"a"), too_big, blow_up, 100, soon())
     assert too_big[1].reason is not None
     assert "raise --bytes" in too_big[1].reason
 
 
 def test_the_time_for_copying_is_kept(tmp_path: Path) -> None:
-    layouts = made(tmp_path / "out", Files)
+    layouts = made(tmp_path / "out", FILES)
     done = convert(sources(tmp_path / "data", b"a"), layouts, None, BYTES, time.monotonic() - 1)
     assert (done.count, done.stopped) == (0, "the time for copying was over")
 
@@ -108,19 +112,17 @@ def test_the_time_for_copying_is_kept(tmp_path: Path) -> None:
 def test_free_space_is_asked_for_again(tmp_path: Path) -> None:
     left = iter([1 << 40, 0])
     paths = sources(tmp_path / "data", *[b"x"] * 40)
-    layouts = made(tmp_path / "out", Files)
+    layouts = made(tmp_path / "out", FILES)
     done = convert(paths, layouts, None, BYTES, soon(), free=lambda path: next(left))
     assert (done.count, done.stopped) == (16, "free space ran low")
 
 
 def test_a_library_that_fails_is_that_layouts_reason(tmp_path: Path) -> None:
-    class Broken(Tar):
-        name = "broken"
+    def fall_over(sample: bytes) -> None:
+        raise RuntimeError("it fell\x1b over")
 
-        def store(self, sample: bytes) -> None:
-            raise RuntimeError("it fell\x1b over")
-
-    layouts = made(tmp_path / "out", Files, Broken)
+    broken = replace(TAR, name="broken", open_write=lambda layout: nullcontext(fall_over))
+    layouts = made(tmp_path / "out", FILES, broken)
     assert convert(sources(tmp_path / "data", b"a"), layouts, None, BYTES, soon()).count == 1
     assert layouts[1].reason is not None
     assert layouts[1].reason.startswith("writing it failed (RuntimeError: it fell")
@@ -147,17 +149,16 @@ def test_a_disk_that_becomes_full_ends_the_probe_with_one_sentence(
     small: Path, tmp_path: Path
 ) -> None:
     paths = sources(tmp_path / "data", *(os.urandom(300_000) for _ in range(10)))
-    layouts = made(small / "out", Files, Tar, max_bytes=1 << 24)
+    layouts = made(small / "out", FILES, TAR, max_bytes=1 << 24)
     with pytest.raises(UsageError, match="disk became full"):
         convert(paths, layouts, None, 1 << 24, soon(), free=lambda path: 1 << 40)
 
 
 def test_lmdb_on_a_full_disk_says_the_same(small: Path, tmp_path: Path) -> None:
-    from loaderscope.advisors.storage_probe.encoded import Lmdb
-
     paths = sources(tmp_path / "data", *(os.urandom(300_000) for _ in range(100)))
-    layouts = made(small / "out", Lmdb, max_bytes=1 << 25)
-    if layouts[0].load() is not None:
+    layouts = made(small / "out", LMDB, max_bytes=1 << 25)
+    layouts[0].load()
+    if layouts[0].reason is not None:
         pytest.skip("no lmdb here")
     with pytest.raises(UsageError, match="disk became full"):
         convert(paths, layouts, None, 1 << 25, soon(), free=lambda path: 1 << 40)

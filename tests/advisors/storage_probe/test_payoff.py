@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loaderscope.advisors.storage_probe.payoff import (
     MAX_EPOCHS,
     EpochTimes,
-    epoch_times,
     pays_after,
 )
 
@@ -22,8 +20,12 @@ def test_it_is_the_first_epoch_after_which_less_time_was_spent(
 ) -> None:
     """Asserts that the formula gives the epoch that counting one by one gives, for any times."""
     before, after = EpochTimes(first, later), EpochTimes(new_first, new_later)
+
+    def total_s(times: EpochTimes, epochs: int) -> float:
+        return times.first_s + (epochs - 1) * times.later_s
+
     counted = next(
-        (n for n in range(1, 200) if convert + after.total_s(n) < before.total_s(n)), None
+        (n for n in range(1, 200) if convert + total_s(after, n) < total_s(before, n)), None
     )
     assert pays_after(convert, before, after) == counted
 
@@ -31,11 +33,3 @@ def test_it_is_the_first_epoch_after_which_less_time_was_spent(
 def test_what_would_pay_after_all_time_never_pays() -> None:
     assert pays_after(1e9, EpochTimes(2, 2), EpochTimes(1, 1)) is None
     assert pays_after(MAX_EPOCHS - 0.5, EpochTimes(2, 2), EpochTimes(1, 1)) == MAX_EPOCHS
-
-
-@pytest.mark.parametrize(("fits", "later"), [(True, 10.0), (False, 50.0), (None, 10.0)])
-def test_what_does_not_fit_in_memory_is_read_anew_each_epoch(
-    fits: bool | None, later: float
-) -> None:
-    assert epoch_times(100, 0.5, 0.1, fits) == EpochTimes(50.0, later)
-    assert epoch_times(100, None, 0.1, False) == EpochTimes(10.0, 10.0)

@@ -6,6 +6,9 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,8 @@ import pytest
 
 from loaderscope.advisors.storage_probe import StorageProbe, convert, probe_storage, timing
 from loaderscope.advisors.storage_probe import run_probe as probe
+from loaderscope.advisors.storage_probe.formats import FORMATS
+from loaderscope.advisors.storage_probe.layout import Layout, Write
 from loaderscope.profiler.base.errors import UsageError
 
 SECONDS = 4.0
@@ -58,10 +63,8 @@ def test_a_whole_probe(tmp_path: Path, temp: Path) -> None:
         found.sample_bytes == found.whole_bytes == sum(p.stat().st_size for p in data.glob("*.npy"))
     )
     assert found.rounds >= 1
-    files = found.layout("files")
-    array = found.layout("array")
-    assert files is not None
-    assert array is not None
+    by_name = {each.name: each for each in found.layouts}
+    files, array = by_name["files"], by_name["array"]
     for each in (files, array):
         assert each.reason is None
         assert each.total_warm is not None
@@ -156,11 +159,13 @@ def test_nothing_is_left_when_it_is_broken_off(
 def test_a_layout_that_returns_something_else_gets_no_figures(
     tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Wrong(probe.MappedArray):
-        def row(self, sample: np.ndarray) -> None:  # type: ignore[type-arg]
-            super().row(sample * 0)
+    @contextmanager
+    def zeros(layout: Layout) -> Iterator[Write]:
+        with array.open_write(layout) as write:
+            yield lambda sample: write(sample * 0)
 
-    monkeypatch.setattr(probe, "LAYOUTS", (probe.Files, Wrong))
+    array = next(each for each in FORMATS if each.name == "array")
+    monkeypatch.setattr(probe, "FORMATS", (FORMATS[0], replace(array, open_write=zeros)))
     wrong = run(arrays(tmp_path / "data"), temp, seconds=20).layouts[1]
     assert (wrong.reason, wrong.read_warm) == ("it gave other samples than were stored", None)
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from loaderscope.advisors.storage_probe.decoded import MappedArray
 from loaderscope.advisors.storage_probe.decoders import Decoder
-from loaderscope.advisors.storage_probe.encoded import Files, Lmdb
+from loaderscope.advisors.storage_probe.formats import FORMATS
 from loaderscope.advisors.storage_probe.layout import Layout
 from loaderscope.advisors.storage_probe.probe_model import LayoutTrial
 from loaderscope.advisors.storage_probe.results import trials
 from loaderscope.advisors.storage_probe.source import Data
-from loaderscope.advisors.storage_probe.timing import Lane, Timed
+from loaderscope.advisors.storage_probe.timing import Timed
 from loaderscope.advisors.storage_probe.verdict import sentences
 
 MS = 1e-3
@@ -28,12 +27,13 @@ class Sized:
     """A layout as it is after converting a tenth of DATA: `bytes_` on disk."""
 
     def __init__(
-        self, kind: type[Layout], bytes_: int, convert_s: float = 0.0, reason: str | None = None
+        self, name: str, bytes_: int, convert_s: float = 0.0, reason: str | None = None
     ) -> None:
-        self.kind, self.bytes_, self.convert_s, self.reason = kind, bytes_, convert_s, reason
+        self.name, self.bytes_, self.convert_s, self.reason = name, bytes_, convert_s, reason
 
     def made(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
-        layout = self.kind(folder, 1, 1)
+        kind = next(each for each in FORMATS if each.name == self.name)
+        layout = Layout(kind, folder, 1, 1)
         layout.count, layout.source_bytes, layout.convert_s = 100, 1_000_000, self.convert_s
         layout.reason = self.reason
         monkeypatch.setattr(layout, "disk_bytes", lambda: self.bytes_)
@@ -41,9 +41,9 @@ class Sized:
 
 
 FILES, LMDB, ARRAY = (
-    Sized(Files, 1_200_000),
-    Sized(Lmdb, 1_100_000, 0.5),
-    Sized(MappedArray, 14_000_000, 2.0),
+    Sized("files", 1_200_000),
+    Sized("lmdb", 1_100_000, 0.5),
+    Sized("array", 14_000_000, 2.0),
 )
 Passes = Sequence[float | None]
 
@@ -57,12 +57,10 @@ def result(
     missing: Sequence[Sized] = (),
 ) -> tuple[LayoutTrial, ...]:
     layouts = [each[0].made(tmp_path, monkeypatch) for each in lanes]
-    made = [
-        Lane(layout, list(cold), list(warm), 9)
-        for layout, (_, cold, warm) in zip(layouts, lanes, strict=True)
-    ]
+    for layout, (_, cold, warm) in zip(layouts, lanes, strict=True):
+        layout.cold_s, layout.warm_s = list(cold), list(warm)
     others = [each.made(tmp_path, monkeypatch) for each in missing]
-    return trials([*layouts, *others], Timed(made, list(decode), len(lanes[0][2])), DATA, memory)
+    return trials([*layouts, *others], Timed(layouts, list(decode), len(lanes[0][2])), DATA, memory)
 
 
 def test_rates_and_factors_are_medians_of_paired_rounds(
@@ -135,7 +133,7 @@ def test_what_does_not_fit_in_memory_is_judged_by_cold_reading(
     assert array.total_steady_factor.mid == pytest.approx(2 / 3)
     assert array.total_warm_factor is not None
     assert array.total_warm_factor.mid == pytest.approx(20)
-    text = list(sentences((files, array), DATA, PICTURES, 0.5, 0.8, TIGHT))
+    text = list(sentences((files, array), PICTURES, 0.5, 0.8, TIGHT))
     assert "does not fit in memory (20.0 MB at most)" in text[-1]
     assert "140 MB" in text[-1]
 
@@ -151,11 +149,11 @@ def test_the_sentence_of_workload_c(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (ARRAY, [1 * MS] * 3, [0.02 * MS] * 3),
         decode=[0.96 * MS] * 3,
     )
-    text = list(sentences(found, DATA, PICTURES, 0.04, 0.51, ROOMY))
-    assert "Reading from the page cache is 4.0 % of the time a sample takes" in text[0]
+    text = list(sentences(found, PICTURES, 0.04, 0.51, ROOMY))
+    assert "Reading from the page cache is 4.0 % of the time per sample" in text[0]
     assert "decoding 96 %: no layout that keeps pictures encoded gains more than ×1.04" in text[0]
     assert text[1].startswith(
-        "No layout of the same bytes is clearly faster than the files: LMDB comes nearest, ×1.02"
+        "No layout of the same bytes is clearly faster than the files: the closest is LMDB, ×1.02"
     )
     assert "×50" in text[2]
     assert "12 times the space" in text[2]
@@ -164,7 +162,7 @@ def test_the_sentence_of_workload_c(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_missing_layouts_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = Sized(MappedArray, 0, reason="samples decode to different shapes")
+    gone = Sized("array", 0, reason="samples decode to different shapes")
     lanes = ((FILES, [None] * 2, [1 * MS] * 2),)
     files, array = result(tmp_path, monkeypatch, *lanes, decode=[1 * MS] * 2, missing=[gone])
     assert (array.reason, array.samples, array.bytes) == (
@@ -172,10 +170,10 @@ def test_missing_layouts_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         0,
         None,
     )
-    text = list(sentences((files, array), DATA, PICTURES, 0.5, None, ROOMY))
+    text = list(sentences((files, array), PICTURES, 0.5, None, ROOMY))
     assert text[1:] == [
-        "No other layout of the same bytes could be tried: see why below.",
+        "No other layout of the same bytes could be tried: see the reasons below.",
         "Decoded samples were not tried: samples decode to different shapes.",
     ]
-    without = list(sentences((replace(files, read_warm=None),), DATA, PICTURES, None, None, ROOMY))
-    assert without == ["Nothing could be timed: give it more time with --seconds."]
+    without = list(sentences((replace(files, read_warm=None),), PICTURES, None, None, ROOMY))
+    assert without == ["Nothing could be timed: raise --seconds."]

@@ -13,7 +13,6 @@ import pytest
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.advisors.whatif import costs
-from loaderscope.advisors.whatif.changes import as_measured
 from loaderscope.advisors.whatif.pipeline import made_in_main, typical, warmed
 from loaderscope.advisors.whatif.predict import WhatIf
 from loaderscope.advisors.whatif.workload import Workload, workload_of
@@ -171,7 +170,7 @@ def test_where_workers_go_their_own_costs_go(tmp_path: Path) -> None:
         if number % 10 == 5:
             row |= {"fetch_ns": 100 * MS, "fetch_cpu_ns": 100 * MS}
     found = workload(tmp_path, rows, epochs, CONFIG)
-    plan, every = as_measured(found), np.arange(found.rows)
+    plan, every = found.plan, np.arange(found.rows)
 
     kept, _ = made_in_main(found, plan, every)
     fetch, collate = made_in_main(found, replace(plan, num_workers=0), every)

@@ -52,7 +52,7 @@ def a_step(found: Epoch) -> float:
 def test_workers_that_only_wait_add_up_until_the_loop_is_the_limit(
     workers: int, step: float
 ) -> None:
-    found = epoch(times(work_idle=10, compute_idle=2), setting(workers), 0, COUNT)
+    found = epoch(times(work_idle=10, compute_idle=2), setting(workers))
     assert a_step(found) == pytest.approx(step, rel=0.02)
 
 
@@ -60,55 +60,45 @@ def test_workers_that_only_wait_add_up_until_the_loop_is_the_limit(
     ("workers", "step"), [(1, 10), (2, 5), (3, 10 / 3), (4, 10 / 3), (12, 10 / 3)]
 )
 def test_workers_that_compute_share_the_cores(workers: int, step: float) -> None:
-    found = epoch(times(work_cpu=10), setting(workers, cpus=3.0), 0, COUNT)
+    found = epoch(times(work_cpu=10), setting(workers, cpus=3.0))
     assert a_step(found) == pytest.approx(step, rel=0.05)
 
 
 def test_a_loop_that_computes_takes_its_share_of_the_cores() -> None:
     # Two cores, 8 ms of work a batch in three workers, 4 ms of computing in main: 12 ms of CPU for
     # each step.
-    found = epoch(times(work_cpu=8, compute_cpu=4), setting(3, cpus=2.0), 0, COUNT)
+    found = epoch(times(work_cpu=8, compute_cpu=4), setting(3, cpus=2.0))
     assert a_step(found) == pytest.approx(6, rel=0.05)
     # A loop that wants both cores at once does not get them from busy workers, and its own
     # computing takes longer.
-    wide = epoch(
-        times(work_cpu=8, compute_cpu=4), setting(3, cpus=2.0, compute_weight=2.0), 0, COUNT
-    )
+    wide = epoch(times(work_cpu=8, compute_cpu=4), setting(3, cpus=2.0, compute_weight=2.0))
     assert a_step(wide) == pytest.approx(8, rel=0.05)  # 8 + 2 cores x 4 of CPU, on two cores
 
 
 def test_a_fraction_of_a_core_slows_everything() -> None:
-    assert a_step(
-        epoch(times(work_cpu=2, compute_cpu=1), setting(0, cpus=0.5), 0, 50)
-    ) == pytest.approx(6)
-    assert a_step(epoch(times(work_cpu=2), setting(2, cpus=0.5), 0, 50)) == pytest.approx(
-        4, rel=0.05
-    )
+    assert a_step(epoch(times(work_cpu=2, compute_cpu=1), setting(0, cpus=0.5))) == pytest.approx(6)
+    assert a_step(epoch(times(work_cpu=2), setting(2, cpus=0.5))) == pytest.approx(4, rel=0.05)
 
 
 def test_taking_batches_out_of_the_queue_limits_the_loop() -> None:
-    found = epoch(times(work_idle=1, receive=3, compute_idle=2), setting(8), 0, COUNT)
+    found = epoch(times(work_idle=1, receive=3, compute_idle=2), setting(8))
     assert a_step(found) == pytest.approx(5)
 
 
 def test_a_pin_thread_works_beside_the_loop() -> None:
-    found = epoch(
-        times(work_idle=1, receive=1, pin_cpu=3, compute_idle=2), setting(8, pin=True), 0, COUNT
-    )
+    found = epoch(times(work_idle=1, receive=1, pin_cpu=3, compute_idle=2), setting(8, pin=True))
     assert a_step(found) == pytest.approx(
         3
     )  # the loop's own 3 ms and the pin thread's 3 ms run side by side
-    found = epoch(
-        times(work_idle=1, receive=1, pin_cpu=7, compute_idle=2), setting(8, pin=True), 0, COUNT
-    )
+    found = epoch(times(work_idle=1, receive=1, pin_cpu=7, compute_idle=2), setting(8, pin=True))
     assert a_step(found) == pytest.approx(7)
 
 
 def test_one_slow_batch_blocks_ready_ones_only_in_order() -> None:
     work = [60.0 if k % 10 == 0 else 2.0 for k in range(COUNT)]
     loop = times(work_idle=work, compute_idle=4.0)
-    in_order = a_step(epoch(loop, setting(3), 0, COUNT))
-    free = a_step(epoch(loop, setting(3, in_order=False), 0, COUNT))
+    in_order = a_step(epoch(loop, setting(3)))
+    free = a_step(epoch(loop, setting(3, in_order=False)))
     # 78 ms of work for ten batches: three workers have room for a batch every 2.6 ms, and the loop
     # wants one every 4.
     assert free == pytest.approx(4, rel=0.1)
@@ -117,38 +107,38 @@ def test_one_slow_batch_blocks_ready_ones_only_in_order() -> None:
 
 def test_order_does_not_matter_where_workers_are_always_busy() -> None:
     work = [40.0 if k % 7 == 0 else 10.0 for k in range(COUNT)]
-    in_order = a_step(epoch(times(work_idle=work), setting(2, prefetch=8), 0, COUNT))
-    free = a_step(epoch(times(work_idle=work), setting(2, prefetch=8, in_order=False), 0, COUNT))
+    in_order = a_step(epoch(times(work_idle=work), setting(2, prefetch=8)))
+    free = a_step(epoch(times(work_idle=work), setting(2, prefetch=8, in_order=False)))
     assert free == pytest.approx(in_order, rel=0.06)
 
 
 def test_prefetching_absorbs_variance_and_nothing_else() -> None:
     varied = times(work_idle=[34.0 if k % 10 == 0 else 4.0 for k in range(COUNT)], compute_idle=4.0)
-    near, far = (a_step(epoch(varied, setting(2, prefetch=p), 0, COUNT)) for p in (1, 16))
+    near, far = (a_step(epoch(varied, setting(2, prefetch=p))) for p in (1, 16))
     assert near > 1.3 * far
     steady = times(work_idle=10.0, compute_idle=1.0)
-    near, far = (a_step(epoch(steady, setting(2, prefetch=p), 0, COUNT)) for p in (2, 16))
+    near, far = (a_step(epoch(steady, setting(2, prefetch=p))) for p in (2, 16))
     assert near == pytest.approx(far, rel=0.02)
 
 
 def test_the_first_batch_waits_for_start_draws_and_cold_workers() -> None:
     found = epoch(
-        times(work_idle=10, draw=1, compute_idle=2), setting(2, start_ns=100.0, cold_ns=30.0), 0, 10
+        times(work_idle=10, draw=1, compute_idle=2), setting(2, start_ns=100.0, cold_ns=30.0)
     )
     # start 100, one draw 1, cold 30, work 10, compute 2
     assert found.ends[0] == pytest.approx(143)
     # main sends all four tasks before it takes the first batch, which is never later than that here
-    assert epoch(times(draw=50, compute_idle=2), setting(2), 0, 10).ends[0] == pytest.approx(202)
+    assert epoch(times(draw=50, compute_idle=2), setting(2)).ends[0] == pytest.approx(202)
 
 
 def test_an_epoch_of_fewer_batches_than_workers_ends() -> None:
-    found = epoch(times(3, work_idle=10, compute_idle=1), setting(8, more_tasks=False), 0, 3)
+    found = epoch(times(3, work_idle=10, compute_idle=1), setting(8, more_tasks=False))
     assert found.ends == pytest.approx([11, 12, 13])
     assert found.worked == 3
 
 
 def test_the_time_of_work_includes_waiting_for_a_core() -> None:
-    found = epoch(times(work_cpu=10), setting(4, cpus=2.0, prefetch=1), 0, COUNT)
+    found = epoch(times(work_cpu=10), setting(4, cpus=2.0, prefetch=1))
     assert found.work_ns / found.worked == pytest.approx(20, rel=0.05)
 
 
@@ -183,8 +173,6 @@ def test_no_loop_is_faster_than_its_parts_or_slower_than_their_sum(
         setting(
             workers, prefetch=prefetch, cpus=cpus, in_order=in_order, pin=pin, more_tasks=False
         ),
-        0,
-        20,
     )
     cpu = sum(work_cpu) + 20 * (compute + receive)
     assert len(found.ends) == 20

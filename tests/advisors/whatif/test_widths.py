@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import json
 import math
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import loaderscope
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.advisors.whatif import widths
 
+
+def _learning() -> Any:
+    folder = Path(loaderscope.__file__).resolve().parent / "benchmarks"
+    spec = spec_from_file_location("learn_widths", folder / "learn_widths.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+learning = _learning()
 STORED = json.loads(widths.FILE.read_text(encoding="utf-8"))
 RESIDUALS = STORED["residuals"]
 
@@ -44,27 +59,27 @@ def test_a_sure_gain_stays_one_and_a_sure_loss_too(monkeypatch: pytest.MonkeyPat
     ("true", "expected"), [(2.0, 0.0), (1.0, 1.0), (0.5, 2.0), (8.0, 1.0), (4.0, 0.5)]
 )
 def test_what_is_needed_holds_the_truth_on_its_side(true: float, expected: float) -> None:
-    assert widths.needed(1.0, 2.0, 8.0, true) == pytest.approx(expected)
+    assert learning.needed(1.0, 2.0, 8.0, true) == pytest.approx(expected)
 
 
 def test_few_cases_of_a_rule_say_little() -> None:
     many = [{"rule": "collate", "crowded": False, "needed": 1.0 + n / 100} for n in range(40)]
     few = [{"rule": "sampler", "crowded": False, "needed": 3.0}]
-    found = widths.learnt([*many, *few])
+    found = learning.learnt([*many, *few])
     assert 1.0 < found["rules"]["sampler"] < 1.2
     assert found["free"] == pytest.approx(1.32, abs=0.05)
-    assert widths.learnt([])["all"] == 1.0
+    assert learning.learnt([])["all"] == 1.0
 
 
 def test_the_stored_table_is_that_of_the_stored_residuals() -> None:
-    assert STORED["table"] == widths.learnt(RESIDUALS)
+    assert STORED["table"] == learning.learnt(RESIDUALS)
 
 
 def test_ranges_learnt_from_other_cases_hold_four_in_five() -> None:
     """Each fifth of the stored cases against the table of the other four fifths."""
     inside = 0
     for part in range(5):
-        table = widths.learnt(each for n, each in enumerate(RESIDUALS) if n % 5 != part)
+        table = learning.learnt(each for n, each in enumerate(RESIDUALS) if n % 5 != part)
         for each in RESIDUALS[part::5]:
             inside += each["needed"] <= widths._factor(table, each["rule"], each["crowded"])
     assert len(RESIDUALS) >= 25

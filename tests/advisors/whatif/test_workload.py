@@ -11,13 +11,8 @@ import pytest
 
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.whatif.costs import STOP_NS
-from loaderscope.advisors.whatif.workload import (
-    BLOCK_ROWS,
-    MAX_ROWS,
-    Workload,
-    _spread,
-    workload_of,
-)
+from loaderscope.advisors.whatif.recorded import BLOCK_ROWS, MAX_ROWS, spread
+from loaderscope.advisors.whatif.workload import Workload, workload_of
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.run.tuning import Switch, Tuned
 
@@ -49,12 +44,12 @@ def from_workers(
 
 
 def test_rows_of_a_long_run_are_blocks_spread_over_it() -> None:
-    rows = _spread(1_000_000)
+    rows = spread(1_000_000)
     assert 0.9 * MAX_ROWS < len(rows) <= MAX_ROWS
     assert rows[0] == 0 and rows[-1] == 999_999
     inside = np.diff(rows) == 1
     assert inside.mean() == pytest.approx(1 - 1 / BLOCK_ROWS, abs=0.001)
-    assert _spread(50).tolist() == list(range(50))
+    assert spread(50).tolist() == list(range(50))
 
 
 def test_cpu_time_measured_on_some_batches_stands_for_all(tmp_path: Path) -> None:

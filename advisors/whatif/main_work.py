@@ -1,0 +1,101 @@
+"""What the training process does for loading and computing, beyond the recorded stages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
+from ..stage_model.block_error import Floats
+from ..stage_model.core_wait import loop_span_ns
+from ..stage_model.measured import mean
+from . import costs
+from .recorded import Recorded
+
+# Fewer batches show too little of a typical hand-over.
+ENOUGH = 5
+# Taking a batch costs unpacking and torch's own code: more than this is something else.
+RECEIVE_MOST_NS = 3e6
+# If computing takes less than this part of making batches in main, CPU time of other threads is not
+# attributed to computing.
+MINOR = 0.5
+# A loop that computes for less than this share of its time does not compute.
+LEAST_COMPUTING = 0.02
+
+
+def receive_ns(seen: Recorded) -> float:
+    """Time in main for a batch that no stage explains: torch's own code, sending the next task."""
+    if not seen.loader.num_workers:
+        return max(0.0, float(np.median(_unexplained(seen) - seen.time("unpack_ns"))))
+    wait, unpack, queued = (
+        seen.wait[seen.steady],
+        seen.time("unpack_ns"),
+        seen.of_steady("queued_ns"),
+    )
+    taken, awaited = queued + unpack + seen.time("pin_ns"), queued >= 0
+    ready = awaited & (taken >= wait)  # it was sent before main asked for it
+    if np.count_nonzero(ready) >= ENOUGH:
+        found = float(np.median((wait - seen.time("index_ns") - unpack)[ready]))
+    elif awaited.any():  # the message arrives, main wakes up and takes it
+        found = float(np.quantile(queued[awaited], 0.25))
+    else:
+        found = costs.RECEIVE_NS
+    # Bytes outside of tensors come through a pipe, a piece at a time: both ends wait for each
+    # other.
+    piped = float(np.mean(seen.time("pickled_bytes"))) * costs.PIPED_MOST_NS_PER_BYTE
+    return min(RECEIVE_MOST_NS + piped, max(0.0, found))
+
+
+def speed_of(seen: Recorded) -> float:
+    """`costs.speed_of` by torch's own lines around a batch; 1 with workers, and for loops that are
+    too slow to show it."""
+    step = (seen.wait + seen.compute)[seen.steady]
+    if seen.loader.num_workers or float(np.median(step)) > costs.WARM_STEP_NS:
+        return 1.0
+    return costs.speed_of(float(np.quantile(_unexplained(seen), 0.25)))
+
+
+def _unexplained(seen: Recorded) -> Floats:
+    """Without workers: the part of each wait that no stage explains."""
+    names = ("index_ns", "fetch_ns", "collate_ns", "pin_ns")
+    found: Floats = seen.wait[seen.steady] - sum(map(seen.time, names))
+    return found
+
+
+def compute_cores(run: Run, process: ProcessRun, seen: Recorded, in_main: Floats) -> float | None:
+    """Cores that main used while it computed: its CPU time between the first and the last sample
+    inside the loop, without loading (`in_main`)."""
+    system, loader = run.host_of(process), seen.loader
+    if system is None:
+        return None
+    lane = system.process
+    begun, ended = loop_span_ns(loader)
+    t, user, kernel = (lane[name] for name in ("t_ns", "cpu_user_ns", "cpu_system_ns"))
+    own = (lane["pid"] == process.pid) & (lane["role"] == 0) & (t >= begun) & (t <= ended)
+    where = np.flatnonzero(own & (user >= 0) & (kernel >= 0))
+    if len(where) < 2:
+        return None
+    first, last = where[0], where[-1]
+    used = float((user[last] + kernel[last]) - (user[first] + kernel[first]))
+    cores = used / float(max(1, t[last] - t[first]))
+    computing = float(seen.compute[seen.steady].mean())
+    step, making = float((seen.wait + seen.compute)[seen.steady].mean()), float(in_main.mean())
+    if computing <= LEAST_COMPUTING * step:
+        return 1.0  # the rest of main's CPU time would be divided by next to nothing
+    found = (cores * step - making) / computing
+    if not loader.num_workers and computing < MINOR * making:
+        # More is probably threads of fetching, which spin while they wait for work.
+        found = min(found, 1.0)
+    return min(max(1.0, float(process.torch_threads or 1)), max(0.0, found))
+
+
+def sizes(loader: LoaderRun, seen: Recorded) -> tuple[float, float, float]:
+    """(tensors, bytes in tensors, bytes outside) of a typical batch."""
+    rows, leaves = seen.rows[seen.steady], loader.inspection.leaves
+    found, bytes_, pickled = (
+        mean(loader.batches[name][rows]) for name in ("tensors", "bytes", "pickled_bytes")
+    )
+    tensors, total = 1.0 if found is None else found, bytes_ or 0.0
+    outside = [leaf.nbytes or 0 for leaf in leaves if leaf.kind != "tensor"]
+    if not loader.num_workers:  # arrays and texts go through the pipe
+        pickled = total if leaves and len(outside) == len(leaves) else float(sum(outside))
+    return tensors, max(0.0, total - (pickled or 0.0)) if tensors else 0.0, pickled or 0.0

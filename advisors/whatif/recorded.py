@@ -1,0 +1,114 @@
+"""Which recorded batches show how the loop runs: steady ones, and those that begin an epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...profiler.store.run.run import LoaderRun
+from ..stage_model.block_error import Floats
+from ..stage_model.verdict import MINIMUM_BATCHES
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+# Batches are used in runs of consecutive ones, so that what comes together (a slow file, a busy
+# disk) stays together.
+BLOCK_ROWS = 32
+# More batches add nothing to a simulation, and reading a million rows would take a second.
+MAX_ROWS = 20_000
+# In the first part of a run, batches that take many times the median warm something up.
+EARLY, WARMING = 0.05, 8.0
+
+
+class TooLittle(Exception):
+    """Too little was measured to predict anything; the text is one sentence that says what is
+    missing."""
+
+
+class Recorded:
+    """At most MAX_ROWS batches of a loader, which all masks are over. `steady` batches are not the
+    first of an epoch or a worker, and warm nothing up."""
+
+    def __init__(self, loader: LoaderRun) -> None:
+        self.loader, workers = loader, loader.num_workers
+        epochs = loader.batches["epoch"]
+        self.rows = spread(loader.batches.rows)
+        self.epoch = epochs[self.rows]
+        into = _into_epoch(epochs, self.rows)
+        self.head: Mask = into == 0
+        self.wait = self.column("wait_ns")
+        # Recording a batch in detail comes between its hand-over and the loop's own work, and is
+        # neither.
+        compute, self.recording = self.column("compute_ns"), self.column("own_ns").clip(0)
+        self.compute = np.where(compute >= 0, (compute - self.recording).clip(0), compute)
+        fetch, pack = self.column("fetch_ns"), self.column("pack_ns")
+        self.work = fetch + self.column("collate_ns").clip(0)
+        self.usable = (self.wait >= 0) & (compute >= 0) & (fetch >= 0)
+        if workers:
+            self.usable &= (self.column("t_fetch_ns") >= 0) & (pack >= 0)
+        self.fresh = self.head | (into < max(1, workers))
+        if loader.config.get("persistent_workers") is True:  # workers start in the first epoch
+            self.fresh &= self.head | (self.epoch == self.epoch[:1])
+        steady = self.usable & ~self.fresh
+        if np.count_nonzero(steady) < MINIMUM_BATCHES:
+            steady = self.usable & ~self.head
+        self.steady = steady & ~_warming(self.work, steady)
+        self.count = int(np.count_nonzero(self.steady))
+
+    def column(self, name: str) -> Floats:
+        return np.nan_to_num(self.loader.batches[name][self.rows].astype(np.float64))
+
+    def of_steady(self, name: str) -> Floats:
+        """A column of the steady batches; -1 where it was not measured."""
+        found: Floats = self.column(name)[self.steady]
+        return found
+
+    def time(self, name: str) -> Floats:
+        """The same, 0 where it was not measured."""
+        return self.of_steady(name).clip(0)
+
+    def later(self, chosen: Mask) -> Mask:
+        """Those of the epochs that training repeats: of all but the first, if there are any."""
+        found = chosen & (self.epoch != self.epoch[0])
+        return found if found.any() else chosen
+
+    def check(self) -> None:
+        """Raises TooLittle."""
+        if self.count >= MINIMUM_BATCHES:
+            return
+        known = (self.wait >= 0) & (self.compute >= 0) & ~self.head
+        if np.count_nonzero(known) >= MINIMUM_BATCHES:
+            raise TooLittle("how long batches take to make was not measured")
+        raise TooLittle(
+            f"only {self.count} steady batches were recorded, and a prediction needs "
+            f"{MINIMUM_BATCHES}"
+        )
+
+
+def spread(rows: int) -> Rows:
+    """Row numbers: all of them, or blocks of consecutive ones spread evenly."""
+    if rows <= MAX_ROWS:
+        return np.arange(rows)
+    starts = np.linspace(0, rows - BLOCK_ROWS, MAX_ROWS // BLOCK_ROWS).astype(np.int64)
+    return np.unique((starts[:, None] + np.arange(BLOCK_ROWS)).ravel())
+
+
+def _into_epoch(epoch: npt.NDArray[Any], rows: Rows) -> Rows:
+    """How many batches of its epoch came before each of these."""
+    starts = np.flatnonzero(np.diff(epoch, prepend=epoch[:1] - 1))
+    found: Rows = rows - starts[np.searchsorted(starts, rows, side="right") - 1]
+    return found
+
+
+def _warming(work: Floats, steady: Mask) -> Mask:
+    """Which early batches made something for the first time: caches, files, compiled code. That
+    does not come again, so means leave it out."""
+    rows = np.flatnonzero(steady)
+    found = np.zeros(len(work), bool)
+    if len(rows):
+        early = rows[: int(len(rows) * EARLY)]
+        found[early] = work[early] > WARMING * max(1.0, float(np.median(work[rows])))
+    return found
