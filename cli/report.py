@@ -81,7 +81,7 @@ def report_verb(
         )
         step()
         if number is not None:
-            from ..reports.text.advice_text import render_advice
+            from ..reports.text.brief import render_advice
 
             content = fitted(render_advice, report, number, output=output)
         else:

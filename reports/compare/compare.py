@@ -52,16 +52,12 @@ STAGES = (
 def compare(before: Report, before_run: Run, after: Report, after_run: Run) -> Comparison:
     """What differs between two runs. Loaders are paired by name and, where one
     rank alone had them, by rank, those left over by their order."""
-    first = list(zip(before.loaders, recorded(before, before_run), strict=True))
-    second = list(zip(after.loaders, recorded(after, after_run), strict=True))
+    first, second = recorded(before, before_run), recorded(after, after_run)
     pairs, only_before, only_after = _paired(
         [each for each, _ in first], [each for each, _ in second]
     )
     with np.errstate(all="ignore"):  # damaged columns may hold any number
-        loaders = [
-            _loader(first[i][0], _columns(first[i][1]), second[j][0], _columns(second[j][1]))
-            for i, j in pairs
-        ]
+        loaders = [_loader(*first[i], *second[j]) for i, j in pairs]
     notes = [
         f"the {word} run is {report.run.state}"
         for word, report in (("first", before), ("second", after))
@@ -91,10 +87,6 @@ def slowest_factor(comparison: Comparison) -> tuple[LoaderComparison, float] | N
         if each.throughput.factor is not None and each.throughput.real is not None
     ]
     return min(known, key=lambda item: item[1]) if known else None
-
-
-def _columns(found: tuple[object, LoaderRun] | None) -> LoaderRun | None:
-    return found[1] if found is not None else None
 
 
 def _paired(

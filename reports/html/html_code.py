@@ -7,25 +7,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...advisors.schema.report_model import Code, CodeStage, FlameNode, LoaderReport
+from ...advisors.schema.report_model import Code, CodeStage, FlameNode
 from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import place_of
 from ..words.inside import (
-    basis_text,
     code_stages,
     hot_row,
-    hot_rows,
-    inside_notes,
-    own_lines,
-    transform_rows,
 )
-from ..words.storage_words import container_rows, epoch_rows, kind_rows, mount_rows, storage_rows
 from ..words.units import count, percent
 from .html_plot import Figure, layout, plain
 
 # A node takes up to 160 bytes of the page, so that pages of many loaders have room for fewer.
 MAX_NODES = 400  # a stage
-PAGE_NODES, LEAST_PAGE_NODES, NODES_LESS_A_LOADER = 2_000, 400, 100
+PAGE_NODES, LEAST_PAGE_NODES, NODES_LESS_A_LOADER = 2_000, 250, 110
 MAX_STAGES = 8
 HOT_SHOWN = 10
 LEAST_SHARE, LEAST_LINE_SHARE = 0.005, 0.01
@@ -53,31 +47,6 @@ class Room:
         given = min(wanted, self.nodes)
         self.nodes -= given
         return given
-
-
-def inside_view(key: str, loader: LoaderReport, room: Room) -> dict[str, Any]:
-    """The tables of a loader, and its flame graph as far as the page has room."""
-    stages = []
-    for name, stage in code_stages(loader.code)[:MAX_STAGES]:
-        functions = hot_rows(stage, LEAST_SHARE)[:HOT_SHOWN]
-        own = [row for row in own_lines(stage, functions) if row.fraction >= LEAST_LINE_SHARE][
-            :OWN_SHOWN
-        ]
-        if loader.code is not None and (functions or own):
-            stages.append((clean(name, 40), basis_text(loader.code, stage), functions, own))
-    s = loader.storage
-    return {
-        "basis": basis_text(loader.code) if loader.code is not None and stages else None,
-        "stages": stages,
-        "flame": flame_figure(key, loader.code, room) if loader.code is not None else None,
-        "transforms": transform_rows(loader.transforms),
-        "storage": storage_rows(s),
-        "kinds": kind_rows(s) if s is not None else [],
-        "mounts": mount_rows(s) if s is not None else [],
-        "containers": container_rows(s) if s is not None else [],
-        "epochs": epoch_rows(s) if s is not None else [],
-        "notes": inside_notes(loader),
-    }
 
 
 def flame_figure(key: str, code: Code, room: Room) -> Figure | None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...profiler.base.errors import UsageError
+from ...profiler.base.metadata import clean
+from ..document.blocks import Section
 from .html_plot import Figure
 
 if TYPE_CHECKING:
@@ -26,30 +28,44 @@ TEMPLATES = Path(__file__).parent / "templates"
 _MEND = "the HTML report needs {}: pip install 'loaderscope[html]'"
 
 
-def fill(template: str, plots: Sequence[Figure] = (), **values: Any) -> str:
-    """The page of this template. `plots` are drawn by plotly.js, which is inlined only if there are
-    any.
+def fill(
+    title: str,
+    heading: str,
+    sections: Sequence[Section],
+    plots: Mapping[str, Sequence[Figure]],
+    stages: Sequence[tuple[str, str]] = (),
+    causes: Sequence[tuple[str, str]] = (),
+) -> str:
+    """A page of these sections. `plots` by the keys of their places are drawn by plotly.js, which
+    is inlined only if there are any; `stages` and `causes` are defined at the end.
 
     Raises UsageError where jinja2 or plotly is not installed.
     """
     environment = escaping()
     from markupsafe import Markup
 
+    figures = [figure for found in plots.values() for figure in found]
     scripts = [
-        *([_plotly()] if plots else []),
+        *([_plotly()] if figures else []),
         (TEMPLATES / "report.js").read_text(encoding="utf-8"),
     ]
-    return environment.get_template(template).render(
-        **values,
+    return environment.get_template("page.html.j2").render(
+        title=title,
+        heading=heading,
+        sections=sections,
+        plots=plots,
+        stages=stages,
+        causes=causes,
         style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],
         policy=_policy(scripts),
-        figures=_json(plots, Markup),
+        figures=_json(figures, Markup),
     )
 
 
 def escaping() -> Environment:
-    """The templates, which escape every text. Raises UsageError where jinja2 is not installed."""
+    """The templates, which clean and escape every text. Raises UsageError where jinja2 is not
+    installed."""
     try:
         import jinja2
     except ImportError as error:
@@ -60,6 +76,7 @@ def escaping() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        finalize=lambda value: clean(value) if type(value) is str else value,
     )
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from ...profiler.base.metadata import clean
+from ..document.blocks import Column, Styled, Table, sentences
 from ..words.accuracy import ALL, AccuracyRow, unsure_trials
 from ..words.units import UNKNOWN, percent
-from .terminal import printed
+from .draw import print_blocks
+
+EXPLAINED = "Predictions against what tuning measured. Four in five should be in the range."
 
 
 def render_accuracy(
@@ -21,38 +19,27 @@ def render_accuracy(
     unicode: bool = True,
     unsure: int = 0,
 ) -> str:
-    """A line a host and setting, then what the host's later predictions are corrected by. `unsure`:
-    of so many further trials the factor is not known well enough."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("host", max_width=24)
-    table.add_column("changed")
-    for head in ("trials", "median error", "bias", "in the range"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for row in rows:
-        host = Text(clean(row.host or UNKNOWN, 60))
-        said = (f"{row.trials:,}", percent(row.median_error), f"{row.median_bias * 100:+.0f} %")
-        table.add_row(
-            host,
-            clean(row.changed, 80),
-            *said,
+    """A line a host and setting, then how the host's later predictions are corrected. `unsure`: the
+    factor of so many further trials is not known well enough."""
+    numbers = ("trials", "median error", "bias", "in the range")
+    columns = (Column("host"), Column("changed"), *(Column(head, "number") for head in numbers))
+    cells = [
+        (
+            row.host or UNKNOWN,
+            Styled(row.changed, "strong" if row.changed == ALL else ""),
+            f"{row.trials:,}",
+            percent(row.median_error),
+            f"{row.median_bias * 100:+.0f} %",
             percent(row.inside_share),
-            style="bold" if row.changed == ALL else "",
         )
-    parts: list[RenderableType] = [
-        table,
-        Text(
-            "Measured by tuning, against what was predicted; four in five should be in the range.",
-            "dim",
-        ),
+        for row in rows
     ]
-    if unsure:
-        parts.append(Text(f"Left out: {unsure_trials(unsure)}.", "dim"))
-    learned = [row for row in rows if row.scale is not None]
-    return printed([*parts, *map(_learned, learned)], width, color, unicode)
-
-
-def _learned(row: AccuracyRow) -> Text:
-    return Text(
-        f"Later predictions on {clean(row.host or UNKNOWN, 60)}: factors to the power of "
-        f"{row.scale:.2f}, ranges {row.width:.2f} times as wide."
-    )
+    left_out = f"Left out: {unsure_trials(unsure)}." if unsure else None
+    learned = [
+        f"Later predictions on {row.host or UNKNOWN}: factors to the power of {row.scale:.2f}, "
+        f"ranges {row.width:.2f} times as wide."
+        for row in rows
+        if row.scale is not None
+    ]
+    blocks = [Table(columns, cells), *sentences((EXPLAINED, left_out), "dim"), *sentences(learned)]
+    return print_blocks(blocks, width=width, color=color, unicode=unicode)

@@ -7,25 +7,23 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rich.console import RenderableType
-from rich.text import Text
-
-from ...advisors.schema.report_model import LoaderReport, Report
+from ...advisors.schema.report_model import LoaderReport, Report, RunInfo
+from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
+from ..document.advice import body, card, tuned_blocks
+from ..document.blocks import Block, Code, Part, Section, Sentence, section, sentences
+from ..document.report import NOTHING, lead, title_of
+from ..document.stages import stage_table, waiting_line, waiting_sentences
 from ..words.plan_words import PlanRow, plan_rows, plan_summary
 from ..words.ranks import rank_sentences
-from ..words.sentences import headroom_sentence, nothing_to_change, overhead_line, throughput_line
+from ..words.sentences import nothing_to_change, overhead_line, throughput_line
 from ..words.system_words import machine_line
 from ..words.tuned_words import tuned_lead
 from ..words.units import plural
-from .advice_text import code_block, what_it_does, what_to_change
-from .layout import heading, indented, one_line
-from .stages_text import stage_lines, waiting_line, waiting_sentences
-from .terminal import fitting_width, printed
-from .text import MAX_LOADERS, run_line, title_line
-from .tuned_text import lead_lines
+from .draw import print_sections
+from .text import MAX_LOADERS
 
 # Lines for one loader, and for each further one.
 MOST_LINES = 40
@@ -34,13 +32,12 @@ MORE_LINES = 8
 AFTER_RUN = 25
 OTHERS_SHOWN, FURTHER_SHOWN = 4, 3
 NOTES = 2
-BODY = 5
 _BLANK_LINES = re.compile(r"\n{3,}")  # one says as much as two
 
 
 @dataclass(frozen=True)
 class _Form:
-    """How much is told: the least share of a stage in the table, whether code is shown, and what
+    """How much is said: the least share of a stage in the table, whether code is shown, and what
     goes with it."""
 
     least: float | None
@@ -70,112 +67,116 @@ def render_brief(
     tuned: bool = True,
 ) -> str:
     """What matters of the report, in at most `most` lines and MORE_LINES for each further loader.
-    See `render_text`.
 
-    It leads with what tuning found, unless that was told before (`tuned`).
+    It leads with what tuning found, unless the reader has seen that already (`tuned`).
     """
-    width = fitting_width(width)
     room = most + MORE_LINES * (min(len(report.loaders), MAX_LOADERS) - 1)
     text = ""
     for form in _FORMS:
-        text = printed(_parts(report, width, form, tuned), width, color, unicode)
+        text = print_sections(_sections(report, form, tuned), width, color, unicode, gaps=False)
         if text.count("\n") <= room:
             break
     return text
 
 
-def _parts(report: Report, width: int, form: _Form, tuned: bool) -> Iterator[RenderableType]:
-    for sentence in report.missing:
-        yield Text(clean(sentence), style="bold red")
-    if report.missing:
-        yield Text("")
+def render_advice(
+    report: Report, number: int, width: int = 80, color: bool = False, unicode: bool = True
+) -> str:
+    """One recommendation in full, of each loader that has so many. Raises UsageError where none
+    has."""
+    rows = [(loader, plan_rows(loader)[number - 1 : number]) for loader in report.costliest]
+    found = [
+        Section("", [Part(clean(loader.name, 60), [card(row, full=True)])])
+        for loader, each in rows
+        for row in each
+    ]
+    if not found:
+        most = max((len(each.recommendations) for each in report.loaders), default=0)
+        has = f"it has {most}" if most else "nothing is advised"
+        raise UsageError(f"there is no advice {number}: {has}")
+    return print_sections(found, width, color, unicode)
+
+
+def _sections(report: Report, form: _Form, tuned: bool) -> Iterator[Section]:
+    yield section("", "", sentences(report.missing, "warning"))
     several = len({each.pid for each in report.loaders}) > 1
     loaders = report.costliest[:MAX_LOADERS]
     for number, loader in enumerate(loaders):
-        yield one_line(title_line(loader, several), width, by=0)
-        if tuned and not number:
-            yield from lead_lines(loader)
-        yield from _further(loader, width, tuned) if number else _first(loader, width, form)
-    if len(report.loaders) > MAX_LOADERS:
-        yield Text(
-            f"… and {len(report.loaders) - MAX_LOADERS} more loaders: --format json has them all"
-        )
-    if not loaders:
-        yield Text("Nothing to report: no loader was recorded.", style="bold")
-    told = (
-        machine_line(report.system),
-        overhead_line(report.overhead),
-        *map(clean, report.notes[:NOTES]),
-    )
-    yield from (one_line(line, width, "dim") for line in told if line)
-    yield one_line(run_line(report.run), width, by=0)
-    one = (
-        " · one piece of advice: --advice 2"
-        if any(len(each.recommendations) > 1 for each in loaders)
-        else ""
-    )
-    yield one_line(f"everything: loaderscope report --full{one}", width, "dim", by=0)
+        parts = _further(loader, tuned) if number else _first(loader, form, tuned)
+        yield Section(title_of(loader, several), list(parts), "", loader.verdict)
+    more = len(report.loaders) - len(loaders)
+    rest = f"… and {more} more loaders: --format json has them all" if more else None
+    yield section("", "", sentences([rest, None if loaders else NOTHING]))
+    machine = (machine_line(report.system), overhead_line(report.overhead))
+    others = any(len(each.recommendations) > 1 for each in loaders)
+    one = " · one piece of advice: --advice 2" if others else ""
+    ending = (_run_line(report.run), f"everything: loaderscope report --full{one}")
+    facts = sentences([*machine, *report.notes[:NOTES], *ending], "dim", True)
+    yield section("", "", facts)
 
 
-def _first(loader: LoaderReport, width: int, form: _Form) -> Iterator[RenderableType]:
+def _run_line(run: RunInfo) -> str:
+    parts = [f"run {clean(run.id, 60)}", run.state]
+    if run.processes > 1:
+        parts.append(f"{run.processes} processes")
+    if run.argv:
+        parts.append(clean(" ".join(run.argv), 60))
+    for label, version in (("torch", run.torch), ("Python", run.python)):
+        if version:
+            parts.append(f"{label} {clean(version, 30)}")
+    return " · ".join(parts)
+
+
+def _first(loader: LoaderReport, form: _Form, tuned: bool) -> Iterator[Part]:
     """The loader that costs most."""
-    yield indented(clean(loader.basis.sentence), "bold")
-    if loader.verdict != "too-short":
-        yield indented(headroom_sentence(loader))
-    yield from (indented(sentence) for sentence in rank_sentences(loader)[:1])
-    if form.least is not None or not form.code:
-        yield one_line(throughput_line(loader), width, "dim")
-    yield from _advice(loader, width, form)
-    if form.least is not None and any(stage.count for stage in loader.stages.values()):
-        yield heading("Where each batch's time goes")
-        yield from stage_lines(loader, width, form.least)
+    throughput = throughput_line(loader) if form.least is not None or not form.code else None
+    head = [*(tuned_blocks(loader) if tuned else []), *lead(loader, limit=False)]
+    ranks = sentences(rank_sentences(loader)[:1])
+    yield Part("", [*head, *ranks, *sentences([throughput], "dim", True)])
+    yield from _steps(loader, form)
+    if form.least is not None:
+        yield Part("Where each batch's time goes", stage_table(loader, form.least))
     waiting = waiting_line(loader)
-    if waiting:
-        yield indented(waiting)
-        if form.details:
-            yield from (indented(each) for each in waiting_sentences(loader))
+    more = waiting_sentences(loader) if waiting and form.details else ()
+    yield Part("", sentences([waiting, *more]))
 
 
-def _advice(loader: LoaderReport, width: int, form: _Form) -> Iterator[RenderableType]:
+def _steps(loader: LoaderReport, form: _Form) -> Iterator[Part]:
     rows = plan_rows(loader)
     if not rows:
-        nothing = nothing_to_change(loader)
-        if nothing:
-            yield indented(nothing, "bold")
+        yield Part("", sentences([nothing_to_change(loader)], "strong"))
         return
-    yield heading("What to do")
     first, *others = rows
-    yield from _step_in_full(first, width, form)
     shown = others if len(others) <= OTHERS_SHOWN else others[: OTHERS_SHOWN - 1]
-    yield from (_step(row, width) for row in shown)
-    if len(others) > len(shown):
-        yield one_line(
-            f"… and {len(others) - len(shown)} more: loaderscope report --full", width, "dim", BODY
-        )
-    summary = plan_summary(loader)
-    if summary:
-        yield indented(summary, "bold")
+    steps = [
+        replace(card(first), body=list(_body(first, form))),
+        *map(card, shown),
+        *_more(others, shown),
+    ]
+    yield Part("What to do", [*steps, *sentences([plan_summary(loader)], "strong")])
 
 
-def _step_in_full(row: PlanRow, width: int, form: _Form) -> Iterator[RenderableType]:
-    """The first step: why, with its code, or where that is."""
-    advice = row.advice
-    yield _step(row, width)
+def _more(rows: list[PlanRow], shown: list[PlanRow]) -> list[Block]:
+    more = len(rows) - len(shown)
+    said = f"   … and {more} more: loaderscope report --full" if more else None
+    return sentences([said], "dim", True)
+
+
+def _body(row: PlanRow, form: _Form) -> Iterator[Block]:
+    """Why, with the code, or where that is."""
+    why, *details = body(row.advice)
     if form.details:
-        yield indented(clean(advice.why), by=BODY)
-    lines = len(advice.change.code.strip().splitlines())
-    if form.code and lines:
-        code = advice.change.code
-        yield code_block(
-            _without_blank_lines(code) if form.least is None else _BLANK_LINES.sub("\n\n", code)
-        )
-    elif lines:
-        pointer = (
-            f"Its code, {plural(lines, 'line', 'lines')}: loaderscope report --advice {row.number}"
-        )
-        yield one_line(pointer, width, "cyan", BODY)
-    if advice.caveat and form.details:
-        yield indented(f"But: {clean(advice.caveat)}", by=BODY)
+        yield why
+    code = next((each.text for each in details if isinstance(each, Code)), "")
+    if code and form.code:
+        shorter = _without_blank_lines(code) if form.least is None else ""
+        yield Code(shorter or _BLANK_LINES.sub("\n\n", code))
+    elif code:
+        lines = plural(len(code.strip().splitlines()), "line", "lines")
+        where = f"Its code, {lines}: loaderscope report --advice {row.number}"
+        yield Sentence(where, "code", True)
+    if form.details:
+        yield from (each for each in details if isinstance(each, Sentence))
 
 
 def _without_blank_lines(code: str) -> str:
@@ -188,24 +189,21 @@ def _without_blank_lines(code: str) -> str:
     return shorter if same else code
 
 
-def _step(row: PlanRow, width: int) -> Text:
-    """A step, or what the plan leaves out, in one line."""
-    title = Text.assemble(f"{row.number}. ", what_to_change(row))
-    return one_line(title, width, tail=what_it_does(row, brief=True))
-
-
-def _further(loader: LoaderReport, width: int, tuned: bool) -> Iterator[RenderableType]:
+def _further(loader: LoaderReport, tuned: bool) -> Iterator[Part]:
     """Any other loader, in MORE_LINES with its title."""
-    shown = FURTHER_SHOWN
+    shown, found = FURTHER_SHOWN, None
     if tuned and loader.tuning is not None:
         shown -= 1
-        yield one_line(f"Tuned: {'; '.join(tuned_lead(loader.tuning)[:2])}", width)
-    yield one_line(clean(loader.basis.sentence), width, "bold")
+        found = f"Tuned: {'; '.join(tuned_lead(loader.tuning)[:2])}"
     rows = plan_rows(loader)
-    yield from (_step(row, width) for row in rows[:shown])
-    if len(rows) > shown:
-        yield one_line(
-            f"… and {len(rows) - shown} more: loaderscope report --full", width, "dim", BODY
-        )
-    told = (plan_summary(loader) if rows else nothing_to_change(loader), waiting_line(loader))
-    yield from (one_line(text, width) for text in told if text)
+    said = (plan_summary(loader) if rows else nothing_to_change(loader), waiting_line(loader))
+    yield Part(
+        "",
+        [
+            *sentences([found], fit=True),
+            Sentence(loader.basis.sentence, "strong", True),
+            *map(card, rows[:shown]),
+            *_more(rows, rows[:shown]),
+            *sentences(said, fit=True),
+        ],
+    )

@@ -4,37 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from ...advisors.rules import Rule
-from .layout import indented
-from .terminal import fitting_width, printed
+from ..document.blocks import Code, Column, Part, Section, Sentence, Styled, Table
+from .draw import print_blocks, print_sections
 
-MAX_WIDTH = 120
-SUMMARIES_BESIDE_FROM = 72
-_KIND_STYLES = {"speed": "dim", "correctness": "red", "safety": "yellow"}
+BESIDE_FROM = 72  # columns of a terminal
+_STYLES = {"speed": "dim", "correctness": "bad", "safety": "own"}
 
 
 def render_rules(
     rules: Sequence[Rule], width: int = 80, color: bool = False, unicode: bool = True
 ) -> str:
     """One paragraph a rule: its name, its kind, and what it looks for."""
-    table = Table.grid(padding=(0, 2))
-    below: list[RenderableType] = []
-    left = max((len(rule.name) for rule in rules), default=0) + 2
-    for rule in rules:
-        kind = Text(rule.kind, style=_KIND_STYLES[rule.kind])
-        table.add_row(rule.name, kind, rule.summary)
-        below += [Text.assemble(f"{rule.name:<{left}}", kind), indented(rule.summary)]
-    listed = [table] if width >= SUMMARIES_BESIDE_FROM else below
-    end = Text("\nOne rule in full: loaderscope rules NAME")
-    return printed((*listed, end), fitting_width(width, MAX_WIDTH), color, unicode)
+    end = Sentence("One rule in full: loaderscope rules NAME")
+    if width < BESIDE_FROM:
+        below = [Part(f"{each.name} {each.kind}", [Sentence(each.summary)]) for each in rules]
+        return print_sections([Section("", [*below, Part("", [end])])], width, color, unicode)
+    rows = [(each.name, Styled(each.kind, _STYLES[each.kind]), each.summary) for each in rules]
+    table = Table((Column("", "name"), Column("", "name"), Column("")), rows)
+    return print_blocks([table], [end], width=width, color=color, unicode=unicode)
 
 
 def render_rule(rule: Rule, width: int = 80, color: bool = False, unicode: bool = True) -> str:
     """The rule's name and kind, and its documentation as it is written, whatever the width."""
-    title = Text.assemble((rule.name, "bold"), f" ({rule.kind})\n")
-    written = Text(rule.doc, no_wrap=True, overflow="ignore")
-    return printed((title, Group(written)), width, color, unicode)
+    title = Sentence(f"{rule.name} ({rule.kind})", "strong")
+    return print_blocks([title, Code(rule.doc)], width=width, color=color, unicode=unicode)

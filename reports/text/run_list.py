@@ -5,20 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from rich.table import Table
-from rich.text import Text
-
-from ...profiler.base.metadata import clean
 from ...profiler.store.run.run_list import RunEntry
+from ..document.blocks import Column, Styled, Table
 from ..words.units import UNKNOWN, size
-from .terminal import printed
+from .draw import print_blocks
 
 MIN_WIDTH = 70  # the names of runs are never cut: they are there to be copied
 _STYLES = {
-    "live": "green",
-    "interrupted": "yellow",
-    "crashed": "red",
-    "unreadable": "red",
+    "live": "good",
+    "interrupted": "own",
+    "crashed": "bad",
+    "unreadable": "bad",
     "unknown": "dim",
 }
 
@@ -27,25 +24,26 @@ def render_list(
     entries: Sequence[RunEntry], width: int = 80, color: bool = False, unicode: bool = True
 ) -> str:
     """One line a run: id, state, when, size, loaders, command."""
-    width = max(width, MIN_WIDTH)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for head, least in (("run", 23), ("state", 10), ("begun", 16)):
-        table.add_column(head, min_width=least, no_wrap=True)
-    table.add_column("size", justify="right", min_width=7, no_wrap=True)
-    table.add_column("command")
-    for entry in entries:
-        state = Text(clean(entry.state, 11), style=_STYLES.get(entry.state, ""))
-        what = Text(
-            clean(entry.problem or _command(entry), width), no_wrap=True, overflow="ellipsis"
+    columns = (
+        Column("run", "name"),
+        Column("state", "name"),
+        Column("begun", "name"),
+        Column("size", "number"),
+        Column("command", "line"),
+    )
+    rows = [
+        (
+            each.id,
+            Styled(each.state, _STYLES.get(each.state, "")),
+            _when(each.created_unix_ns),
+            size(each.size_bytes),
+            each.problem or _command(each),
         )
-        table.add_row(
-            Text(clean(entry.id, 23)),
-            state,
-            _when(entry.created_unix_ns),
-            size(entry.size_bytes),
-            what,
-        )
-    return printed((table,), width, color, unicode)
+        for each in entries
+    ]
+    return print_blocks(
+        [Table(columns, rows)], width=max(width, MIN_WIDTH), color=color, unicode=unicode
+    )
 
 
 def _command(entry: RunEntry) -> str:
@@ -58,9 +56,7 @@ def _command(entry: RunEntry) -> str:
 def _when(unix_ns: int | None) -> str:
     try:
         return (
-            time.strftime("%Y-%m-%d %H:%M", time.localtime((unix_ns or 0) / 1e9))
-            if unix_ns
-            else UNKNOWN
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_ns / 1e9)) if unix_ns else UNKNOWN
         )
     except (OverflowError, OSError, ValueError):
         return UNKNOWN

@@ -5,19 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from ...advisors.schema.report_model import Range
 from ...advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
 from ...profiler.base.metadata import clean
+from ..document.blocks import Block, Bullets, Column, Part, Section, Table, sentences
 from ..words.units import UNKNOWN, count, duration, factor, micros, plural, rate, size
-from .layout import bullets, heading, indented
-from .terminal import fitting_width, printed
-
-# Below this width columns stand one space apart.
-NARROW = 92
+from .draw import print_sections
 
 # From this width on, the spread of the passes has room beside the median.
 WIDE = 120
@@ -28,63 +21,47 @@ def render_storage_probe(
 ) -> str:
     """The probe as text of at most `width` columns. Texts from file names are shown as they are,
     never as markup."""
-    width = fitting_width(width)
-    return printed(_parts(probe, width), width, color, unicode)
+    return print_sections([Section(probe.source, list(_parts(probe)))], width, color, unicode)
 
 
-def _parts(probe: StorageProbe, width: int) -> Iterator[RenderableType]:
+def _parts(probe: StorageProbe) -> Iterator[Part]:
     timed = [each for each in probe.layouts if each.reason is None]
-    yield from _about(probe)
-    yield Text("")
-    yield heading("A sample, decoding included" if probe.decoder else "Reading a sample")
-    yield _totals(timed, width)
-    yield Text("")
-    if probe.decoder:
-        yield heading("Reading alone")
-        yield _readings([each for each in timed if each.form == "encoded"], width)
-        yield Text("")
-    if any(each.order == "in sequence" for each in timed):
-        yield indented(
-            "* read in sequence, as it is stored: shuffling needs a buffer, and is weaker", "dim"
-        )
-        yield Text("")
-    yield heading("What this means")
-    yield from bullets(probe.verdict)
-    not_tried = tuple(f"{_label(each)}: {each.reason}" for each in probe.layouts if each.reason)
-    skipped = tuple(
-        f"{plural(n, 'file', 'files')} left out: {why}" for why, n in probe.skipped.items()
-    )
-    cold = (f"cold not measured, because {probe.cold_reason}",) if probe.cold_reason else ()
-    for title, lines in (("Not tried", not_tried), ("Notes", (*cold, *skipped, *probe.notes))):
-        if lines:
-            yield Text("")
-            yield heading(title)
-            yield from bullets(lines)
+    yield Part("", sentences(_about(probe)))
+    heading = "A sample, decoding included" if probe.decoder else "Reading a sample"
+    yield Part(heading, [_totals(timed)])
+    encoded = [each for each in timed if each.form == "encoded"]
+    yield Part("Reading alone", [_readings(encoded)] if probe.decoder else [])
+    pays = "pays after: so many epochs until the conversion has paid for itself"
+    ordered = "* read in sequence, as it is stored: shuffling needs a buffer, and is weaker"
+    in_sequence = any(each.order == "in sequence" for each in timed)
+    yield Part("", sentences((pays, ordered if in_sequence else None), "dim"))
+    yield Part("What this means", [Bullets(probe.verdict)])
+    not_tried = [f"{_label(each)}: {each.reason}" for each in probe.layouts if each.reason]
+    skipped = (f"{plural(n, 'file', 'files')} left out: {why}" for why, n in probe.skipped.items())
+    cold = [f"cold not measured, because {probe.cold_reason}"] if probe.cold_reason else []
+    for title, lines in (("Not tried", not_tried), ("Notes", [*cold, *skipped, *probe.notes])):
+        yield Part(title, [Bullets(lines)] if lines else [])
 
 
-def _about(probe: StorageProbe) -> Iterator[RenderableType]:
+def _about(probe: StorageProbe) -> Iterator[str]:
     least = "at least " if probe.whole_is_lower_bound else ""
     kind = clean(probe.suffix, 20) or "files without a suffix"
-    yield Text(clean(probe.source, 400), style="bold")
-    yield indented(
+    yield (
         f"{kind}: {least}{plural(probe.whole_files, 'file', 'files')}, {size(probe.whole_bytes)}; "
         f"tried on {count(probe.samples)} of them, {size(probe.sample_bytes)}, copied to "
         f"{clean(probe.file_system or 'an unknown file system', 40)}"
     )
-    decoding = (
-        f"decoding with {probe.decoder} {micros(probe.decode_us)} a sample; "
-        if probe.decode_us
-        else ""
-    )
-    yield indented(
-        f"{decoding}one process, {plural(probe.rounds, 'round', 'rounds')}, "
-        f"{duration(probe.seconds)} in all"
-    )
+    decoding = ""
+    if probe.decode_us:
+        decoding = f"decoding with {probe.decoder} {micros(probe.decode_us)} a sample; "
+    rounds = plural(probe.rounds, "round", "rounds")
+    yield f"{decoding}one process, {rounds}, {duration(probe.seconds)} in all"
 
 
-def _totals(timed: Sequence[LayoutTrial], width: int) -> Table:
+def _totals(timed: Sequence[LayoutTrial]) -> Block:
     rows = [
         (
+            _label(each, mark=True),
             _rate(each.total_cold),
             _rate(each.total_warm),
             _mid(each.total_steady_factor),
@@ -94,49 +71,43 @@ def _totals(timed: Sequence[LayoutTrial], width: int) -> Table:
         )
         for each in timed
     ]
-    return _table(
-        timed, rows, width, "cold", "warm", "gain", "whole\nset", "convert", "epochs\nto pay"
-    )
+    return _table(rows, "cold", "warm", "gain", "size", "convert", "pays after")
 
 
-def _readings(timed: Sequence[LayoutTrial], width: int) -> Table:
-    spread = width >= WIDE
+def _readings(timed: Sequence[LayoutTrial]) -> Block:
     rows = [
         (
-            _rate(each.read_cold, spread),
-            _rate(each.read_warm, spread),
+            _label(each, mark=True),
+            _rate(each.read_cold),
+            _spread(each.read_cold),
+            _rate(each.read_warm),
+            _spread(each.read_warm),
             _mid(each.read_cold_factor),
             _mid(each.read_warm_factor),
             _epochs(each, each.pays_after_reading),
         )
         for each in timed
     ]
-    return _table(timed, rows, width, "cold", "warm", "gain\ncold", "gain\nwarm", "epochs\nto pay")
+    return _table(rows, "cold", "", "warm", "", "gain cold", "gain warm", "pays after")
 
 
-def _table(
-    timed: Sequence[LayoutTrial], rows: Sequence[Sequence[str]], width: int, *heads: str
-) -> Table:
-    gap = 1 if width < NARROW else 2
-    table = Table(box=None, padding=(0, gap, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column(Text("\n  samples/s"), no_wrap=True)
-    for name in heads:
-        table.add_column(Text(name if "\n" in name else f"\n{name}"), justify="right", no_wrap=True)
-    for each, cells in zip(timed, rows, strict=True):
-        table.add_row(
-            Text(f"  {_label(each)}{' *' if each.order == 'in sequence' else ''}"), *cells
-        )
-    return table
+def _table(rows: Sequence[tuple[str, ...]], *heads: str) -> Block:
+    """A column without a head is the spread of the one before."""
+    columns = [Column(head, "number", 0 if head else WIDE) for head in heads]
+    return Table([Column("samples/s", "name"), *columns], rows)
 
 
-def _label(each: LayoutTrial) -> str:
-    return f"{each.label}, decoded" if each.form == "decoded" else each.label
+def _label(each: LayoutTrial, mark: bool = False) -> str:
+    decoded = ", decoded" if each.form == "decoded" else ""
+    return f"{each.label}{decoded}{' *' if mark and each.order == 'in sequence' else ''}"
 
 
-def _rate(value: Rate | None, spread: bool = False) -> str:
-    if value is None:
-        return UNKNOWN
-    return rate(value.median) + (f" ({rate(value.low)}–{rate(value.high)})" if spread else "")
+def _rate(value: Rate | None) -> str:
+    return rate(value.median if value is not None else None)
+
+
+def _spread(value: Rate | None) -> str:
+    return f"({rate(value.low)}–{rate(value.high)})" if value is not None else ""
 
 
 def _mid(value: Range | None) -> str:

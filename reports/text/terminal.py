@@ -42,7 +42,8 @@ def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: b
         )  # code is shown whole, however long its lines; all else wraps
     output = console.file
     assert isinstance(output, io.StringIO)
-    text = "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
+    lines = (line.rstrip() for line in output.getvalue().splitlines())
+    text = "\n".join(lines).rstrip("\n") + "\n"
     if not unicode:
         text = text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
     return text

@@ -7,7 +7,7 @@ from ...profiler.base.metadata import clean
 # Stage → (shown as, few words for 80 columns, more for wide terminals).
 GLOSSES: dict[str, tuple[str, str, str]] = {
     "wait": ("wait", "inside next()", "inside next(): what the loop lost to loading"),
-    "compute": ("compute", "your loop's own work", "your loop's own work, until it asks for more"),
+    "compute": ("compute", "the loop's own work", "your loop's own work, until it asks for more"),
     "stall": ("stall", "device had no work", "part of wait in which the device had nothing to do"),
     "startup": ("startup", "to the first batch", "from iter() to the first batch, once an epoch"),
     "index": ("index", "drawing indices", "drawing the batch's indices from the sampler"),

@@ -139,10 +139,12 @@ def transform_rows(transforms: Iterable[TransformTime]) -> list[tuple[str, str, 
 
 def inside_notes(loader: LoaderReport) -> list[str]:
     """Why functions were not seen, and what of storage was not: a sentence each."""
-    notes = []
-    if loader.code is not None and loader.code.reason:
-        notes.append(f"functions: {clean(loader.code.reason, 300)}")
-    return [*notes, *(unmeasured_storage(loader.storage) if loader.storage is not None else ())]
+    code, storage = loader.code, loader.storage
+    notes = [
+        f"functions: {clean(code.reason, 300)}" if code is not None and code.reason else None,
+        unmeasured_storage(storage) if storage is not None else None,
+    ]
+    return [note for note in notes if note]
 
 
 def why_no_stacks(report: Report, run: Run) -> str:

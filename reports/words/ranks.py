@@ -13,7 +13,7 @@ from .units import micros, plural
 # What the spread is told of; the rest of the stages only where the slowest rank's cause is one of
 # them.
 TOLD = ("wait", "stall", "compute", "fetch", "collate")
-HEAD = ("over the ranks", "least", "middle", "most")
+RANK_HEAD = ("over the ranks", "least", "middle", "most")
 # Ranks within so much of each other are alike: in less than this, nobody looks for who is who.
 ALIKE = 1.05
 

@@ -151,6 +151,23 @@ def throughput_line(loader: LoaderReport) -> str:
     return " · ".join(parts)
 
 
+def config_line(loader: LoaderReport) -> str:
+    """'batch_size=8 · num_workers=2 · pin_memory · RandomSampler': the arguments that matter."""
+    config = loader.config
+    numbers = ("batch_size", "num_workers", "prefetch_factor")
+    flags = ("pin_memory", "persistent_workers", "drop_last")
+    parts = [
+        *(f"{name}={clean(config[name], 40)}" for name in numbers if config.get(name) is not None),
+        *(name for name in flags if config.get(name) is True),
+        *(
+            clean(value.rpartition(".")[2], 60)
+            for name in ("sampler", "collate_fn")
+            if isinstance(value := config.get(name), str)
+        ),
+    ]
+    return " · ".join(parts)
+
+
 def overhead_line(overhead: Overhead) -> str | None:
     """The same in a few words; None where nothing is known of it."""
     parts = []

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 
 from ...advisors.schema.report_model import EpochReads, StorageSummary
 from ...profiler.base.metadata import clean
 from .reasons import by_reason
 from .units import UNKNOWN, count, percent, plural, size
+
+Row = tuple[str, ...]
 
 KINDS_NAMED = 3  # suffixes, file systems and containers named in a sentence
 MAX_ROWS = 100
@@ -156,49 +158,44 @@ def _first(words: Iterable[str], limit: int = KINDS_NAMED) -> list[str]:
     return told if len(told) <= limit else [*told[:limit], f"{count(len(told) - limit)} more"]
 
 
-def unmeasured_storage(storage: StorageSummary) -> list[str]:
-    """What could not be measured, with its reason, a sentence each; what lacks for one reason
-    together."""
-    lacking = ((_WORDS.get(name, name), reason) for name, reason in storage.reasons.items())
-    return [f"storage: {names} not measured ({reason})" for names, reason in by_reason(lacking)]
+def unmeasured_storage(storage: StorageSummary) -> str | None:
+    """What could not be measured, with its reason."""
+    found = by_reason((_WORDS.get(name, name), why) for name, why in storage.reasons.items())
+    return f"storage: not measured: {found}" if found else None
 
 
-def kind_rows(s: StorageSummary) -> list[tuple[str, str, str, str]]:
-    """(suffix, opens, mean size, largest), the most opened first."""
-    kinds = sorted(s.kinds, key=lambda kind: -kind.opens)[:MAX_ROWS]
-    return [
-        (
-            clean(kind.suffix, 40) or "no suffix",
-            count(kind.opens),
-            size(kind.mean_bytes),
-            size(kind.max_bytes),
-        )
-        for kind in kinds
-    ]
-
-
-def mount_rows(s: StorageSummary) -> list[tuple[str, str, str]]:
-    """(where it is mounted, its type, opens)."""
-    return [
-        (clean(m.path, 200), _mount(m.type, m.kind), count(m.opens)) for m in s.mounts[:MAX_ROWS]
-    ]
-
-
-def container_rows(s: StorageSummary) -> list[tuple[str, str, str]]:
-    """(kind, path, size)."""
-    return [(clean(c.kind, 20), clean(c.path, 200), size(c.bytes)) for c in s.containers[:MAX_ROWS]]
-
-
-def epoch_rows(s: StorageSummary) -> list[tuple[str, str, str, str, str]]:
-    """(epoch, samples looked at, read a sample, of it from disk, pages of memory maps that had to
-    be read)."""
-    return [
-        (
-            f"{e.epoch}",
-            count(e.samples),
-            size(e.read_bytes),
-            size(e.disk_bytes),
-            f"{e.major_faults:.2g}" if e.major_faults is not None else UNKNOWN,
-        )
-        for e in s.epochs[:MAX_ROWS]
-    ]
+def storage_tables(s: StorageSummary) -> Iterator[tuple[str, Sequence[str], Sequence[Row]]]:
+    """(title, heads, rows) of what was read, in detail; empty tables too."""
+    kinds = sorted(s.kinds, key=lambda kind: -kind.opens)
+    yield (
+        "Files opened, by suffix",
+        ("suffix", "opens", "size, mean", "largest"),
+        [
+            (k.suffix or "no suffix", count(k.opens), size(k.mean_bytes), size(k.max_bytes))
+            for k in kinds[:MAX_ROWS]
+        ],
+    )
+    yield (
+        "File systems read from",
+        ("mounted at", "type", "opens"),
+        [(m.path, _mount(m.type, m.kind), count(m.opens)) for m in s.mounts[:MAX_ROWS]],
+    )
+    yield (
+        "Files that hold many samples",
+        ("kind", "file", "size"),
+        [(c.kind, c.path, size(c.bytes)) for c in s.containers[:MAX_ROWS]],
+    )
+    yield (
+        "Read a sample, epoch by epoch",
+        ("epoch", "samples looked at", "read", "of it from disk", "page faults"),
+        [
+            (
+                f"{e.epoch}",
+                count(e.samples),
+                size(e.read_bytes),
+                size(e.disk_bytes),
+                f"{e.major_faults:.2g}" if e.major_faults is not None else UNKNOWN,
+            )
+            for e in s.epochs[:MAX_ROWS]
+        ],
+    )

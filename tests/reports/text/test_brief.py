@@ -12,8 +12,13 @@ from rich.cells import cell_len
 
 from loaderscope.advisors.schema.report_model import Change, LeftOut, Plan, PlanStep, Range, Report
 from loaderscope.profiler.base.errors import UsageError
-from loaderscope.reports.text.advice_text import render_advice
-from loaderscope.reports.text.brief import AFTER_RUN, MORE_LINES, MOST_LINES, render_brief
+from loaderscope.reports.text.brief import (
+    AFTER_RUN,
+    MORE_LINES,
+    MOST_LINES,
+    render_advice,
+    render_brief,
+)
 from report_samples import advice, full_report, full_run, hostile_report
 
 
@@ -127,7 +132,7 @@ def test_code_is_shown_in_full_or_named(report: Report) -> None:
 
 def test_one_piece_of_advice_in_full(report: Report) -> None:
     text = render_advice(with_code(report, 60), 1)
-    assert text.startswith("ImageNet\n") and all(f"     line_{n} = {n}" in text for n in range(60))
+    assert text.startswith("ImageNet\n") and all(f"   line_{n} = {n}" in text for n in range(60))
     assert "effective CPUs 16 cores" in text and "But: Each worker holds 120 MB." in text
     with pytest.raises(UsageError, match="there is no advice 9: it has 4"):
         render_advice(report, 9)

@@ -81,14 +81,13 @@ def test_a_terminal_without_unicode_gets_ascii(render: Render) -> None:
     assert render(80, unicode=False).isascii()
 
 
-def test_findings_say_how_to_mend() -> None:
+def test_findings_say_how_to_fix() -> None:
     lines = findings(60).splitlines()
-    assert lines[0].startswith("ok      sampler: the system sampler runs")
+    assert lines[0].startswith("ok       sampler: the system sampler runs")
     at = next(n for n, line in enumerate(lines) if line.startswith("missing "))
-    assert lines[at] == f"missing device events: {SHOWN}"
-    assert lines[at + 1].startswith("        → pip install torch with CUDA")
-    assert lines[at + 2].startswith("          ")
-    assert lines[-1] == "1 of 3 can be mended: see the arrows."
+    assert lines[at] == f"missing  device events: {SHOWN}"
+    assert lines[at + 1].startswith("         → pip install torch with CUDA")
+    assert lines[-1] == "1 of 3 checks can be fixed (see →)."
     assert (
         render_findings(CHECKS[:1]).splitlines()[-1]
         == "Everything that this machine has can be measured."
