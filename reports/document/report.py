@@ -82,7 +82,7 @@ def _loader_parts(
     loader: LoaderReport, key: str, rich: bool, columns: LoaderRun | None
 ) -> Iterator[Part]:
     yield Part("", tuned_blocks(loader))
-    yield Part("", [*lead(loader), *_ranks(loader), *([tiles(loader)] if rich else [])])
+    yield Part("", [*lead(loader), *_ranks(loader), tiles(loader)])
     yield from advice_parts(loader, rich)
     facts = (throughput_line(loader), config_line(loader), not_judged(loader))
     yield Part("", sentences(facts, "dim"))

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...advisors.schema.report_model import Report
-from ..document.advice import card, tuned_blocks
-from ..document.blocks import Part, Section, Sentence, section, sentences
-from ..document.report import NOTHING, lead, tiles, title_of
-from ..words.plan_words import plan_rows
-from ..words.sentences import nothing_to_change, throughput_line
+from ..document.blocks import Section
+from ..document.report import report_sections
 from .html_page import TEMPLATES, escaping
 from .html_report import MAX_LOADERS
 
 CLASS = "loaderscope-report"
-MAX_MISSING = 10
 
 
 def render_first_screen(report: Report) -> str:
@@ -38,18 +35,10 @@ def render_first_screen(report: Report) -> str:
 
 
 def _sections(report: Report) -> Iterator[Section]:
-    yield section("", "", sentences(report.missing[:MAX_MISSING], "warning"))
-    for loader in report.costliest[:MAX_LOADERS]:
-        rows = plan_rows(loader)
-        nothing = nothing_to_change(loader) if not rows else None
-        dim = Sentence(throughput_line(loader), "dim")
-        head = Part("", [*tuned_blocks(loader), *lead(loader), tiles(loader), dim])
-        cards = [card(row, full=True) for row in rows]
-        advice = Part("What to change" if rows else "", [*cards, *sentences([nothing], "strong")])
-        yield Section(title_of(loader, len(report.loaders) > 1), [head, advice], "", loader.verdict)
-    more = len(report.loaders) - MAX_LOADERS
-    said = f"… and {more} more loaders: report.to_json() has them all" if more > 0 else None
-    yield section("", "", sentences([said, NOTHING if not report.loaders else None]))
+    for each in report_sections(report, MAX_LOADERS):
+        if not each.key or each.verdict:
+            parts = [part for part in each.parts if part.title in ("", "What to change")]
+            yield replace(each, parts=parts)
 
 
 def _nested(style: str) -> str:

@@ -21,9 +21,6 @@ from .html_plot import Figure, layout, plain
 MAX_NODES = 400  # a stage
 PAGE_NODES, LEAST_PAGE_NODES, NODES_LESS_A_LOADER = 2_000, 250, 110
 MAX_STAGES = 8
-HOT_SHOWN = 10
-LEAST_SHARE, LEAST_LINE_SHARE = 0.005, 0.01
-OWN_SHOWN = 6
 
 # Node kind → (colour, pattern, its colour): they differ in shape too. style.css has the same for
 # the legend. A pattern keeps 4.5:1 to the text over it.

@@ -1,7 +1,6 @@
-"""The JSON schema of a report, from the dataclasses themselves.
+"""Writes the JSON schema of a report, from the dataclasses themselves.
 
-To renew the published one:  python -m loaderscope.reports.export.json_schema
-docs/report-schema.json
+python docs/report_schema.py docs/report-schema.json
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from ...advisors.schema import rank_model, report_model
-from ...advisors.schema.report_model import SCHEMA, Report
+from loaderscope.advisors.schema import rank_model, report_model
+from loaderscope.advisors.schema.report_model import SCHEMA, Report
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
