@@ -16,7 +16,8 @@ def doctor_verb() -> int:
       loaderscope doctor
     """
     from ..profiler.doctor import checks
-    from ..reports.text.findings import render_findings
+    from ..reports.document.listings import findings
+    from ..reports.text.draw import print_sections
 
-    show(render_findings, checks())
+    show(print_sections, findings(checks()))
     return 0

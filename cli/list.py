@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +53,8 @@ def list_verb(
     """
     from ..profiler.store.run.run_list import list_runs
     from ..profiler.store.rundir import runs_directory
-    from ..reports.text.run_list import render_list
+    from ..reports.document.listings import run_list
+    from ..reports.text.draw import print_sections
 
     need_file(format_, output, "fleet.parquet")
     where = runs_directory() if runs is None else runs
@@ -67,7 +67,7 @@ def list_verb(
 
         deliver(render_table(format_, FleetRow, _rows(entries)), output)
     elif entries:
-        show(render_list, entries, output=output)
+        show(print_sections, run_list(entries), output=output)
     else:
         click.echo(f"No runs in {where} yet. Try: loaderscope run your_script.py")
     return 0
@@ -76,8 +76,9 @@ def list_verb(
 def _accuracy(where: Path, number: int | None, format_: str, output: Path | None) -> int:
     from ..advisors.whatif.past_trials import predicted_trials
     from ..profiler.store.run.run_finder import run_ids
+    from ..reports.document import listings
     from ..reports.export.table import render_table
-    from ..reports.text.accuracy_text import render_accuracy
+    from ..reports.text.draw import print_sections
     from ..reports.words.accuracy import AccuracyRow, accuracy_rows, unsure_trials
 
     newest = run_ids(where)[::-1][:number]
@@ -87,7 +88,7 @@ def _accuracy(where: Path, number: int | None, format_: str, output: Path | None
     if format_ != "text":
         deliver(render_table(format_, AccuracyRow, rows), output)
     elif rows:
-        show(partial(render_accuracy, unsure=unsure), rows, output=output)
+        show(print_sections, listings.accuracy(rows, unsure), output=output)
     elif unsure:
         click.echo(f"In {where}: {unsure_trials(unsure)}.")
     else:

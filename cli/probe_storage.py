@@ -80,10 +80,11 @@ def probe_storage_verb(
             seed=seed,
             step=step,
         )
-    from ..reports.text.storage_probe_text import render_storage_probe
+    from ..reports.document.storage_probe import probe_sections
+    from ..reports.text.draw import print_sections
 
     if format_ == "json":
         deliver(found.to_json() + "\n", output)
     else:
-        show(render_storage_probe, found, output=output)
+        show(print_sections, probe_sections(found), output=output)
     return 0

@@ -36,7 +36,8 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
     path = live_or_named(run)
     from ..advisors.assemble.build_report import build_report
     from ..profiler.store.run.run_reader import open_run
-    from ..reports.text.stacks_text import render_stacks
+    from ..reports.document.inside import stack_sections
+    from ..reports.text.draw import print_sections
 
     recorded = open_run(path)
     if recorded.state == "live":
@@ -51,7 +52,7 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
         )
     report = build_report(recorded, advice=False)
     if output is None:
-        show(render_stacks, report, recorded)
+        show(print_sections, stack_sections(report, recorded))
         return 0
     from ..reports.export.speedscope import render_speedscope
 

@@ -204,8 +204,8 @@ def _stages(before: Side, after: Side, by_sample: bool) -> Iterator[tuple[str, S
             continue
         else:
             figures += [None] * 3
-        us = (each / 1e3 if each is not None else None for each in figures)
-        yield name, StageDifference(*us, real)
+        us = [each / 1e3 if each is not None else None for each in figures]
+        yield name, StageDifference(us[0], us[1], us[2], us[3], us[4], real)
 
 
 def _differing(before: Mapping[str, Scalar], after: Mapping[str, Scalar]) -> Iterator[Setting]:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...advisors.schema.report_model import Code, CodeStage, LoaderReport, StorageSummary
+from ...advisors.schema.report_model import (
+    Code,
+    CodeStage,
+    LoaderReport,
+    Report,
+    StorageSummary,
+)
+from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
+from ...profiler.store.run.run import Run
 from ..words.inside import (
     HotRow,
     basis_text,
@@ -14,22 +22,29 @@ from ..words.inside import (
     hottest,
     own_lines,
     transform_rows,
+    why_no_stacks,
 )
+from ..words.ranks import title_of
 from ..words.storage_words import storage_rows, storage_tables
 from ..words.units import percent
 from .blocks import (
     Bar,
     Block,
+    Bullets,
     Column,
     Folded,
     Pairs,
     Part,
     Plots,
+    Section,
     Sentence,
     Styled,
     Table,
     first_rows,
+    sentences,
 )
+
+MAX_LOADERS = 32
 
 # In a terminal a report names what matters; `loaderscope stacks` has more.
 LINES, OWN_LINES, TRANSFORMS = 5, 2, 8
@@ -133,3 +148,25 @@ def _storage_tables(storage: StorageSummary) -> Iterator[Block]:
         if rows:
             columns = [Column(head, "text" if head in _TEXTS else "number") for head in heads]
             yield Folded(title, [Table(columns, rows, title)])
+
+
+def stack_sections(report: Report, run: Run) -> list[Section]:
+    """What `loaderscope stacks` prints: the stages of every loader of which there are samples.
+    Raises UsageError, with the reason, if there are none."""
+    several = len(report.loaders) > 1
+    sections = [
+        Section(title_of(loader, several), list(_stack_parts(loader.code)))
+        for loader in report.loaders
+        if loader.code is not None and code_stages(loader.code)
+    ]
+    if not sections:
+        raise UsageError(f"this run holds no stacks: {why_no_stacks(report, run)}")
+    return sections[:MAX_LOADERS]
+
+
+def _stack_parts(code: Code) -> Iterator[Part]:
+    shares = "shares of a stage, with the range that holds them 19 times in 20"
+    yield Part("", sentences([f"{basis_text(code)}; {shares}"], "dim"))
+    for name, stage in code_stages(code):
+        yield Part(clean(name, 40), stage_blocks(name, code, stage))
+    yield Part("", [Bullets([code.reason])] if code.reason else [])

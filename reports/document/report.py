@@ -9,7 +9,7 @@ from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.inside import inside_notes
 from ..words.matching import recorded
-from ..words.ranks import RANK_HEAD, rank_rows, rank_sentences, who
+from ..words.ranks import RANK_HEAD, rank_rows, rank_sentences, title_of
 from ..words.sentences import (
     config_line,
     headroom_sentence,
@@ -19,7 +19,6 @@ from ..words.sentences import (
 )
 from ..words.system_words import system_rows
 from ..words.units import duration, factor, percent, rate
-from ..words.uses import use_of
 from .advice import advice_parts, tuned_blocks
 from .blocks import (
     Block,
@@ -163,10 +162,3 @@ def run_rows(report: Report) -> list[tuple[str, str]]:
         ("Loaderscope", run.loaderscope),
     ]
     return [(name, clean(value, 300)) for name, value in rows if value]
-
-
-def title_of(loader: LoaderReport, several: bool) -> str:
-    """'ImageNet', with what it is for, and whose figures these are where that is not clear."""
-    name = ", ".join(filter(None, (clean(loader.name, 80), use_of(loader))))
-    whose = who(loader, several)
-    return name if whose is None else f"{name} ({whose})"

@@ -14,10 +14,10 @@ from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ..document.advice import body, card, tuned_blocks
 from ..document.blocks import Block, Code, Part, Section, Sentence, section, sentences
-from ..document.report import NOTHING, lead, title_of
+from ..document.report import NOTHING, lead
 from ..document.stages import stage_table, waiting_line, waiting_sentences
 from ..words.plan_words import PlanRow, plan_rows, plan_summary
-from ..words.ranks import rank_sentences
+from ..words.ranks import rank_sentences, title_of
 from ..words.sentences import nothing_to_change, overhead_line, throughput_line
 from ..words.system_words import machine_line
 from ..words.tuned_words import tuned_lead

@@ -21,7 +21,6 @@ from ..document.blocks import (
     Code,
     Column,
     Pairs,
-    Part,
     Section,
     Sentence,
     Styled,
@@ -56,7 +55,7 @@ Drawn = Iterator[RenderableType]
 
 def print_sections(
     sections: Iterable[Section],
-    width: int,
+    width: int = 80,
     color: bool = False,
     unicode: bool = True,
     gaps: bool = True,
@@ -68,14 +67,6 @@ def print_sections(
     """
     width = fitting_width(width)
     return printed(_without_repeats(_sections(sections, width, gaps), gaps), width, color, unicode)
-
-
-def print_blocks(
-    *parts: Sequence[Block], width: int, color: bool = False, unicode: bool = True
-) -> str:
-    """The same of blocks without a title, which begin at the left edge."""
-    section = Section("", [Part("", blocks) for blocks in parts])
-    return print_sections([section], width, color, unicode)
 
 
 def _without_repeats(parts: Drawn, gaps: bool) -> Drawn:

@@ -9,6 +9,7 @@ from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import place_of
 from .glosses import GLOSSES, label_of
 from .units import micros, plural
+from .uses import use_of
 
 # What the spread is told of; the rest of the stages only where the slowest rank's cause is one of
 # them.
@@ -26,6 +27,13 @@ def who(loader: LoaderReport, several: bool) -> str | None:
     if loader.rank is not None:
         return f"rank {loader.rank}"
     return f"process {loader.pid}" if several else None
+
+
+def title_of(loader: LoaderReport, several: bool) -> str:
+    """'ImageNet', with what it is for, and whose figures these are where that is not clear."""
+    name = ", ".join(filter(None, (clean(loader.name, 80), use_of(loader))))
+    whose = who(loader, several)
+    return name if whose is None else f"{name} ({whose})"
 
 
 def rank_sentences(loader: LoaderReport) -> list[str]:

@@ -95,7 +95,8 @@ class Window:
 
     def _known(self, *stages: str) -> Ints:
         """How long these stages took together, nothing where they were not measured."""
-        return np.sum([self.lengths(stage).clip(0) for stage in stages], axis=0)
+        known: Ints = np.sum([self.lengths(stage).clip(0) for stage in stages], axis=0)
+        return known
 
     @property
     def _sent(self) -> Ints:

@@ -9,7 +9,13 @@ import pytest
 
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
-from loaderscope.reports.text.storage_probe_text import render_storage_probe
+from loaderscope.reports.document.storage_probe import probe_sections
+from loaderscope.reports.text.draw import print_sections
+
+
+def render_storage_probe(probe: StorageProbe, width: int = 80, **how: bool) -> str:
+    return print_sections(probe_sections(probe), width, **how)
+
 
 RATE = Rate(1_234_567.0, 1_100_000.0, 1_300_000.0, 5)
 FILES = LayoutTrial("files", "files as they are", "encoded", "shuffled", None, 1500, 24_600_000, 2.46e10, None, None,

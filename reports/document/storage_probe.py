@@ -1,5 +1,4 @@
-"""A storage probe as text: two tables, what they come to in plain sentences, and what was not
-tried."""
+"""A storage probe: two tables, what they come to in plain sentences, and what was not tried."""
 
 from __future__ import annotations
 
@@ -8,20 +7,16 @@ from collections.abc import Iterator, Sequence
 from ...advisors.schema.report_model import Range
 from ...advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
 from ...profiler.base.metadata import clean
-from ..document.blocks import Block, Bullets, Column, Part, Section, Table, sentences
 from ..words.units import UNKNOWN, count, duration, factor, micros, plural, rate, size
-from .draw import print_sections
+from .blocks import Block, Bullets, Column, Part, Section, Table, sentences
 
 # From this width on, the spread of the passes has room beside the median.
 WIDE = 120
 
 
-def render_storage_probe(
-    probe: StorageProbe, width: int = 80, color: bool = False, unicode: bool = True
-) -> str:
-    """The probe as text of at most `width` columns. Texts from file names are shown as they are,
-    never as markup."""
-    return print_sections([Section(probe.source, list(_parts(probe)))], width, color, unicode)
+def probe_sections(probe: StorageProbe) -> list[Section]:
+    """The probe in two tables, and what they come to."""
+    return [Section(probe.source, list(_parts(probe)))]
 
 
 def _parts(probe: StorageProbe) -> Iterator[Part]:
