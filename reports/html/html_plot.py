@@ -1,8 +1,8 @@
 """What every plot of the HTML report has in common. A figure is plain data for plotly.js, without
 code or markup.
 
-Colours and fonts that depend on light or dark are set in the browser (`templates/report.js`), which
-knows which it is.
+What all plots share, and colours and fonts that depend on light or dark, are set in the browser
+(`templates/report.js`).
 """
 
 from __future__ import annotations
@@ -60,19 +60,9 @@ class Figure:
 def layout(height: int, x: str, y: str, **more: Any) -> dict[str, Any]:
     """A layout with axis titles `x` and `y`; keyword arguments named `xaxis` and `yaxis` are merged
     into the axes."""
-    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
-    axes = {
-        axis: {"title": {"text": title}, "automargin": True, **more.pop(axis, {})}
-        for axis, title in (("xaxis", x), ("yaxis", y))
-    }
-    return {
-        "height": height,
-        "margin": {"l": 60, "r": 12, "t": 8, "b": 48},
-        **axes,
-        "legend": legend,
-        "hoverlabel": {"align": "left"},
-        **more,
-    }
+    for axis, title in (("xaxis", x), ("yaxis", y)):
+        more[axis] = {"title": {"text": title}, **more.get(axis, {})}
+    return {"height": height, **more}
 
 
 def rows_axis(rows: Sequence[str]) -> dict[str, Any]:

@@ -256,7 +256,7 @@ def test_the_flame_graph_is_one_tree_a_stage() -> None:
         "library",
         "yours",
     ]
-    assert fetch["marker"]["pattern"]["shape"] == ["", "/", "", ".", "", "/"]
+    assert fetch["marker"]["pattern"]["shape"] == ("", "/", "", ".", "", "/")
     assert fetch["customdata"][2][:3] == ["ImageFile.py:425", "71 %", "855"]
 
 
