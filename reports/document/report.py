@@ -63,11 +63,7 @@ def report_sections(
     for number, (loader, found) in enumerate(pairs[:most]):
         parts = _loader_parts(loader, f"loader{number}", rich, found)
         yield Section(title_of(loader, several), list(parts), f"loader{number}", loader.verdict)
-    if len(pairs) > most:
-        more = f"… and {len(pairs) - most} more loaders: --format json has them all"
-        yield section("", "", [Sentence(more)])
-    if not pairs:
-        yield section("", "", [Sentence(NOTHING, "strong")])
+    yield rest(report, most)
     machine = Pairs(system_rows(report.system), "The machine")
     yield section("The machine", "machine", [machine, Plots("machine")])
     cost = Sentence(overhead_sentence(report.overhead))
@@ -75,6 +71,13 @@ def report_sections(
     notes = [Bullets(report.notes[:MAX_NOTES])] if report.notes else []
     yield section("Notes", "notes", notes)
     yield section("This run", "run", [Pairs(run_rows(report), "This run")])
+
+
+def rest(report: Report, most: int) -> Section:
+    """How many loaders found no room, or that there are none."""
+    more = len(report.loaders) - most
+    said = f"… and {more} more loaders: --format json has them all" if more > 0 else None
+    return section("", "", sentences([said, None if report.loaders else NOTHING]))
 
 
 def _loader_parts(

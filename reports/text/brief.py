@@ -4,17 +4,17 @@ room even so is named instead of shown."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
-from ...advisors.schema.report_model import LoaderReport, Report, RunInfo
+from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ..document.advice import body, card, tuned_blocks
-from ..document.blocks import Block, Code, Part, Section, Sentence, section, sentences
-from ..document.report import NOTHING, lead
+from ..document.blocks import Block, Card, Code, Part, Section, Sentence, section, sentences
+from ..document.report import lead, rest, run_rows
 from ..document.stages import stage_table, waiting_line, waiting_sentences
 from ..words.plan_words import PlanRow, plan_rows, plan_summary
 from ..words.ranks import rank_sentences, title_of
@@ -32,13 +32,12 @@ MORE_LINES = 8
 AFTER_RUN = 25
 OTHERS_SHOWN, FURTHER_SHOWN = 4, 3
 NOTES = 2
+RUN_FACTS = ("run", "state", "command", "torch", "Python")
 _BLANK_LINES = re.compile(r"\n{3,}")  # one says as much as two
 
 
-@dataclass(frozen=True)
-class _Form:
-    """How much is said: the least share of a stage in the table, whether code is shown, and what
-    goes with it."""
+class _Form(NamedTuple):
+    """The least share of a stage in the table, whether code is shown, and what goes with it."""
 
     least: float | None
     code: bool
@@ -49,10 +48,8 @@ _FORMS = (
     _Form(0.01, True, True),
     _Form(0.1, True, True),
     _Form(0.1, True, False),
-    _Form(0.25, True, False),
     _Form(None, True, False),
     _Form(0.01, False, True),
-    _Form(0.1, False, True),
     _Form(0.1, False, False),
     _Form(None, False, False),
 )
@@ -102,108 +99,67 @@ def _sections(report: Report, form: _Form, tuned: bool) -> Iterator[Section]:
     several = len({each.pid for each in report.loaders}) > 1
     loaders = report.costliest[:MAX_LOADERS]
     for number, loader in enumerate(loaders):
-        parts = _further(loader, tuned) if number else _first(loader, form, tuned)
+        parts = [_further(loader, tuned)] if number else _first(loader, form, tuned)
         yield Section(title_of(loader, several), list(parts), "", loader.verdict)
-    more = len(report.loaders) - len(loaders)
-    rest = f"… and {more} more loaders: --format json has them all" if more else None
-    yield section("", "", sentences([rest, None if loaders else NOTHING]))
-    machine = (machine_line(report.system), overhead_line(report.overhead))
-    others = any(len(each.recommendations) > 1 for each in loaders)
-    one = " · one piece of advice: --advice 2" if others else ""
-    ending = (_run_line(report.run), f"everything: loaderscope report --full{one}")
-    facts = sentences([*machine, *report.notes[:NOTES], *ending], "dim", True)
-    yield section("", "", facts)
-
-
-def _run_line(run: RunInfo) -> str:
-    parts = [f"run {clean(run.id, 60)}", run.state]
-    if run.processes > 1:
-        parts.append(f"{run.processes} processes")
-    if run.argv:
-        parts.append(clean(" ".join(run.argv), 60))
-    for label, version in (("torch", run.torch), ("Python", run.python)):
-        if version:
-            parts.append(f"{label} {clean(version, 30)}")
-    return " · ".join(parts)
+    yield rest(report, MAX_LOADERS)
+    several_steps = any(len(each.recommendations) > 1 for each in loaders)
+    facts = (
+        machine_line(report.system),
+        overhead_line(report.overhead),
+        *report.notes[:NOTES],
+        " · ".join(f"{name} {said}" for name, said in run_rows(report) if name in RUN_FACTS),
+        f"everything: loaderscope report --full{' · one step: --advice 2' * several_steps}",
+    )
+    yield section("", "", sentences(facts, "dim", True))
 
 
 def _first(loader: LoaderReport, form: _Form, tuned: bool) -> Iterator[Part]:
     """The loader that costs most."""
-    throughput = throughput_line(loader) if form.least is not None or not form.code else None
     head = [*(tuned_blocks(loader) if tuned else []), *lead(loader, limit=False)]
+    throughput = throughput_line(loader) if form.least is not None or not form.code else None
     ranks = sentences(rank_sentences(loader)[:1])
     yield Part("", [*head, *ranks, *sentences([throughput], "dim", True)])
-    yield from _steps(loader, form)
+    rows = plan_rows(loader)
+    if rows:
+        yield Part("What to do", [_in_full(rows[0], form), *_steps(loader, rows[1:], OTHERS_SHOWN)])
+    else:
+        yield Part("", sentences([nothing_to_change(loader)], "strong"))
     if form.least is not None:
         yield Part("Where each batch's time goes", stage_table(loader, form.least))
     waiting = waiting_line(loader)
-    more = waiting_sentences(loader) if waiting and form.details else ()
-    yield Part("", sentences([waiting, *more]))
+    yield Part("", sentences([waiting, *(waiting_sentences(loader) if form.details else ())]))
 
 
-def _steps(loader: LoaderReport, form: _Form) -> Iterator[Part]:
-    rows = plan_rows(loader)
-    if not rows:
-        yield Part("", sentences([nothing_to_change(loader)], "strong"))
-        return
-    first, *others = rows
-    shown = others if len(others) <= OTHERS_SHOWN else others[: OTHERS_SHOWN - 1]
-    steps = [
-        replace(card(first), body=list(_body(first, form))),
-        *map(card, shown),
-        *_more(others, shown),
-    ]
-    yield Part("What to do", [*steps, *sentences([plan_summary(loader)], "strong")])
-
-
-def _more(rows: list[PlanRow], shown: list[PlanRow]) -> list[Block]:
-    more = len(rows) - len(shown)
-    said = f"   … and {more} more: loaderscope report --full" if more else None
-    return sentences([said], "dim", True)
-
-
-def _body(row: PlanRow, form: _Form) -> Iterator[Block]:
-    """Why, with the code, or where that is."""
-    why, *details = body(row.advice)
-    if form.details:
-        yield why
-    code = next((each.text for each in details if isinstance(each, Code)), "")
-    if code and form.code:
-        shorter = _without_blank_lines(code) if form.least is None else ""
-        yield Code(shorter or _BLANK_LINES.sub("\n\n", code))
-    elif code:
-        lines = plural(len(code.strip().splitlines()), "line", "lines")
-        where = f"Its code, {lines}: loaderscope report --advice {row.number}"
-        yield Sentence(where, "code", True)
-    if form.details:
-        yield from (each for each in details if isinstance(each, Sentence))
-
-
-def _without_blank_lines(code: str) -> str:
-    """The same program in fewer lines; as it was where that cannot be said."""
-    shorter = "\n".join(line for line in code.split("\n") if line.strip())
-    try:
-        same = ast.dump(ast.parse(shorter)) == ast.dump(ast.parse(code))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return code
-    return shorter if same else code
-
-
-def _further(loader: LoaderReport, tuned: bool) -> Iterator[Part]:
+def _further(loader: LoaderReport, tuned: bool) -> Part:
     """Any other loader, in MORE_LINES with its title."""
-    shown, found = FURTHER_SHOWN, None
+    rows, shown, found = plan_rows(loader), FURTHER_SHOWN, None
     if tuned and loader.tuning is not None:
         shown -= 1
         found = f"Tuned: {'; '.join(tuned_lead(loader.tuning)[:2])}"
-    rows = plan_rows(loader)
-    said = (plan_summary(loader) if rows else nothing_to_change(loader), waiting_line(loader))
-    yield Part(
-        "",
-        [
-            *sentences([found], fit=True),
-            Sentence(loader.basis.sentence, "strong", True),
-            *map(card, rows[:shown]),
-            *_more(rows, rows[:shown]),
-            *sentences(said, fit=True),
-        ],
-    )
+    said = (nothing_to_change(loader) if not rows else None, waiting_line(loader))
+    verdict = Sentence(loader.basis.sentence, "strong", True)
+    steps = _steps(loader, rows, shown)
+    return Part("", [*sentences([found], fit=True), verdict, *steps, *sentences(said, fit=True)])
+
+
+def _steps(loader: LoaderReport, rows: list[PlanRow], most: int) -> list[Block]:
+    """Steps of a line each, how many more there are, and what they come to."""
+    more = len(rows) - most
+    said = f"   … and {more} more: loaderscope report --full" if more > 0 else None
+    plan = sentences([plan_summary(loader)], "strong")
+    return [*map(card, rows[:most]), *sentences([said], "dim", True), *plan]
+
+
+def _in_full(row: PlanRow, form: _Form) -> Card:
+    """Why, with the code, or where that is."""
+    blocks: list[Block] = []
+    for each in body(row.advice):
+        if isinstance(each, Code) and form.code:
+            blocks.append(Code(_BLANK_LINES.sub("\n\n", each.text)))
+        elif isinstance(each, Code):
+            lines = plural(each.text.count("\n") + 1, "line", "lines")
+            where = f"Its code, {lines}: loaderscope report --advice {row.number}"
+            blocks.append(Sentence(where, "code", True))
+        elif isinstance(each, Sentence) and form.details:
+            blocks.append(each)
+    return replace(card(row), body=blocks)

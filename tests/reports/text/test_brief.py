@@ -119,14 +119,6 @@ def test_code_is_shown_in_full_or_named(report: Report) -> None:
         replace(report, loaders=(replace(loader, recommendations=(spaced,), plan=None),))
     )
     assert "one = 1\n\n     two = 2" in text
-    # Where only a few lines are missing, empty ones go altogether, but none that means something.
-    texts = "words = '''one\n\n" + "two\n" * 21 + "'''"
-    for code, shown in (("one = 1\n\n" * 22, "one = 1\n     one = 1"), (texts, "one\n\n     two")):
-        full = replace(loader.recommendations[0], change=Change({}, code))
-        text = render_brief(
-            replace(report, loaders=(replace(loader, recommendations=(full,), plan=None),))
-        )
-        assert shown in text
     assert "line_" not in long and "Its code, 60 lines: loaderscope report --advice 1" in long
 
 
