@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import need_file, output_option, show
+from .output import format_option, need_file, output_option, show
 from .progress import steps
 
 FAILED = 1
@@ -16,13 +16,7 @@ FAILED = 1
 @click.command("compare", short_help="Say what differs between two runs, and how sure that is.")
 @click.argument("before")
 @click.argument("after", default="latest")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json", "md", "html"]),
-    default="text",
-    show_default=True,
-)
+@format_option("json", "md", "html")
 @output_option()
 @click.option(
     "--fail-below",

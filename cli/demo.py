@@ -28,12 +28,11 @@ def demo_verb(quick: bool) -> int:
     bad, good = run_demo(quick, lambda line: click.echo(line, err=True), track=tracked)
     from ..reports.document.listings import speedup
     from ..reports.text.brief import render_brief
-    from ..reports.text.draw import print_sections
 
     for title, report in (("1. A badly configured loader", bad), ("2. A good one", good)):
         deliver(f"\n{title}\n")
         show(render_brief, report)
-    show(print_sections, speedup(bad, good))
+    show(speedup(bad, good))
     return 0
 
 

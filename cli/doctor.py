@@ -17,7 +17,6 @@ def doctor_verb() -> int:
     """
     from ..profiler.doctor import checks
     from ..reports.document.listings import findings
-    from ..reports.text.draw import print_sections
 
-    show(print_sections, findings(checks()))
+    show(findings(checks()))
     return 0

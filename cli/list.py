@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .output import deliver, need_file, output_option, show
+from .output import deliver, format_option, need_file, output_option, runs_option, show
 
 if TYPE_CHECKING:
     from ..profiler.store.run.run_list import RunEntry
@@ -19,18 +19,10 @@ LIST_LIMIT = 20
 
 @click.command("list")
 @click.option(
-    "-n", "--number", type=click.IntRange(min=1), help=f"Only so many (as text: {LIST_LIMIT})."
+    "-n", "--number", type=click.IntRange(min=1), help=f"Max runs (as text: {LIST_LIMIT})."
 )
-@click.option(
-    "--runs", type=click.Path(path_type=Path, file_okay=False), help="The folder they lie in."
-)
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json", "csv", "parquet"]),
-    default="text",
-    show_default=True,
-)
+@runs_option("Folder of the runs.")
+@format_option("json", "csv", "parquet")
 @click.option(
     "--accuracy",
     is_flag=True,
@@ -54,7 +46,6 @@ def list_verb(
     from ..profiler.store.run.run_list import list_runs
     from ..profiler.store.rundir import runs_directory
     from ..reports.document.listings import run_list
-    from ..reports.text.draw import print_sections
 
     need_file(format_, output, "fleet.parquet")
     where = runs_directory() if runs is None else runs
@@ -67,7 +58,7 @@ def list_verb(
 
         deliver(render_table(format_, FleetRow, _rows(entries)), output)
     elif entries:
-        show(print_sections, run_list(entries), output=output)
+        show(run_list(entries), output=output)
     else:
         click.echo(f"No runs in {where} yet. Try: loaderscope run your_script.py")
     return 0
@@ -76,9 +67,8 @@ def list_verb(
 def _accuracy(where: Path, number: int | None, format_: str, output: Path | None) -> int:
     from ..advisors.whatif.past_trials import predicted_trials
     from ..profiler.store.run.run_finder import run_ids
-    from ..reports.document import listings
+    from ..reports.document.listings import accuracy as accuracy_sections
     from ..reports.export.table import render_table
-    from ..reports.text.draw import print_sections
     from ..reports.words.accuracy import AccuracyRow, accuracy_rows, unsure_trials
 
     newest = run_ids(where)[::-1][:number]
@@ -88,7 +78,7 @@ def _accuracy(where: Path, number: int | None, format_: str, output: Path | None
     if format_ != "text":
         deliver(render_table(format_, AccuracyRow, rows), output)
     elif rows:
-        show(print_sections, listings.accuracy(rows, unsure), output=output)
+        show(accuracy_sections(rows, unsure), output=output)
     elif unsure:
         click.echo(f"In {where}: {unsure_trials(unsure)}.")
     else:

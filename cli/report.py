@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import deliver, fitted, need_file, output_option
+from .output import deliver, fitted, format_option, need_file, output_option
 from .progress import steps
 
 if TYPE_CHECKING:
@@ -21,13 +21,7 @@ _WHOLE = ("perfetto", "speedscope", "parquet")
 
 @click.command("report")
 @click.argument("run", default="latest")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json", "md", "html", "perfetto", "speedscope", "parquet"]),
-    default="text",
-    show_default=True,
-)
+@format_option("json", "md", "html", "perfetto", "speedscope", "parquet")
 @output_option("Write to FILE (parquet: a folder).")
 @click.option(
     "--probe",

@@ -21,12 +21,11 @@ def rules_verb(name: str | None) -> int:
     """
     from ..advisors.rules import NAMES, all_rules, rule
     from ..reports.document.listings import one_rule, rule_list
-    from ..reports.text.draw import print_sections
 
     if name is None:
-        show(print_sections, rule_list(all_rules()))
+        show(rule_list(all_rules()))
     elif name in NAMES:
-        show(print_sections, one_rule(rule(name)))
+        show(one_rule(rule(name)))
     else:
         import difflib
 

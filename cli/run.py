@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import need_terminal
+from .output import need_terminal, runs_option
 from .script import ScriptCommand, exit_code, report_after
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _METRICS = (
     help="Show the dashboard while it runs, its output in a pane of its own.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print no report after the script has ended.")
-@click.option("--runs", type=click.Path(path_type=Path), help="Folder to record into.")
+@runs_option()
 @click.option("--metrics", multiple=True, metavar="KIND:PATH", help=_METRICS)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def run_verb(

@@ -15,10 +15,10 @@ from .progress import steps
 @click.command("stacks", short_help="Say which functions the time goes to: now, or as recorded.")
 @click.argument("run", required=False)
 @click.option(
-    "--native", is_flag=True, help="Compiled functions too: the processes stand still for moments."
+    "--native", is_flag=True, help="Include compiled functions (pauses the processes briefly)."
 )
 @click.option(
-    "--seconds", type=click.FloatRange(1, 30), metavar="S", help="Take stacks for so long."
+    "--seconds", type=click.FloatRange(1, 30), metavar="S", help="Seconds to take stacks for."
 )
 @output_option("Write a speedscope file instead.")
 def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Path | None) -> int:
@@ -37,7 +37,6 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
     from ..advisors.assemble.build_report import build_report
     from ..profiler.store.run.run_reader import open_run
     from ..reports.document.inside import stack_sections
-    from ..reports.text.draw import print_sections
 
     recorded = open_run(path)
     if recorded.state == "live":
@@ -52,7 +51,7 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
         )
     report = build_report(recorded, advice=False)
     if output is None:
-        show(print_sections, stack_sections(report, recorded))
+        show(stack_sections(report, recorded))
         return 0
     from ..reports.export.speedscope import render_speedscope
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from ..profiler.base.errors import LoaderscopeError, UsageError
-from .output import show
+from .output import runs_option, show
 from .script import ScriptCommand, exit_code, report_after
 
 
@@ -46,7 +46,7 @@ from .script import ScriptCommand, exit_code, report_after
     help="Tune random augmentation too: other settings draw other numbers.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print what was found, and no report after it.")
-@click.option("--runs", type=click.Path(path_type=Path), help="Folder to record into.")
+@runs_option()
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def tune_verb(
     budget: float,

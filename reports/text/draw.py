@@ -182,9 +182,10 @@ def _grid(
     least = sum(w if each.whole else min(w, 40) for w, each in zip(widths, columns, strict=True))
     gap = 2 if columns is not PAIR and least + 2 * (len(columns) - 1) <= width - by else 1
     made: list[RenderableType] = []
-    for spans, group in groupby(rows, key=lambda row: isinstance(row, Text)):
+    for spans, found in groupby(rows, key=lambda row: isinstance(row, Text)):
+        group = list(found)
         if spans:
-            made += group
+            made += [row for row in group if isinstance(row, Text)]
             continue
         grid = Grid.grid(padding=(0, gap, 0, 0))
         for column, size in zip(columns, widths, strict=True):
@@ -196,7 +197,7 @@ def _grid(
                 style="dim" if column.kind in ("dim", "gloss") else "",
             )
         for row in group:
-            grid.add_row(*row)
+            grid.add_row(*(row if not isinstance(row, Text) else ()))
         made.append(grid)
     return Padding(Group(*made), (0, 0, 0, by))
 
