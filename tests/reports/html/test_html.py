@@ -101,7 +101,7 @@ def test_everything_is_there(page: Page) -> None:
         "input-bound", "Use 8 workers", "predicted ×1.35 (1.22–1.41)", "measured ×1.02", "correctness", "safety",
         "Raise prefetch_factor", "whether reads came from disk", "(the limit)", "Headroom: at most", "num_workers",
         "made, not yet taken", "collate_fn joins",
-        "sampler: 0.9 % of one core", "NVIDIA H200", "Configuration", "Definitions", "The batches with the longest waits",
+        "sampler 0.9 % of a core", "NVIDIA H200", "Configuration", "Definitions", "The batches with the longest waits",
     ):  # fmt: skip
         assert part in shown, part
     plots = [found["id"] for found in page.having("div", **{"class": "plot"})]

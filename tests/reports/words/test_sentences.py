@@ -35,7 +35,7 @@ def test_nothing_to_change(tmp_path: Path) -> None:
     assert "Nothing to gain from the loader" in (nothing_to_change(computing) or "")
     waiting = base(tmp_path / "b")
     assert nothing_to_change(waiting) is None
-    assert "No change was found" in (nothing_to_change(replace(waiting, **asked)) or "")
+    assert "No change is certain" in (nothing_to_change(replace(waiting, **asked)) or "")
     short = base(tmp_path / "c", batches=3)
     assert nothing_to_change(replace(short, **asked)) is None
 
